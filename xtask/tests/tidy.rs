@@ -19,6 +19,7 @@ const CRATES: &[&str] = &[
     "store",
     "client",
     "config",
+    "authoring",
     "hub",
     "server",
     "a2a-hub",
@@ -46,6 +47,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/store", &["axum", "wasmtime", "clap", "anyhow"]),
     ("host/client", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
+    (
+        "host/authoring",
+        &["a2a-hub-hub", "a2a-hub-store", "axum", "wasmtime", "rusqlite", "clap", "anyhow"],
+    ),
     ("host/hub", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (
         "host/server",

@@ -20,7 +20,6 @@ mod hub;
 mod lineage;
 pub mod local;
 mod minder;
-mod packed;
 mod telemetry;
 
 pub use a2a_hub_config as config;

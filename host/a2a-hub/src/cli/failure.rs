@@ -1,6 +1,7 @@
 //! Why a command failed: a line for people, one JSON object for programs.
 
 use super::exit::Exit;
+use a2a_hub_authoring::{AuthoringError, Kind};
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
 use a2a_hub_protocol::error::A2aError;
@@ -30,6 +31,12 @@ const CONFIGURATION: &str = "CONFIGURATION_INVALID";
 
 /// An agent elsewhere is of no help, and did not say so itself.
 const AGENT_UNREACHABLE: &str = "AGENT_UNREACHABLE";
+
+/// The project does not build as it is.
+pub(super) const NOT_BUILT: &str = "BUILD_FAILED";
+
+/// There is no such key, or it cannot be used.
+pub(super) const NO_KEY: &str = "KEY_UNUSABLE";
 
 /// What none of the others is.
 const FAILED: &str = "COMMAND_FAILED";
@@ -106,6 +113,10 @@ impl CommandError {
                 let (reason, fix, known) = (reason.clone(), fix.clone(), known.clone());
                 return Some(Self { code: *code, reason, message: String::new(), fix, known });
             }
+            if let Some(why) = cause.downcast_ref::<AuthoringError>() {
+                let fix = why.fix().map(str::to_owned);
+                return Some(Self { fix, ..Self::new(authoring(why.kind()), "") });
+            }
             match cause.downcast_ref::<ClientError>() {
                 Some(ClientError::Refused(A2aError { kind, .. })) => {
                     let code = Some(kind.hub_code().into());
@@ -127,6 +138,20 @@ impl CommandError {
         object.insert("error".to_owned(), error);
         object.insert("exit".to_owned(), json!(exit as u8));
         Value::Object(object)
+    }
+}
+
+/// The word for what failed with a project or a component.
+fn authoring(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NoProject => "NOT_A_PROJECT",
+        Kind::Exists => "PROJECT_EXISTS",
+        Kind::NoTool => "TOOL_MISSING",
+        Kind::NotBuilt => NOT_BUILT,
+        Kind::NoComponent => "NOT_A_COMPONENT",
+        Kind::KeyMissing | Kind::KeyShared | Kind::KeyUnusable => NO_KEY,
+        Kind::NoManifest => USAGE,
+        Kind::Other => FAILED,
     }
 }
 

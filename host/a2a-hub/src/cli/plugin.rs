@@ -13,14 +13,9 @@ mod inspect;
 mod list;
 mod new;
 mod pack;
-mod project;
-mod scaffold;
 mod sign;
-mod sources;
 mod standing;
 mod test;
-mod tool;
-mod vendored;
 mod wanted;
 mod withdraw;
 

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// How often the moving line moves.
-const TICK: Duration = Duration::from_millis(125);
+pub(super) const TICK: Duration = Duration::from_millis(125);
 
 /// What is answered sooner needs no line.
 const QUIET: Duration = Duration::from_millis(400);
@@ -84,6 +84,13 @@ impl Progress {
             self.ticks.tick().await;
         } else {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// Draws the line anew, if somebody sees it and it is wanted by now.
+    pub(super) fn draw_if_due(&mut self) {
+        if self.shown && self.since.elapsed() >= QUIET {
+            self.draw();
         }
     }
 

@@ -1,12 +1,13 @@
 //! `plugin add`: a component is fetched, its signature checked, what it asks for shown, and put into the plugins folder.
 
 use super::{
-    component::{Component, MAX_BYTES, file_of, name, read_at_most},
+    component::{self, file_of, name},
     fetch::{self, Fetched},
     grant, inspect, standing,
     wanted::Wanted,
 };
 use crate::cli::{Exit, Global, failure::CommandError, text::PLAIN};
+use a2a_hub_authoring::{Component, MAX_BYTES, read_at_most};
 use a2a_hub_config::{GrantsFile, own_file};
 use a2a_hub_core::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
 use a2a_hub_hub::agents::beside;
@@ -62,7 +63,7 @@ pub(super) fn add(
     }
     put(&place, &component.bytes, signature.as_deref())?;
     let standing = standing::follow(global, &id)?;
-    let mut told = component.to_json();
+    let mut told = component::to_json(&component);
     told["signedBy"] = json!(provenance.signer());
     let all = json!({ "agentId": id, "component": told, "plugin": standing });
     global.show(&all, || {

@@ -1,104 +1,39 @@
-//! A component as it lies there: what it says of itself and asks for is read without running it.
+//! Which component is meant, and what is told of one.
 
 use crate::{
     builtin,
     cli::{Global, failure::CommandError},
 };
+use a2a_hub_authoring::Component;
 use a2a_hub_core::grant::Ask;
 use a2a_hub_hub::agents::asked;
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::{digest_of, manifest};
-use anyhow::Context as _;
 use serde_json::{Value, json};
-use std::{
-    fs::{self, File},
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
-/// Larger ones do not join.
-pub(super) const MAX_BYTES: u64 = 128 << 20;
-
-/// A component, read and not run.
-#[derive(Debug)]
-pub(super) struct Component {
-    pub(super) path: PathBuf,
-    pub(super) bytes: Vec<u8>,
-    /// Its SHA-256 digest, in hex.
-    pub(super) sha256: String,
-    pub(super) ask: Ask,
+/// The component that the hub finds under this name in its plugins folder.
+pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Component> {
+    let path = file_of(global, id)?;
+    if !path.exists() {
+        let folder = path.parent().unwrap_or(&path).display();
+        let why = format!(
+            "there is no plug-in `{id}`: no {id}.wasm is in {folder}; `a2a-hub plugin add FILE` puts one there, and \
+             `a2a-hub plugin list` lists those there are"
+        );
+        return Err(CommandError::new(NO_PLUGIN, why).mended_by("a2a-hub plugin list").into());
+    }
+    Ok(Component::read(&path)?)
 }
 
-impl Component {
-    /// Reads a file.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        Self::of(path.to_owned(), Self::bytes_of(path)?)
-    }
-
-    /// The bytes of a file that is a component, whatever it asks for.
-    pub(super) fn bytes_of(path: &Path) -> anyhow::Result<Vec<u8>> {
-        let what = || format!("read the component {}", path.display());
-        let bytes = read_at_most(path, MAX_BYTES).with_context(what)?;
-        must_be_component(path, &bytes)?;
-        Ok(bytes)
-    }
-
-    /// What was read from `path`.
-    pub(super) fn of(path: PathBuf, bytes: Vec<u8>) -> anyhow::Result<Self> {
-        must_be_component(&path, &bytes)?;
-        let ask = manifest::read(&bytes)
-            .with_context(|| format!("read the component {}", path.display()))?;
-        let sha256 = digest_of(&bytes);
-        Ok(Self { path, bytes, sha256, ask })
-    }
-
-    /// The component that the hub finds under this name in its plugins folder.
-    pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Self> {
-        let path = file_of(global, id)?;
-        if !path.exists() {
-            let folder = path.parent().unwrap_or(&path).display();
-            let why = format!(
-                "there is no plug-in `{id}`: no {id}.wasm is in {folder}; `a2a-hub plugin add FILE` puts one there, and \
-                 `a2a-hub plugin list` lists those there are"
-            );
-            return Err(CommandError::new(NO_PLUGIN, why).mended_by("a2a-hub plugin list").into());
-        }
-        Self::read(&path)
-    }
-
-    /// What is told of it to programs.
-    pub(super) fn to_json(&self) -> Value {
-        let Ask { id, version, publisher, description, .. } = &self.ask;
-        json!({ "file": self.path, "sha256": self.sha256, "bytes": self.bytes.len(), "id": id, "version": version,
-            "publisher": publisher, "description": description, "asks": asked(&self.ask) })
-    }
-}
-
-/// Refuses what begins as no component does, and what is larger than any that joins.
-fn must_be_component(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
-    let what = format!("read the component {}", path.display());
-    let why = if bytes.len() as u64 > MAX_BYTES {
-        format!("{what}: it is larger than {} MiB, and none that joins is", MAX_BYTES >> 20)
-    } else if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
-        format!("{what}: it is no WebAssembly component; build it for the target wasm32-wasip2")
-    } else {
-        return Ok(());
-    };
-    Err(CommandError::new(NO_COMPONENT, why))
-}
-
-/// A file, and no more of it than one byte beyond `most`.
-pub(super) fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// What is told of it to programs.
+pub(super) fn to_json(component: &Component) -> Value {
+    let Ask { id, version, publisher, description, .. } = &component.ask;
+    json!({ "file": component.path, "sha256": component.sha256, "bytes": component.bytes.len(), "id": id, "version": version,
+        "publisher": publisher, "description": description, "asks": asked(&component.ask) })
 }
 
 /// There is nothing of the kind in the plugins folder.
 pub(super) const NO_PLUGIN: &str = "NO_SUCH_PLUGIN";
-
-/// The file is no component.
-const NO_COMPONENT: &str = "NOT_A_COMPONENT";
 
 /// The name of a plug-in, as it was typed.
 pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {

@@ -3,20 +3,20 @@
 
 use super::{
     add,
-    build::{Built, NOT_BUILT, Say, make, stopped},
-    component::{Component, file_of, must_be_free},
+    build::{Say, Screen, THIS_PROGRAM, stopped},
+    component::{file_of, must_be_free},
     feed::Feed,
-    grant,
-    project::Project,
-    sources::Sources,
-    standing,
-    tool::Workshop,
+    grant, standing,
     wanted::Wanted,
 };
-use crate::cli::{Exit, Global, block_on, failure::CommandError, render::duration};
+use crate::cli::{
+    Exit, Global, block_on,
+    failure::{CommandError, NOT_BUILT},
+    render::duration,
+};
+use a2a_hub_authoring::{self as authoring, Built, Component, Project, Watch, Workshop};
 use a2a_hub_config::GrantsFile;
 use a2a_hub_protocol::id::AgentId;
-use anyhow::Context as _;
 use clap::Args;
 use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
@@ -24,8 +24,7 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Somebody else's plug-in has this name.
 const TAKEN: &str = "PLUGIN_EXISTS";
 
-/// How often sources and the log are looked at. A change counts once the sources stood still between two looks: many files may be
-/// saved at once.
+/// How often sources and the log are looked at.
 const LOOK: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
@@ -44,7 +43,7 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
     block_on(async {
         // Before anything is compiled: where no hub runs, that is what is wrong.
         let feed = Feed::of(global, &id).await?;
-        let workshop = Workshop::new(&project.dir);
+        let workshop = Workshop::new(THIS_PROGRAM, &project.dir);
         let bench = Bench { global, project: &project, workshop: &workshop, wanted: &dev.wanted };
         let ended = tokio::select! {
             ended = bench.work(feed) => ended,
@@ -99,8 +98,7 @@ impl Bench<'_> {
     async fn work(&self, mut feed: Feed<'_>) -> anyhow::Result<()> {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut built_of = self.sources()?;
-        let mut seen = built_of.clone();
+        let mut watch = Watch::new(&self.project.dir)?;
         let mut building = Some(self.build());
         feed.say("build", "building", "")?;
         loop {
@@ -116,23 +114,13 @@ impl Bench<'_> {
                 _ = ticks.tick() => {
                     feed.tell_log()?;
                     feed.return_to_hub().await?;
-                    let now = self.sources()?;
-                    let stands_still = now.changed_since(&seen).is_none();
-                    if building.is_none() && stands_still && let Some(file) = now.changed_since(&built_of) {
-                        let file = file.strip_prefix(&self.project.dir).unwrap_or(file);
+                    if let Some(file) = watch.look(building.is_some())? {
                         feed.say("build", &format!("{} changed: building", file.display()), "")?;
                         building = Some(self.build());
-                        built_of = now.clone();
                     }
-                    seen = now;
                 }
             }
         }
-    }
-
-    fn sources(&self) -> anyhow::Result<Sources> {
-        let dir = &self.project.dir;
-        Sources::of(dir).with_context(|| format!("look at the sources in {}", dir.display()))
     }
 
     /// Builds the project as it is described now.
@@ -146,7 +134,8 @@ impl Bench<'_> {
                 );
                 return Err(CommandError::new(NOT_BUILT, why).into());
             }
-            make(self.global, &project, self.workshop, Say::AllOfIt).await
+            let screen = Screen::new(self.global, Say::AllOfIt);
+            Ok(authoring::build(&project, self.workshop, &screen).await?)
         })
     }
 

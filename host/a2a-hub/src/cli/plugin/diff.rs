@@ -1,11 +1,12 @@
 //! `plugin diff`: what an update asks for that the granted component does not, and the other way round.
 
-use super::component::{self, Component, NO_PLUGIN};
+use super::component::{self, NO_PLUGIN};
 use crate::cli::{
     Exit, Global,
     failure::CommandError,
     text::{PLAIN, Text},
 };
+use a2a_hub_authoring::Component;
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::difference::difference;
 use a2a_hub_hub::agents::KeptComponents;
@@ -17,7 +18,7 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
     let id = component::name(id)?;
     let new = match file {
         Some(file) => Component::read(file)?,
-        None => Component::of_plugin(global, &id)?,
+        None => component::of_plugin(global, &id)?,
     };
     let dir = global.data_dir()?;
     let record = GrantsFile::of(&dir).read()?.plugins.remove(&id);

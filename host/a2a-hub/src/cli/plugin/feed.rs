@@ -1,7 +1,6 @@
 //! What the developer of one agent is told while it serves: what the hub does with it, how its tasks go, what it was denied, and what
 //! it logs.
 
-use super::component::Component;
 use crate::{
     cli::{
         Global,
@@ -14,6 +13,7 @@ use crate::{
     },
     telemetry::LOG_FILE,
 };
+use a2a_hub_authoring::Component;
 use a2a_hub_protocol::id::AgentId;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! A component from elsewhere, with its detached signature: over HTTPS, no redirect followed, no byte more than a component has.
 
-use super::component::MAX_BYTES;
 use crate::cli::{block_on, failure::CommandError};
+use a2a_hub_authoring::MAX_BYTES;
 use a2a_hub_client::Outbound;
 use a2a_hub_core::signature::MAX_BYTES as SIGNATURE_BYTES;
 use bytes::Bytes;

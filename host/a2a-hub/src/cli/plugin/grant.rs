@@ -1,7 +1,7 @@
 //! `plugin grant`: what a component may do from now on, and that an update may come in.
 
 use super::{
-    component::Component,
+    component,
     inspect::{self, asked},
     standing,
     wanted::Wanted,
@@ -13,6 +13,7 @@ use crate::cli::{
     terminal::{self, Answer},
     text::{PLAIN, Text},
 };
+use a2a_hub_authoring::Component;
 use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
 use a2a_hub_core::{
     difference::difference,
@@ -144,7 +145,7 @@ fn confirmed(
     }
     let mut shown = Text::new();
     if is_new {
-        let told = component.to_json();
+        let told = component::to_json(component);
         asked(&mut shown, list(&told["asks"]), console.columns());
         shown.push(PLAIN, "Grant all of it, but for other agents and what must be named?");
     } else {

@@ -1,12 +1,13 @@
 //! `plugin inspect`, and the words in which any command shows what a component asks for.
 
-use super::component::{self, Component};
+use super::component;
 use crate::cli::{
     Exit, Global,
     fit::wrapped,
     render::{list, size, text},
     text::{FAINT, PLAIN, Text},
 };
+use a2a_hub_authoring::Component;
 use a2a_hub_protocol::id::AgentId;
 use serde_json::Value;
 use std::path::Path;
@@ -14,10 +15,10 @@ use std::path::Path;
 pub(super) fn inspect(global: &Global, what: &str) -> anyhow::Result<Exit> {
     // A file that is there is meant, also where a plug-in has its name.
     let component = match AgentId::parse(what) {
-        Ok(id) if !Path::new(what).is_file() => Component::of_plugin(global, &id)?,
+        Ok(id) if !Path::new(what).is_file() => component::of_plugin(global, &id)?,
         Ok(_) | Err(_) => Component::read(Path::new(what))?,
     };
-    let told = component.to_json();
+    let told = component::to_json(&component);
     let columns = global.console().columns();
     global.show(&told, || Ok(shown(&told, columns)))?;
     Ok(Exit::Done)
@@ -77,7 +78,7 @@ fn paragraph(out: &mut Text, mark: &str, said: &str, columns: Option<usize>) {
 /// A plug-in's name, as it was typed, and the component that the hub finds under it.
 pub(super) fn plugin(global: &Global, id: &str) -> anyhow::Result<(AgentId, Component)> {
     let id = component::name(id)?;
-    let component = Component::of_plugin(global, &id)?;
+    let component = component::of_plugin(global, &id)?;
     Ok((id, component))
 }
 

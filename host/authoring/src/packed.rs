@@ -1,7 +1,7 @@
 //! What a new agent's project is made of, as the build script packed it into this program: templates, the contract, the SDKs, and
 //! the versions that the SDK was built with.
 
-use anyhow::{Context as _, anyhow};
+use crate::error::{AuthoringError, Kind};
 use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::BTreeMap;
 
@@ -15,11 +15,12 @@ pub(crate) type Packed = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// If this program is damaged.
-pub(crate) fn unpack() -> anyhow::Result<Packed> {
-    let all = decompress_to_vec(ARCHIVE)
-        .map_err(|why| anyhow!("unpack what projects are made of: {why}"))?;
-    split(&all)
-        .context("unpack what projects are made of: this program is damaged; install it again")
+pub(crate) fn unpack() -> Result<Packed, AuthoringError> {
+    let damaged = |why: &str| {
+        AuthoringError::new(Kind::Other, format!("unpack what projects are made of: {why}"))
+    };
+    let all = decompress_to_vec(ARCHIVE).map_err(|why| damaged(&why.to_string()))?;
+    split(&all).ok_or_else(|| damaged("this program is damaged; install it again"))
 }
 
 /// The files in an archive: each is its path and the number of its bytes, a line each, and these.

@@ -1,19 +1,15 @@
 //! Tools that build an agent: they run below a minder, as an agent's programs do, so that nothing of a build is left behind when it is
 //! called off, or this program killed.
 
-use crate::cli::{failure::CommandError, terminal::Progress};
+use crate::error::{AuthoringError, Kind};
 use a2a_hub_config::{find_program, whole_environment};
 use a2a_hub_process::{Exit, Launch, Output, Supervisor};
 use a2a_hub_toolchain::Cargo;
-use anyhow::{Context as _, anyhow};
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
     time::Duration,
 };
-
-/// Something that a build needs is not on this machine.
-pub(super) const NO_TOOL: &str = "TOOL_MISSING";
 
 /// How long a tool that is told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -23,14 +19,14 @@ const MAX_LINES: usize = 2_000;
 const MAX_LINE: usize = 4 << 10;
 
 /// Where tools run: in one directory, with the environment that this program was started in.
-pub(super) struct Workshop {
+pub struct Workshop {
     supervisor: Supervisor,
     environment: Vec<(String, String)>,
     dir: PathBuf,
 }
 
 /// A tool to be run.
-pub(super) struct Tool {
+pub(crate) struct Tool {
     program: PathBuf,
     args: Vec<String>,
     set: Vec<(String, String)>,
@@ -38,19 +34,21 @@ pub(super) struct Tool {
 }
 
 /// What a tool came to.
-pub(super) struct Ran {
+pub(crate) struct Ran {
     /// Whether it succeeded.
-    pub(super) succeeded: bool,
+    pub(crate) succeeded: bool,
     /// How it ended, in words.
-    pub(super) ending: String,
+    pub(crate) ending: String,
     /// What it said, line by line.
-    pub(super) lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 impl Tool {
     /// The tool of this name, as a shell finds it.
-    pub(super) fn named(words: &[String]) -> anyhow::Result<Self> {
-        let (program, args) = words.split_first().context("the project's build has no words")?;
+    pub(crate) fn named(words: &[String]) -> Result<Self, AuthoringError> {
+        let (program, args) = words
+            .split_first()
+            .ok_or_else(|| AuthoringError::new(Kind::Other, "the project's build has no words"))?;
         let path = if program.contains('/') {
             Some(PathBuf::from(program))
         } else {
@@ -61,7 +59,7 @@ impl Tool {
     }
 
     /// Cargo, of a toolchain.
-    pub(super) fn cargo(cargo: Cargo) -> anyhow::Result<Self> {
+    pub(crate) fn cargo(cargo: Cargo) -> Result<Self, AuthoringError> {
         let Cargo { program, args, set, unset } = cargo;
         let words: Vec<_> = [program.to_owned()].into_iter().chain(args).collect();
         let set = set.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -69,42 +67,44 @@ impl Tool {
     }
 
     /// The same with more arguments.
-    pub(super) fn args(mut self, args: &[&str]) -> Self {
+    pub(crate) fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(|&arg| arg.to_owned()));
         self
     }
 }
 
-fn missing(program: &str) -> anyhow::Error {
+/// A tool that is not there, with the way to it.
+fn missing(program: &str) -> AuthoringError {
     let how = match program {
         "cargo" => "install Rust, by rustup or as your system packages it",
         "npm" => "install Node.js with npm, for instance `apt-get install nodejs npm`",
         "python3" => "install Python, for instance `apt-get install python3 python3-venv`",
         _ => "install it, or correct the project's build",
     };
-    CommandError::new(NO_TOOL, format!("run `{program}`: it is not on the PATH; {how}")).into()
+    AuthoringError::new(Kind::NoTool, format!("run `{program}`: it is not on the PATH; {how}"))
 }
 
 impl Workshop {
-    /// In this directory, which is an absolute path.
-    pub(super) fn new(dir: &Path) -> Self {
+    /// In this directory, which is an absolute path. `minder` is a program that minds others (`a2a_hub_process::errand`), such as the
+    /// running one, `/proc/self/exe`.
+    pub fn new(minder: impl Into<PathBuf>, dir: &Path) -> Self {
         // Not the hub's data directory: a hub that starts ends what belongs to one before it.
-        let supervisor = Supervisor::new("/proc/self/exe".into(), dir.to_owned(), GRACE);
+        let supervisor = Supervisor::new(minder.into(), dir.to_owned(), GRACE);
         Self { supervisor, environment: whole_environment(), dir: dir.to_owned() }
     }
 
     /// A variable of the environment.
-    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(there, _)| there == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Runs a tool to its end. `progress` shows that it is at work, and what it says.
-    pub(super) async fn run(
+    /// Runs a tool to its end. `says` is told each line that it says, as it comes.
+    pub(crate) async fn run(
         &self,
         tool: Tool,
-        mut progress: Option<&mut Progress>,
-    ) -> anyhow::Result<Ran> {
+        mut says: impl FnMut(&str),
+    ) -> Result<Ran, AuthoringError> {
         let Tool { program, args, set, unset } = tool;
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let kept = self.environment.iter().filter(|(name, _)| !unset.contains(&name.as_str()));
@@ -117,36 +117,19 @@ impl Workshop {
             cwd: self.dir.clone(),
             confinement: None,
         };
-        let mut child = self.supervisor.spawn(launch).await.map_err(|why| anyhow!(why))?;
+        let mut child =
+            self.supervisor.spawn(launch).await.map_err(|why| AuthoringError::whole(&why))?;
         child.close_stdin();
         let mut said = [Lines::default(), Lines::default()];
         let mut kept = VecDeque::new();
         let exit = loop {
-            let tick = async {
-                match progress.as_deref_mut() {
-                    Some(progress) => progress.tick().await,
-                    None => std::future::pending().await,
-                }
-            };
-            let output = tokio::select! {
-                output = child.next() => Some(output),
-                () = tick => None,
-            };
-            let lines = match output {
-                Some(Output::Stdout(bytes)) => said[0].push(&bytes),
-                Some(Output::Stderr(bytes)) => said[1].push(&bytes),
-                Some(Output::Exited(exit)) => break exit,
-                None => {
-                    if let Some(progress) = progress.as_deref_mut() {
-                        progress.draw();
-                    }
-                    continue;
-                }
+            let lines = match child.next().await {
+                Output::Stdout(bytes) => said[0].push(&bytes),
+                Output::Stderr(bytes) => said[1].push(&bytes),
+                Output::Exited(exit) => break exit,
             };
             for line in lines {
-                if let Some(progress) = progress.as_deref_mut() {
-                    progress.says(Some(line.clone()));
-                }
+                says(&line);
                 keep(&mut kept, line);
             }
         };
@@ -161,7 +144,7 @@ impl Workshop {
     }
 
     /// Ends whatever runs, and returns once nothing of it is left.
-    pub(super) async fn close(&self) {
+    pub async fn close(&self) {
         self.supervisor.shutdown().await;
     }
 }

@@ -1,8 +1,7 @@
 //! The project of an agent as it lies there: its name, its language, and how it is built.
 
-use crate::cli::failure::CommandError;
+use crate::error::{AuthoringError, Doing as _, Kind as Failure};
 use a2a_hub_protocol::id::AgentId;
-use anyhow::Context as _;
 use serde::Deserialize;
 use std::{
     fs::{self, File},
@@ -10,28 +9,25 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// There is no project, or none that can be built.
-const NO_PROJECT: &str = "NOT_A_PROJECT";
-
 /// What an agent asks for, beside its sources.
-pub(super) const MANIFEST: &str = "manifest.toml";
+pub const MANIFEST: &str = "manifest.toml";
 
 /// Files that describe a project are written by people.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A project.
 #[derive(Debug)]
-pub(super) struct Project {
+pub struct Project {
     /// Its folder, as an absolute path without links.
-    pub(super) dir: PathBuf,
+    pub dir: PathBuf,
     /// The agent that comes of it.
-    pub(super) name: AgentId,
-    pub(super) kind: Kind,
+    pub name: AgentId,
+    pub(crate) kind: Kind,
 }
 
 /// How a project is built.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// By cargo.
     Rust {
         /// The name of the library's file.
@@ -50,13 +46,13 @@ pub(super) enum Kind {
 
 /// What is installed into a project before it is built.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Prepare {
+pub(crate) struct Prepare {
     /// The program and its arguments.
-    pub(super) command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// The file that says what is needed.
-    pub(super) needs: PathBuf,
+    pub(crate) needs: PathBuf,
     /// What is there once that is installed.
-    pub(super) installed: PathBuf,
+    pub(crate) installed: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -113,26 +109,29 @@ struct ManifestId {
 
 impl Project {
     /// The project in this directory.
-    pub(super) fn of(dir: &Path) -> anyhow::Result<Self> {
-        let dir = fs::canonicalize(dir)
-            .with_context(|| format!("look for a project in {}", dir.display()))?;
+    ///
+    /// # Errors
+    /// If there is none, or none that can be built; and the system's.
+    pub fn of(dir: &Path) -> Result<Self, AuthoringError> {
+        let dir =
+            fs::canonicalize(dir).doing(|| format!("look for a project in {}", dir.display()))?;
         let (name, kind) = kind(&dir)?;
         let manifest = read(&dir, MANIFEST)?;
         let id = manifest.map(|text| toml::from_str::<ManifestId>(&text)).transpose();
-        let id = id.with_context(|| format!("read {MANIFEST}"))?.and_then(|manifest| manifest.id);
+        let id = id.doing(|| format!("read {MANIFEST}"))?.and_then(|manifest| manifest.id);
         let name = id.unwrap_or(name);
         let name = AgentId::parse(&name).map_err(|why| {
             let why = format!(
                 "the project in {} is called `{name}`: {why}; say `id = \"...\"` in its {MANIFEST}",
                 dir.display()
             );
-            CommandError::new(NO_PROJECT, why)
+            AuthoringError::new(Failure::NoProject, why)
         })?;
         Ok(Self { dir, name, kind })
     }
 
     /// Where the component of this project is once it is built.
-    pub(super) fn component(&self) -> PathBuf {
+    pub(crate) fn component(&self) -> PathBuf {
         match &self.kind {
             Kind::Rust { .. } => self.dir.join("target").join(format!("{}.wasm", self.name)),
             Kind::Command { component, .. } => self.dir.join(component),
@@ -140,31 +139,33 @@ impl Project {
     }
 
     /// What it asks for, as its manifest has it; none if it has no manifest.
-    pub(super) fn manifest(&self) -> anyhow::Result<Option<String>> {
+    pub(crate) fn manifest(&self) -> Result<Option<String>, AuthoringError> {
         read(&self.dir, MANIFEST)
     }
 }
 
-fn kind(dir: &Path) -> anyhow::Result<(String, Kind)> {
+fn kind(dir: &Path) -> Result<(String, Kind), AuthoringError> {
     if let Some(text) = read(dir, "Cargo.toml")? {
-        let CargoToml { package, lib } = toml::from_str(&text).context("read Cargo.toml")?;
+        let CargoToml { package, lib } =
+            toml::from_str(&text).doing(|| "read Cargo.toml".to_owned())?;
         let library = lib.and_then(|lib| lib.name);
         let library = library.unwrap_or_else(|| package.name.replace('-', "_"));
         return Ok((package.name, Kind::Rust { library }));
     }
     if let Some(text) = read(dir, "pyproject.toml")? {
-        let PyProject { project, tool } = toml::from_str(&text).context("read pyproject.toml")?;
+        let PyProject { project, tool } =
+            toml::from_str(&text).doing(|| "read pyproject.toml".to_owned())?;
         let Some(BuildCommand { build, component }) = tool.a2a_hub else {
             let why = "build the project: its pyproject.toml has no `[tool.a2a-hub]` with `build`, the words of a command, and \
                        `component`, the file that it makes";
-            return Err(CommandError::new(NO_PROJECT, why).into());
+            return Err(AuthoringError::new(Failure::NoProject, why));
         };
         let kind = Kind::Command { prepare: None, build, component: inside(component)? };
         return Ok((project.name, kind));
     }
     if let Some(text) = read(dir, "package.json")? {
         let PackageJson { name, a2a_hub } =
-            serde_json::from_str(&text).context("read package.json")?;
+            serde_json::from_str(&text).doing(|| "read package.json".to_owned())?;
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let component =
             a2a_hub.map_or_else(|| format!("dist/{name}.wasm").into(), |made| made.component);
@@ -185,11 +186,11 @@ fn kind(dir: &Path) -> anyhow::Result<(String, Kind)> {
          make one with `a2a-hub plugin new NAME`",
         dir.display()
     );
-    Err(CommandError::new(NO_PROJECT, why).mended_by("a2a-hub plugin new NAME").into())
+    Err(AuthoringError::new(Failure::NoProject, why).mended_by("a2a-hub plugin new NAME"))
 }
 
 /// A path that stays in the project.
-fn inside(path: PathBuf) -> anyhow::Result<PathBuf> {
+fn inside(path: PathBuf) -> Result<PathBuf, AuthoringError> {
     let stays =
         path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if stays && path.file_name().is_some() {
@@ -199,20 +200,20 @@ fn inside(path: PathBuf) -> anyhow::Result<PathBuf> {
         "the project says that its component is {}: that is no path inside of it",
         path.display()
     );
-    Err(CommandError::new(NO_PROJECT, why).into())
+    Err(AuthoringError::new(Failure::NoProject, why))
 }
 
 /// A file of a project as text; none if it has none.
-fn read(dir: &Path, name: &str) -> anyhow::Result<Option<String>> {
+fn read(dir: &Path, name: &str) -> Result<Option<String>, AuthoringError> {
     let path = dir.join(name);
     let what = || format!("read {}", path.display());
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why).with_context(what),
+        Err(why) => return Err(why).doing(what),
     };
     let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text).with_context(what)?;
+    file.take(MAX_BYTES).read_to_string(&mut text).doing(what)?;
     Ok(Some(text))
 }
 
@@ -226,7 +227,7 @@ mod tests {
             fs::write(dir.path().join(name), text).unwrap();
         }
         let project = Project::of(dir.path());
-        project.map(|it| (it.name.to_string(), it.kind)).map_err(|why| format!("{why:#}"))
+        project.map(|it| (it.name.to_string(), it.kind)).map_err(|why| why.to_string())
     }
 
     #[test]

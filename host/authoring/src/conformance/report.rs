@@ -1,9 +1,5 @@
 //! What was found about a component, for people and for programs such as an index of components.
 
-use crate::cli::{
-    fit::wrapped,
-    text::{FAINT, PLAIN, Text, style_of},
-};
 use a2a_hub_core::{grant::Ask, plain_text::line};
 use a2a_hub_sandbox::digest_of;
 use serde::Serialize;
@@ -13,13 +9,10 @@ use std::path::{Path, PathBuf};
 /// What the report is: another name is given to one that its readers would not understand.
 const SCHEMA: &str = "urn:a2a-hub:plugin-test:v1";
 
-/// Columns of a report for people.
-const COLUMNS: usize = 100;
-
 /// What came of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// The component keeps what it is to keep.
     Passed,
     /// It does not.
@@ -28,31 +21,21 @@ pub(super) enum Verdict {
     NotApplicable,
 }
 
-impl Verdict {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Passed => "ok",
-            Self::Failed => "fail",
-            Self::NotApplicable => "n/a",
-        }
-    }
-}
-
 /// What was found about one thing. Words of the component's own are one plain line by now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Check {
+pub struct Check {
     /// By which it is known from one version of the hub to the next.
-    pub(super) id: &'static str,
+    pub id: &'static str,
     /// What is asked of every component.
-    pub(super) rule: &'static str,
+    pub rule: &'static str,
     /// What came of it.
     #[serde(rename = "result")]
-    pub(super) verdict: Verdict,
+    pub verdict: Verdict,
     /// What was found.
-    pub(super) found: String,
+    pub found: String,
     /// What mends it, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) fix: Option<&'static str>,
+    pub fix: Option<&'static str>,
 }
 
 /// What each check asks of a component, by the check's name, in the order of a report.
@@ -108,7 +91,7 @@ pub(super) fn said(text: &str) -> String {
 
 /// All that was found about one component.
 #[derive(Debug)]
-pub(super) struct Report {
+pub struct Report {
     file: PathBuf,
     sha256: String,
     bytes: usize,
@@ -136,6 +119,11 @@ impl Report {
         format!("{id}{}", version.unwrap_or_default())
     }
 
+    /// The checks, in the order in which they were made.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
     pub(super) fn add(&mut self, check: Check) {
         self.checks.push(check);
     }
@@ -150,7 +138,8 @@ impl Report {
         self
     }
 
-    pub(super) fn is_passed(&self) -> bool {
+    /// Whether no check failed.
+    pub fn is_passed(&self) -> bool {
         self.count(Verdict::Failed) == 0
     }
 
@@ -158,7 +147,8 @@ impl Report {
         self.checks.iter().filter(|check| check.verdict == verdict).count()
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    /// The same for programs, such as an index of components.
+    pub fn to_json(&self) -> Value {
         let Self { file, sha256, bytes, id, version, checks } = self;
         let file = file.display().to_string();
         json!({
@@ -169,33 +159,6 @@ impl Report {
                 "notApplicable": self.count(Verdict::NotApplicable) },
             "checks": checks,
         })
-    }
-
-    pub(super) fn text(&self) -> Text {
-        let mut out = Text::new();
-        for Check { id, rule, verdict, found, fix } in &self.checks {
-            out.push(style_of(verdict.word()), &format!("{:<5}", verdict.word()));
-            out.push(PLAIN, &format!("{id:<22}"));
-            out.push(FAINT, &format!("{rule}\n"));
-            let mut below = |mark: &str, said: &str| {
-                for line in wrapped(said, COLUMNS) {
-                    out.push(PLAIN, &format!("       {mark}{line}\n"));
-                }
-            };
-            if *verdict != Verdict::Passed {
-                below("", found);
-            }
-            if let Some(fix) = fix {
-                below("→ ", fix);
-            }
-        }
-        let of = |verdict| self.count(verdict);
-        let (right, wrong, open) =
-            (of(Verdict::Passed), of(Verdict::Failed), of(Verdict::NotApplicable));
-        let end = if self.is_passed() { "it passes" } else { "it does not pass" };
-        let counts = format!("{end}: {right} passed, {wrong} failed, {open} not applicable\n");
-        out.push(style_of(if self.is_passed() { "ok" } else { "fail" }), &counts);
-        out
     }
 }
 
@@ -224,16 +187,5 @@ mod tests {
         assert_eq!(json["checks"][1]["fix"], "build it again");
         assert_eq!(json["checks"][2]["result"], "not-applicable");
         assert_eq!(json["checks"][2]["found"], "not tried: it does not load");
-    }
-
-    #[test]
-    fn people_see_what_failed_and_what_mends_it() {
-        insta::assert_snapshot!(report().text().words(), @"
-        ok   manifest.read         its manifest can be followed
-        fail component.loads       it compiles within the hub's limits and fits the contract
-               it is [2J not
-               → build it again
-        it does not pass: 1 passed, 1 failed, 0 not applicable
-        ");
     }
 }

@@ -1,7 +1,7 @@
 //! The Rust SDK as a project carries it: a package of its own, outside the workspace that it is developed in, and the versions of
 //! its dependencies that this program was tested with.
 
-use anyhow::{Context as _, anyhow};
+use crate::error::{AuthoringError, Doing as _, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
@@ -9,11 +9,12 @@ use toml::{Table, Value};
 const SDK: &str = "a2a-hub-sdk";
 
 /// The SDK's manifest with the workspace's versions in place of `workspace = true`; without what its own development needs.
-pub(super) fn sdk_manifest(sdk: &str, workspace: &str) -> anyhow::Result<Table> {
-    let mut sdk: Table = sdk.parse().context("read the SDK's manifest")?;
+pub(crate) fn sdk_manifest(sdk: &str, workspace: &str) -> Result<Table, AuthoringError> {
+    let mut sdk: Table = sdk.parse().doing(|| "read the SDK's manifest".to_owned())?;
     // What is not its author's is not its author's to mend.
     let quiet = Table::from_iter([("warnings".to_owned(), Value::from("allow"))]);
-    let mut workspace: Table = workspace.parse().context("read the workspace's manifest")?;
+    let mut workspace: Table =
+        workspace.parse().doing(|| "read the workspace's manifest".to_owned())?;
     let workspace = table(&mut workspace, "workspace")?;
     for name in ["dev-dependencies", "lints", "test", "bench", "example"] {
         sdk.remove(name);
@@ -36,10 +37,11 @@ pub(super) fn sdk_manifest(sdk: &str, workspace: &str) -> anyhow::Result<Table> 
 
 /// A lock for the project `name`: of the hub's own lock, what the SDK with this manifest needs. None where a dependency is called as
 /// the project is, for then cargo tells them apart in its own way.
-pub(super) fn lock(name: &str, sdk: &Table, lock: &str) -> anyhow::Result<Option<String>> {
-    let mut lock: Table = lock.parse().context("read the lock")?;
+pub(crate) fn lock(name: &str, sdk: &Table, lock: &str) -> Result<Option<String>, AuthoringError> {
+    let mut lock: Table = lock.parse().doing(|| "read the lock".to_owned())?;
     let packages = lock.remove("package").unwrap_or(Value::Array(Vec::new()));
-    let packages: Vec<Table> = packages.try_into().context("read the packages of the lock")?;
+    let packages: Vec<Table> =
+        packages.try_into().doing(|| "read the packages of the lock".to_owned())?;
     let needed: BTreeSet<&str> = sdk
         .get("dependencies")
         .and_then(Value::as_table)
@@ -51,7 +53,7 @@ pub(super) fn lock(name: &str, sdk: &Table, lock: &str) -> anyhow::Result<Option
     let mut pending = vec![SDK.to_owned()];
     while let Some(word) = pending.pop() {
         let mut package = find(&packages, &word)
-            .with_context(|| format!("the lock has no package `{word}`"))?
+            .ok_or_else(|| lacks(format!("the lock has no package `{word}`")))?
             .clone();
         let id = (text(&package, "name"), text(&package, "version"));
         if kept.contains_key(&id) {
@@ -74,20 +76,27 @@ pub(super) fn lock(name: &str, sdk: &Table, lock: &str) -> anyhow::Result<Option
     project.insert("dependencies".to_owned(), vec![SDK.to_owned()].into());
     kept.insert((name.to_owned(), "0.1.0".to_owned()), project);
     lock.insert("package".to_owned(), kept.into_values().collect::<Vec<_>>().into());
-    Ok(Some(toml::to_string(&lock)?))
+    let lock = toml::to_string(&lock).doing(|| "write the lock".to_owned())?;
+    Ok(Some(lock))
 }
 
-fn table<'a>(of: &'a mut Table, name: &str) -> anyhow::Result<&'a mut Table> {
+fn table<'a>(of: &'a mut Table, name: &str) -> Result<&'a mut Table, AuthoringError> {
     let inner = of.get_mut(name).and_then(Value::as_table_mut);
-    inner.ok_or_else(|| anyhow!("there is no table `{name}`"))
+    inner.ok_or_else(|| lacks(format!("there is no table `{name}`")))
+}
+
+/// What this program carries is not what it should be.
+fn lacks(what: String) -> AuthoringError {
+    AuthoringError::new(Kind::Other, what)
 }
 
 fn is_inherited(value: &Value) -> bool {
     value.get("workspace").and_then(Value::as_bool) == Some(true)
 }
 
-fn inherited(from: &Table, name: &str) -> anyhow::Result<Value> {
-    from.get(name).cloned().ok_or_else(|| anyhow!("the workspace says nothing of `{name}`"))
+fn inherited(from: &Table, name: &str) -> Result<Value, AuthoringError> {
+    let there = from.get(name).cloned();
+    there.ok_or_else(|| lacks(format!("the workspace says nothing of `{name}`")))
 }
 
 /// A dependency as the workspace has it, with what a member says on top.

@@ -1,21 +1,22 @@
 //! The files of a new project: a template whose blanks are filled in, and beside it, in `vendor/`, the contract and the SDK that it
 //! is built with.
 
-use super::vendored;
-use crate::packed::Packed;
+use crate::{
+    error::{AuthoringError, Doing as _, Kind},
+    packed::Packed,
+    vendored,
+};
 use a2a_hub_protocol::id::AgentId;
-use anyhow::{Context as _, bail};
-use clap::ValueEnum;
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The language that an agent is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Language {
-    /// Compiled by cargo
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Rust, compiled by cargo.
     Rust,
-    /// JavaScript or TypeScript, by componentize-qjs
+    /// JavaScript or TypeScript, by componentize-qjs.
     Js,
-    /// Python, by componentize-py
+    /// Python, by componentize-py.
     Python,
 }
 
@@ -46,11 +47,11 @@ const STORED: &str = ".in";
 const DOT: &str = "dot-";
 
 /// All files of the project of an agent called `name`, by their paths in it.
-pub(super) fn project(
+pub(crate) fn project(
     packed: &Packed,
     language: Language,
     name: &AgentId,
-) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
+) -> Result<BTreeMap<PathBuf, Vec<u8>>, AuthoringError> {
     let template = format!("templates/{}/", language.folder());
     let sdk = format!("{}/", language.sdk());
     let mut files = BTreeMap::new();
@@ -65,16 +66,20 @@ pub(super) fn project(
     let has_sdk = files.keys().any(|path| path.starts_with(format!("vendor/{}", language.sdk())));
     let has_template = packed.keys().any(|path| path.starts_with(&template));
     if !has_sdk || !has_template {
-        bail!("this program carries no template for this language; `--lang rust` is always there");
+        let why =
+            "this program carries no template for this language; `--lang rust` is always there";
+        return Err(AuthoringError::new(Kind::Other, why));
     }
     if language == Language::Rust {
         let text = |path: &str| {
             let bytes = packed.get(path).map(Vec::as_slice).unwrap_or_default();
-            str::from_utf8(bytes).with_context(|| format!("read {path} of this program"))
+            str::from_utf8(bytes).doing(|| format!("read {path} of this program"))
         };
         let manifest = vendored::sdk_manifest(text("sdk/Cargo.toml")?, text("Cargo.toml")?)?;
         let lock = vendored::lock(name.as_str(), &manifest, text("Cargo.lock")?)?;
-        files.insert("vendor/sdk/Cargo.toml".into(), toml::to_string(&manifest)?.into_bytes());
+        let manifest =
+            toml::to_string(&manifest).doing(|| "write the SDK's manifest".to_owned())?;
+        files.insert("vendor/sdk/Cargo.toml".into(), manifest.into_bytes());
         files.extend(lock.map(|lock| ("Cargo.lock".into(), lock.into_bytes())));
     }
     Ok(files)

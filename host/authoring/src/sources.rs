@@ -1,5 +1,6 @@
 //! The sources of a project, looked at again and again: which files there are, and whether they are as they were.
 
+use crate::error::{AuthoringError, Doing as _};
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -16,9 +17,52 @@ const WRITTEN_BY_TOOLS: &[&str] = &["Cargo.lock", "package-lock.json"];
 /// More files than that are no project of an agent.
 const MAX_FILES: usize = 20_000;
 
+/// Whether a project is to be built again. A change counts once the sources stood still between two looks: many files may be saved at
+/// once.
+#[derive(Debug)]
+pub struct Watch {
+    dir: PathBuf,
+    /// What was built last, or is being built.
+    built_of: Sources,
+    /// What there was at the last look.
+    seen: Sources,
+}
+
+impl Watch {
+    /// A watch over the sources in this directory, which are about to be built as they are now.
+    ///
+    /// # Errors
+    /// The system's; or if there are far too many files.
+    pub fn new(dir: &Path) -> Result<Self, AuthoringError> {
+        let built_of = look_at(dir)?;
+        Ok(Self { dir: dir.to_owned(), seen: built_of.clone(), built_of })
+    }
+
+    /// Looks once. Returns a file that changed, relative to the directory, if a build of the sources as they are now is to begin: never while
+    /// another one is under way.
+    ///
+    /// # Errors
+    /// The system's; or if there are far too many files.
+    pub fn look(&mut self, is_building: bool) -> Result<Option<PathBuf>, AuthoringError> {
+        let now = look_at(&self.dir)?;
+        let stands_still = now.changed_since(&self.seen).is_none();
+        let changed = now.changed_since(&self.built_of).filter(|_| stands_still && !is_building);
+        let changed = changed.map(|file| file.strip_prefix(&self.dir).unwrap_or(file).to_owned());
+        if changed.is_some() {
+            self.built_of = now.clone();
+        }
+        self.seen = now;
+        Ok(changed)
+    }
+}
+
+fn look_at(dir: &Path) -> Result<Sources, AuthoringError> {
+    Sources::of(dir).doing(|| format!("look at the sources in {}", dir.display()))
+}
+
 /// The sources as they were at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sources(BTreeMap<PathBuf, Stamp>);
+struct Sources(BTreeMap<PathBuf, Stamp>);
 
 /// What is another when a file was saved.
 type Stamp = (u64, u64, i64, i64);
@@ -28,7 +72,7 @@ impl Sources {
     ///
     /// # Errors
     /// The system's; or if there are far too many files.
-    pub(super) fn of(dir: &Path) -> io::Result<Self> {
+    fn of(dir: &Path) -> io::Result<Self> {
         let mut found = BTreeMap::new();
         let mut pending = vec![dir.to_owned()];
         while let Some(dir) = pending.pop() {
@@ -59,7 +103,7 @@ impl Sources {
     }
 
     /// The first file that is not as it was; none if all are.
-    pub(super) fn changed_since<'a>(&'a self, before: &'a Self) -> Option<&'a Path> {
+    fn changed_since<'a>(&'a self, before: &'a Self) -> Option<&'a Path> {
         let differs = |path: &&PathBuf| self.0.get(*path) != before.0.get(*path);
         self.0.keys().chain(before.0.keys()).find(differs).map(PathBuf::as_path)
     }
@@ -89,5 +133,22 @@ mod tests {
         assert_eq!(after.changed_since(&before), Some(root.join("src/lib.rs").as_path()));
         fs::remove_file(root.join("src/lib.rs")).unwrap();
         assert!(Sources::of(root).unwrap().changed_since(&after).is_some(), "gone is changed");
+    }
+
+    #[test]
+    fn a_build_begins_once_the_sources_stand_still_and_none_is_under_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("lib.rs");
+        fs::write(&file, "1").unwrap();
+        let mut watch = Watch::new(dir.path()).unwrap();
+        let mut look = |is_building| watch.look(is_building).unwrap();
+        assert_eq!(look(false), None);
+        fs::write(&file, "22").unwrap();
+        assert_eq!(look(false), None, "more may be saved at once");
+        fs::write(&file, "333").unwrap();
+        assert_eq!(look(false), None);
+        assert_eq!(look(true), None, "the one before is still under way");
+        assert_eq!(look(false), Some("lib.rs".into()));
+        assert_eq!(look(false), None, "it is built");
     }
 }
