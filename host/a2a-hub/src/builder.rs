@@ -6,7 +6,7 @@ use crate::{
     lineage::ProgramTrees,
     local::{self, Local, Rules},
     minder::{is_helper, is_ready_to_help},
-    telemetry::otlp::Exporter,
+    otlp::Exporter,
 };
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;

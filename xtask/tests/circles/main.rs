@@ -26,6 +26,7 @@ const CLEAN: &[&str] = &[
     "host/sandbox",
     "host/store",
     "host/a2a-hub",
+    "host/cli",
     "host/hub",
     "host/server",
     "model-server",
