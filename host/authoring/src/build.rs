@@ -3,7 +3,7 @@
 use crate::{
     component::Component,
     error::{AuthoringError, Doing as _, Kind},
-    project::{Kind as How, MANIFEST, Prepare, Project},
+    project::{MANIFEST, Prepare, Project, Recipe},
     tool::{Ran, Tool, Workshop},
 };
 use a2a_hub_config::own_file;
@@ -52,9 +52,9 @@ pub async fn build(
     let hand = Hand { project, workshop, observer };
     let began = Instant::now();
     let place = project.component();
-    let made = match &project.kind {
-        How::Rust { library } => hand.compile(library).await?,
-        How::Command { prepare, build, .. } => {
+    let made = match &project.recipe {
+        Recipe::Rust { library } => hand.compile(library).await?,
+        Recipe::Command { prepare, build, .. } => {
             if let Some(prepare) = prepare.as_ref().filter(|it| is_due(&project.dir, it)) {
                 hand.run(Tool::named(&prepare.command)?).await?;
             }
@@ -225,5 +225,31 @@ mod tests {
         let earlier = newer.metadata().unwrap().modified().unwrap() - Duration::from_secs(60);
         newer.set_modified(earlier).unwrap();
         assert!(is_due(dir.path(), &prepare));
+    }
+
+    /// Hears nothing: no tool begins.
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn begins(&self, agent: &AgentId) {
+            panic!("a tool that builds {agent} began");
+        }
+
+        fn says(&self, _: &str) {}
+
+        fn ends(&self, _: &[&str]) {}
+    }
+
+    #[tokio::test]
+    async fn a_build_whose_tool_is_missing_says_which_and_begins_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let project =
+            "[project]\nname = 'x'\n[tool.a2a-hub]\nbuild = ['no-such-tool']\ncomponent = 'x.wasm'";
+        fs::write(dir.path().join("pyproject.toml"), project).unwrap();
+        let project = Project::of(dir.path()).unwrap();
+        let workshop = Workshop::new("/no/such/minder", &project.dir);
+        let why = build(&project, &workshop, &Nobody).await.unwrap_err();
+        assert_eq!(why.kind(), Kind::NoTool);
+        assert!(why.to_string().starts_with("run `no-such-tool`"), "{why}");
     }
 }

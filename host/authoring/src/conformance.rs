@@ -200,3 +200,39 @@ fn prompts(card: &AgentCard, say: &[String]) -> Vec<String> {
     let hello = std::iter::once("hello".to_owned());
     hello.chain(say.iter().cloned()).chain(examples.take(EXAMPLES)).take(PROMPTS).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use serde_json::json;
+
+    fn subject(bytes: &[u8]) -> Subject {
+        Subject { file: "x.wasm".into(), bytes: bytes.to_vec(), say: Vec::new(), compiler: None }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_component_is_not_tried() {
+        let why = check(subject(b"\0asm\x01\0\0\0"), |_| {}).await.unwrap_err();
+        assert_eq!(why.kind(), Kind::NoComponent);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_component_of_another_contract_fails_one_check_and_is_tried_no_further() {
+        let steps = Mutex::new(Vec::new());
+        let report = check(subject(b"\0asm\x0d\0\x01\0"), |step| steps.lock().push(step)).await;
+        let report = report.unwrap().to_json();
+        assert_eq!(*steps.lock(), [Step::Compiling]);
+        let results: Vec<_> = report["checks"].as_array().unwrap().iter().take(3).collect();
+        let told = results.into_iter().map(|check| [&check["id"], &check["result"]]);
+        assert_eq!(
+            json!(told.collect::<Vec<_>>()),
+            json!([
+                ["manifest.read", "passed"],
+                ["component.loads", "failed"],
+                ["card.valid", "not-applicable"],
+            ])
+        );
+        assert_eq!(report["passed"], false);
+    }
+}

@@ -1,6 +1,6 @@
 //! The project of an agent as it lies there: its name, its language, and how it is built.
 
-use crate::error::{AuthoringError, Doing as _, Kind as Failure};
+use crate::error::{AuthoringError, Doing as _, Kind};
 use a2a_hub_protocol::id::AgentId;
 use serde::Deserialize;
 use std::{
@@ -22,12 +22,12 @@ pub struct Project {
     pub dir: PathBuf,
     /// The agent that comes of it.
     pub name: AgentId,
-    pub(crate) kind: Kind,
+    pub(crate) recipe: Recipe,
 }
 
 /// How a project is built.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Recipe {
     /// By cargo.
     Rust {
         /// The name of the library's file.
@@ -115,7 +115,7 @@ impl Project {
     pub fn of(dir: &Path) -> Result<Self, AuthoringError> {
         let dir =
             fs::canonicalize(dir).doing(|| format!("look for a project in {}", dir.display()))?;
-        let (name, kind) = kind(&dir)?;
+        let (name, recipe) = recipe(&dir)?;
         let manifest = read(&dir, MANIFEST)?;
         let id = manifest.map(|text| toml::from_str::<ManifestId>(&text)).transpose();
         let id = id.doing(|| format!("read {MANIFEST}"))?.and_then(|manifest| manifest.id);
@@ -125,16 +125,16 @@ impl Project {
                 "the project in {} is called `{name}`: {why}; say `id = \"...\"` in its {MANIFEST}",
                 dir.display()
             );
-            AuthoringError::new(Failure::NoProject, why)
+            AuthoringError::new(Kind::NoProject, why)
         })?;
-        Ok(Self { dir, name, kind })
+        Ok(Self { dir, name, recipe })
     }
 
     /// Where the component of this project is once it is built.
     pub(crate) fn component(&self) -> PathBuf {
-        match &self.kind {
-            Kind::Rust { .. } => self.dir.join("target").join(format!("{}.wasm", self.name)),
-            Kind::Command { component, .. } => self.dir.join(component),
+        match &self.recipe {
+            Recipe::Rust { .. } => self.dir.join("target").join(format!("{}.wasm", self.name)),
+            Recipe::Command { component, .. } => self.dir.join(component),
         }
     }
 
@@ -144,13 +144,13 @@ impl Project {
     }
 }
 
-fn kind(dir: &Path) -> Result<(String, Kind), AuthoringError> {
+fn recipe(dir: &Path) -> Result<(String, Recipe), AuthoringError> {
     if let Some(text) = read(dir, "Cargo.toml")? {
         let CargoToml { package, lib } =
             toml::from_str(&text).doing(|| "read Cargo.toml".to_owned())?;
         let library = lib.and_then(|lib| lib.name);
         let library = library.unwrap_or_else(|| package.name.replace('-', "_"));
-        return Ok((package.name, Kind::Rust { library }));
+        return Ok((package.name, Recipe::Rust { library }));
     }
     if let Some(text) = read(dir, "pyproject.toml")? {
         let PyProject { project, tool } =
@@ -158,10 +158,10 @@ fn kind(dir: &Path) -> Result<(String, Kind), AuthoringError> {
         let Some(BuildCommand { build, component }) = tool.a2a_hub else {
             let why = "build the project: its pyproject.toml has no `[tool.a2a-hub]` with `build`, the words of a command, and \
                        `component`, the file that it makes";
-            return Err(AuthoringError::new(Failure::NoProject, why));
+            return Err(AuthoringError::new(Kind::NoProject, why));
         };
-        let kind = Kind::Command { prepare: None, build, component: inside(component)? };
-        return Ok((project.name, kind));
+        let recipe = Recipe::Command { prepare: None, build, component: inside(component)? };
+        return Ok((project.name, recipe));
     }
     if let Some(text) = read(dir, "package.json")? {
         let PackageJson { name, a2a_hub } =
@@ -174,19 +174,19 @@ fn kind(dir: &Path) -> Result<(String, Kind), AuthoringError> {
             needs: "package.json".into(),
             installed: "node_modules".into(),
         };
-        let kind = Kind::Command {
+        let recipe = Recipe::Command {
             prepare: Some(prepare),
             build: words(&["npm", "run", "build"]),
             component: inside(component)?,
         };
-        return Ok((name, kind));
+        return Ok((name, recipe));
     }
     let why = format!(
         "no agent's project is in {}: it has neither Cargo.toml nor pyproject.toml nor package.json; name the project's folder, or \
          make one with `a2a-hub plugin new NAME`",
         dir.display()
     );
-    Err(AuthoringError::new(Failure::NoProject, why).mended_by("a2a-hub plugin new NAME"))
+    Err(AuthoringError::new(Kind::NoProject, why).mended_by("a2a-hub plugin new NAME"))
 }
 
 /// A path that stays in the project.
@@ -200,7 +200,7 @@ fn inside(path: PathBuf) -> Result<PathBuf, AuthoringError> {
         "the project says that its component is {}: that is no path inside of it",
         path.display()
     );
-    Err(AuthoringError::new(Failure::NoProject, why))
+    Err(AuthoringError::new(Kind::NoProject, why))
 }
 
 /// A file of a project as text; none if it has none.
@@ -221,13 +221,13 @@ fn read(dir: &Path, name: &str) -> Result<Option<String>, AuthoringError> {
 mod tests {
     use super::*;
 
-    fn of(files: &[(&str, &str)]) -> Result<(String, Kind), String> {
+    fn of(files: &[(&str, &str)]) -> Result<(String, Recipe), String> {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             fs::write(dir.path().join(name), text).unwrap();
         }
         let project = Project::of(dir.path());
-        project.map(|it| (it.name.to_string(), it.kind)).map_err(|why| why.to_string())
+        project.map(|it| (it.name.to_string(), it.recipe)).map_err(|why| why.to_string())
     }
 
     #[test]
@@ -236,17 +236,17 @@ mod tests {
         let library = "my_agent".to_owned();
         assert_eq!(
             of(&[("Cargo.toml", cargo)]).unwrap(),
-            ("my-agent".to_owned(), Kind::Rust { library })
+            ("my-agent".to_owned(), Recipe::Rust { library })
         );
         let python = "[project]\nname = 'x'\n[tool.a2a-hub]\nbuild = ['python3', 'build.py']\ncomponent = 'dist/x.wasm'";
-        let (name, kind) = of(&[("pyproject.toml", python), (MANIFEST, "id = 'notes'")]).unwrap();
+        let (name, recipe) = of(&[("pyproject.toml", python), (MANIFEST, "id = 'notes'")]).unwrap();
         assert_eq!(name, "notes", "the manifest's word counts");
         assert!(
-            matches!(kind, Kind::Command { prepare: None, build, .. } if build == ["python3", "build.py"])
+            matches!(recipe, Recipe::Command { prepare: None, build, .. } if build == ["python3", "build.py"])
         );
-        let (_, kind) = of(&[("package.json", r#"{"name": "x"}"#)]).unwrap();
+        let (_, recipe) = of(&[("package.json", r#"{"name": "x"}"#)]).unwrap();
         assert!(
-            matches!(kind, Kind::Command { prepare: Some(_), component, .. } if component == Path::new("dist/x.wasm"))
+            matches!(recipe, Recipe::Command { prepare: Some(_), component, .. } if component == Path::new("dist/x.wasm"))
         );
     }
 
