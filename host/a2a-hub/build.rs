@@ -1,7 +1,5 @@
 //! Packs the built-in agents: `cargo xtask guests` leaves one component for each package under `guest-agents/`. Those that were
 //! not built are left out, so that the hub also builds without a WebAssembly toolchain.
-//!
-//! And packs what a new agent's project is made of: templates, the contract and the SDKs, in one compressed archive.
 
 use std::{
     env,
@@ -10,35 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use miniz_oxide::deflate::compress_to_vec;
 use wasmparser::Parser;
-
-/// What a new project is made of: files and folders of the repository. Those that are folders of sources only are watched as a
-/// whole; in the others tools leave what they make.
-const PACKED: &[(&str, Watched)] = &[
-    ("Cargo.lock", Watched::Whole),
-    ("Cargo.toml", Watched::Whole),
-    ("LICENSE", Watched::Whole),
-    ("sdk/Cargo.toml", Watched::Whole),
-    ("sdk/src", Watched::Whole),
-    ("sdk-js", Watched::FileByFile),
-    ("sdk-python", Watched::FileByFile),
-    ("templates", Watched::Whole),
-    ("wit", Watched::Whole),
-];
-
-/// How a packed folder is watched for changes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Watched {
-    Whole,
-    FileByFile,
-}
-
-/// What tools leave beside sources.
-const NOT_PACKED: &[&str] = &["__pycache__", "dist", "node_modules", "target"];
-
-/// How hard it is tried to make the archive small, of 10: it is packed once.
-const EFFORT: u8 = 9;
 
 fn main() -> io::Result<()> {
     let root = from_cargo("CARGO_MANIFEST_DIR")?.join("../..").canonicalize()?;
@@ -75,55 +45,7 @@ fn main() -> io::Result<()> {
          pub(crate) const BUILTIN: &[(&str, &[u8])] = &[\n{table}];\n"
     );
     let out = from_cargo("OUT_DIR")?;
-    fs::write(out.join("builtin.rs"), source)?;
-    fs::write(out.join("project.archive"), archive(&root)?)
-}
-
-/// All that is packed for new projects: each file's path, the length of its bytes as text, and these; compressed.
-fn archive(root: &Path) -> io::Result<Vec<u8>> {
-    let mut files = Vec::new();
-    for (place, watched) in PACKED {
-        let path = root.join(place);
-        if !path.exists() {
-            continue;
-        }
-        if *watched == Watched::Whole {
-            println!("cargo::rerun-if-changed={}", path.display());
-        }
-        let before = files.len();
-        find(&path, place, &mut files)?;
-        if *watched == Watched::FileByFile {
-            for (path, _) in &files[before..] {
-                println!("cargo::rerun-if-changed={}", path.display());
-            }
-        }
-    }
-    files.sort();
-    let mut all = Vec::new();
-    for (path, name) in files {
-        let bytes = fs::read(path)?;
-        all.extend(format!("{name}\n{}\n", bytes.len()).into_bytes());
-        all.extend(bytes);
-    }
-    Ok(compress_to_vec(&all, EFFORT))
-}
-
-/// The files at and below `path`, which is called `name`; tests of the SDKs are no part of a project.
-fn find(path: &Path, name: &str, files: &mut Vec<(PathBuf, String)>) -> io::Result<()> {
-    if !path.is_dir() {
-        files.push((path.to_owned(), name.to_owned()));
-        return Ok(());
-    }
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let file = entry.file_name().to_string_lossy().into_owned();
-        let is_test = name.starts_with("sdk") && ["test", "tests"].contains(&file.as_str());
-        let is_made = NOT_PACKED.contains(&file.as_str()) || file.ends_with(".egg-info");
-        if !file.starts_with('.') && !is_test && !is_made {
-            find(&entry.path(), &format!("{name}/{file}"), files)?;
-        }
-    }
-    Ok(())
+    fs::write(out.join("builtin.rs"), source)
 }
 
 /// The packages under `dir`, which are named after their folders.

@@ -316,7 +316,7 @@ pub fn hub_binary() -> Result<PathBuf> {
     beside.clone().find(|binary| binary.is_file()).with_context(|| {
         let places: Vec<_> = beside.map(|place| place.display().to_string()).collect();
         format!(
-            "there is no hub to test at {}; run `cargo build -p a2a-hub`, or name one in A2A_HUB_BIN",
+            "there is no hub to test at {}; run `cargo build --bin a2a-hub`, or name one in A2A_HUB_BIN",
             places.join(" or ")
         )
     })

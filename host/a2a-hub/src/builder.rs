@@ -6,7 +6,7 @@ use crate::{
     lineage::ProgramTrees,
     local::{self, Local, Rules},
     minder::{is_helper, is_ready_to_help},
-    telemetry::otlp::Exporter,
+    otlp::Exporter,
 };
 use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, BuiltIn, Door, PluginFolder, sweep_files};

@@ -12,7 +12,7 @@ include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 pub const COMPONENTS: BuiltIn = BuiltIn(BUILTIN);
 
 /// The agents that say how their programs are tried, and how.
-pub(crate) fn trials() -> BTreeMap<AgentId, Trial> {
+pub fn trials() -> BTreeMap<AgentId, Trial> {
     let each = BUILTIN.iter().filter_map(|(name, component)| {
         let trial = manifest::read(component).ok()?.trial?;
         Some((AgentId::parse(*name).ok()?, trial))

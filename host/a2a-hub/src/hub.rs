@@ -2,13 +2,14 @@
 
 use crate::local::Local;
 use a2a_hub_agents::{Agents, PluginFolder};
+use a2a_hub_config::Config;
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
     LiveConfig, Reply, contexts::Contexts, events::Events, push::Pushes, spans::Spans, tasks::Tasks,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
-use a2a_hub_store::Storage;
+use a2a_hub_store::{Storage, StorageError};
 use std::{net::SocketAddr, sync::Arc};
 use tempfile::TempDir;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -68,13 +69,57 @@ impl Hub {
     /// Takes no more operations, ends what is at work, and returns once its programs are gone. Tasks of agents that can be
     /// started again wait for the next hub in the same directory; the others have failed. Those that were cut off are returned.
     pub async fn shutdown(self) -> Vec<TaskId> {
+        self.close();
+        let mut cut_off = Vec::new();
+        self.take_down(|cut| cut_off = cut.to_vec()).await;
+        cut_off
+    }
+
+    /// What whoever looks after the hub should know of how it was started.
+    pub fn warnings(&self) -> &[String] {
+        &self.parts.warnings
+    }
+
+    /// The configuration that counts now; none for a hub that is not [`reloadable`](crate::Builder::reloadable).
+    pub fn config_now(&self) -> Option<Config> {
+        self.live.as_ref().map(|live| live.now())
+    }
+
+    /// Has the configuration read again, meanwhile. How it went is in the log.
+    pub fn reload(&self) {
+        let engine = self.engine.clone();
+        self.running.spawn(async move {
+            drop(engine.handle(&Principal::Operator, None, Operation::ReloadConfig).await);
+        });
+    }
+
+    /// Takes no more operations. Tasks at work go on.
+    pub fn close(&self) {
         self.engine.close();
+    }
+
+    /// Waits until no task is at work, and none waits for its turn.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot tell.
+    pub async fn idle(&self) -> Result<(), StorageError> {
+        self.parts.tasks.idle().await
+    }
+
+    /// Gives programs less time to end, from now on: a quarter of a second.
+    pub fn hurry(&self) {
+        self.parts.supervisor.hurry();
+    }
+
+    /// The second half of [`Hub::shutdown`], after [`Hub::close`], for who waits no longer than it likes: `cut_off` is told the tasks that were cut
+    /// off, before programs are ended.
+    pub async fn take_down(&self, cut_off: impl FnOnce(&[TaskId])) {
         self.stop.cancel();
         self.running.close();
-        let cut = self.parts.cut_off().await;
+        cut_off(&self.parts.cut_off().await);
         self.parts.take_down().await;
         self.running.wait().await;
-        cut
     }
 }
 
@@ -93,7 +138,7 @@ impl Parts {
     }
 
     /// Ends the tasks that are at work, and tells which.
-    pub(crate) async fn cut_off(&self) -> Vec<TaskId> {
+    async fn cut_off(&self) -> Vec<TaskId> {
         let cut = self.tasks.shutdown().await;
         if !cut.is_empty() {
             let tasks: Vec<_> = cut.iter().map(TaskId::as_str).collect();
@@ -103,7 +148,7 @@ impl Parts {
     }
 
     /// Takes the rest apart, in order: programs last.
-    pub(crate) async fn take_down(&self) {
+    async fn take_down(&self) {
         self.pushes.shutdown().await;
         self.spans.close();
         self.events.close();

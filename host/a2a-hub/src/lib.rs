@@ -1,4 +1,4 @@
-//! A hub of agents: the program's command line, and a library for whoever embeds one.
+//! A hub of agents, put together and taken apart in order: for the program `a2a-hub`, and for whoever embeds one.
 //!
 //! ```no_run
 //! use a2a_hub::{Hub, Native, Stage, completed, protocol::{card::AgentCard, id::AgentId}};
@@ -15,13 +15,11 @@
 
 mod builder;
 pub mod builtin;
-pub mod cli;
 mod hub;
 mod lineage;
 pub mod local;
 mod minder;
-mod packed;
-mod telemetry;
+mod otlp;
 
 pub use a2a_hub_agents::BuiltIn;
 pub use a2a_hub_agents::native::{Native, Stage, completed};

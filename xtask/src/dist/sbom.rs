@@ -20,11 +20,11 @@ pub(super) fn list(root: &Path, epoch: u64, to: &Path) -> Result<String> {
     let mut list = Command::new(&tool);
     list.current_dir(root).arg("cyclonedx").env("SOURCE_DATE_EPOCH", epoch.to_string());
     list.args(["--format", "json", "--spec-version", "1.5", "--no-build-deps"]);
-    list.args(["--override-filename", DRAFT]).arg("--manifest-path").arg("host/a2a-hub/Cargo.toml");
+    list.args(["--override-filename", DRAFT]).arg("--manifest-path").arg("host/cli/Cargo.toml");
     let listed = run(&mut list);
     // One lies beside the manifest of every member of the workspace.
     let drafts = drafts(root)?;
-    let own = fs::read_to_string(root.join("host/a2a-hub").join(format!("{DRAFT}.json")));
+    let own = fs::read_to_string(root.join("host/cli").join(format!("{DRAFT}.json")));
     for draft in drafts {
         fs::remove_file(draft)?;
     }

@@ -1,0 +1,255 @@
+//! The component of a project, with its manifest inside.
+
+use crate::{
+    component::Component,
+    error::{AuthoringError, Doing as _, Kind},
+    project::{MANIFEST, Prepare, Project, Recipe},
+    tool::{Ran, Tool, Workshop},
+};
+use a2a_hub_config::own_file;
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::manifest;
+use a2a_hub_toolchain::{self as toolchain, TARGET, Toolchain};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// A component that was built.
+#[derive(Debug)]
+pub struct Built {
+    /// As it lies in its project.
+    pub component: Component,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Who is told how a build goes: of each of its tools that it begins, what it says, and that it is over.
+pub trait Observer {
+    /// A tool that builds this agent begins.
+    fn begins(&self, agent: &AgentId);
+
+    /// The tool said this line.
+    fn says(&self, line: &str);
+
+    /// The tool is over. `told` is what matters of what it said, for whoever did not show that as it came: its warnings, and all of
+    /// it if it failed.
+    fn ends(&self, told: &[&str]);
+}
+
+/// Builds the component. Dropping the future ends the tools that do so.
+///
+/// # Errors
+/// If a tool is missing ([`Kind::NoTool`]) or fails ([`Kind::NotBuilt`]), or what it leaves is no component that could join; and the
+/// system's.
+pub async fn build(
+    project: &Project,
+    workshop: &Workshop,
+    observer: &impl Observer,
+) -> Result<Built, AuthoringError> {
+    let hand = Hand { project, workshop, observer };
+    let began = Instant::now();
+    let place = project.component();
+    let made = match &project.recipe {
+        Recipe::Rust { library } => hand.compile(library).await?,
+        Recipe::Command { prepare, build, .. } => {
+            if let Some(prepare) = prepare.as_ref().filter(|it| is_due(&project.dir, it)) {
+                hand.run(Tool::named(&prepare.command)?).await?;
+            }
+            hand.run(Tool::named(build)?).await?;
+            place.clone()
+        }
+    };
+    let bytes = Component::bytes_of(&made)
+        .doing(|| "the build went well, and left no component that could join".to_owned())?;
+    let component = with_manifest(project, made, bytes)?;
+    if !fs::read(&place).is_ok_and(|there| there == component.bytes) {
+        let folder = place.parent().unwrap_or(&place);
+        let put =
+            fs::create_dir_all(folder).and_then(|()| own_file::replace(&place, &component.bytes));
+        put.doing(|| format!("write {}", place.display()))?;
+    }
+    let component = Component { path: place, ..component };
+    Ok(Built { component, took: began.elapsed() })
+}
+
+/// The component with the project's manifest inside, which its build may have put there already.
+fn with_manifest(
+    project: &Project,
+    path: PathBuf,
+    bytes: Vec<u8>,
+) -> Result<Component, AuthoringError> {
+    let Some(text) = project.manifest()? else { return Component::of(path, bytes) };
+    let what = |why: manifest::ManifestError| {
+        let why = format!("use {}: {why}", project.dir.join(MANIFEST).display());
+        AuthoringError::new(Kind::Other, why)
+    };
+    let ask = manifest::parse(text.as_bytes()).map_err(what)?;
+    if manifest::read(&bytes).is_ok_and(|there| there == ask) {
+        return Component::of(path, bytes);
+    }
+    let (bytes, _) = manifest::embed(&bytes, text.as_bytes()).map_err(what)?;
+    Component::of(path, bytes)
+}
+
+/// Whether what a build needs was not installed yet, or before it was changed.
+fn is_due(dir: &Path, prepare: &Prepare) -> bool {
+    let modified = |path: &Path| fs::metadata(dir.join(path)).and_then(|it| it.modified()).ok();
+    match (modified(&prepare.needs), modified(&prepare.installed)) {
+        (Some(needs), Some(installed)) => needs > installed,
+        (_, None) => true,
+        (None, Some(_)) => false,
+    }
+}
+
+/// Who builds a project.
+struct Hand<'a, O> {
+    project: &'a Project,
+    workshop: &'a Workshop,
+    observer: &'a O,
+}
+
+impl<O: Observer> Hand<'_, O> {
+    /// Has cargo compile the library, and returns where it left it.
+    async fn compile(&self, library: &str) -> Result<PathBuf, AuthoringError> {
+        let Self { project, workshop, .. } = self;
+        let sysroot = self.sysroot().await;
+        let toolchain = Toolchain::find(sysroot.as_deref()).ok_or_else(|| {
+            let why = format!(
+                "build {}: no Rust on this machine compiles for {TARGET}; {}",
+                project.name,
+                toolchain::advice()
+            );
+            AuthoringError::new(Kind::NoTool, why).mended_by(format!("rustup target add {TARGET}"))
+        })?;
+        // Beside what `cargo test` leaves in a target directory: another compiler may have made that.
+        let target = workshop.variable("CARGO_TARGET_DIR").unwrap_or("target");
+        let target = std::path::absolute(project.dir.join(target))
+            .doing(|| format!("build {}", project.name))?
+            .join("components");
+        let folder = target.to_str().ok_or_else(|| {
+            AuthoringError::new(Kind::Other, "build in a folder whose name is no text")
+        })?;
+        let cargo = Tool::cargo(toolchain.cargo())?;
+        let words = ["build", "--release", "--target", TARGET, "--target-dir", folder];
+        self.run(cargo.args(&words)).await?;
+        let made = target.join(TARGET).join("release").join(format!("{library}.wasm"));
+        if !made.is_file() {
+            let why = format!(
+                "build {}: cargo left no {}; say `crate-type = [\"cdylib\", \"lib\"]` below `[lib]` in Cargo.toml",
+                project.name,
+                made.display()
+            );
+            return Err(AuthoringError::new(Kind::NotBuilt, why));
+        }
+        Ok(made)
+    }
+
+    /// Where the active compiler is, if there is one.
+    async fn sysroot(&self) -> Option<PathBuf> {
+        let words = ["rustc", "--print", "sysroot"].map(str::to_owned);
+        let ran = self.workshop.run(Tool::named(&words).ok()?, |_| {}).await.ok()?;
+        ran.lines.last().filter(|_| ran.succeeded).map(PathBuf::from)
+    }
+
+    /// Runs a tool of the build, and tells what it says.
+    async fn run(&self, tool: Tool) -> Result<(), AuthoringError> {
+        let Self { project, workshop, observer } = self;
+        observer.begins(&project.name);
+        let ran = workshop.run(tool, |line| observer.says(line)).await;
+        let Ran { succeeded, ending, lines } = match ran {
+            Ok(ran) => ran,
+            Err(why) => {
+                observer.ends(&[]);
+                return Err(why);
+            }
+        };
+        let all = || lines.iter().map(String::as_str).collect();
+        let told = if succeeded { warnings(&lines) } else { all() };
+        observer.ends(&told);
+        if succeeded {
+            return Ok(());
+        }
+        let why = format!("build {}: {ending}; what it said stands above", project.name);
+        Err(AuthoringError::new(Kind::NotBuilt, why))
+    }
+}
+
+/// What a compiler that went well warns of, without what it says of its own progress.
+fn warnings(lines: &[String]) -> Vec<&str> {
+    let is_progress = |line: &&str| {
+        line.starts_with("   ") && PROGRESS.iter().any(|word| line.trim_start().starts_with(word))
+    };
+    let lines = lines.iter().map(String::as_str);
+    lines
+        .skip_while(|line| !line.starts_with("warning"))
+        .filter(|line| !is_progress(line))
+        .collect()
+}
+
+/// With these words cargo tells how far it is.
+const PROGRESS: [&str; 2] = ["Compiling ", "Finished "];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_told_and_nothing_else_of_a_build_that_went_well() {
+        let said = |lines: &[&str]| {
+            let lines: Vec<_> = lines.iter().map(|&line| line.to_owned()).collect();
+            warnings(&lines).join("|")
+        };
+        assert_eq!(said(&["   Compiling x", "    Finished y"]), "");
+        assert_eq!(
+            said(&["   Compiling x", "warning: unused", "  --> a", "    Finished y"]),
+            "warning: unused|  --> a"
+        );
+    }
+
+    #[test]
+    fn what_is_needed_is_installed_once_and_again_when_that_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let prepare = Prepare {
+            command: Vec::new(),
+            needs: "package.json".into(),
+            installed: "node_modules".into(),
+        };
+        fs::write(dir.path().join("package.json"), "").unwrap();
+        assert!(is_due(dir.path(), &prepare));
+        fs::create_dir(dir.path().join("node_modules")).unwrap();
+        assert!(!is_due(dir.path(), &prepare));
+        let newer = fs::File::open(dir.path().join("node_modules")).unwrap();
+        let earlier = newer.metadata().unwrap().modified().unwrap() - Duration::from_secs(60);
+        newer.set_modified(earlier).unwrap();
+        assert!(is_due(dir.path(), &prepare));
+    }
+
+    /// Hears nothing: no tool begins.
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn begins(&self, agent: &AgentId) {
+            panic!("a tool that builds {agent} began");
+        }
+
+        fn says(&self, _: &str) {}
+
+        fn ends(&self, _: &[&str]) {}
+    }
+
+    #[tokio::test]
+    async fn a_build_whose_tool_is_missing_says_which_and_begins_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let project =
+            "[project]\nname = 'x'\n[tool.a2a-hub]\nbuild = ['no-such-tool']\ncomponent = 'x.wasm'";
+        fs::write(dir.path().join("pyproject.toml"), project).unwrap();
+        let project = Project::of(dir.path()).unwrap();
+        let workshop = Workshop::new("/no/such/minder", &project.dir);
+        let why = build(&project, &workshop, &Nobody).await.unwrap_err();
+        assert_eq!(why.kind(), Kind::NoTool);
+        assert!(why.to_string().starts_with("run `no-such-tool`"), "{why}");
+    }
+}

@@ -1,0 +1,98 @@
+//! A component as it lies there: what it says of itself and asks for is read without running it.
+
+use crate::error::{AuthoringError, Doing as _, Kind};
+use a2a_hub_core::grant::Ask;
+use a2a_hub_sandbox::{digest_of, manifest};
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+/// Larger ones do not join, in bytes.
+pub const MAX_BYTES: u64 = 128 << 20;
+
+/// A component, read and not run.
+#[derive(Debug)]
+pub struct Component {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Its SHA-256 digest, in hex.
+    pub sha256: String,
+    /// What its manifest asks for.
+    pub ask: Ask,
+}
+
+impl Component {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The system's; and if it is no component, or has a manifest that cannot be read.
+    pub fn read(path: &Path) -> Result<Self, AuthoringError> {
+        Self::of(path.to_owned(), Self::bytes_of(path)?)
+    }
+
+    /// The bytes of a file that is a component, whatever it asks for.
+    pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, AuthoringError> {
+        let what = || format!("read the component {}", path.display());
+        let bytes = read_at_most(path, MAX_BYTES).doing(what)?;
+        must_be_component(path, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// What was read from `path`.
+    ///
+    /// # Errors
+    /// If it is no component, or has a manifest that cannot be read.
+    pub fn of(path: PathBuf, bytes: Vec<u8>) -> Result<Self, AuthoringError> {
+        must_be_component(&path, &bytes)?;
+        let ask =
+            manifest::read(&bytes).doing(|| format!("read the component {}", path.display()))?;
+        let sha256 = digest_of(&bytes);
+        Ok(Self { path, bytes, sha256, ask })
+    }
+}
+
+/// Refuses what begins as no component does, and what is larger than any that joins.
+fn must_be_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
+    let what = format!("read the component {}", path.display());
+    let why = if bytes.len() as u64 > MAX_BYTES {
+        format!("{what}: it is larger than {} MiB, and none that joins is", MAX_BYTES >> 20)
+    } else if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
+        format!("{what}: it is no WebAssembly component; build it for the target wasm32-wasip2")
+    } else {
+        return Ok(());
+    };
+    Err(AuthoringError::new(Kind::NoComponent, why))
+}
+
+/// A file, and no more of it than one byte beyond `most`.
+///
+/// # Errors
+/// The system's.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_component_is_told_with_the_way_to_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.wasm");
+        std::fs::write(&path, b"\0asm\x01\0\0\0").unwrap();
+        let why = Component::read(&path).unwrap_err();
+        assert_eq!(why.kind(), Kind::NoComponent);
+        assert!(why.to_string().contains("wasm32-wasip2"), "a module is none: {why}");
+        std::fs::write(&path, b"\0asm\x0d\0\x01\0").unwrap();
+        assert_eq!(Component::read(&path).unwrap().bytes.len(), 8);
+        assert_eq!(Component::read(dir.path()).unwrap_err().kind(), Kind::Other);
+        assert_eq!(read_at_most(&path, 3).unwrap().len(), 4);
+    }
+}

@@ -1,0 +1,238 @@
+//! Whether a component keeps what the contract asks of it, tried in a sandbox of its own. It is granted nothing that reaches anything
+//! outside, each run has a deadline and the limits of the sandbox, and what the component says is data.
+
+mod card;
+mod conduct;
+pub(crate) mod report;
+mod stage;
+
+use crate::{
+    component::Component,
+    error::{AuthoringError, Doing as _, Kind},
+};
+use a2a_hub_protocol::{card::AgentCard, id::AgentId};
+use a2a_hub_sandbox::{
+    CacheKey, CacheSettings, CompileLimits, Engine, EngineSettings, LoadError, Plugin,
+};
+use bytes::Bytes;
+use report::{Report, failed, passed, said};
+use stage::Stage;
+use std::{
+    error::Error as _,
+    fs::{self, DirBuilder},
+    os::unix::fs::DirBuilderExt as _,
+    path::PathBuf,
+    time::Duration,
+};
+use tokio::time::{Instant, timeout_at};
+
+/// How long all checks may take together, compiling left out: some times what a component takes that hangs in each of them.
+const WITHIN: Duration = Duration::from_secs(180);
+
+/// What compiling may cost: what a hub allows that is not told otherwise.
+const COMPILE: CompileLimits = CompileLimits { cpu: Duration::from_secs(60), memory: 2 << 30 };
+
+/// Guests that are alive at once: no check needs more.
+const GUESTS: u32 = 32;
+
+/// Things that are said to it, at most.
+const PROMPTS: usize = 12;
+
+/// Under which name a component is tried that names none itself.
+const NAMELESS: &str = "subject";
+
+/// What is tried, and how.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The component's file, as the report names it.
+    pub file: PathBuf,
+    /// What is in it, of up to [`MAX_BYTES`](crate::MAX_BYTES).
+    pub bytes: Vec<u8>,
+    /// What is said to it as well, as a client would.
+    pub say: Vec<String>,
+    /// The program that compiles components in a process of its own (`a2a_hub_sandbox::compile_in_worker`), such as the running one,
+    /// `/proc/self/exe`; otherwise it is compiled on threads of this one, and nothing ends a component that takes for ever.
+    pub compiler: Option<PathBuf>,
+}
+
+/// How far a check is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The component is compiled, which takes half a minute for one of a language with a runtime of its own.
+    Compiling,
+    /// It is tried.
+    Trying,
+}
+
+/// Tries a component, and returns what was found. `told` hears how far it is.
+///
+/// # Errors
+/// If it is no component at all ([`Kind::NoComponent`]), or cannot be tried on this machine now.
+pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, AuthoringError> {
+    let Subject { file, bytes, say, compiler } = subject;
+    let bytes = Bytes::from(bytes);
+    let mut report = Report::of(&file, &bytes);
+    match Component::of(file, bytes.to_vec()) {
+        Ok(component) => report.manifest(&component.ask),
+        // What is no component at all cannot be tried.
+        Err(why) if why.kind() == Kind::NoComponent => return Err(why),
+        Err(why) => {
+            let fix =
+                "mend `manifest.toml`, and build again; docs/GUESTS.md has all that it may say";
+            // What is beyond stands in its words already.
+            let cause = why.source().map(|cause| format!(": {cause}"));
+            let why = format!("{why}{}", cause.unwrap_or_default());
+            report.add(failed("manifest.read", said(&why), fix));
+            return Ok(report.cut_off("its manifest cannot be read"));
+        }
+    }
+    report.add(passed("manifest.read", report.manifest_line()));
+    let ground = Ground::lay()?;
+    told(Step::Compiling);
+    let engine = Engine::new(&EngineSettings {
+        carried: None,
+        cache: Some(ground.cache()?),
+        compiler,
+        compile: COMPILE,
+        max_instances: GUESTS,
+        address_space: None,
+    });
+    let engine = engine.map_err(|why| AuthoringError::whole(&why))?;
+    let began = Instant::now();
+    let plugin = match Plugin::load(&engine, bytes.clone()).await {
+        Ok(plugin) => plugin,
+        Err(LoadError::NotNow(why)) => {
+            let why = format!("compile the component: {why}");
+            return Err(AuthoringError::new(Kind::Other, why));
+        }
+        Err(why) => {
+            let is_large = matches!(why, LoadError::Costly { .. } | LoadError::Greedy(_));
+            let fix = match is_large {
+                true => "build it smaller: optimise for size, and leave out what is not used",
+                false => "build it against `wit/` of this hub, for the target wasm32-wasip2",
+            };
+            report.add(failed("component.loads", said(&why.to_string()), fix));
+            return Ok(report.cut_off("it does not load"));
+        }
+    };
+    let took = began.elapsed().as_secs_f64();
+    report
+        .add(passed("component.loads", format!("compiled in {took:.1} s, and fits a2a:hub@0.1.0")));
+    let nameless = AgentId::parse(NAMELESS).doing(|| "name the component".to_owned())?;
+    let agent = plugin.ask().id.clone().unwrap_or(nameless);
+    told(Step::Trying);
+    let until = Instant::now() + WITHIN;
+    let card = plugin.card(&agent).await;
+    let card = match card {
+        Ok(card) => card,
+        Err(why) => {
+            let fix =
+                "say a card with `name`, `description`, `version` and plain texts, within a second";
+            report.add(failed("card.valid", said(&why.to_string()), fix));
+            return Ok(report.cut_off("it has no card that can be used"));
+        }
+    };
+    report.add(passed("card.valid", said(&format!("{} {}", card.name, card.version))));
+    let prompts = prompts(&card, &say);
+    let stage = Stage::new((engine, bytes), plugin, agent, &card);
+    for check in card::checks(&stage, &card).await {
+        report.add(check);
+    }
+    let mut conduct = conduct::Conduct::new(&stage, &card, prompts);
+    let mut is_cut = false;
+    for each in conduct::ALL {
+        // A run that a check waits for ends with the process at the latest.
+        match timeout_at(until, conduct.check(*each)).await {
+            Ok(checks) => checks.into_iter().for_each(|check| report.add(check)),
+            Err(_) => {
+                is_cut = true;
+                break;
+            }
+        }
+    }
+    if is_cut {
+        let fix = "see which checks before failed, and mend those first";
+        let found = format!("not all was tried within {} s", WITHIN.as_secs());
+        report.add(failed("time.bounded", found, fix));
+    }
+    Ok(report)
+}
+
+/// Where compiled code is kept, so that loading it again costs little. It is gone once this is dropped.
+struct Ground(PathBuf);
+
+impl Ground {
+    fn lay() -> Result<Self, AuthoringError> {
+        let name = format!("a2a-hub-plugin-test-{:016x}", u64::from_ne_bytes(chance()?));
+        let dir = std::env::temp_dir().join(name);
+        let made = DirBuilder::new().mode(0o700).create(&dir);
+        let what = || format!("make {}, or set TMPDIR to a directory where you may", dir.display());
+        made.doing(what)?;
+        Ok(Self(dir))
+    }
+
+    /// Under a key that nobody else has.
+    fn cache(&self) -> Result<CacheSettings, AuthoringError> {
+        Ok(CacheSettings { dir: self.0.join("cache"), key: CacheKey::new(&chance::<32>()?) })
+    }
+}
+
+/// Bytes that nobody knows.
+fn chance<const N: usize>() -> Result<[u8; N], AuthoringError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).doing(|| "ask the system for random bytes".to_owned())?;
+    Ok(bytes)
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        // What is left in the directory for temporary files, the system removes.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What is said to it: what its card gives as examples, and what the user names.
+fn prompts(card: &AgentCard, say: &[String]) -> Vec<String> {
+    /// Enough to see how it behaves.
+    const EXAMPLES: usize = 5;
+    let examples = card.skills.iter().filter_map(|skill| skill.other.get("examples")?.as_array());
+    let examples = examples.flatten().filter_map(|example| example.as_str().map(str::to_owned));
+    let hello = std::iter::once("hello".to_owned());
+    hello.chain(say.iter().cloned()).chain(examples.take(EXAMPLES)).take(PROMPTS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use serde_json::json;
+
+    fn subject(bytes: &[u8]) -> Subject {
+        Subject { file: "x.wasm".into(), bytes: bytes.to_vec(), say: Vec::new(), compiler: None }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_component_is_not_tried() {
+        let why = check(subject(b"\0asm\x01\0\0\0"), |_| {}).await.unwrap_err();
+        assert_eq!(why.kind(), Kind::NoComponent);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_component_of_another_contract_fails_one_check_and_is_tried_no_further() {
+        let steps = Mutex::new(Vec::new());
+        let report = check(subject(b"\0asm\x0d\0\x01\0"), |step| steps.lock().push(step)).await;
+        let report = report.unwrap().to_json();
+        assert_eq!(*steps.lock(), [Step::Compiling]);
+        let results: Vec<_> = report["checks"].as_array().unwrap().iter().take(3).collect();
+        let told = results.into_iter().map(|check| [&check["id"], &check["result"]]);
+        assert_eq!(
+            json!(told.collect::<Vec<_>>()),
+            json!([
+                ["manifest.read", "passed"],
+                ["component.loads", "failed"],
+                ["card.valid", "not-applicable"],
+            ])
+        );
+        assert_eq!(report["passed"], false);
+    }
+}

@@ -1,0 +1,97 @@
+//! The project of a new agent, which builds, has tests, and carries what it is built with.
+
+use crate::{
+    error::{AuthoringError, Doing as _, Kind},
+    packed::unpack,
+    scaffold::{self, Language},
+};
+use a2a_hub_protocol::id::AgentId;
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// Makes the project of an agent called `name`: a folder of that name in `within`, whole or not at all. Returns how many files there are in
+/// it.
+///
+/// # Errors
+/// If something is there already ([`Kind::Exists`]), or this program carries no template for the language; and the system's.
+pub fn create(within: &Path, name: &AgentId, language: Language) -> Result<usize, AuthoringError> {
+    let files = scaffold::project(&unpack()?, language, name)?;
+    make(within, &within.join(name.as_str()), &files)?;
+    Ok(files.len())
+}
+
+/// Makes a folder with these files, whole or not at all; nothing that is there is touched.
+fn make(
+    within: &Path,
+    place: &Path,
+    files: &BTreeMap<PathBuf, Vec<u8>>,
+) -> Result<(), AuthoringError> {
+    let taken = || {
+        let why = format!(
+            "make {}: something is there already; choose another name, or another directory",
+            place.display()
+        );
+        AuthoringError::new(Kind::Exists, why)
+    };
+    // A link that leads nowhere is something, too.
+    if fs::symlink_metadata(place).is_ok() {
+        return Err(taken());
+    }
+    let chance = getrandom::u32().doing(|| "name a draft".to_owned())?;
+    let draft = within.join(format!(".a2a-hub-new-{chance:08x}"));
+    fs::create_dir(&draft).doing(|| format!("make a folder in {}", within.display()))?;
+    let filled = fill(&draft, files).doing(|| format!("write the files of {}", place.display()));
+    let moved = filled.and_then(|()| {
+        renameat_with(CWD, &draft, CWD, place, RenameFlags::NOREPLACE).map_err(|why| match why {
+            Errno::EXIST => taken(),
+            why => {
+                AuthoringError::because(format!("make {}", place.display()), io::Error::from(why))
+            }
+        })
+    });
+    if moved.is_err() {
+        // What is left of it is of no use, and in nobody's way.
+        let _ = fs::remove_dir_all(&draft);
+    }
+    moved
+}
+
+fn fill(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    for (path, bytes) in files {
+        let path = dir.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(dir))?;
+        fs::write(path, bytes)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_project_is_made_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let (within, place) = (dir.path(), dir.path().join("notes"));
+        let files = BTreeMap::from([(PathBuf::from("src/lib.rs"), b"//! x".to_vec())]);
+        make(within, &place, &files).unwrap();
+        assert_eq!(fs::read(place.join("src/lib.rs")).unwrap(), b"//! x");
+        let twice = make(within, &place, &files).unwrap_err().to_string();
+        assert!(twice.contains("something is there already"), "{twice}");
+        let link = dir.path().join("link");
+        symlink("/nowhere", &link).unwrap();
+        assert!(make(within, &link, &files).is_err());
+        // A file where a folder is to be: nothing is left of the try.
+        let torn = BTreeMap::from([("a".into(), Vec::new()), ("a/b".into(), Vec::new())]);
+        assert!(make(within, &dir.path().join("torn"), &torn).is_err());
+        assert_eq!(fs::read_dir(within).unwrap().count(), 2, "the project, and the link");
+    }
+}

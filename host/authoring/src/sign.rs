@@ -1,0 +1,297 @@
+//! A publisher's key, and signatures of minisign beside components.
+
+use crate::{
+    component::Component,
+    error::{AuthoringError, Doing as _, Kind},
+};
+use a2a_hub_config::own_file::{self, NotOwn};
+use a2a_hub_core::{
+    plain_text,
+    signature::{Provenance, TrustedKeys},
+};
+use jiff::Timestamp;
+use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox};
+use rustix::fs::{Mode, OFlags};
+use std::{
+    fmt,
+    fs::{self, DirBuilder, File},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Bytes of a key's file: two lines.
+const MAX_BYTES: u64 = 4 << 10;
+
+/// A key that was made.
+#[derive(Debug)]
+pub struct NewKey {
+    /// The public key, as whoever trusts it writes it down.
+    pub base64: String,
+    /// The file of the public key, beside that of the secret one.
+    pub public: PathBuf,
+}
+
+impl NewKey {
+    /// Makes a key, whose secret half goes into the file `place`; protected by a password, if there is one. No key is ever overwritten.
+    ///
+    /// # Errors
+    /// If one of its files is there already; and the system's.
+    pub fn make(place: &Path, password: Option<String>) -> Result<Self, AuthoringError> {
+        let pair = match password {
+            None => KeyPair::generate_unencrypted_keypair(),
+            password => KeyPair::generate_encrypted_keypair(password),
+        };
+        let KeyPair { pk, sk } = pair.doing(making)?;
+        let folder = place.parent().unwrap_or(place);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.doing(|| format!("make {}", folder.display()))?;
+        let comment = Some("secret key of an a2a-hub publisher");
+        write_new(place, sk.to_box(comment).doing(making)?.to_string().as_bytes())?;
+        let public = public_of(place);
+        let boxed = pk.to_box().doing(making)?.to_string();
+        if let Err(why) = write_new(&public, boxed.as_bytes()) {
+            // The one without the other is of no use.
+            let _ = fs::remove_file(place);
+            return Err(why);
+        }
+        Ok(Self { base64: pk.to_base64(), public })
+    }
+}
+
+/// Refuses a place for a new key where something is already, before anybody thinks of a password.
+///
+/// # Errors
+/// If there is something.
+pub fn new_key_must_fit(place: &Path) -> Result<(), AuthoringError> {
+    for file in [place, &public_of(place)] {
+        if fs::symlink_metadata(file).is_ok() {
+            let why = format!(
+                "make a key: {} is there already, and no key is ever overwritten",
+                file.display()
+            );
+            return Err(AuthoringError::new(Kind::KeyUnusable, why));
+        }
+    }
+    Ok(())
+}
+
+fn making() -> String {
+    "make a key".to_owned()
+}
+
+fn public_of(key: &Path) -> PathBuf {
+    let mut name = key.as_os_str().to_owned();
+    name.push(".pub");
+    name.into()
+}
+
+/// Writes a file of mode 0600 that was not there, on the disk when this returns.
+fn write_new(place: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = rustix::fs::open(place, flags, Mode::RUSR | Mode::WUSR).map_err(io::Error::from);
+    let mut file = File::from(made.doing(|| format!("make {}", place.display()))?);
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Half a key is none, and would be in the way of a whole one.
+        let _ = fs::remove_file(place);
+    }
+    written.doing(|| format!("write {}", place.display()))
+}
+
+/// The file of a secret key, which nobody else can read.
+pub struct KeyFile {
+    place: PathBuf,
+    text: String,
+    open: Option<SecretKey>,
+}
+
+/// Who has it can sign: no word of it is shown.
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyFile").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl KeyFile {
+    /// Reads the file, as [`NewKey::make`] or minisign wrote it.
+    ///
+    /// # Errors
+    /// If there is none ([`Kind::KeyMissing`]), others may read it ([`Kind::KeyShared`]), or it is no such file.
+    pub fn read(place: &Path) -> Result<Self, AuthoringError> {
+        let file = own_file::open(place, 0o077).map_err(|why| match why {
+            NotOwn::Io(why) if why.kind() == io::ErrorKind::NotFound => {
+                refused(place, Kind::KeyMissing, "there is none")
+            }
+            NotOwn::Io(why) => unusable(place, &why.to_string()),
+            NotOwn::Link | NotOwn::NotPlain => {
+                unusable(place, "it is no plain file; name the file itself")
+            }
+            NotOwn::Foreign => unusable(place, "it belongs to another user"),
+            NotOwn::Shared => refused(place, Kind::KeyShared, "others may read it"),
+        })?;
+        let mut text = String::new();
+        let read = file.take(MAX_BYTES).read_to_string(&mut text);
+        read.doing(|| format!("read {}", place.display()))?;
+        let open = match SecretKeyBox::from(text.clone()).into_unencrypted_secret_key() {
+            Ok(key) => Some(key),
+            Err(why) if why.to_string().contains("encrypted") => None,
+            Err(why) => {
+                return Err(unusable(place, &format!("it is no secret key of minisign ({why})")));
+            }
+        };
+        Ok(Self { place: place.to_owned(), text, open })
+    }
+
+    /// Whether a password protects it.
+    pub fn needs_password(&self) -> bool {
+        self.open.is_none()
+    }
+
+    /// The key in it; the password counts for one that it protects.
+    ///
+    /// # Errors
+    /// If it is not the password.
+    pub fn unlock(self, password: Option<String>) -> Result<SigningKey, AuthoringError> {
+        let Self { place, text, open } = self;
+        let key = match open {
+            Some(key) => key,
+            None => {
+                let boxed = SecretKeyBox::from(text);
+                let key = boxed.into_secret_key(Some(password.unwrap_or_default()));
+                key.map_err(|why| unusable(&place, &why.to_string()))?
+            }
+        };
+        let public = PublicKey::from_secret_key(&key).doing(|| "read the key".to_owned())?;
+        Ok(SigningKey { key, public })
+    }
+}
+
+fn unusable(place: &Path, why: &str) -> AuthoringError {
+    refused(place, Kind::KeyUnusable, why)
+}
+
+fn refused(place: &Path, kind: Kind, why: &str) -> AuthoringError {
+    AuthoringError::new(kind, format!("read the key {}: {why}", place.display()))
+}
+
+/// A key that can be signed with.
+pub struct SigningKey {
+    key: SecretKey,
+    public: PublicKey,
+}
+
+/// Who has it can sign: only the public half is shown.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").field("public", &self.base64()).finish_non_exhaustive()
+    }
+}
+
+impl SigningKey {
+    /// The public key, as whoever trusts it writes it down.
+    pub fn base64(&self) -> String {
+        self.public.to_base64()
+    }
+
+    /// Signs a component, and puts the signature into the file `place`.
+    ///
+    /// # Errors
+    /// If no hub would accept the signature; and the system's.
+    pub fn sign(&self, component: &Component, place: &Path) -> Result<(), AuthoringError> {
+        let name = component.path.file_name().unwrap_or_default().to_string_lossy();
+        let now = Timestamp::now().as_second();
+        let comment = format!("timestamp:{now}\tfile:{}\thashed", plain_text::line(&name, 200));
+        let signed = minisign::sign(
+            Some(&self.public),
+            &self.key,
+            &*component.bytes,
+            Some(&comment),
+            Some("signature of an a2a-hub publisher"),
+        );
+        let signature = signed.doing(|| "sign".to_owned())?.into_string();
+        must_be_accepted(component, &signature, &self.base64())?;
+        own_file::replace(place, signature.as_bytes())
+            .doing(|| format!("write {}", place.display()))
+    }
+}
+
+/// Has the signature judged as any hub judges it, before anybody else does.
+fn must_be_accepted(
+    component: &Component,
+    signature: &str,
+    base64: &str,
+) -> Result<(), AuthoringError> {
+    let what = || format!("sign {}", component.path.display());
+    let named = [("it".to_owned(), base64.to_owned())];
+    let keys = TrustedKeys::named(named.iter().map(|(name, key)| (name, key)));
+    match keys.doing(what)?.provenance(&component.bytes, Some(signature)) {
+        Provenance::Signed(_) => Ok(()),
+        Provenance::Unsigned
+        | Provenance::Stranger
+        | Provenance::Forged(_)
+        | Provenance::Unreadable(_) => {
+            let why =
+                format!("{}: no hub would accept this signature; is the key damaged?", what());
+            Err(AuthoringError::new(Kind::Other, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn no_key_is_overwritten_and_none_is_for_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("a key");
+        write_new(&place, b"secret").unwrap();
+        assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(write_new(&place, b"other").is_err());
+        assert_eq!(fs::read(&place).unwrap(), b"secret");
+        let link = dir.path().join("link");
+        symlink(dir.path().join("elsewhere"), &link).unwrap();
+        assert!(write_new(&link, b"x").is_err());
+        assert!(!dir.path().join("elsewhere").exists());
+        assert_eq!(public_of(&place), dir.path().join("a key.pub"));
+    }
+
+    #[test]
+    fn what_is_signed_is_accepted_for_that_component_only() {
+        let KeyPair { pk, sk } = KeyPair::generate_unencrypted_keypair().unwrap();
+        let component = |bytes: &[u8]| {
+            let bytes = [b"\0asm\x0d\0\x01\0", bytes].concat();
+            Component::of("x.wasm".into(), bytes).unwrap()
+        };
+        let one = component(b"");
+        let signed = minisign::sign(Some(&pk), &sk, &*one.bytes, None, None).unwrap().into_string();
+        must_be_accepted(&one, &signed, &pk.to_base64()).unwrap();
+        let other = component(b"\0\x02\x01n");
+        assert!(must_be_accepted(&other, &signed, &pk.to_base64()).is_err());
+    }
+
+    #[test]
+    fn a_key_is_made_once_read_by_its_owner_only_and_signs() {
+        let dir = tempfile::tempdir().unwrap();
+        let [place, signature] = ["my.key", "x.wasm.minisig"].map(|name| dir.path().join(name));
+        assert_eq!(KeyFile::read(&place).unwrap_err().kind(), Kind::KeyMissing);
+        new_key_must_fit(&place).unwrap();
+        let made = NewKey::make(&place, None).unwrap();
+        assert_eq!(new_key_must_fit(&place).unwrap_err().kind(), Kind::KeyUnusable);
+        assert!(NewKey::make(&place, None).is_err());
+        let file = KeyFile::read(&place).unwrap();
+        assert!(!file.needs_password());
+        let key = file.unlock(None).unwrap();
+        assert_eq!(key.base64(), made.base64);
+        let component = Component::of("x.wasm".into(), b"\0asm\x0d\0\x01\0".to_vec()).unwrap();
+        key.sign(&component, &signature).unwrap();
+        let text = fs::read_to_string(&signature).unwrap();
+        must_be_accepted(&component, &text, &made.base64).unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(KeyFile::read(&place).unwrap_err().kind(), Kind::KeyShared);
+        let told = format!("{key:?}");
+        assert!(told.contains(&made.base64) && told.len() < 120, "{told}");
+    }
+}

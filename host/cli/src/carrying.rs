@@ -1,0 +1,13 @@
+//! `__carry`: what makes the program that is published of the one that was built.
+
+use super::exit::Exit;
+use a2a_hub::builtin;
+use a2a_hub_sandbox::carry;
+use anyhow::Context as _;
+use std::path::Path;
+
+/// Writes a copy of this program whose first start compiles nothing.
+pub(super) fn carry_to(to: &Path) -> anyhow::Result<Exit> {
+    carry(&builtin::COMPONENTS.bytes(), to).context("carry the agents' code")?;
+    Ok(Exit::Done)
+}

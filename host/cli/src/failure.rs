@@ -1,0 +1,215 @@
+//! Why a command failed: a line for people, one JSON object for programs.
+
+use super::exit::Exit;
+use a2a_hub_authoring::{AuthoringError, Kind};
+use a2a_hub_client::ClientError;
+use a2a_hub_config::ConfigError;
+use a2a_hub_protocol::error::A2aError;
+use serde_json::{Map, Value, json};
+use std::io;
+
+/// What a command begins with that says why it failed.
+pub(super) const BLAMES: &str = "a2a-hub: ";
+
+/// Nothing listens on the hub's socket.
+pub(super) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
+
+/// The hub listens, and does not answer.
+pub(super) const HUB_HANGS: &str = "HUB_HANGS";
+
+/// The hub hung up in the middle.
+pub(super) const CONNECTION_LOST: &str = "CONNECTION_LOST";
+
+/// A stream ended before its task did, and nothing says what becomes of the task.
+pub(super) const STREAM_ENDED: &str = "STREAM_ENDED";
+
+/// The command line is none.
+const USAGE: &str = "USAGE";
+
+/// The configuration cannot be used.
+const CONFIGURATION: &str = "CONFIGURATION_INVALID";
+
+/// An agent elsewhere is of no help, and did not say so itself.
+const AGENT_UNREACHABLE: &str = "AGENT_UNREACHABLE";
+
+/// The project does not build as it is.
+pub(super) const NOT_BUILT: &str = "BUILD_FAILED";
+
+/// There is no such key, or it cannot be used.
+pub(super) const NO_KEY: &str = "KEY_UNUSABLE";
+
+/// What none of the others is.
+const FAILED: &str = "COMMAND_FAILED";
+
+/// A failure that says more than a line: a word that scripts can rely on, and what mends it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct CommandError {
+    /// The JSON-RPC code, if a hub or an agent refused.
+    code: Option<i64>,
+    /// A stable word for programs.
+    reason: String,
+    /// What was asked, the rule, and the way out.
+    message: String,
+    /// The command that mends it, or goes on.
+    fix: Option<String>,
+    /// What is known beside the failure, such as the task: members of the JSON object.
+    known: Map<String, Value>,
+}
+
+impl CommandError {
+    /// A failure of the command's own.
+    pub(super) fn new(reason: &str, message: impl Into<String>) -> Self {
+        let (reason, message) = (reason.to_owned(), message.into());
+        Self { code: None, reason, message, fix: None, known: Map::new() }
+    }
+
+    /// What was asked makes no command.
+    pub(super) fn usage(message: String) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    /// What the hub refused, as the error object of its JSON-RPC answer has it.
+    pub(super) fn refused(error: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Self {
+            code: error["code"].as_i64(),
+            reason: text(&error["data"]["reason"]).unwrap_or_else(|| FAILED.to_owned()),
+            message: text(&error["message"]).unwrap_or_else(|| "it did not say why".to_owned()),
+            fix: text(&error["data"]["fix"]),
+            known: Map::new(),
+        }
+    }
+
+    /// Whether this is the reason.
+    pub(super) fn is(&self, reason: &str) -> bool {
+        self.reason == reason
+    }
+
+    /// The same, mended by a command.
+    #[must_use]
+    pub(super) fn mended_by(self, command: impl Into<String>) -> Self {
+        Self { fix: Some(command.into()), ..self }
+    }
+
+    /// The same, with what is known beside it: members of the JSON object.
+    #[must_use]
+    pub(super) fn knowing(self, known: Map<String, Value>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// The same, which now also says this.
+    #[must_use]
+    pub(super) fn saying(mut self, more: &str) -> Self {
+        self.message.push_str(more);
+        self
+    }
+
+    /// The failure in any error: what was said first counts, all of what was said is told.
+    pub(super) fn of(why: &anyhow::Error) -> Self {
+        let message = format!("{why:#}");
+        let told = why.chain().find_map(|cause| {
+            if let Some(Self { code, reason, fix, known, .. }) = cause.downcast_ref() {
+                let (reason, fix, known) = (reason.clone(), fix.clone(), known.clone());
+                return Some(Self { code: *code, reason, message: String::new(), fix, known });
+            }
+            if let Some(why) = cause.downcast_ref::<AuthoringError>() {
+                let fix = why.fix().map(str::to_owned);
+                return Some(Self { fix, ..Self::new(authoring(why.kind()), "") });
+            }
+            match cause.downcast_ref::<ClientError>() {
+                Some(ClientError::Refused(A2aError { kind, .. })) => {
+                    let code = Some(kind.hub_code().into());
+                    return Some(Self { code, ..Self::new(kind.reason(), "") });
+                }
+                Some(_) => return Some(Self::new(AGENT_UNREACHABLE, "")),
+                None => {}
+            }
+            cause.is::<ConfigError>().then(|| Self::new(CONFIGURATION, ""))
+        });
+        Self { message, ..told.unwrap_or_else(|| Self::new(FAILED, "")) }
+    }
+
+    /// The one JSON object that a program gets: `error`, what is known, and the exit code of the process.
+    fn to_json(&self, exit: Exit) -> Value {
+        let Self { code, reason, message, fix, known } = self;
+        let mut object = known.clone();
+        let error = json!({ "code": code, "reason": reason, "message": message, "fix": fix });
+        object.insert("error".to_owned(), error);
+        object.insert("exit".to_owned(), json!(exit as u8));
+        Value::Object(object)
+    }
+}
+
+/// The word for what failed with a project or a component.
+fn authoring(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NoProject => "NOT_A_PROJECT",
+        Kind::Exists => "PROJECT_EXISTS",
+        Kind::NoTool => "TOOL_MISSING",
+        Kind::NotBuilt => NOT_BUILT,
+        Kind::NoComponent => "NOT_A_COMPONENT",
+        Kind::KeyMissing | Kind::KeyShared | Kind::KeyUnusable => NO_KEY,
+        Kind::NoManifest => USAGE,
+        Kind::Other => FAILED,
+    }
+}
+
+/// Whether a command failed because whoever read its output went away.
+pub(super) fn is_broken_pipe(why: &anyhow::Error) -> bool {
+    why.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// What a program is told of a failure.
+pub(super) fn to_json(why: &anyhow::Error, exit: Exit) -> Value {
+    CommandError::of(why).to_json(exit)
+}
+
+/// What a program is told of a command line that is none.
+pub(super) fn usage(why: &clap::Error) -> Value {
+    let message = why.render().to_string();
+    let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
+    CommandError::new(USAGE, message).mended_by("a2a-hub --help").to_json(Exit::Fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn a_failure_is_one_object_with_the_reason_of_whoever_refused() {
+        let busy = json!({ "code": -32004, "message": "agent `echo` is busy: 8 run",
+            "data": { "reason": "busy", "fix": "try later" } });
+        let refused = || anyhow::Error::from(CommandError::refused(&busy));
+        let unknown = ClientError::Refused(A2aError::no_task("t"));
+        let told = [
+            refused(),
+            refused().context("send to `echo`"),
+            anyhow::Error::from(unknown),
+            anyhow::Error::from(ClientError::NotUrl("x".to_owned())),
+            std::fs::File::open("/no/such/file").context("attach x").unwrap_err(),
+            anyhow::Error::from(CommandError::new(STREAM_ENDED, "it ended").mended_by("look")),
+        ];
+        let told = told.map(|why| to_json(&why, Exit::Fault).to_string()).join("\n");
+        insta::assert_snapshot!(told, @r#"
+        {"error":{"code":-32004,"fix":"try later","message":"agent `echo` is busy: 8 run","reason":"busy"},"exit":2}
+        {"error":{"code":-32004,"fix":"try later","message":"send to `echo`: agent `echo` is busy: 8 run","reason":"busy"},"exit":2}
+        {"error":{"code":-32001,"fix":null,"message":"the agent refused: no task is called `t`","reason":"TASK_NOT_FOUND"},"exit":2}
+        {"error":{"code":null,"fix":null,"message":"`x` is not a URL of an agent: it must begin with https:// or http://","reason":"AGENT_UNREACHABLE"},"exit":2}
+        {"error":{"code":null,"fix":null,"message":"attach x: No such file or directory (os error 2)","reason":"COMMAND_FAILED"},"exit":2}
+        {"error":{"code":null,"fix":"look","message":"it ended","reason":"STREAM_ENDED"},"exit":2}
+        "#);
+    }
+
+    #[test]
+    fn what_is_known_of_the_task_is_told_beside_the_error() {
+        let known = Map::from_iter([("taskId".to_owned(), json!("t"))]);
+        let why = CommandError::new(CONNECTION_LOST, "the hub hung up").mended_by("a2a-hub status");
+        let why = CommandError::of(&why.into()).knowing(known).saying("; the task may go on");
+        insta::assert_snapshot!(to_json(&why.into(), Exit::Fault), @r#"{"error":{"code":null,"fix":"a2a-hub status","message":"the hub hung up; the task may go on","reason":"CONNECTION_LOST"},"exit":2,"taskId":"t"}"#);
+    }
+}

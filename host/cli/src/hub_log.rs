@@ -1,0 +1,173 @@
+//! The hub's own log: one line an event, on standard error, which is a file when the hub is in the background.
+//!
+//! ```text
+//!  tracing ──► Queue (bounded) ──► a thread ─┬─► Bounded ──► standard error, a file
+//!                                            ├─► standard error, a pipe
+//!                                            └─► who shows a terminal its lines, cleaned
+//! ```
+
+mod queue;
+
+use a2a_hub_config::{Level, Logging};
+use queue::Queue;
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+
+/// The log of a hub in the background, in its data directory.
+pub(crate) const LOG_FILE: &str = "hub.log";
+
+/// What was logged before the log was last begun anew, beside it.
+pub(crate) const OLD_LOG_FILE: &str = "hub.log.old";
+
+/// A log that is larger is begun anew, in bytes.
+const MAX_LOG: u64 = 10 << 20;
+
+/// How long the end of the hub waits for its last lines: a disk needs milliseconds, and a reader that stalls is not waited for.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Opens the log of a hub in the background, for this user only.
+pub(crate) fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
+    let path = data_dir.join(LOG_FILE);
+    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+    Ok((path, log))
+}
+
+/// A log that is begun anew when it is too large. `to` is the file at `path`, opened to append.
+struct Bounded<W> {
+    path: PathBuf,
+    to: W,
+}
+
+impl<W: Write> Write for Bounded<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if fs::metadata(&self.path).is_ok_and(|log| log.len() > MAX_LOG) {
+            // Where that fails, a long log is better than none.
+            let _ = begin_anew(&self.path);
+        }
+        self.to.write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Copies the log and empties it. It stays the same file, for it is also what the hub's process has as its standard error,
+/// where a crash has its last words.
+fn begin_anew(log: &Path) -> io::Result<()> {
+    let kept = fs::copy(log, log.with_file_name(OLD_LOG_FILE));
+    // On a full disk it is emptied all the more.
+    OpenOptions::new().write(true).open(log)?.set_len(0)?;
+    kept.map(drop)
+}
+
+/// The log that was started. Dropping it waits until its last lines are written.
+#[must_use]
+pub(crate) struct Log {
+    queue: Queue,
+    set_level: Arc<dyn Fn(Level) + Send + Sync>,
+}
+
+impl Log {
+    /// What sets the least that is worth a line from then on.
+    pub(crate) fn set_level(&self) -> Arc<dyn Fn(Level) + Send + Sync> {
+        Arc::clone(&self.set_level)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.queue.close(LAST_LINES);
+    }
+}
+
+/// Where the lines of the log lead.
+pub(crate) enum Sink {
+    /// To standard error, which is the hub's own log at this path.
+    File(PathBuf),
+    /// To standard error, whatever reads it but a terminal.
+    StandardError,
+    /// To a terminal. Whoever shows it takes one event a write, as JSON and a line end.
+    Terminal(Box<dyn Write + Send>),
+}
+
+/// Starts logging. Whatever becomes of its sink, the hub goes on: a disk that is full, or a reader that is gone, costs lines.
+pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
+    let is_pretty = logging.pretty && !matches!(sink, Sink::Terminal(_));
+    let lost =
+        |lines| tracing::warn!(lines, "lines of this log were lost: it could not be written");
+    let queue = match sink {
+        Sink::File(path) => Queue::before(Bounded { path, to: io::stderr() }, lost)?,
+        Sink::StandardError => Queue::before(io::stderr(), lost)?,
+        Sink::Terminal(shows) => Queue::before(shows, lost)?,
+    };
+    let to = queue.clone();
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter(logging.level))
+        .with_writer(move || to.clone())
+        .with_ansi(false)
+        .with_target(false)
+        // It would print them on standard error itself, and panic where that is gone.
+        .log_internal_errors(false);
+    // A second start in one process, as in tests, keeps the first.
+    let set_level: Arc<dyn Fn(Level) + Send + Sync> = if is_pretty {
+        let lines = lines.with_filter_reloading();
+        let filters = lines.reload_handle();
+        let _ = lines.try_init();
+        Arc::new(move |level| drop(filters.reload(filter(level))))
+    } else {
+        // Whose a line is says one span, never several.
+        let lines = lines.json().flatten_event(true).with_span_list(false);
+        let lines = lines.with_filter_reloading();
+        let filters = lines.reload_handle();
+        let _ = lines.try_init();
+        Arc::new(move |level| drop(filters.reload(filter(level))))
+    };
+    Ok(Log { queue, set_level })
+}
+
+/// Libraries speak up from warnings on, however much of ours is shown.
+fn filter(level: Level) -> EnvFilter {
+    let level = match level {
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Info => LevelFilter::INFO,
+        Level::Warn => LevelFilter::WARN,
+        Level::Error => LevelFilter::ERROR,
+    };
+    // The SDK of MCP logs what its clients get wrong, and each that hangs up.
+    EnvFilter::new(format!("warn,rmcp=off,a2a_hub={level},a2a_hub_sandbox={level}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_log_is_begun_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, file) = open_log(dir.path()).unwrap();
+        let mut log = Bounded { path: path.clone(), to: file.try_clone().unwrap() };
+        let sizes = || {
+            let old = fs::metadata(path.with_file_name(OLD_LOG_FILE));
+            (fs::metadata(&path).unwrap().len(), old.ok().map(|old| old.len()))
+        };
+        file.set_len(MAX_LOG - 2).unwrap();
+        log.write_all(b"a\n").unwrap();
+        assert_eq!(sizes(), (MAX_LOG, None), "it is large enough, and not too large");
+        log.write_all(b"b\n").unwrap();
+        assert_eq!(sizes(), (MAX_LOG + 2, None));
+        log.write_all(b"c\n").unwrap();
+        assert_eq!(sizes(), (2, Some(MAX_LOG + 2)));
+        assert_eq!(fs::read(&path).unwrap(), b"c\n");
+        (&file).write_all(b"d\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"c\nd\n", "whoever has it open goes on at its end");
+    }
+}

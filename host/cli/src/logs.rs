@@ -1,0 +1,147 @@
+//! `logs`: what the hub in the background said.
+
+use super::{
+    Exit, Format, Global, block_on,
+    hub_log::{LOG_FILE, OLD_LOG_FILE},
+    log_line::line_text,
+    text::Text,
+};
+use anyhow::Context as _;
+use clap::Args;
+use std::{
+    fs::File,
+    io::{Read as _, Seek as _, SeekFrom},
+    path::PathBuf,
+    time::Duration,
+};
+use tokio::time::sleep;
+
+/// How often it is looked whether there is more.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How much of a log's end is read to find its last lines.
+const TAIL: u64 = 4 << 20;
+
+#[derive(Debug, Args)]
+pub(super) struct Logs {
+    /// Go on with what is logged from now on
+    #[arg(long, short)]
+    follow: bool,
+    /// Begin with so many of the latest lines
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50)]
+    lines: usize,
+}
+
+pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
+    let path = global.settings(Vec::new())?.config.data_dir()?.join(LOG_FILE);
+    let mut log = Log::open(path)?;
+    let mut text = log.more()?;
+    show(global, last_lines(&text, logs.lines))?;
+    if !logs.follow {
+        return Ok(Exit::Done);
+    }
+    // What is not a whole line yet waits for its rest.
+    text.drain(..text.rfind('\n').map_or(0, |end| end + 1));
+    block_on(async {
+        loop {
+            sleep(LOOK).await;
+            text.push_str(&log.more()?);
+            let whole = text.rfind('\n').map_or(0, |end| end + 1);
+            show(global, &text[..whole])?;
+            text.drain(..whole);
+        }
+    })
+}
+
+/// A log that is read while it grows.
+pub(super) struct Log {
+    path: PathBuf,
+    file: File,
+    /// How far it was read, in bytes.
+    at: u64,
+}
+
+impl Log {
+    /// Opens a log, to be read from where its last lines begin.
+    pub(super) fn open(path: PathBuf) -> anyhow::Result<Self> {
+        let file = File::open(&path).with_context(|| {
+            format!(
+                "read {}; a hub in the foreground logs to its standard error (under systemd: `journalctl --user -u a2a-hub`)",
+                path.display()
+            )
+        })?;
+        let at = file.metadata()?.len().saturating_sub(TAIL);
+        Ok(Self { path, file, at })
+    }
+
+    /// What was logged since it was last asked. A log that is shorter than it was has been begun anew: what is unread of
+    /// the one before stands at the same place of its copy.
+    pub(super) fn more(&mut self) -> anyhow::Result<String> {
+        let mut bytes = Vec::new();
+        if self.file.metadata()?.len() < self.at {
+            if let Ok(mut old) = File::open(self.path.with_file_name(OLD_LOG_FILE)) {
+                read_from(&mut old, self.at, &mut bytes)?;
+            }
+            self.at = 0;
+        }
+        self.at += read_from(&mut self.file, self.at, &mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Reads some of a log, and returns how much that is.
+fn read_from(log: &mut File, at: u64, into: &mut Vec<u8>) -> anyhow::Result<u64> {
+    log.seek(SeekFrom::Start(at))?;
+    Ok(log.take(TAIL).read_to_end(into).context("read the log")? as u64)
+}
+
+fn show(global: &Global, lines: &str) -> anyhow::Result<()> {
+    match global.format {
+        Format::Json => global.console().print_json_lines(lines)?,
+        Format::Pretty => {
+            let mut text = Text::new();
+            for line in lines.lines() {
+                text.append(line_text(line));
+                text.append("\n".into());
+            }
+            global.console().print(&text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The last `count` whole lines of `text`.
+fn last_lines(text: &str, count: usize) -> &str {
+    let text = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    let start = text.rmatch_indices('\n').nth(count).map_or(0, |(at, _)| at + 1);
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_log_that_is_begun_anew_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOG_FILE);
+        fs::write(&path, "one\n").unwrap();
+        let mut log = Log::open(path.clone()).unwrap();
+        assert_eq!(log.more().unwrap(), "one\n");
+        assert_eq!(log.more().unwrap(), "");
+        fs::write(path.with_file_name(OLD_LOG_FILE), "one\ntwo\n").unwrap();
+        fs::write(&path, "3\n").unwrap();
+        assert_eq!(log.more().unwrap(), "two\n3\n", "the same file, emptied");
+        fs::write(&path, "3\nfour\n").unwrap();
+        assert_eq!(log.more().unwrap(), "four\n");
+    }
+
+    #[test]
+    fn the_last_lines_are_whole() {
+        assert_eq!(last_lines("a\nb\nc\nhal", 2), "b\nc\n");
+        assert_eq!(last_lines("a\n", 5), "a\n");
+        assert_eq!(last_lines("half", 5), "");
+        assert_eq!(last_lines("a\nb\n", 0), "");
+    }
+}

@@ -1,0 +1,163 @@
+//! `plugin add`: a component is fetched, its signature checked, what it asks for shown, and put into the plugins folder.
+
+use super::{
+    component::{self, file_of, name},
+    fetch::{self, Fetched},
+    grant, inspect, standing,
+    wanted::Wanted,
+};
+use crate::{Exit, Global, failure::CommandError, text::PLAIN};
+use a2a_hub_agents::beside;
+use a2a_hub_authoring::{Component, MAX_BYTES, read_at_most};
+use a2a_hub_config::{GrantsFile, own_file};
+use a2a_hub_core::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
+use anyhow::Context as _;
+use serde_json::json;
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+/// A plug-in of that name is there.
+const TAKEN: &str = "PLUGIN_EXISTS";
+
+/// Nobody whom the operator trusts signed it.
+const UNTRUSTED: &str = "UNTRUSTED_COMPONENT";
+
+pub(super) fn add(
+    global: &Global,
+    from: &str,
+    named: Option<&str>,
+    wanted: &Wanted,
+) -> anyhow::Result<Exit> {
+    let plugins = global.settings(Vec::new())?.config.plugins;
+    let is_elsewhere = from.contains("://");
+    let (fetched, policy) = if is_elsewhere {
+        (fetch::fetch(from)?, plugins.policy_for_downloads())
+    } else {
+        (of_file(Path::new(from))?, plugins.policy_for_files())
+    };
+    let Fetched { component, signature } = fetched;
+    let provenance = plugins.trusted_keys()?.provenance(&component, signature.as_deref());
+    policy
+        .admit(&provenance)
+        .map_err(|why| CommandError::new(UNTRUSTED, format!("add {from}: {why}")))?;
+    let component = Component::of(PathBuf::from(from), component)?;
+    let id = name(&named.map_or_else(|| its_name(&component), str::to_owned))?;
+    let is_for = component.ask.is_for(&id);
+    is_for.map_err(|why| CommandError::usage(format!("add {from} as `{id}`: {why}")))?;
+    let place = file_of(global, &id)?;
+    let is_granted = GrantsFile::of(&global.data_dir()?).read()?.plugins.contains_key(&id);
+    if place.exists() && !is_granted {
+        let why = format!(
+            "add {from}: a plug-in `{id}` is there already; `a2a-hub plugin remove {id}` takes it out, or give this one another `--name`"
+        );
+        let taken = CommandError::new(TAKEN, why);
+        return Err(taken.mended_by(format!("a2a-hub plugin remove {id}")).into());
+    }
+    if !wanted.is_empty() {
+        // Before it is there: it never joins without what it is to hold.
+        grant::give(global, &id, &component, wanted)?;
+    }
+    put(&place, &component.bytes, signature.as_deref())?;
+    let standing = standing::follow(global, &id)?;
+    let mut told = component::to_json(&component);
+    told["signedBy"] = json!(provenance.signer());
+    let all = json!({ "agentId": id, "component": told, "plugin": standing });
+    global.show(&all, || {
+        let mut shown = inspect::shown(&told, global.console().columns());
+        let signed = signed(&provenance);
+        let line = standing::line(standing.as_ref());
+        shown.push(PLAIN, &format!("{signed}\n{id} is in the plugins folder: {line}\n"));
+        if wanted.is_empty() && !inspect::asks_for_nothing(&told) {
+            shown.push(
+                PLAIN,
+                &format!("grant it what it asks for with: a2a-hub plugin grant {id}\n"),
+            );
+        }
+        Ok(shown)
+    })?;
+    Ok(Exit::Done)
+}
+
+/// A file of this machine, with the signature beside it, if there is one.
+fn of_file(path: &Path) -> anyhow::Result<Fetched> {
+    let component = read_at_most(path, MAX_BYTES);
+    let component = component.with_context(|| format!("read {}", path.display()))?;
+    let signature = match read_at_most(&beside(path), SIGNATURE_BYTES as u64) {
+        // What is no text is no signature either, and is told as one that cannot be read.
+        Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => None,
+        Err(why) => return Err(why).context("read the signature beside it"),
+    };
+    Ok(Fetched { component, signature })
+}
+
+/// What a component is called that nobody named: as it says, or by its file.
+fn its_name(component: &Component) -> String {
+    if let Some(id) = &component.ask.id {
+        return id.to_string();
+    }
+    let stem = component.path.file_stem().unwrap_or_default().to_string_lossy();
+    stem.to_ascii_lowercase().replace('_', "-")
+}
+
+fn signed(provenance: &Provenance) -> String {
+    match provenance {
+        Provenance::Signed(key) => format!("It is signed by `{key}`."),
+        Provenance::Unsigned => "Nobody signed it.".to_owned(),
+        Provenance::Stranger => {
+            "It is signed with a key that `plugins.keys` does not name.".to_owned()
+        }
+        Provenance::Forged(key) => format!("Its signature by `{key}` is of another file."),
+        Provenance::Unreadable(why) => format!("Its signature cannot be read: {why}."),
+    }
+}
+
+/// Puts a component and its signature into the plugins folder, whole or not at all: the signature first, for nobody looks at
+/// it before there is a component.
+pub(super) fn put(place: &Path, component: &[u8], signature: Option<&str>) -> anyhow::Result<()> {
+    let folder = place.parent().unwrap_or(place);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("make {}", folder.display()))?;
+    let signed = match signature {
+        Some(signature) => own_file::replace(&beside(place), signature.as_bytes()),
+        None => own_file::gone(fs::remove_file(beside(place))),
+    };
+    let put = signed.and_then(|()| own_file::replace(place, component));
+    put.with_context(|| format!("put it to {}", place.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_component_takes_the_place_of_another_whole_with_its_signature() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("plugins/notes.wasm");
+        put(&place, b"one", Some("signed")).unwrap();
+        let mode = fs::metadata(place.parent().unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(fs::read(&place).unwrap(), b"one");
+        put(&place, b"two", None).unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"two");
+        let left: Vec<_> = fs::read_dir(place.parent().unwrap()).unwrap().collect();
+        assert_eq!(left.len(), 1, "no signature of the one before, and no draft");
+    }
+
+    #[test]
+    fn a_component_is_called_by_its_file_unless_it_says_its_name() {
+        let component = |manifest: &str, path: &str| Component {
+            path: path.into(),
+            bytes: Vec::new(),
+            sha256: String::new(),
+            ask: toml::from_str(manifest).unwrap(),
+        };
+        assert_eq!(its_name(&component("", "/x/My_Notes.wasm")), "my-notes");
+        assert_eq!(its_name(&component("id = 'notes'", "https://host/x.wasm")), "notes");
+    }
+}

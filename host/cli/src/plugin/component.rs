@@ -1,0 +1,57 @@
+//! Which component is meant, and what is told of one.
+
+use crate::{Global, failure::CommandError};
+use a2a_hub::builtin;
+use a2a_hub_agents::asked;
+use a2a_hub_authoring::Component;
+use a2a_hub_core::grant::Ask;
+use a2a_hub_protocol::id::AgentId;
+use serde_json::{Value, json};
+use std::{fs, path::PathBuf};
+
+/// The component that the hub finds under this name in its plugins folder.
+pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Component> {
+    let path = file_of(global, id)?;
+    if !path.exists() {
+        let folder = path.parent().unwrap_or(&path).display();
+        let why = format!(
+            "there is no plug-in `{id}`: no {id}.wasm is in {folder}; `a2a-hub plugin add FILE` puts one there, and \
+             `a2a-hub plugin list` lists those there are"
+        );
+        return Err(CommandError::new(NO_PLUGIN, why).mended_by("a2a-hub plugin list").into());
+    }
+    Ok(Component::read(&path)?)
+}
+
+/// What is told of it to programs.
+pub(super) fn to_json(component: &Component) -> Value {
+    let Ask { id, version, publisher, description, .. } = &component.ask;
+    json!({ "file": component.path, "sha256": component.sha256, "bytes": component.bytes.len(), "id": id, "version": version,
+        "publisher": publisher, "description": description, "asks": asked(&component.ask) })
+}
+
+/// There is nothing of the kind in the plugins folder.
+pub(super) const NO_PLUGIN: &str = "NO_SUCH_PLUGIN";
+
+/// The name of a plug-in, as it was typed.
+pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {
+    AgentId::parse(text)
+        .map_err(|why| CommandError::usage(format!("name a plug-in `{text}`: {why}")).into())
+}
+
+/// Refuses the names of the agents that come with the hub: no file takes the place of one.
+pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
+    if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
+        return Err(CommandError::usage(format!(
+            "make an agent called `{id}`: one of that name comes with the hub, and a file could not take its place; choose another name"
+        )));
+    }
+    Ok(())
+}
+
+/// Where the hub looks for the plug-in.
+pub(super) fn file_of(global: &Global, id: &AgentId) -> anyhow::Result<PathBuf> {
+    let folder = global.data_dir()?.join("plugins");
+    // What is not there yet is made by the hub, for its user only.
+    Ok(fs::canonicalize(&folder).unwrap_or(folder).join(format!("{id}.wasm")))
+}

@@ -1,0 +1,178 @@
+//! `plugin dev`: a project is built into a running hub, and again whenever its sources change. A build that fails is told, and the one
+//! before serves on.
+
+use super::{
+    add,
+    build::{Say, Screen, THIS_PROGRAM, stopped},
+    component::{file_of, must_be_free},
+    feed::Feed,
+    grant, standing,
+    wanted::Wanted,
+};
+use crate::{
+    Exit, Global, block_on,
+    failure::{CommandError, NOT_BUILT},
+    render::duration,
+};
+use a2a_hub_authoring::{self as authoring, Built, Component, Project, Watch, Workshop};
+use a2a_hub_config::GrantsFile;
+use a2a_hub_protocol::id::AgentId;
+use clap::Args;
+use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Somebody else's plug-in has this name.
+const TAKEN: &str = "PLUGIN_EXISTS";
+
+/// How often sources and the log are looked at.
+const LOOK: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Args)]
+pub(crate) struct Dev {
+    /// The project's folder
+    #[arg(default_value = ".")]
+    project: PathBuf,
+    #[command(flatten)]
+    wanted: Wanted,
+}
+
+pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
+    let project = Project::of(&dev.project)?;
+    let id = project.name.clone();
+    may_be_replaced(global, &id)?;
+    block_on(async {
+        // Before anything is compiled: where no hub runs, that is what is wrong.
+        let feed = Feed::of(global, &id).await?;
+        let workshop = Workshop::new(THIS_PROGRAM, &project.dir);
+        let bench = Bench { global, project: &project, workshop: &workshop, wanted: &dev.wanted };
+        let ended = tokio::select! {
+            ended = bench.work(feed) => ended,
+            stopped = stopped() => stopped,
+        };
+        workshop.close().await;
+        ended
+    })?;
+    global.console().note(format!(
+        "{id} stays in the hub as it is, and keeps its grant for whatever you build next; `a2a-hub plugin remove {id}` takes it out"
+    ));
+    Ok(Exit::Done)
+}
+
+/// Refuses to put a build in the place of a plug-in that is not in development.
+fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
+    must_be_free(id)?;
+    let grants = GrantsFile::of(&global.data_dir()?).read()?;
+    let refused = |why: String, fix: String| CommandError::new(TAKEN, why).mended_by(fix);
+    match grants.plugins.get(id) {
+        Some(record) if record.dev || record.gone => Ok(()),
+        Some(_) => {
+            let fix = format!("a2a-hub plugin grant {id} --dev");
+            let why = format!(
+                "develop `{id}`: a plug-in of this name was granted as it is, and not for a development loop; `{fix}` says that \
+                 whatever you build keeps its grant, and `a2a-hub plugin remove {id}` takes it out"
+            );
+            Err(refused(why, fix).into())
+        }
+        None if file_of(global, id)?.exists() => {
+            let fix = format!("a2a-hub plugin remove {id}");
+            let why = format!(
+                "develop `{id}`: a plug-in of this name is there already; `{fix}` takes it out, or say another `id` in the project's \
+                 manifest.toml"
+            );
+            Err(refused(why, fix).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where a project is developed.
+struct Bench<'a> {
+    global: &'a Global,
+    project: &'a Project,
+    workshop: &'a Workshop,
+    wanted: &'a Wanted,
+}
+
+impl Bench<'_> {
+    /// Builds now and whenever the sources change, and tells what happens meanwhile, until it is dropped.
+    async fn work(&self, mut feed: Feed<'_>) -> anyhow::Result<()> {
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut watch = Watch::new(&self.project.dir)?;
+        let mut building = Some(self.build());
+        feed.say("build", "building", "")?;
+        loop {
+            tokio::select! {
+                built = done(&mut building) => {
+                    building = None;
+                    if let Err(why) = self.serve(built, &feed).await {
+                        feed.say("build", &format!("{why:#}"), "failed")?;
+                        feed.say("build", "save a change to try again; what served before serves on", "")?;
+                    }
+                }
+                event = feed.next() => feed.tell(event).await?,
+                _ = ticks.tick() => {
+                    feed.tell_log()?;
+                    feed.return_to_hub().await?;
+                    if let Some(file) = watch.look(building.is_some())? {
+                        feed.say("build", &format!("{} changed: building", file.display()), "")?;
+                        building = Some(self.build());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Builds the project as it is described now.
+    fn build(&self) -> Building<'_> {
+        Box::pin(async {
+            let project = Project::of(&self.project.dir)?;
+            if project.name != self.project.name {
+                let why = format!(
+                    "the project is called `{}` now, and was `{}`: end this with Ctrl-C, and begin anew",
+                    project.name, self.project.name
+                );
+                return Err(CommandError::new(NOT_BUILT, why).into());
+            }
+            let screen = Screen::new(self.global, Say::AllOfIt);
+            Ok(authoring::build(&project, self.workshop, &screen).await?)
+        })
+    }
+
+    /// Puts what was built into the hub, with a grant that it keeps whatever is built next.
+    async fn serve(&self, built: anyhow::Result<Built>, feed: &Feed<'_>) -> anyhow::Result<()> {
+        let Built { component, took } = built?;
+        let id = &self.project.name;
+        component.ask.is_for(id)?;
+        self.keep_grant(id, &component)?;
+        add::put(&file_of(self.global, id)?, &component.bytes, None)?;
+        let plugin = standing::followed(self.global, id).await?;
+        feed.standing(&component, plugin.as_ref(), &duration(took.as_secs()))
+    }
+
+    /// Has the plug-in's record say that it is being developed, which `plugin grant` without `--dev` takes back.
+    fn keep_grant(&self, id: &AgentId, component: &Component) -> anyhow::Result<()> {
+        let file = GrantsFile::of(&self.global.data_dir()?);
+        let is_known = file.read()?.continued_by(id, &component.sha256).is_some();
+        if is_known && self.wanted.is_empty() {
+            return Ok(file.change(|all| {
+                if let Some(record) = all.plugins.get_mut(id) {
+                    record.dev = true;
+                }
+            })?);
+        }
+        let wanted = Wanted { dev: true, ..self.wanted.clone() };
+        grant::give(self.global, id, component, &wanted)
+    }
+}
+
+/// A build that is under way.
+type Building<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Built>> + 'a>>;
+
+/// Waits for the build that is under way; for ever where none is.
+async fn done(building: &mut Option<Building<'_>>) -> anyhow::Result<Built> {
+    match building {
+        Some(building) => building.await,
+        None => std::future::pending().await,
+    }
+}

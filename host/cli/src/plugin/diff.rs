@@ -1,0 +1,65 @@
+//! `plugin diff`: what an update asks for that the granted component does not, and the other way round.
+
+use super::component::{self, NO_PLUGIN};
+use crate::{
+    Exit, Global,
+    failure::CommandError,
+    text::{PLAIN, Text},
+};
+use a2a_hub_agents::KeptComponents;
+use a2a_hub_authoring::Component;
+use a2a_hub_config::GrantsFile;
+use a2a_hub_core::difference::difference;
+use anyhow::Context as _;
+use serde_json::json;
+use std::path::Path;
+
+pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Result<Exit> {
+    let id = component::name(id)?;
+    let new = match file {
+        Some(file) => Component::read(file)?,
+        None => component::of_plugin(global, &id)?,
+    };
+    let dir = global.data_dir()?;
+    let record = GrantsFile::of(&dir).read()?.plugins.remove(&id);
+    let record = record.ok_or_else(|| {
+        let why = format!("compare `{id}` with what was granted: nothing ever was; `a2a-hub plugin inspect {id}` shows what it asks for");
+        CommandError::new(NO_PLUGIN, why).mended_by(format!("a2a-hub plugin inspect {id}"))
+    })?;
+    let kept =
+        KeptComponents::of(&dir).read(&record.sha256).context("read the granted component")?;
+    let old = match kept {
+        Some(bytes) => Component::of(new.path.clone(), bytes.to_vec())?,
+        None if record.sha256.eq_ignore_ascii_case(&new.sha256) => {
+            Component::of(new.path.clone(), new.bytes.clone())?
+        }
+        None => {
+            let why = format!(
+                "compare `{id}` with the component that was granted: no copy of it ({}) is kept",
+                record.sha256
+            );
+            return Err(CommandError::new(NO_PLUGIN, why).into());
+        }
+    };
+    let changes: Vec<_> = difference(&old.ask, &new.ask).iter().map(ToString::to_string).collect();
+    let told =
+        json!({ "agentId": id, "granted": old.sha256, "new": new.sha256, "changes": changes });
+    global.show(&told, || {
+        let mut out = Text::new();
+        out.push(PLAIN, &format!("granted {}\nnew     {}\n", old.sha256, new.sha256));
+        match (old.sha256 == new.sha256, changes.as_slice()) {
+            (true, _) => out.push(PLAIN, "it is the very component that was granted\n"),
+            (false, []) => out.push(
+                PLAIN,
+                "it asks for the same; what it does with that, nobody can read from it\n",
+            ),
+            (false, changes) => {
+                for change in changes {
+                    out.push(PLAIN, &format!("{change}\n"));
+                }
+            }
+        }
+        Ok(out)
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,130 @@
+//! `plugin list`: the plug-ins of a running hub.
+
+use crate::{
+    Exit, Global, ask,
+    render::{list as elements, text},
+    table::{Cell, Table},
+    text::{Text, style_of},
+};
+use serde_json::{Value, json};
+
+/// Digits of a digest that tell people one component from another.
+const SHORT: usize = 12;
+
+pub(super) fn list(global: &Global) -> anyhow::Result<Exit> {
+    let plugins = ask(global, "hub/plugins/list", json!({}))?;
+    global.show(&plugins, || Ok(shown(elements(&plugins), global.console().columns())))?;
+    Ok(Exit::Done)
+}
+
+/// Plug-ins, a row each, and below it what is granted, what is not, and what waits.
+fn shown(plugins: &[Value], columns: Option<usize>) -> Text {
+    if plugins.is_empty() {
+        return "there are no plug-ins; `a2a-hub plugin add FILE` adds one\n".into();
+    }
+    let mut table = Table::new(["PLUGIN", "STATE", "VERSION", "SHA256", "SIGNED BY"]);
+    for plugin in plugins {
+        let [id, digest] = ["agentId", "sha256"].map(|name| text(&plugin[name]));
+        let (word, style) = state(plugin);
+        let short = digest.get(..SHORT).unwrap_or(digest);
+        let version = text(&plugin["version"]);
+        let signed = text(&plugin["signedBy"]);
+        let state = Cell::styled(style_of(style), word);
+        table.row([
+            Cell::named(id, id),
+            state,
+            version.into(),
+            Cell::named(digest, short),
+            signed.into(),
+        ]);
+        below(&mut table, plugin, id);
+    }
+    table.text(columns)
+}
+
+fn state(plugin: &Value) -> (&'static str, &'static str) {
+    let lacks = !elements(&plugin["notGranted"]).is_empty();
+    if !plugin["heldBack"].is_null() {
+        ("update held back", "degraded")
+    } else if plugin["joined"] != true {
+        ("not loaded", "unhealthy")
+    } else if plugin["installation"].is_null() && lacks {
+        ("granted nothing", "degraded")
+    } else if lacks {
+        ("granted in part", "degraded")
+    } else {
+        ("granted", "healthy")
+    }
+}
+
+fn below(table: &mut Table, plugin: &Value, id: &str) {
+    if let Some(description) = plugin["description"].as_str() {
+        table.below(description);
+    }
+    for note in [
+        ("dev", "any component in its file keeps the grant (`--dev`)"),
+        ("fromConfiguration", "its grant follows the configuration"),
+    ] {
+        if plugin["installation"][note.0] == true {
+            table.below(note.1);
+        }
+    }
+    if let Some(why) = plugin["error"].as_str() {
+        table.below(why);
+    }
+    for lack in elements(&plugin["notGranted"]) {
+        let reason = lack["reason"].as_str().map(|why| format!(" (\"{why}\")")).unwrap_or_default();
+        table.below(format!("may not {}{reason}", text(&lack["what"])));
+    }
+    let held = &plugin["heldBack"];
+    if held.is_null() {
+        if !elements(&plugin["notGranted"]).is_empty() {
+            table.below(format!("grant it with: a2a-hub plugin grant {id}"));
+        }
+        return;
+    }
+    let serves = if held["serves"] == true { "; the granted one serves on" } else { "" };
+    let digest = text(&held["sha256"]);
+    table.below(format!("{} waits for you{serves}", digest.get(..SHORT).unwrap_or(digest)));
+    for change in elements(&held["changes"]) {
+        table.below(text(change));
+    }
+    table.below(format!("let it in with: a2a-hub plugin grant {id} --sha256 {digest}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_with_what_they_may_not_and_what_waits() {
+        let digest = "ab".repeat(32);
+        let plugins = json!([
+            { "agentId": "notes", "joined": true, "sha256": digest, "version": "1.0", "description": "Keeps notes.",
+              "installation": { "dev": false, "fromConfiguration": true }, "notGranted": [],
+              "heldBack": { "sha256": "cd".repeat(32), "serves": true, "changes": ["+ run `sh`"] } },
+            { "agentId": "stranger", "joined": true, "sha256": digest,
+              "notGranted": [{ "what": "run `git`", "reason": "to read" }] },
+            { "agentId": "broken", "joined": false, "notGranted": [], "error": "it is not WebAssembly" },
+        ]);
+        let plugins = elements(&plugins);
+        let lines = shown(plugins, Some(70)).words();
+        let lines: Vec<_> = lines.lines().map(str::trim_end).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        PLUGIN    STATE             VERSION  SHA256        SIGNED BY
+        notes     update held back  1.0      abababababab
+            Keeps notes.
+            its grant follows the configuration
+            cdcdcdcdcdcd waits for you; the granted one serves on
+            + run `sh`
+            let it in with: a2a-hub plugin grant notes --sha256
+            cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
+        stranger  granted nothing            abababababab
+            may not run `git` ("to read")
+            grant it with: a2a-hub plugin grant stranger
+        broken    not loaded
+            it is not WebAssembly
+        "#);
+        assert!(shown(&[], None).words().contains("plugin add"));
+    }
+}

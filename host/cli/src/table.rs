@@ -1,0 +1,220 @@
+//! Tables: with headers and fitted to its width on a terminal, tab-separated and whole for everybody else.
+
+use super::{
+    fit::{cut, fold, one_line, wrapped},
+    text::{FAINT, PLAIN, Text},
+};
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr as _;
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+
+/// A column is not made narrower than that, however narrow the terminal is.
+const LEAST: usize = 8;
+
+/// Rows of cells, and lines that belong to a row.
+pub(super) struct Table {
+    headers: Vec<String>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    cells: Vec<Cell>,
+    /// Lines below the row, indented.
+    below: Vec<String>,
+}
+
+/// What stands in a row of a column.
+pub(super) struct Cell {
+    style: Style,
+    words: String,
+    /// What is shown of it on a terminal, and is never cut.
+    short: Option<String>,
+}
+
+impl Cell {
+    /// Words of a look of their own.
+    pub(super) fn styled(style: Style, words: impl Into<String>) -> Self {
+        Self { style, words: words.into(), short: None }
+    }
+
+    /// A name that is told apart by less than the whole of it.
+    pub(super) fn named(name: &str, short: &str) -> Self {
+        Self { short: Some(short.to_owned()), ..Self::from(name) }
+    }
+
+    /// The words in one line, with nothing in it that a terminal would obey.
+    fn line(&self) -> String {
+        fold(self.short.as_ref().unwrap_or(&self.words))
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(words: T) -> Self {
+        Self::styled(PLAIN, words)
+    }
+}
+
+impl Table {
+    /// A table with these headers and no rows.
+    pub(super) fn new(headers: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { headers: headers.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row. Cells that have no header are left out.
+    pub(super) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+        let mut cells = cells.into();
+        cells.truncate(self.headers.len());
+        self.rows.push(Row { cells, below: Vec::new() });
+    }
+
+    /// Adds a line below the last row.
+    pub(super) fn below(&mut self, line: impl Into<String>) {
+        if let Some(row) = self.rows.last_mut() {
+            row.below.push(line.into());
+        }
+    }
+
+    /// The table for a terminal of so many columns, or for none.
+    pub(super) fn text(&self, columns: Option<usize>) -> Text {
+        match columns {
+            Some(columns) => self.fitted(columns),
+            None => self.separated(),
+        }
+    }
+
+    /// A row a line, its cells whole and separated by tabs, without headers: for `cut` and `awk`.
+    fn separated(&self) -> Text {
+        let mut out = Text::new();
+        for Row { cells, below } in &self.rows {
+            let cells: Vec<_> = cells.iter().map(|cell| one_line(&cell.words)).collect();
+            out.push(PLAIN, &(cells.join("\t") + "\n"));
+            for line in below {
+                out.push(PLAIN, &format!("\t{}\n", one_line(line)));
+            }
+        }
+        out
+    }
+
+    fn fitted(&self, columns: usize) -> Text {
+        let widths = self.widths(columns);
+        let mut out = Text::new();
+        let header = self.headers.iter().map(|header| (FAINT, fold(header)));
+        line(&mut out, header, &widths);
+        for Row { cells, below } in &self.rows {
+            let cells = cells.iter().map(|cell| (cell.style, cell.line()));
+            line(&mut out, cells, &widths);
+            for said in below {
+                for line in wrapped(&one_line(said), columns.saturating_sub(4).max(LEAST)) {
+                    out.push(PLAIN, &format!("    {line}\n"));
+                }
+            }
+        }
+        out
+    }
+
+    /// How wide each column is: as its widest cell, unless that is too much for all; then the widest gives way first, and
+    /// names never do.
+    fn widths(&self, columns: usize) -> Vec<usize> {
+        let mut widths: Vec<_> = self.headers.iter().map(|it| fold(it).width()).collect();
+        let mut gives_way = vec![true; widths.len()];
+        for row in &self.rows {
+            for (at, cell) in row.cells.iter().enumerate() {
+                widths[at] = widths[at].max(cell.line().width());
+                gives_way[at] &= cell.short.is_none();
+            }
+        }
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > columns {
+            let wide = (0..widths.len()).filter(|&at| gives_way[at] && widths[at] > LEAST);
+            let Some(widest) = wide.max_by_key(|&at| widths[at]) else { break };
+            widths[widest] -= 1;
+        }
+        widths
+    }
+}
+
+fn line(out: &mut Text, cells: impl Iterator<Item = (Style, String)>, widths: &[usize]) {
+    let last = widths.len().saturating_sub(1);
+    for (at, (style, words)) in cells.enumerate() {
+        let words = cut(&words, widths[at]);
+        out.push(style, &words);
+        if at < last {
+            out.push(PLAIN, &(" ".repeat(widths[at].saturating_sub(words.width())) + GAP));
+        }
+    }
+    out.push(PLAIN, "\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::style_of;
+    use proptest::prelude::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(["TASK", "STATE", "ASKED"]);
+        let working = Cell::styled(style_of("working"), "working");
+        table.row([
+            Cell::named("01a1fc8f-a111-7715-9c95-8a642d72e498", "01a1fc8f-a111"),
+            working,
+            "delete the old fixtures\nand the generated code that nobody needs any more".into(),
+        ]);
+        table.row([
+            Cell::named("t", "t"),
+            "completed".into(),
+            "翻訳してください、この長い文章を全部".into(),
+        ]);
+        table.below("failed 5 times: connection refused");
+        table.row([Cell::named("x\x1b[2J", "x\x1b[2J"), "".into(), "a\tb\u{202e}".into()]);
+        table
+    }
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        insta::assert_snapshot!(table().text(Some(120)).words(), @r"
+        TASK           STATE      ASKED
+        01a1fc8f-a111  working    delete the old fixtures and the generated code that nobody needs any more
+        t              completed  翻訳してください、この長い文章を全部
+            failed 5 times: connection refused
+        x\u{1b}[2J                a b\u{202e}
+        ");
+        insta::assert_snapshot!(table().text(Some(50)).words(), @r"
+        TASK           STATE      ASKED
+        01a1fc8f-a111  working    delete the old fixtures…
+        t              completed  翻訳してください、この…
+            failed 5 times: connection refused
+        x\u{1b}[2J                a b\u{202e}
+        ");
+    }
+
+    #[test]
+    fn a_pipe_gets_whole_cells_between_tabs() {
+        let shown = table().text(None).words().replace('\t', " → ");
+        let shown = shown.replace('\x1b', "ESC").replace('\u{202e}', "RLO");
+        insta::assert_snapshot!(shown, @"
+        01a1fc8f-a111-7715-9c95-8a642d72e498 → working → delete the old fixtures and the generated code that nobody needs any more
+        t → completed → 翻訳してください、この長い文章を全部
+         → failed 5 times: connection refused
+        xESC[2J →  → a bRLO
+        ");
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_is_wider_than_its_terminal(
+            cells in prop::collection::vec(("\\PC{0,40}", "[a漢 ]{0,60}"), 0..6),
+            columns in 30_usize..200,
+        ) {
+            let mut table = Table::new(["ONE", "OTHER"]);
+            for (one, other) in cells {
+                table.row([one.into(), other.into()]);
+                table.below("漢".repeat(70));
+            }
+            for line in table.text(Some(columns)).words().lines() {
+                prop_assert!(line.width() <= columns, "{line:?}");
+            }
+        }
+    }
+}
