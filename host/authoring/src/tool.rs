@@ -126,6 +126,8 @@ impl Workshop {
             let lines = match child.next().await {
                 Output::Stdout(bytes) => said[0].push(&bytes),
                 Output::Stderr(bytes) => said[1].push(&bytes),
+                // No builder is confined.
+                Output::MemoryExceeded(_) => continue,
                 Output::Exited(exit) => break exit,
             };
             for line in lines {

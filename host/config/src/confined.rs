@@ -22,7 +22,8 @@ pub struct Confined {
     pub nested: Option<bool>,
     /// How many processes and threads one of them may be, with all that it starts.
     pub max_processes: Option<u32>,
-    /// How much memory each of their processes may have, in MiB.
+    /// How much memory one of them may have, with all it starts, in MiB: the kernel refuses one process more, and ends nobody; all
+    /// together are looked after by their minder, and ended.
     pub max_memory_mb: Option<u64>,
     /// How large a file may be that they write, in MiB.
     pub max_file_mb: Option<u64>,

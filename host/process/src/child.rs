@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::ownership::Owned;
 use super::wire::{Look, Seen};
-use super::{Exit, Output};
+use super::{Exit, MemoryExceeded, Output};
 
 /// The most bytes in one [`Output`]: what a pipe holds, so one read empties it.
 pub const MAX_CHUNK: usize = 64 * 1024;
@@ -55,9 +55,17 @@ pub struct Pruned {
 #[derive(Debug)]
 pub(super) enum Ending {
     /// Its tree lives: the end is told here.
-    Awaited(oneshot::Receiver<Exit>),
+    Awaited(oneshot::Receiver<End>),
     /// All of it is gone, and output is waited for until then.
-    Known(Exit, Instant),
+    Known(End, Instant),
+}
+
+/// The end of a tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// That it took more memory than it may; none once that was told.
+    pub(super) exceeded: Option<MemoryExceeded>,
+    pub(super) exit: Exit,
 }
 
 impl Child {
@@ -67,11 +75,12 @@ impl Child {
     /// Dropping the future loses nothing, so it may stand in a `select!`.
     pub async fn next(&mut self) -> Output {
         loop {
-            if let Ending::Known(exit, _) = self.exit
+            if let Ending::Known(end, _) = &mut self.exit
                 && self.stdout.is_none()
                 && self.stderr.is_none()
             {
-                return Output::Exited(exit);
+                let exceeded = end.exceeded.take().map(Output::MemoryExceeded);
+                return exceeded.unwrap_or(Output::Exited(end.exit));
             }
             let output = async {
                 tokio::select! {
@@ -193,8 +202,8 @@ impl Ending {
         match self {
             Self::Awaited(exit) => {
                 // Without a word the runtime was shut down, and the tree with it.
-                let exit = exit.await.unwrap_or(Exit::KILLED);
-                *self = Self::Known(exit, Instant::now() + DRAIN_WAIT);
+                let end = exit.await.unwrap_or(End { exceeded: None, exit: Exit::KILLED });
+                *self = Self::Known(end, Instant::now() + DRAIN_WAIT);
             }
             Self::Known(_, until) => tokio::time::sleep_until(*until).await,
         }

@@ -20,6 +20,7 @@
 //! | the program | the minder kills what is left below it, reports, ends |
 //! | the [`Child`], or somebody called [`Child::kill`] | SIGTERM to the group; after the grace, SIGKILL to all |
 //! | the hub, even by SIGKILL | the minder's socket ends: the same |
+//! | memory below a program that is confined | the minder says so, kills what is below it, reports, ends |
 //! | the minder | its socket ends: the hub kills what carries the tree's marker or the minder's session |
 //! | the hub and the minder | at the next start [`Supervisor::sweep_leftovers`] kills what carries the hub's marker |
 //!
@@ -35,6 +36,7 @@ mod errand;
 mod launch;
 pub mod limits;
 mod lineage;
+mod memory;
 mod minder;
 mod own;
 mod ownership;
@@ -78,8 +80,19 @@ pub enum Output {
     Stdout(Vec<u8>),
     /// Bytes from its standard error, at most [`MAX_CHUNK`].
     Stderr(Vec<u8>),
+    /// It took more memory than it may, with all it started, and is ended for that. Its exit follows.
+    MemoryExceeded(MemoryExceeded),
     /// It is gone, and so is all it started.
     Exited(Exit),
+}
+
+/// How much memory a tree took, and how much it may have, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryExceeded {
+    /// All its processes together, when it was looked.
+    pub taken: u64,
+    /// See [`confine::Ceilings::memory_bytes`].
+    pub limit: u64,
 }
 
 /// How a program ended.

@@ -19,6 +19,7 @@ use rustix::process::{
 };
 
 use super::confine::{INIT, NotConfined, enter_namespaces};
+use super::memory::MemoryWatch;
 use super::own::Own;
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
 use super::wire::{Body, Launched, MinderReport, Order, decode_env, receive_launch, send_pipes};
@@ -56,6 +57,7 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         setrlimit(Resource::Nofile, Rlimit { current: Some(open_files), ..limit })?;
     }
     let launched = receive_launch(&mut hub)?;
+    let limit = launched.confinement.as_ref().and_then(|it| it.ceilings.memory_bytes);
     let started = match launched.confinement {
         None => start(&program, args, launched, leaked),
         Some(_) => start_confined(&program, args, launched, leaked),
@@ -73,7 +75,10 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
 
     let unread = Vec::new();
     let own = Own::of_now();
-    let mut minder = Minder { hub, unread, hub_lives: true, program, init, grace, exit: None, own };
+    let memory = limit.map(MemoryWatch::new);
+    let exit = None;
+    let mut minder =
+        Minder { hub, unread, hub_lives: true, program, init, grace, exit, own, memory };
     // Without a handle on the program nobody could tell its end: then it ends now.
     let _ = minder.watch();
     let left = minder.sweep();
@@ -209,16 +214,19 @@ struct Minder {
     exit: Option<Exit>,
     /// What of the tree is the program itself and its helpers.
     own: Own,
+    /// What its memory is bounded by.
+    memory: Option<MemoryWatch>,
 }
 
 impl Minder {
-    /// Returns when the program has ended, or its time is over.
+    /// Returns when the program has ended, its time is over, or the tree has taken more memory than it may.
     fn watch(&mut self) -> io::Result<()> {
         let program = pidfd_open(self.program, PidfdFlags::empty())?;
         let mut kill_at: Option<Instant> = None;
         while self.exit.is_none() && kill_at.is_none_or(|at| now() < at) {
             let patience = kill_at.map_or(REAP_EVERY, |at| at.saturating_duration_since(now()));
-            if self.wait(&program, patience.min(REAP_EVERY)) {
+            let look = self.memory.as_ref().map_or(REAP_EVERY, MemoryWatch::due);
+            if self.wait(&program, patience.min(look).min(REAP_EVERY)) {
                 for order in self.orders() {
                     // The group may be gone already; then there is nobody left to ask.
                     match order {
@@ -240,6 +248,9 @@ impl Minder {
                 }
             }
             self.reap();
+            if let Some(taken) = self.memory.as_mut().and_then(MemoryWatch::exceeded) {
+                return writeln!(self.hub, "{}", MinderReport::MemoryExceeded(taken));
+            }
         }
         Ok(())
     }

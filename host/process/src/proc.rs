@@ -1,6 +1,7 @@
 //! The system's table of processes, read from `/proc`, and killing exactly who was meant.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -80,10 +81,35 @@ impl Process {
 
     /// Its memory that is resident, in bytes.
     pub(super) fn resident(&self) -> u64 {
-        let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).unwrap_or_default();
-        let pages = statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok());
-        let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
-        pages.unwrap_or(0u64).saturating_mul(page)
+        kilobytes(self.pid, "status", &["VmRSS"]).unwrap_or(0)
+    }
+
+    /// Its memory that is no file's, in bytes: in the machine's and swapped, of its own and shared, with the tables of its pages.
+    pub(super) fn memory(&self) -> u64 {
+        kilobytes(self.pid, "status", &["RssAnon", "RssShmem", "VmSwap", "VmPTE"]).unwrap_or(0)
+    }
+
+    /// The same, where what is shared counts in equal parts for all that share it. Takes milliseconds for each gigabyte.
+    pub(super) fn share_of_memory(&self) -> u64 {
+        match kilobytes(self.pid, "smaps_rollup", &["Pss_Anon", "Pss_Shmem", "SwapPss"]) {
+            Some(share) => {
+                share.saturating_add(kilobytes(self.pid, "status", &["VmPTE"]).unwrap_or(0))
+            }
+            // One may hide it, by running a program that it cannot read.
+            None => self.memory(),
+        }
+    }
+
+    /// The files in memory that it holds open (`memfd_create(2)`), by device and inode, with the bytes that each takes; a file is
+    /// told as often as it is open.
+    pub(super) fn memory_files(&self) -> impl Iterator<Item = ((u64, u64), u64)> + use<> {
+        let descriptors = listed(PathBuf::from(format!("/proc/{}/fd", self.pid)));
+        let files = descriptors.filter(|one| {
+            fs::read_link(one).is_ok_and(|link| link.as_os_str().as_bytes().starts_with(b"/memfd:"))
+        });
+        files.filter_map(|one| fs::metadata(one).ok()).map(|file| {
+            ((file.dev(), file.ino()), file.blocks().saturating_mul(512)) // of whatever size blocks are, `stat(2)` counts these
+        })
     }
 
     /// Whether it started after `other` did.
@@ -138,6 +164,17 @@ impl Process {
         fs::metadata(format!("/proc/{}", self.pid))
             .is_ok_and(|entry| entry.uid() == geteuid().as_raw())
     }
+}
+
+/// The sum, in bytes, of what a file of `/proc/<process>` tells in kilobytes by these names; none if that is gone, or not ours to look
+/// into.
+pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Option<u64> {
+    let told = fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
+    let rows = told.lines().filter_map(|line| line.split_once(':'));
+    let rows = rows.filter(|(name, _)| names.contains(name));
+    let number = |value: &str| value.trim().strip_suffix(" kB")?.parse::<u64>().ok();
+    let sum = rows.filter_map(|(_, value)| number(value)).fold(0, u64::saturating_add);
+    Some(sum.saturating_mul(1024))
 }
 
 /// Whether the table of descriptors at this place of `/proc` has the socket with this inode.

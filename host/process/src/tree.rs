@@ -22,12 +22,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::child::{AskedLook, Ending};
+use super::child::{AskedLook, End, Ending};
 use super::launch::{Launch, SpawnError};
 use super::lineage::{Behalf, Minders, Registered};
 use super::ownership::Owned;
 use super::wire::{Body, MinderReport, Order, Pipes, encode_env, send_pipes};
-use super::{Child, DATA_MARKER, Exit, MIND, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc};
+use super::{
+    Child, DATA_MARKER, Exit, MIND, MemoryExceeded, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc,
+};
 
 /// How long a minder may take to start its program, on a machine that is busy starting many.
 const START_WAIT: Duration = Duration::from_secs(15);
@@ -79,6 +81,10 @@ struct Tree {
     _registered: Registered,
     reports: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
+    /// Bytes of memory that it may take.
+    memory_limit: u64,
+    /// That it took more.
+    exceeded: Option<MemoryExceeded>,
 }
 
 /// Starts a tree, says how that went, and stays until nothing of it is left. Then drops `lease`, then tells the exit.
@@ -119,9 +125,9 @@ pub(super) async fn run<Lease>(
         ended = tree.tend(&interrupt, &end, asked) => ended,
         never = feed(pipes.stdin, writes) => match never {},
     };
-    let exit = tree.fell(ended).await;
+    let end = tree.fell(ended).await;
     drop(lease);
-    let _ = exited.send(exit); // a child that was dropped does not ask
+    let _ = exited.send(end); // a child that was dropped does not ask
 }
 
 impl Tree {
@@ -159,8 +165,18 @@ impl Tree {
         let (reports, orders) = socket.into_split();
         let reports = BufReader::new(reports).lines();
         let owner = launch.owner.clone();
-        let mut tree =
-            Self { settings, owner, name, minder, _registered: registered, reports, orders };
+        let memory_limit = launch.confinement.as_ref().and_then(|it| it.ceilings.memory_bytes);
+        let mut tree = Self {
+            settings,
+            owner,
+            name,
+            minder,
+            _registered: registered,
+            reports,
+            orders,
+            memory_limit: memory_limit.unwrap_or(u64::MAX),
+            exceeded: None,
+        };
 
         let greeted = match sent {
             Ok(()) => timeout(START_WAIT, tree.greet(&body.bytes()))
@@ -184,9 +200,11 @@ impl Tree {
                 tree.reap().await;
                 return Err(SpawnError::NotConfined { program: launch.program.clone(), source });
             }
-            Ok(MinderReport::Ended { .. } | MinderReport::Seen(_)) => {
-                SpawnError::Minder { minder: minder(), source: io::ErrorKind::InvalidData.into() }
-            }
+            Ok(
+                MinderReport::Ended { .. }
+                | MinderReport::Seen(_)
+                | MinderReport::MemoryExceeded(_),
+            ) => SpawnError::Minder { minder: minder(), source: io::ErrorKind::InvalidData.into() },
             Err(source) => SpawnError::Minder { minder: minder(), source },
         };
         tree.clear().await;
@@ -226,6 +244,11 @@ impl Tree {
                         }
                         continue;
                     }
+                    MinderReport::MemoryExceeded(taken) => {
+                        self.exceeded = Some(MemoryExceeded { taken, limit: self.memory_limit });
+                        deadline = Some(Instant::now() + SWEEP_WAIT + LATE_WAIT);
+                        continue;
+                    }
                     last @ (MinderReport::Started
                     | MinderReport::Failed(_)
                     | MinderReport::NotConfined(_)
@@ -258,9 +281,17 @@ impl Tree {
         }
     }
 
-    /// How the program ended, once nothing of the tree is left.
-    async fn fell(mut self, last: Option<MinderReport>) -> Exit {
-        let owner = &self.owner;
+    /// How the program ended, and that it was for its memory, once nothing of the tree is left.
+    async fn fell(mut self, last: Option<MinderReport>) -> End {
+        let (owner, exceeded) = (&self.owner, self.exceeded);
+        if let Some(MemoryExceeded { taken, limit }) = exceeded {
+            tracing::warn!(
+                owner,
+                taken,
+                limit,
+                "a program took more memory than it may with all it started, and was ended"
+            );
+        }
         if let Some(MinderReport::Ended { exit, left }) = last {
             if left > 0 {
                 tracing::warn!(
@@ -270,11 +301,11 @@ impl Tree {
                 );
             }
             self.reap().await;
-            return exit;
+            return End { exceeded, exit };
         }
         tracing::warn!(owner, "a minder was lost; what it minded is killed");
         self.clear().await;
-        Exit::KILLED
+        End { exceeded, exit: Exit::KILLED }
     }
 
     /// Reaps a minder that has said its last: it has nothing more to do than to return.

@@ -1,6 +1,7 @@
 //! Memory that the allocator keeps although nothing in it is in use: what agents made the hub take goes back to the machine.
 
-use std::{fs, time::Duration};
+use super::proc::kilobytes;
+use std::time::Duration;
 use tokio::{task::spawn_blocking, time::sleep};
 
 /// How often it is looked whether there is any.
@@ -38,9 +39,7 @@ pub async fn give_back() {
 
 /// The memory of this process that is in the machine's, in bytes; 0 if the system does not tell.
 fn resident() -> u64 {
-    let told = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = told.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
+    kilobytes("self", "status", &["VmRSS"]).unwrap_or(0)
 }
 
 /// Has the allocator give back each whole page that nothing is in.

@@ -73,6 +73,8 @@ pub(super) enum MinderReport {
     Ended { exit: Exit, left: usize },
     /// It has looked at the tree.
     Seen(Seen),
+    /// The tree takes so many bytes of memory, which are more than it may, and is ended.
+    MemoryExceeded(u64),
 }
 
 impl fmt::Display for Order {
@@ -117,6 +119,7 @@ impl fmt::Display for MinderReport {
             Self::Seen(Seen { killed, left, resident }) => {
                 write!(f, "seen {killed} {left} {resident}")
             }
+            Self::MemoryExceeded(taken) => write!(f, "memory {taken}"),
         }
     }
 }
@@ -140,6 +143,7 @@ impl FromStr for MinderReport {
             ["ended", "signal", signal, left] => {
                 Ok(Self::Ended { exit: Exit::Signal(number(signal)?), left: number(left)? })
             }
+            ["memory", taken] => Ok(Self::MemoryExceeded(number(taken)?)),
             ["seen", killed, left, resident] => Ok(Self::Seen(Seen {
                 killed: number(killed)?,
                 left: number(left)?,
@@ -291,6 +295,7 @@ mod tests {
             MinderReport::Ended { exit: Exit::Code(-1), left: 0 },
             MinderReport::Ended { exit: Exit::Signal(9), left: 3 },
             MinderReport::Seen(Seen { killed: 2, left: 0, resident: 1 << 40 }),
+            MinderReport::MemoryExceeded(1 << 40),
         ] {
             assert_eq!(report.to_string().parse(), Ok(report));
         }

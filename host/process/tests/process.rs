@@ -144,6 +144,7 @@ async fn finish(child: &mut Child) -> (Vec<u8>, Vec<u8>, Exit) {
         match next(child).await {
             Output::Stdout(chunk) => stdout.extend(chunk),
             Output::Stderr(chunk) => stderr.extend(chunk),
+            Output::MemoryExceeded(why) => panic!("{why:?}"),
             Output::Exited(exit) => return (stdout, stderr, exit),
         }
     }
@@ -155,7 +156,9 @@ async fn read_to(child: &mut Child, end: &str) -> String {
     while !text.ends_with(end) {
         match next(child).await {
             Output::Stdout(chunk) => text.push_str(&String::from_utf8(chunk).unwrap()),
-            other @ (Output::Stderr(_) | Output::Exited(_)) => panic!("{other:?} after {text:?}"),
+            other @ (Output::Stderr(_) | Output::MemoryExceeded(_) | Output::Exited(_)) => {
+                panic!("{other:?} after {text:?}")
+            }
         }
     }
     text
@@ -329,6 +332,7 @@ async fn dropped_waits_lose_nothing() {
             Err(_) => {}
             Ok(Output::Stdout(chunk)) => stdout.extend(chunk),
             Ok(Output::Stderr(chunk)) => stderr.extend(chunk),
+            Ok(Output::MemoryExceeded(why)) => panic!("{why:?}"),
             Ok(Output::Exited(exit)) => break assert_eq!(exit, Exit::Code(0)),
         }
     }
@@ -531,7 +535,7 @@ async fn one_hub() {
         loop {
             match child.next().await {
                 Output::Stdout(chunk) => std::io::stdout().write_all(&chunk).unwrap(),
-                Output::Stderr(_) => {}
+                Output::Stderr(_) | Output::MemoryExceeded(_) => {}
                 Output::Exited(_) => break,
             }
         }

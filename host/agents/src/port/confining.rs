@@ -47,8 +47,8 @@ const SECRETS: &[&str] = &[
     ".vibe",
 ];
 
-/// The memory of one process of a plug-in's program, unless the operator says otherwise: a compiler or a runtime with a garbage
-/// collector fits, and one process alone does not fill a machine.
+/// The memory of a plug-in's program with all it starts, unless the operator says otherwise, in bytes: a compiler or a runtime with a
+/// garbage collector fits. On a small machine it is half of what that has.
 const STRANGERS_MEMORY: u64 = 8 << 30;
 
 /// The walls around the programs of one agent that are confined.
@@ -193,10 +193,18 @@ impl Confining {
             memory_bytes: match self.config.max_memory_mb {
                 Some(mb) => Some(mb.saturating_mul(1 << 20)),
                 None if self.is_built_in => None,
-                None => Some(STRANGERS_MEMORY),
+                None => Some(STRANGERS_MEMORY.min(memory_of_the_machine() / 2)),
             },
         }
     }
+}
+
+/// In bytes.
+fn memory_of_the_machine() -> u64 {
+    let told = rustix::system::sysinfo();
+    #[expect(clippy::useless_conversion, reason = "of 32 bits on some machines")]
+    let memory = u64::from(told.totalram);
+    memory.saturating_mul(told.mem_unit.into())
 }
 
 /// How an agent's programs are held, as it is told.

@@ -109,6 +109,22 @@ async fn a_granted_program_signals_neither_hub_nor_minder_and_leaves_nobody() ->
     Ok(())
 }
 
+#[tokio::test]
+async fn whoever_takes_too_much_memory_with_all_it_started_is_ended_and_told_by_how_much()
+-> Result<()> {
+    let config = format!("{GRANT}\n[agents.guest.confined]\nmax_memory_mb = 96");
+    let hub = TestHub::builder().config(config).plugin("guest", &test_guests()?).start().await?;
+    let greedy = "import os, time\nfor _ in range(4): os.fork() or (bytearray(b\"x\" * (40 << 20)), time.sleep(1000))\ntime.sleep(1000)";
+    let client = Client::unix(&hub);
+    let task = send(&client, "guest", &format!("sh exec python3 -Ic '{greedy}'")).await?;
+    let told = said(&task);
+    assert!(told.contains("MiB of memory with all it started, and may take 96"), "{task}");
+    assert!(told.contains("`agents.guest.confined.max_memory_mb`"), "{task}");
+    no_program_left(&hub.data_dir(), Duration::from_secs(10)).await?;
+    assert_eq!(sh(&hub, "echo again").await?, "again\n");
+    Ok(())
+}
+
 /// Asks the hub to cancel the task `sys.argv[3]` at each of its doors, and prints what it was answered.
 const KNOCK: &str = r#"
 import json, socket, sys, urllib.request

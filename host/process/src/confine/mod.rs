@@ -21,6 +21,7 @@
 //! | Landlock | writing where it may only read; TCP to other ports and listening; signals and abstract sockets of others | `landlock` |
 //! | seccomp | tracing, mounting, keys, BPF, modules, namespaces of its own | `syscalls` |
 //! | resource limits | fork bombs, core dumps, files without end, processes without end of memory | `ceilings` |
+//! | the minder's looks | many processes, or what they share, without end of memory | `memory` |
 //!
 //! The order matters: Landlock and seccomp refuse what makes a mount namespace, so they come last.
 
@@ -95,7 +96,8 @@ pub struct Ceilings {
     pub processes: u32,
     /// Bytes of one file that it writes.
     pub file_bytes: u64,
-    /// Bytes of memory of each of its processes, beside what they map of files; none is bounded if this is none.
+    /// Bytes of memory, beside what is mapped of files: of each process, which the kernel refuses more, and of all together, which are
+    /// ended where it is more. None is bounded if this is none.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
 }

@@ -354,7 +354,7 @@ tried('the directory of init', lambda: os.listdir('/proc/1/cwd'))
 def descriptors():
     for fd in os.listdir('/proc/self/fd'):
         to = os.readlink('/proc/self/fd/' + fd)
-        if not to.startswith(('pipe:', '/dev/pts/', '/dev/ptmx', '/proc/')): print(fd, to)
+        if not to.startswith(('pipe:', '/dev/null', '/dev/pts/', '/dev/ptmx', '/proc/')): print(fd, to)
     return False
 tried('descriptors', descriptors)
 for path in '/dev/mem /dev/kmsg /dev/sda /dev/vda /proc/kcore /proc/1/environ /sys/kernel /sys/fs/cgroup /run /var/run'.split():
@@ -414,6 +414,30 @@ async fn no_process_takes_memory_without_end() {
         print(open('/proc/self/oom_score_adj').read().strip())";
     let said = house.python(confinement, greedy).await;
     assert_eq!(said, "refused True\nnor mapped\n1000\n");
+}
+
+#[tokio::test]
+async fn no_tree_takes_memory_without_end() {
+    let house = House::new();
+    let limit = 256 << 20;
+    let ceilings = Ceilings { memory_bytes: Some(limit), ..Ceilings::default() };
+    let confinement = Confinement { ceilings, ..house.confinement() };
+    let many = "import os, time\nfor n in range(8):\n    if os.fork() == 0:\n        hoard = b'x' * (100 << 20)\n        time.sleep(1000)\ntime.sleep(1000)";
+    // None of these is what `RLIMIT_DATA` counts.
+    let shared = "import mmap, time\nmap = mmap.mmap(-1, 400 << 20)\nfor at in range(0, len(map), 4096): map[at] = 1\ntime.sleep(1000)";
+    let held = "import os, time\nfile = os.memfd_create('held')\nfor _ in range(400): os.write(file, bytes(1 << 20))\ntime.sleep(1000)";
+    for (how, greedy) in [("many", many), ("shared", shared), ("held", held)] {
+        let mut child =
+            house.start(confinement.clone(), "/usr/bin/python3", &["-Ic", greedy]).await;
+        let said = next(&mut child).await;
+        let Output::MemoryExceeded(told) = said else { panic!("{how}: {said:?}") };
+        assert!(told.limit == limit && told.taken > limit, "{how}: {told:?}");
+        assert_eq!(next(&mut child).await, Output::Exited(Exit::Signal(9)), "{how}");
+    }
+
+    let modest = "import os, time\nhoard = b'x' * (150 << 20)\nchildren = [os.fork() for _ in range(3)]\n\
+        time.sleep(1)\nif all(children): print(len(hoard) >> 20)";
+    assert_eq!(house.python(confinement, modest).await, "150\n", "what is shared counts once");
 }
 
 #[tokio::test]

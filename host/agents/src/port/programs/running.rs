@@ -8,7 +8,7 @@ use crate::port::{
 };
 use a2a_hub_config::KeptLimits;
 use a2a_hub_core::kept::{Gone, Keeping, Room, Shelf, Spot};
-use a2a_hub_process::{Child, Exit, Output};
+use a2a_hub_process::{Child, Exit, MemoryExceeded, Output};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
@@ -161,7 +161,7 @@ async fn keep(
                 end(seat.kept.0.shelf.lock().weighs(number, bytes, seat.limits.room, HUBS_ROOM));
             }
             said = running.child.next() => {
-                let said = said_of(said);
+                let said = said_of(&seat.agent, said);
                 if matches!(said, Said::Code(_) | Said::Signal(_)) {
                     break "it has ended by itself";
                 }
@@ -267,10 +267,18 @@ impl Running {
     }
 }
 
-fn said_of(output: Output) -> Said {
+fn said_of(agent: &AgentId, output: Output) -> Said {
     match output {
         Output::Stdout(bytes) => Said::Stdout(bytes),
         Output::Stderr(bytes) => Said::Stderr(bytes),
+        Output::MemoryExceeded(MemoryExceeded { taken, limit }) => {
+            let (taken, limit) = (taken >> 20, limit >> 20);
+            let why = format!(
+                "\na2a-hub: ended, for it took {taken} MiB of memory with all it started, and may take {limit} \
+                 (`agents.{agent}.confined.max_memory_mb`)\n"
+            );
+            Said::Stderr(why.into_bytes())
+        }
         Output::Exited(Exit::Code(code)) => Said::Code(code),
         Output::Exited(Exit::Signal(signal)) => Said::Signal(signal),
     }
@@ -288,7 +296,7 @@ impl ChildPort for Running {
         tokio::select! {
             biased;
             () = self.revocation.token.cancelled() => Err(revoked(&self.what())),
-            said = self.child.next() => Ok(said_of(said)),
+            said = self.child.next() => Ok(said_of(&self.seat.agent, said)),
         }
     }
 

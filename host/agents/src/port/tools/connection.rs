@@ -7,7 +7,7 @@ use super::{
 };
 use crate::port::live_grant::Revocation;
 use a2a_hub_core::{grant::EffectiveGrant, plain_text, span::Span};
-use a2a_hub_process::{Child, Exit, Output};
+use a2a_hub_process::{Child, Exit, MemoryExceeded, Output};
 use a2a_hub_runtime::Failure;
 use parking_lot::Mutex;
 use rmcp::{
@@ -240,6 +240,10 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
                         complaint = plain_text::line(last, MAX_COMPLAINT);
                     }
                     pace.read(bytes.len()).await;
+                }
+                Output::MemoryExceeded(MemoryExceeded { taken, limit }) => {
+                    let (taken, limit) = (taken >> 20, limit >> 20);
+                    return format!("it took {taken} MiB of memory with all it started, and may take {limit} (`confined.max_memory_mb`)");
                 }
                 Output::Exited(exit) => return ended(exit, &complaint),
             },
