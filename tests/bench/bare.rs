@@ -3,7 +3,7 @@
 
 mod store;
 
-use crate::load::{self, CHUNKS, Connection};
+use crate::load::{self, CHUNKS, Connection, PACE, TICKS};
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
@@ -24,8 +24,9 @@ use std::{env, net::SocketAddr, process::Stdio, sync::Arc};
 use store::Store;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
-    net::TcpListener,
+    net::TcpSocket,
     process::{Child, Command},
+    time::{Instant, sleep_until},
 };
 use uuid::Uuid;
 
@@ -81,11 +82,14 @@ impl Bare {
 /// Is such a server, until it is killed.
 pub(crate) async fn serve(kind: Kind) -> Result<()> {
     let store = kind.durable.then(Store::start).transpose()?;
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    let listener = socket.listen(4096)?;
     let address = listener.local_addr()?;
     let callee = kind.calls.map(Callee::new);
     let echo = Arc::new(Echo { padding: padding(kind)?, store, callee });
     let routes = Router::new().route("/", post(send)).route("/stream", post(stream_chunks));
+    let routes = routes.route("/ticks", post(stream_ticks));
     let router = routes.route("/get", post(get)).with_state(echo);
     println!("{address}");
     // As the hub's: a chunk does not wait for the client to acknowledge the one before it.
@@ -292,6 +296,27 @@ async fn get(
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");
     let body = [head.as_bytes(), &task, b"}"].concat();
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// A chunk now and then, each told when it is on the disk.
+async fn stream_ticks(
+    State(echo): State<Arc<Echo>>,
+    Json(Request { id, params: Send { message: _ } }): Json<Request<Send>>,
+) -> Response {
+    let (task, context) = (Uuid::now_v7(), Uuid::now_v7());
+    let begun = Instant::now();
+    let chunks = stream::iter(1..=TICKS).then(move |number| {
+        let (echo, id) = (Arc::clone(&echo), id.clone());
+        async move {
+            sleep_until(begun + PACE * (number - 1)).await;
+            let chunk = Chunk::of(task, context, &echo.padding.event);
+            if let Some(store) = &echo.store {
+                store.keep(task, number, serde_json::to_vec(&chunk)?).await?;
+            }
+            frame(number, &Answer::new(id, chunk)).map(Bytes::from)
+        }
+    });
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(chunks)).into_response()
 }
 
 /// All chunks are on their way to the disk at once, and each is told when it is there.

@@ -253,7 +253,7 @@ impl Builder {
         sweep(&dir);
         // Bound early: a port that is taken is found before anything else is done.
         let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
-        let http = bind_http(&config).await?;
+        let http = bind_http(&config)?;
         let tokens =
             http.is_some().then(|| Tokens::open(&dir, config.tenants.keys())).transpose()?;
 
@@ -495,12 +495,12 @@ fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
     }
 }
 
-async fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
+fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
     if !config.http.enabled {
         return Ok(None);
     }
     let address = config.http.address();
-    let bound = Http::bind(address).await.with_context(|| {
+    let bound = Http::bind(address).with_context(|| {
         format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
     })?;
     Ok(Some(bound))

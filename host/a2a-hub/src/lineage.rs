@@ -13,8 +13,8 @@ impl Lineage for ProgramTrees {
         principal(self.0.kin(pid))
     }
 
-    fn of_socket(&self, inode: u64) -> Option<Principal> {
-        principal(self.0.kin_of_socket(inode))
+    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
+        self.0.kin_of_sockets(inodes).into_iter().map(principal).collect()
     }
 }
 

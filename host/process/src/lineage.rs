@@ -4,7 +4,7 @@
 //! operator is where it stands in the system's tree of processes, which it cannot leave: daemons and new sessions
 //! stay below their minder, which is a subreaper, and the orphans of a minder that was killed stay below the hub.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -88,31 +88,46 @@ impl Minders {
         }
     }
 
-    /// Whose the socket with this inode is. Who is below this process and holds it counts before all others that do.
-    pub(super) fn kin_of_socket(&self, inode: u64, adopts: bool) -> Kin {
+    /// Whose the sockets with these inodes are, in that order. Who is below this process and holds one counts before all others that do.
+    pub(super) fn kin_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<Kin> {
         let us = getpid();
-        if adopts && Process::read(us).is_some_and(|us| us.holds_socket(inode)) {
-            return Kin::Own;
-        }
-        if proc::has_children() == Some(false) {
-            return Kin::Outside;
+        let own = if adopts { proc::own_sockets() } else { HashSet::new() };
+        let others = || inodes.iter().copied().filter(|inode| !own.contains(inode));
+        let all = |kin: Kin| {
+            let kin = |inode| if own.contains(inode) { Kin::Own } else { kin.clone() };
+            inodes.iter().map(kin).collect()
+        };
+        if others().next().is_none() || proc::has_children() == Some(false) {
+            return all(Kin::Outside);
         }
         let below = proc::descendants(us);
         if below.is_empty() {
-            return Kin::Outside;
+            return all(Kin::Outside);
         }
-        if let Some(holder) = below.iter().find(|process| process.has_thread_with_socket(inode)) {
-            let kin = self.kin(holder.pid.as_raw_pid(), adopts);
-            // It may have ended between the two looks; it was below us all the same.
-            return if kin == Kin::Outside && adopts { Kin::Unknown } else { kin };
+        let mut wanted: HashSet<u64> = others().collect();
+        let mut found: HashMap<u64, Kin> = HashMap::new();
+        for holder in &below {
+            for inode in holder.sockets_of_threads().filter(|inode| wanted.remove(inode)) {
+                let kin = self.kin(holder.pid.as_raw_pid(), adopts);
+                // It may have ended between the two looks; it was below us all the same.
+                let is_lost = kin == Kin::Outside && adopts;
+                found.insert(inode, if is_lost { Kin::Unknown } else { kin });
+            }
         }
-        let others = proc::all();
-        let mut others = others.iter().filter(|process| process.is_own());
-        match others.find(|process| process.holds_socket(inode)) {
+        for holder in proc::all().iter().filter(|process| process.is_own()) {
+            if wanted.is_empty() {
+                break;
+            }
             // Nothing moved between the looks: whoever started meanwhile is asked as any other.
-            Some(holder) => self.kin(holder.pid.as_raw_pid(), adopts),
-            None => Kin::Unknown,
+            for inode in holder.sockets().filter(|inode| wanted.remove(inode)) {
+                found.insert(inode, self.kin(holder.pid.as_raw_pid(), adopts));
+            }
         }
+        let kin = |inode| match own.contains(inode) {
+            true => Kin::Own,
+            false => found.get(inode).cloned().unwrap_or(Kin::Unknown),
+        };
+        inodes.iter().map(kin).collect()
     }
 
     /// Reaps the orphans of trees that came to this process when their minder was killed. Its own children are those in
@@ -206,8 +221,9 @@ mod tests {
         let inode = link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit());
         let inode = inode.parse().unwrap();
         let mut idle = child();
-        assert_eq!(minders.kin_of_socket(inode, false), Kin::Outside, "ours, beside a child");
-        assert_eq!(minders.kin_of_socket(inode, true), Kin::Own);
+        let whose = |adopts| minders.kin_of_sockets(&[inode], adopts).remove(0);
+        assert_eq!(whose(false), Kin::Outside, "ours, beside a child");
+        assert_eq!(whose(true), Kin::Own);
 
         #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
         let holder = Command::new("/bin/sleep")
@@ -217,14 +233,14 @@ mod tests {
         let mut holder = holder.unwrap();
         let pid = Pid::from_child(&holder);
         let registered = minders.register(Some(pid), shared());
-        assert_eq!(minders.kin_of_socket(inode, true), Kin::Tree(behalf()));
+        assert_eq!(whose(true), Kin::Tree(behalf()));
         drop(registered);
-        assert_eq!(minders.kin_of_socket(inode, true), Kin::Unknown);
+        assert_eq!(whose(true), Kin::Unknown);
         for child in [&mut holder, &mut idle] {
             child.kill().unwrap();
         }
         holder.wait().unwrap();
-        assert_eq!(minders.kin_of_socket(inode, true), Kin::Unknown, "nobody holds it");
+        assert_eq!(whose(true), Kin::Unknown, "nobody holds it");
         idle.wait().unwrap();
     }
 }

@@ -127,15 +127,15 @@ impl Process {
         self.session == other.session
     }
 
-    /// Whether its first thread has the socket with this inode open.
-    pub(super) fn holds_socket(&self, inode: u64) -> bool {
-        names_socket(&PathBuf::from(format!("/proc/{}", self.pid)), inode)
+    /// The inodes of the sockets that its first thread has open.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = u64> + use<> {
+        sockets_at(Path::new(&format!("/proc/{}", self.pid)))
     }
 
-    /// Whether any of its threads has, each of which may have a table of descriptors of its own (`unshare(2)`).
-    pub(super) fn has_thread_with_socket(&self, inode: u64) -> bool {
-        let mut threads = listed(PathBuf::from(format!("/proc/{}/task", self.pid)));
-        threads.any(|thread| names_socket(&thread, inode))
+    /// Those of all its threads, each of which may have a table of descriptors of its own (`unshare(2)`).
+    pub(super) fn sockets_of_threads(&self) -> impl Iterator<Item = u64> + use<> {
+        let threads = listed(PathBuf::from(format!("/proc/{}/task", self.pid)));
+        threads.flat_map(|thread| sockets_at(&thread))
     }
 
     /// Whether it leads, or belongs to, the session that `leader` began.
@@ -177,11 +177,16 @@ pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Op
     Some(sum.saturating_mul(1024))
 }
 
-/// Whether the table of descriptors at this place of `/proc` has the socket with this inode.
-fn names_socket(at: &Path, inode: u64) -> bool {
-    let socket = format!("socket:[{inode}]");
-    let mut descriptors = listed(at.join("fd"));
-    descriptors.any(|one| fs::read_link(one).is_ok_and(|link| link.as_os_str() == &*socket))
+/// The inodes of the sockets that this process has open.
+pub(super) fn own_sockets() -> HashSet<u64> {
+    sockets_at(Path::new("/proc/self")).collect()
+}
+
+/// The inodes of the sockets in the table of descriptors at this place of `/proc`.
+fn sockets_at(at: &Path) -> impl Iterator<Item = u64> + use<> {
+    let links = listed(at.join("fd")).filter_map(|one| fs::read_link(one).ok());
+    links
+        .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
 }
 
 /// What is in a directory of `/proc`; nothing if it is gone, or not ours to look into.

@@ -80,10 +80,10 @@ impl Supervisor {
         self.settings.minders.kin(pid, self.settings.adopts)
     }
 
-    /// Whose the socket with this inode is, by who has it open. While programs run, this looks at all descriptors of this
-    /// user: some milliseconds.
-    pub fn kin_of_socket(&self, inode: u64) -> Kin {
-        self.settings.minders.kin_of_socket(inode, self.settings.adopts)
+    /// Whose each of the sockets with these inodes is, in that order, by who has it open. However many they are, this looks once at the
+    /// descriptors of this process, and while programs run at all of this user: some milliseconds.
+    pub fn kin_of_sockets(&self, inodes: &[u64]) -> Vec<Kin> {
+        self.settings.minders.kin_of_sockets(inodes, self.settings.adopts)
     }
 
     /// On whose behalf the tree that [`OnBehalf::tree`] names runs now; none if it is gone.

@@ -26,8 +26,12 @@ use axum::{
     routing::post,
 };
 use std::{io, net::SocketAddr};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
+
+/// How many connections may wait to be accepted (`listen(2)`; the system may allow fewer). One too many is dropped by the kernel, and its
+/// client tries again after a second, then after two and four.
+pub(crate) const BACKLOG: u32 = 4096;
 
 /// A bound HTTP server.
 pub struct Http {
@@ -37,8 +41,14 @@ pub struct Http {
 
 impl Http {
     /// Listens on `address`, whose port may be 0 for a free one; the system's error if it is taken.
-    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
     }

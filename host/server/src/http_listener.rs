@@ -1,11 +1,7 @@
 //! Where HTTP connections come in: so many at once, each with what can be known of its other end, and with a deadline for
 //! what it begins (slow loris).
 
-use super::{
-    frames::FrameCounter,
-    peer::{self, Lineages},
-    write_timeout::WriteTimeout,
-};
+use super::{frames::FrameCounter, peer::Lineages, peers::Peers, write_timeout::WriteTimeout};
 use a2a_hub_core::access::Principal;
 use axum::{
     Router,
@@ -34,7 +30,6 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -56,12 +51,13 @@ pub(super) struct HttpListener {
     listener: TcpListener,
     room: Arc<Semaphore>,
     patience: Duration,
-    lineage: Lineages,
+    peers: Peers,
 }
 
 impl HttpListener {
     pub(super) fn new(listener: TcpListener, patience: Duration, lineage: Lineages) -> Self {
-        Self { listener, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)), patience, lineage }
+        let (room, peers) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Peers::new(lineage));
+        Self { listener, room, patience, peers }
     }
 
     /// Lets connections in until `stop`, then lets the requests that are under way come to their end.
@@ -72,7 +68,7 @@ impl HttpListener {
                 accepted = self.accept() => accepted,
                 () = stop.cancelled() => break,
             };
-            let caller = Caller::new(connection.local, remote, Arc::clone(&self.lineage));
+            let caller = Caller::new(connection.local, remote, self.peers.clone());
             let (patience, calls) = (self.patience, Calls(connections.clone()));
             let talk = talk(connection, caller, routes.clone(), patience, calls, stop.clone());
             connections.spawn(talk);
@@ -276,25 +272,21 @@ pub(super) struct Caller(Arc<Ends>);
 struct Ends {
     local: Option<SocketAddr>,
     remote: SocketAddr,
-    lineage: Lineages,
+    peers: Peers,
     /// Found out once: who connected is who asks.
     principal: OnceCell<Option<Principal>>,
 }
 
 impl Caller {
-    fn new(local: Option<SocketAddr>, remote: SocketAddr, lineage: Lineages) -> Self {
-        Self(Arc::new(Ends { local, remote, lineage, principal: OnceCell::new() }))
+    fn new(local: Option<SocketAddr>, remote: SocketAddr, peers: Peers) -> Self {
+        Self(Arc::new(Ends { local, remote, peers, principal: OnceCell::new() }))
     }
 
     /// Who is at the other end, if it is a program of the hub's own user.
     pub(super) async fn own_user(&self) -> Option<&Principal> {
-        let Ends { local, remote, lineage, principal } = &*self.0;
-        let (local, remote) = ((*local)?, *remote);
-        let look = || async move {
-            let lineage = Arc::clone(lineage);
-            let found = spawn_blocking(move || peer::over_tcp(local, remote, &lineage)).await;
-            found.ok().flatten()
-        };
+        let Ends { local, remote, peers, principal } = &*self.0;
+        let ends = ((*local)?, *remote);
+        let look = || peers.who(ends);
         principal.get_or_init(look).await.as_ref()
     }
 }

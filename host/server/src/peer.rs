@@ -3,6 +3,7 @@
 //! A program of the hub's own user is its operator, unless it is one that an agent started: those run as that user too. So
 //! where a process stands in the system's tree counts ([`Lineage`]), and takes rights away that a user id or a token gives.
 
+use crate::socket_owner::SocketOwner;
 use a2a_hub_core::access::Principal;
 use nix::{
     errno::Errno,
@@ -10,9 +11,7 @@ use nix::{
 };
 use std::{
     fs,
-    fs::File,
-    io::{BufRead, BufReader},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
     sync::Arc,
 };
@@ -23,8 +22,8 @@ pub trait Lineage: Send + Sync {
     /// if that says as little as another user's: then a token counts.
     fn of_process(&self, pid: i32) -> Option<Principal>;
 
-    /// The same for whoever has the socket with this inode open.
-    fn of_socket(&self, inode: u64) -> Option<Principal>;
+    /// The same for whoever has each of the sockets with these inodes open, in that order.
+    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>>;
 }
 
 /// Where nobody keeps account of processes, each of the hub's own user is its operator.
@@ -35,8 +34,8 @@ impl Lineage for NoLineage {
         Some(Principal::Operator)
     }
 
-    fn of_socket(&self, _: u64) -> Option<Principal> {
-        Some(Principal::Operator)
+    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
+        vec![Some(Principal::Operator); inodes.len()]
     }
 }
 
@@ -77,105 +76,26 @@ fn is(handle: &OwnedFd, pid: i32) -> bool {
     })
 }
 
-/// Who is at the other end of a loopback connection: none if it is not the user that the hub runs as, or that cannot be found
-/// out. `local` is our end, `remote` theirs.
-pub(crate) fn over_tcp(
-    local: SocketAddr,
-    remote: SocketAddr,
-    lineage: &Lineages,
-) -> Option<Principal> {
-    let (user, inode) = owner(local, remote)?;
-    let is_own = user == rustix::process::geteuid().as_raw();
-    is_own.then(|| lineage.of_socket(inode))?
-}
+/// Our end of a connection, and the other one.
+pub(crate) type Ends = (SocketAddr, SocketAddr);
 
-/// The user and the inode of the socket at the other end.
-fn owner(local: SocketAddr, remote: SocketAddr) -> Option<(u32, u64)> {
-    if !remote.ip().is_loopback() {
-        return None;
-    }
-    // A program that opened its socket for IPv6 is in that table also when it connects by IPv4.
-    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
-        let table = BufReader::new(File::open(table).ok()?);
-        find(table, remote, local)
-    })
-}
-
-/// The user and the inode of the socket that is bound to `theirs` and connected to `ours`.
-fn find(table: impl BufRead, theirs: SocketAddr, ours: SocketAddr) -> Option<(u32, u64)> {
-    let ends = [[narrow(theirs), narrow(ours)], [wide(theirs), wide(ours)]];
-    table.lines().skip(1).map_while(Result::ok).find_map(|line| {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [_, local, remote, _, _, _, _, user, _, inode, ..] = fields[..] else { return None };
-        let is_it = ends.iter().any(|[theirs, ours]| theirs == local && ours == remote);
-        // A socket that its program has closed belongs to nobody, and says that it is root's.
-        if is_it && inode != "0" { user.parse().ok().zip(inode.parse().ok()) } else { None }
-    })
-}
-
-/// An address as `/proc/net/tcp` writes it: each four bytes as one number in the machine's own byte order.
-fn narrow(at: SocketAddr) -> String {
-    match at.ip() {
-        IpAddr::V4(ip) => format!("{}:{:04X}", word(ip), at.port()),
-        IpAddr::V6(_) => wide(at),
-    }
-}
-
-/// The same in `/proc/net/tcp6`, where IPv4 addresses are mapped.
-fn wide(at: SocketAddr) -> String {
-    let ip = match at.ip() {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
+/// Who is at the other end of each of these loopback connections, in that order: none if it is not the user that the hub runs as, or that
+/// cannot be found out.
+pub(crate) fn over_tcp(connections: &[Ends], lineage: &Lineages) -> Vec<Option<Principal>> {
+    let us = rustix::process::geteuid().as_raw();
+    let own = |(local, remote): &Ends| {
+        SocketOwner::find(*local, *remote).filter(|owner| owner.user == us).map(|it| it.inode)
     };
-    let words: String = words(ip).map(word).concat();
-    format!("{words}:{:04X}", at.port())
+    let inodes: Vec<Option<u64>> = connections.iter().map(own).collect();
+    let asked: Vec<u64> = inodes.iter().copied().flatten().collect();
+    let mut told = lineage.of_sockets(&asked).into_iter();
+    inodes.iter().map(|inode| inode.and_then(|_| told.next().flatten())).collect()
 }
 
-fn words(ip: Ipv6Addr) -> [Ipv4Addr; 4] {
-    let bytes = ip.octets();
-    [0, 4, 8, 12].map(|at| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]))
-}
-
-fn word(four: Ipv4Addr) -> String {
-    format!("{:08X}", u32::from_ne_bytes(four.octets()))
-}
-
-#[cfg(target_endian = "little")]
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
-
-    const TCP: &str = "\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 30517 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:1F90 0100007F:C4B2 01 00000000:00000000 00:00000000 00000000  1000        0 30519 1 0000000000000000 20 4 30 10 -1
-   2: 0100007F:C4B2 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 30518 1 0000000000000000 20 4 30 10 -1
-   3: 0100007F:C4B4 0100007F:1F90 06 00000000:00000000 03:00001700 00000000     0        0 0 3 0000000000000000
-";
-    const TCP6: &str = "\
-  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0000000000000000FFFF00000100007F:C4B6 0000000000000000FFFF00000100007F:1F90 01 00000000:00000000 00:00000000 00000000  1002        0 30520 1 0000000000000000 20 4 30 10 -1
-   1: 00000000000000000000000001000000:C4B8 00000000000000000000000001000000:1F90 01 00000000:00000000 00:00000000 00000000  1003        0 30521 1 0000000000000000 20 4 30 10 -1
-";
-
-    fn found(table: &str, theirs: &str, ours: &str) -> Option<(u32, u64)> {
-        find(table.as_bytes(), theirs.parse().unwrap(), ours.parse().unwrap())
-    }
-
-    #[test]
-    fn the_tables_tell_whose_it_is() {
-        assert_eq!(
-            found(TCP, "127.0.0.1:50354", "127.0.0.1:8080"),
-            Some((1001, 30518)),
-            "not our own end"
-        );
-        assert_eq!(found(TCP, "127.0.0.1:50356", "127.0.0.1:8080"), None, "closed already");
-        assert_eq!(found(TCP, "127.0.0.1:50358", "127.0.0.1:8080"), None, "not there");
-        assert_eq!(found(TCP6, "127.0.0.1:50358", "127.0.0.1:8080"), Some((1002, 30520)), "mapped");
-        assert_eq!(found(TCP6, "[::1]:50360", "[::1]:8080"), Some((1003, 30521)));
-        assert_eq!(found("no table\nat all", "[::1]:50360", "[::1]:8080"), None);
-    }
 
     /// To whom this process is an agent's program, and whoever has its descriptor.
     struct Agents(i32);
@@ -186,10 +106,11 @@ mod tests {
             Some(Principal::Anonymous)
         }
 
-        fn of_socket(&self, inode: u64) -> Option<Principal> {
+        fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
+            let &[inode] = inodes else { return Vec::new() };
             let link = fs::read_link(format!("/proc/self/fd/{}", self.0)).unwrap();
             assert_eq!(link.to_str(), Some(&*format!("socket:[{inode}]")));
-            Some(Principal::Anonymous)
+            vec![Some(Principal::Anonymous)]
         }
     }
 
@@ -218,10 +139,11 @@ mod tests {
         let (ours, theirs) = listener.accept().unwrap();
         let here = ours.local_addr().unwrap();
         let nobody: Lineages = Arc::new(NoLineage);
-        assert_eq!(over_tcp(here, theirs, &nobody), Some(Principal::Operator));
+        let who = |lineage| over_tcp(&[(here, theirs)], lineage).remove(0);
+        assert_eq!(who(&nobody), Some(Principal::Operator));
         let agents: Lineages = Arc::new(Agents(client.as_raw_fd()));
-        assert_eq!(over_tcp(here, theirs, &agents), Some(Principal::Anonymous), "by its inode");
+        assert_eq!(who(&agents), Some(Principal::Anonymous), "by its inode");
         drop(client);
-        assert_eq!(over_tcp(here, theirs, &nobody), None, "its program is gone");
+        assert_eq!(who(&nobody), None, "its program is gone");
     }
 }

@@ -4,6 +4,7 @@
 use super::{
     MAX_REQUEST,
     dispatcher::{Dispatcher, RequestContext},
+    http::BACKLOG,
     jsonrpc::{self, Refused},
     line_reader::LineReader,
     peer::{self, Lineages},
@@ -26,7 +27,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncWriteExt as _, BufWriter, Interest},
-    net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
+    net::{UnixListener, UnixSocket, UnixStream, unix::OwnedWriteHalf},
     sync::{Semaphore, mpsc},
     task::spawn_blocking,
 };
@@ -87,9 +88,12 @@ impl Unix {
         }
         // Made for this user only: no moment passes in which others could connect.
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-        let listener = UnixListener::bind(path);
+        let socket = UnixSocket::new_stream().and_then(|socket| {
+            socket.bind(path)?;
+            socket.listen(BACKLOG)
+        });
         rustix::process::umask(before);
-        Ok(Self { listener: listener.map_err(failed)?, path: path.to_owned(), _lock: lock })
+        Ok(Self { listener: socket.map_err(failed)?, path: path.to_owned(), _lock: lock })
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.

@@ -1,0 +1,211 @@
+//! Whose the socket at the other end of a connection of this machine is. The kernel is asked for that one (`sock_diag(7)`), which costs the
+//! same however many there are, and is searched for in its table of all where it does not tell.
+
+use netlink_packet_core::{
+    DecodeError, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_sock_diag::{
+    SockDiagMessage,
+    constants::{AF_INET, AF_INET6, IPPROTO_TCP},
+    inet::{ExtensionFlags, InetRequest, SocketId, StateFlags},
+};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+/// More than the kernel says of one socket, in bytes.
+const MAX_ANSWER: usize = 4096;
+
+/// Whose a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SocketOwner {
+    /// The user's id.
+    pub(crate) user: u32,
+    /// By which descriptors of it are known in `/proc/*/fd`.
+    pub(crate) inode: u64,
+}
+
+impl SocketOwner {
+    /// Who has the other end of a loopback connection: `ours` is our end, `theirs` the other one. None if that is not of this machine, or
+    /// closed.
+    pub(crate) fn find(ours: SocketAddr, theirs: SocketAddr) -> Option<Self> {
+        if !theirs.ip().is_loopback() {
+            return None;
+        }
+        match ask(theirs, ours) {
+            Ok(owner) => owner,
+            // Not there, or a kernel without that door, which says the same.
+            Err(_) => search(theirs, ours),
+        }
+    }
+}
+
+/// Asks for the socket that is bound to `theirs` and connected to `ours`; an error if the kernel names none.
+fn ask(theirs: SocketAddr, ours: SocketAddr) -> io::Result<Option<SocketOwner>> {
+    let socket_id = SocketId {
+        source_port: theirs.port(),
+        destination_port: ours.port(),
+        source_address: theirs.ip(),
+        destination_address: ours.ip(),
+        interface_id: 0,
+        cookie: [0xff; 8], // any (`INET_DIAG_NOCOOKIE`)
+    };
+    let request = InetRequest {
+        family: if theirs.is_ipv4() { AF_INET } else { AF_INET6 },
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::empty(),
+        states: StateFlags::all(),
+        socket_id,
+    };
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST;
+    let payload = SockDiagMessage::InetRequest(request).into();
+    let mut message = NetlinkMessage::new(header, payload);
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+
+    let (family, kind) = (AddressFamily::NETLINK, SocketType::DGRAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
+    send(&socket, &bytes, SendFlags::empty())?;
+    let mut answer = vec![0; MAX_ANSWER];
+    // It was answered while it was sent.
+    let (length, _) = recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
+    let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&answer[..length]);
+    let unread = |why: DecodeError| io::Error::new(io::ErrorKind::InvalidData, why);
+    let payload = answer.map_err(unread)?.payload;
+    if let NetlinkPayload::Error(why) = payload {
+        return Err(why.to_io());
+    }
+    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) = payload else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    let found = response.header;
+    let end = |ip: IpAddr, port| SocketAddr::new(ip.to_canonical(), port);
+    let SocketId { source_address, source_port, destination_address, destination_port, .. } =
+        found.socket_id;
+    let ends = [end(source_address, source_port), end(destination_address, destination_port)];
+    // Where it is no more, the kernel may name one that listens there; what its program has closed is nobody's.
+    let is_it = ends == [theirs, ours] && found.inode != 0;
+    let owner = SocketOwner { user: found.uid, inode: found.inode.into() };
+    Ok(is_it.then_some(owner))
+}
+
+/// Searches for it in the tables of all.
+fn search(theirs: SocketAddr, ours: SocketAddr) -> Option<SocketOwner> {
+    // A program that opened its socket for IPv6 is in that table also when it connects by IPv4.
+    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
+        let table = BufReader::new(File::open(table).ok()?);
+        listed(table, theirs, ours)
+    })
+}
+
+/// Whose the socket is in this table that is bound to `theirs` and connected to `ours`.
+fn listed(table: impl BufRead, theirs: SocketAddr, ours: SocketAddr) -> Option<SocketOwner> {
+    let ends = [[narrow(theirs), narrow(ours)], [wide(theirs), wide(ours)]];
+    table.lines().skip(1).map_while(Result::ok).find_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, local, remote, _, _, _, _, user, _, inode, ..] = fields[..] else { return None };
+        let is_it = ends.iter().any(|[theirs, ours]| theirs == local && ours == remote);
+        // A socket that its program has closed belongs to nobody, and says that it is root's.
+        let owner = || Some(SocketOwner { user: user.parse().ok()?, inode: inode.parse().ok()? });
+        if is_it && inode != "0" { owner() } else { None }
+    })
+}
+
+/// An address as `/proc/net/tcp` writes it: each four bytes as one number in the machine's own byte order.
+fn narrow(at: SocketAddr) -> String {
+    match at.ip() {
+        IpAddr::V4(ip) => format!("{}:{:04X}", word(ip), at.port()),
+        IpAddr::V6(_) => wide(at),
+    }
+}
+
+/// The same in `/proc/net/tcp6`, where IPv4 addresses are mapped.
+fn wide(at: SocketAddr) -> String {
+    let ip = match at.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let words: String = words(ip).map(word).concat();
+    format!("{words}:{:04X}", at.port())
+}
+
+fn words(ip: Ipv6Addr) -> [Ipv4Addr; 4] {
+    let bytes = ip.octets();
+    [0, 4, 8, 12].map(|at| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]))
+}
+
+fn word(four: Ipv4Addr) -> String {
+    format!("{:08X}", u32::from_ne_bytes(four.octets()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    const TCP: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 30517 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:1F90 0100007F:C4B2 01 00000000:00000000 00:00000000 00000000  1000        0 30519 1 0000000000000000 20 4 30 10 -1
+   2: 0100007F:C4B2 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 30518 1 0000000000000000 20 4 30 10 -1
+   3: 0100007F:C4B4 0100007F:1F90 06 00000000:00000000 03:00001700 00000000     0        0 0 3 0000000000000000
+";
+    const TCP6: &str = "\
+  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0000000000000000FFFF00000100007F:C4B6 0000000000000000FFFF00000100007F:1F90 01 00000000:00000000 00:00000000 00000000  1002        0 30520 1 0000000000000000 20 4 30 10 -1
+   1: 00000000000000000000000001000000:C4B8 00000000000000000000000001000000:1F90 01 00000000:00000000 00:00000000 00000000  1003        0 30521 1 0000000000000000 20 4 30 10 -1
+";
+
+    fn found(table: &str, theirs: &str, ours: &str) -> Option<(u32, u64)> {
+        let owner = listed(table.as_bytes(), theirs.parse().unwrap(), ours.parse().unwrap());
+        owner.map(|owner| (owner.user, owner.inode))
+    }
+
+    #[test]
+    fn the_tables_tell_whose_it_is() {
+        assert_eq!(
+            found(TCP, "127.0.0.1:50354", "127.0.0.1:8080"),
+            Some((1001, 30518)),
+            "not our own end"
+        );
+        assert_eq!(found(TCP, "127.0.0.1:50356", "127.0.0.1:8080"), None, "closed already");
+        assert_eq!(found(TCP, "127.0.0.1:50358", "127.0.0.1:8080"), None, "not there");
+        assert_eq!(found(TCP6, "127.0.0.1:50358", "127.0.0.1:8080"), Some((1002, 30520)), "mapped");
+        assert_eq!(found(TCP6, "[::1]:50360", "[::1]:8080"), Some((1003, 30521)));
+        assert_eq!(found("no table\nat all", "[::1]:50360", "[::1]:8080"), None);
+    }
+
+    #[test]
+    fn the_kernel_names_the_same_as_its_tables() {
+        for (at, to) in
+            [("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "::ffff:127.0.0.1"), ("::1", "::1")]
+        {
+            let ip: IpAddr = at.parse().unwrap();
+            // Not every machine has IPv6.
+            let Ok(listener) = TcpListener::bind((ip, 0)) else { continue };
+            let port = listener.local_addr().unwrap().port();
+            let to: IpAddr = to.parse().unwrap();
+            let Ok(client) = TcpStream::connect((to, port)) else { continue };
+            let (accepted, theirs) = listener.accept().unwrap();
+            let ours = accepted.local_addr().unwrap();
+            let told = ask(theirs, ours).unwrap();
+            assert!(told.is_some_and(|owner| owner.inode > 0), "{to}");
+            assert_eq!(told, search(theirs, ours), "{to}");
+            // Our own end is another one.
+            assert_ne!(ask(ours, theirs).unwrap(), told);
+            drop(client);
+            assert_eq!(SocketOwner::find(ours, theirs), None, "{to}: closed");
+            // Somebody who listens there is not it.
+            drop(accepted);
+            let listens = TcpListener::bind((ip, 0)).unwrap().local_addr().unwrap();
+            assert_eq!(SocketOwner::find(ours, listens), None, "{to}");
+        }
+    }
+}
