@@ -107,11 +107,7 @@ fn refused(answer: &Response<Incoming>, place: &str, has_token: bool) -> String 
 /// The SHA-256 digest of what a card says, in hex. In which order it says so, and who signed it, makes no difference.
 pub fn digest(card: &Value) -> String {
     let said = without_signatures(card).to_string();
-    hex(digest::digest(&digest::SHA256, said.as_bytes()).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest::digest(&digest::SHA256, said.as_bytes()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use parking_lot::Mutex;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
     collections::{HashMap, VecDeque},
-    fmt::Write as _,
     sync::Arc,
     time::Duration,
 };
@@ -93,8 +92,7 @@ impl Repeats {
     }
 
     fn turn(&self, fingerprint: &Fingerprint, age: Duration) -> Arc<Turn<Option<TaskId>>> {
-        let mut key = Key::default();
-        key.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
+        let key = key(fingerprint);
         let mut known = self.0.known.lock();
         let Known { made, order } = &mut *known;
         let now = Instant::now();
@@ -113,12 +111,16 @@ impl Repeats {
 }
 
 fn fingerprint(request: &str) -> Fingerprint {
-    let digest = digest(&SHA256, request.as_bytes());
-    digest.as_ref().iter().fold(String::new(), |mut hex, byte| {
-        // A string takes whatever is written.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex::encode(digest(&SHA256, request.as_bytes()))
+}
+
+/// A fingerprint as it is kept: by its bytes, or, of one that this hub did not make, by those of another digest.
+fn key(fingerprint: &Fingerprint) -> Key {
+    let mut key = Key::default();
+    if hex::decode_to_slice(fingerprint, &mut key).is_err() {
+        key.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
+    }
+    key
 }
 
 #[cfg(test)]

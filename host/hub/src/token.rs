@@ -134,7 +134,7 @@ fn make(path: &Path) -> io::Result<String> {
 fn random() -> io::Result<String> {
     let mut random = [0; BYTES];
     getrandom::fill(&mut random)?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(random))
 }
 
 fn read(path: PathBuf) -> Result<String, TokenError> {

@@ -45,8 +45,9 @@ impl Members {
     /// The member `name`, whatever it is; `null` if that is what it is.
     pub(crate) fn raw(&mut self, name: &str) -> Option<Value> {
         self.members.remove(name).or_else(|| {
-            let is_plain = !name.bytes().any(|byte| byte.is_ascii_uppercase());
-            if is_plain { None } else { self.members.remove(&snake_case(name)) }
+            // Few clients write those, and so few names are made for nothing.
+            let is_there = self.members.keys().any(|key| is_snake_case_of(key, name));
+            if is_there { self.members.remove(&snake_case(name)) } else { None }
         })
     }
 
@@ -142,14 +143,22 @@ impl Members {
 
     /// The object of a member, to be read in turn.
     pub(crate) fn members(&mut self, name: &str) -> Result<Option<Self>, A2aError> {
-        let at = self.at(name);
-        self.take(name).map(|value| Self::of(value, at)).transpose()
+        self.take(name).map(|value| Self::of(value, self.at(name))).transpose()
     }
 
     /// The object of a member as it is: open-ended facts.
     pub(crate) fn facts(&mut self, name: &str) -> Result<Option<Metadata>, A2aError> {
         Ok(self.members(name)?.map(|facts| facts.members))
     }
+}
+
+/// Whether `key` is the name that is `name` in camelCase, and not the same.
+fn is_snake_case_of(key: &str, name: &str) -> bool {
+    let snake = name.bytes().flat_map(|byte| {
+        let underscore = byte.is_ascii_uppercase().then_some(b'_');
+        underscore.into_iter().chain([byte.to_ascii_lowercase()])
+    });
+    key.len() > name.len() && key.bytes().eq(snake)
 }
 
 fn snake_case(name: &str) -> String {
@@ -198,6 +207,15 @@ mod tests {
             members(json!({"taskId": "a", "task_id": "b"})).text("taskId").unwrap().unwrap(),
             "a"
         );
+    }
+
+    #[test]
+    fn a_name_is_known_in_snake_case() {
+        for name in ["taskId", "pushNotificationConfig", "x", "id"] {
+            let snake = snake_case(name);
+            assert_eq!(is_snake_case_of(&snake, name), snake != name, "{name}");
+            assert!(!is_snake_case_of(name, name) && !is_snake_case_of("task_ID", name), "{name}");
+        }
     }
 
     #[test]

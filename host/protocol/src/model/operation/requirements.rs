@@ -22,25 +22,24 @@ const MOST: usize = 256;
 impl AgentRequirements {
     /// What a message and its request say; the message counts more.
     pub fn of(message: Option<&Metadata>, request: Option<&Metadata>) -> Result<Self, A2aError> {
-        let said = |name: &str| {
+        let said = |name: &'static str| {
             let at = [("message.metadata", message), ("metadata", request)].into_iter();
-            let mut at =
-                at.filter_map(|(at, facts)| Some((format!("{at}.{name}"), facts?.get(name)?)));
+            let mut at = at.filter_map(|(at, facts)| Some(((at, name), facts?.get(name)?)));
             at.find(|(_, said)| !said.is_null())
         };
-        let text = |name: &str| match said(name) {
+        let refused =
+            |(at, name): (&str, &str), why: String| A2aError::invalid(&format!("{at}.{name}"), why);
+        let text = |name: &'static str| match said(name) {
             None => Ok(None),
             Some((_, Value::String(text))) if (1..=MOST).contains(&text.len()) => {
                 Ok(Some(text.clone()))
             }
-            Some((at, _)) => {
-                Err(A2aError::invalid(&at, format!("must be a string of 1 to {MOST} bytes")))
-            }
+            Some((at, _)) => Err(refused(at, format!("must be a string of 1 to {MOST} bytes"))),
         };
         let allow_older = match said("allowOlder") {
             None => false,
             Some((_, Value::Bool(allow))) => *allow,
-            Some((at, _)) => return Err(A2aError::invalid(&at, "must be true or false")),
+            Some((at, _)) => return Err(refused(at, "must be true or false".to_owned())),
         };
         Ok(Self { skill: text("targetSkill")?, version: text("targetVersion")?, allow_older })
     }
