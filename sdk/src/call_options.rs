@@ -73,7 +73,7 @@ impl CallOptions {
         self
     }
 
-    /// The conversation of an earlier child of the same agent, to go on with it.
+    /// The conversation of an earlier child of the same agent, to go on with it. Any other is [denied](crate::Failure::Denied).
     pub fn context_id(mut self, context: impl Into<String>) -> Self {
         self.context_id = Some(context.into());
         self

@@ -19,7 +19,7 @@ pub(super) fn told(
     parent: &Task,
     message: Message,
     child: &TaskId,
-    context: Option<String>,
+    context_id: Option<ContextId>,
     directory: Option<&str>,
 ) -> Message {
     let trace = Trace::of(&parent.id, parent.metadata.as_ref()).child(child);
@@ -31,6 +31,5 @@ pub(super) fn told(
     }
     facts.extend(trace.members());
     facts.extend(directory.map(|dir| ("workingDirectory".to_owned(), dir.into())));
-    let context_id = context.map(ContextId::new);
     Message { role: Role::User, task_id: None, context_id, metadata: Some(facts), ..message }
 }

@@ -65,7 +65,7 @@ pub(super) struct Delegation {
     /// The agent that calls.
     pub(super) agent: Arc<Agent>,
     /// The task that it is at work on, as it stood when this run began.
-    task: Task,
+    pub(super) task: Task,
     /// The actor of that task.
     queue: mpsc::Sender<GuestRequest>,
     /// Held while a child's question stands before the client: one at a time.
@@ -135,6 +135,10 @@ impl Delegation {
         let inherit = asked_for(inherit, &message)?;
         let answers = request.answers_questions;
         let directory = self.directory(request.working_directory)?;
+        let context_id = match context_id {
+            Some(named) => Some(self.conversation(named, &child.id).await?),
+            None => None,
+        };
         let limits = child.config.tree_limits().narrowed(budget);
         let id = TaskId::fresh();
         let above = {

@@ -5,6 +5,7 @@ mod awaiting;
 mod care;
 mod child_message;
 mod command;
+mod continuing;
 mod delegation;
 mod drawing;
 mod feed;

@@ -1,5 +1,7 @@
 //! Trees of tasks: agents that call others, each of them a fake that does what its message says.
 
+mod continuing;
+
 use super::{Stand, config};
 use crate::{error::HubError, fake::Fake};
 use a2a_hub_agents::Agent;
@@ -49,7 +51,9 @@ async fn perform(stage: &Stage) -> Result<String, Failure> {
     let of = |call: &Value| {
         let message = Message::text(Role::User, call["do"].to_string());
         let key = call["key"].as_str().map(str::to_owned);
-        ChildRequest { key, ..ChildRequest::new(call["agent"].as_str().unwrap_or("?"), message) }
+        let context_id = call["in"].as_str().map(str::to_owned);
+        let agent = call["agent"].as_str().unwrap_or("?");
+        ChildRequest { key, context_id, ..ChildRequest::new(agent, message) }
     };
     let ends = join_all(calls.iter().map(|call| async {
         if call["left"] == json!(true) {
