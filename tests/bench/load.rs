@@ -14,6 +14,10 @@ use tokio::{
 /// Chunks of a stream.
 pub(crate) const CHUNKS: u32 = 100;
 
+/// Events of a stream that has one now and then, and how often.
+pub(crate) const TICKS: u32 = 10;
+pub(crate) const PACE: Duration = Duration::from_secs(1);
+
 /// What is done over and over.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
@@ -153,6 +157,11 @@ pub(crate) fn stream() -> String {
     call("message/stream", &message_to("echo", &format!("stream {words}")))
 }
 
+/// Asks the test guest for an event now and then.
+pub(crate) fn ticks() -> String {
+    call("message/stream", &message_to("guest", &format!("tick {TICKS} {}", PACE.as_millis())))
+}
+
 fn get(task: &str) -> String {
     call("tasks/get", &json!({ "id": task }))
 }
@@ -211,6 +220,20 @@ impl Connection {
         let (chunks, longest) = chunks(&self.buffer)
             .fold((0, 0), |(number, longest), chunk| (number + 1, longest.max(chunk.len())));
         Ok(Streamed { chunks, first, longest })
+    }
+
+    /// Reads a stream of events to its end, and tells when each chunk was there.
+    pub(crate) async fn post_ticks(&mut self, path: &str, body: &str) -> Result<Vec<Instant>> {
+        self.ask(path, body).await?;
+        let mut ticks = Vec::new();
+        loop {
+            let heard = chunks(&self.buffer).count();
+            ticks.resize(heard, Instant::now());
+            if self.buffer.ends_with(b"\r\n0\r\n\r\n") {
+                return Ok(ticks);
+            }
+            self.read().await?;
+        }
     }
 
     /// Sends a request and reads the head of its answer, which is so long.

@@ -16,6 +16,7 @@ mod profile;
 mod programs;
 mod race;
 mod ratios;
+mod streams;
 mod waiting;
 
 use anyhow::{Context as _, Result};
@@ -76,6 +77,9 @@ struct Args {
     /// Measure only what is added to a turn of a command line agent
     #[arg(long)]
     programs: bool,
+    /// Measure only that many streams that are open at once, an event a second each
+    #[arg(long, num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    streams: Option<u32>,
     /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose names hold this
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "BEHAVIOUR")]
     hostile: Option<String>,
@@ -109,6 +113,10 @@ fn main() -> Result<()> {
         if args.calls {
             let kind = Servers::start(false).await?.kind();
             return calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await;
+        }
+        if let Some(streams) = args.streams {
+            let kind = Servers::start(false).await?.kind();
+            return streams::measure(streams, kind).await;
         }
         if args.minds {
             return minds::measure().await;

@@ -1,6 +1,9 @@
 //! What it costs to call an agent of the same process: a plain function, a typed message, a value of JSON-RPC, the same with a store on a
-//! disk, and the way over HTTP, all of one process and one run. `bench-in-process [CALLS]`.
+//! disk, and the way over HTTP, all of one process and one run. `bench-in-process [CALLS]`, or `--instructions`, which `--check`
+//! compares with the accepted ones and `--accept` accepts.
 #![expect(clippy::print_stdout, reason = "a benchmark is run for what it prints")]
+
+mod instructions;
 
 use a2a_hub::{
     Builder, Ended, Hub, Stage, completed,
@@ -11,10 +14,11 @@ use a2a_hub::{
         message::{Message, Role},
     },
 };
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use instructions::Then;
 use serde_json::json;
-use std::{hint::black_box, time::Duration};
-use tokio::time::Instant;
+use std::{env, hint::black_box, time::Duration};
+use tokio::{runtime, time::Instant};
 
 /// Says it louder.
 struct Shout;
@@ -35,9 +39,25 @@ fn shout(text: &str) -> String {
 
 const WORDS: &str = "say it louder";
 
+fn main() -> Result<()> {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    // Counted are instructions, on one thread where that is possible.
+    let alone = runtime::Builder::new_current_thread().enable_all().build()?;
+    let count = |then| alone.block_on(instructions::measure(then));
+    match arguments[..] {
+        [] => measure(5_000),
+        ["--instructions"] => count(Then::Print),
+        ["--instructions", "--accept"] => count(Then::Accept),
+        ["--instructions", "--check"] => count(Then::Check),
+        ["--piece", piece, times] => alone.block_on(instructions::perform(piece, times.parse()?)),
+        [calls] => measure(calls.parse().context("CALLS is a number; or say --instructions")?),
+        _ => bail!("usage: bench-in-process [CALLS | --instructions [--accept | --check]]"),
+    }
+}
+
 #[tokio::main]
-async fn main() -> Result<()> {
-    let calls = std::env::args().nth(1).map_or(Ok(5_000), |text| text.parse::<usize>())?;
+async fn measure(calls: usize) -> Result<()> {
     println!("{calls} calls, one after the other          p50 us   p99 us");
     row("a plain function", calls, async || {
         black_box(shout(black_box(WORDS)));

@@ -1,0 +1,110 @@
+//! Many streams that are open at once, an event a second each: how long until all are open, how late their events come, and what that
+//! costs, beside a server that does no more than store and tell them.
+
+use crate::{
+    LOAD, SERVERS,
+    bare::{Bare, Kind},
+    load::{self, Connection, PACE, TICKS},
+    pin,
+    profile::spent,
+};
+use a2a_hub_tests::{TestHub, resident_bytes, test_guests};
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::{net::SocketAddr, time::Duration};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+/// Descriptors beside those of the streams.
+const OTHERS: u64 = 200;
+
+/// What became of all streams.
+struct Heard {
+    /// Until each of them had told its first event.
+    open: Duration,
+    /// By how much more than its pace an event came after the one before it.
+    late_p50: Duration,
+    late_p99: Duration,
+    lost: usize,
+    /// Time on the processor for each event, in microseconds.
+    cpu: f64,
+    /// Bytes by which the server had grown in the middle, for each stream.
+    bytes: u64,
+}
+
+/// Prints what happens to that many streams, twice: the first time pays for what later ones share.
+pub(crate) async fn measure(streams: u32, kind: Kind) -> Result<()> {
+    open_files(u64::from(streams) + OTHERS)?;
+    pin(SERVERS)?;
+    let config = format!("max_tasks = {}\nagents.guest.max_running = {streams}", 2 * streams);
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let bare = Bare::start(Kind { durable: true, ..kind }).await?;
+    pin(LOAD)?;
+    let address = hub.http().parse().context("the hub serves HTTP at no address")?;
+    let pid = bare.pid().context("the bare server is gone")?;
+    for round in ["the first time", "once more"] {
+        println!("\n{streams} streams, {TICKS} events each, one in {PACE:?}, {round}");
+        println!("               open ms   late p50 ms   late p99 ms    lost    cpu us   kB each");
+        let of_hub = listen(address, hub.pid(), "/", streams).await?;
+        let of_bare = listen(bare.address(), pid, "/ticks", streams).await?;
+        for (name, heard) in [("hub", &of_hub), ("bare + disk", &of_bare)] {
+            let ms = |time: Duration| time.as_secs_f64() * 1e3;
+            let Heard { open, late_p50, late_p99, lost, cpu, bytes } = heard;
+            let (open, p50, p99) = (ms(*open), ms(*late_p50), ms(*late_p99));
+            let each = bytes / 1024;
+            println!("{name:<12}{open:>10.0}{p50:>14.1}{p99:>14.1}{lost:>8}{cpu:>10.1}{each:>10}");
+        }
+        let ratio = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
+        println!(
+            "{:<12}{:>10.1}{:>14.1}{:>14.1}{:>18.1}{:>10.1}",
+            "ratio",
+            ratio(of_hub.open, of_bare.open),
+            ratio(of_hub.late_p50, of_bare.late_p50),
+            ratio(of_hub.late_p99, of_bare.late_p99),
+            of_hub.cpu / of_bare.cpu,
+            of_hub.bytes as f64 / of_bare.bytes.max(1) as f64,
+        );
+    }
+    Ok(())
+}
+
+/// Opens all of them at once, and listens to their ends.
+async fn listen(address: SocketAddr, pid: u32, path: &'static str, streams: u32) -> Result<Heard> {
+    let resident = || resident_bytes(pid).context("the server is gone");
+    let (before, had, begun) = (spent(pid)?, resident()?, Instant::now());
+    let mut clients = JoinSet::new();
+    for _ in 0..streams {
+        clients.spawn(async move {
+            let mut connection = Connection::open(address).await?;
+            connection.post_ticks(path, &load::ticks()).await
+        });
+    }
+    sleep(PACE * TICKS / 2).await;
+    let bytes = resident()?.saturating_sub(had) / u64::from(streams);
+    let (mut open, mut late, mut count) = (Duration::ZERO, Vec::new(), 0);
+    while let Some(client) = clients.join_next().await {
+        let ticks = client??;
+        count += ticks.len();
+        open = open.max(*ticks.first().context("a stream without an event")? - begun);
+        late.extend(ticks.windows(2).map(|two| (two[1] - two[0]).saturating_sub(PACE)));
+    }
+    late.sort_unstable();
+    let percentile = |p: usize| late.get(late.len() * p / 100).copied().unwrap_or_default();
+    let lost = (streams as usize * TICKS as usize).saturating_sub(count);
+    let cpu = spent(pid)?.saturating_sub(before).as_secs_f64() * 1e6 / count as f64;
+    Ok(Heard { open, late_p50: percentile(50), late_p99: percentile(99), lost, cpu, bytes })
+}
+
+/// Lets this process, and those it starts, have that many files open.
+fn open_files(wanted: u64) -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    ensure!(
+        wanted <= most,
+        "{wanted} files may not be open here, {most} may: ask for fewer streams"
+    );
+    let raised = limit.current.map(|current| current.max(wanted));
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: raised, ..limit })?)
+}
