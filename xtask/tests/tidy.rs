@@ -277,6 +277,33 @@ fn files_say_what_they_are() {
 }
 
 #[test]
+fn the_files_that_documents_name_are_there() {
+    let mut named = 0;
+    for (path, text) in files("docs").into_iter().filter(|(path, _)| path != "docs/GUESTS.md") {
+        let quoted = text.split('`').skip(1).step_by(2);
+        for file in quoted.filter(|it| it.ends_with(".rs") && it.contains('/')) {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+            let Some((krate, below)) = file.split_once('/').filter(|_| file.chars().all(is_plain))
+            else {
+                continue;
+            };
+            let places = [
+                file.to_owned(),
+                format!("{krate}/src/{below}"),
+                format!("host/{file}"),
+                format!("host/{krate}/src/{below}"),
+                format!("host/cli/tests/{file}"),
+                format!("xtask/tests/{file}"),
+            ];
+            let is_there = places.iter().any(|place| root().join(place).is_file());
+            assert!(is_there, "{path}: `{file}` is in no crate; name it as `crate/place.rs`");
+            named += 1;
+        }
+    }
+    assert!(named > 200, "{named} files are named");
+}
+
+#[test]
 fn no_crate_of_the_host_has_grown_too_large() {
     for krate in CRATES {
         let lines: usize = sources(&format!("host/{krate}"))

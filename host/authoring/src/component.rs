@@ -3,6 +3,7 @@
 use crate::error::{AuthoringError, Doing as _, Kind};
 use a2a_hub_core::grant::Ask;
 use a2a_hub_sandbox::{digest_of, manifest};
+use rustix::fs::{Mode, OFlags};
 use std::{
     fs::File,
     io::{self, Read as _},
@@ -71,10 +72,15 @@ fn must_be_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
 /// A file, and no more of it than one byte beyond `most`.
 ///
 /// # Errors
-/// The system's.
+/// The system's; and if it is a directory, a pipe or a device, which may have no end, or never begin.
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file, but a directory, a pipe or a device"));
+    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    file.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -94,5 +100,14 @@ mod tests {
         assert_eq!(Component::read(&path).unwrap().bytes.len(), 8);
         assert_eq!(Component::read(dir.path()).unwrap_err().kind(), Kind::Other);
         assert_eq!(read_at_most(&path, 3).unwrap().len(), 4);
+
+        // Nobody ever writes to it: whoever waited for that would wait for ever.
+        let pipe = dir.path().join("pipe");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        let why = Component::read(&pipe).unwrap_err();
+        assert!(
+            std::error::Error::source(&why).is_some_and(|why| why.to_string().contains("pipe"))
+        );
     }
 }

@@ -15,6 +15,16 @@ pub enum ConfigError {
         /// The system's error.
         why: io::Error,
     },
+    /// The file that is named is not there.
+    #[error(
+        "read the configuration {path}, which `{named_by}` names: it is not there; make it, or leave `{named_by}` out"
+    )]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+        /// The flag or the variable that names it.
+        named_by: &'static str,
+    },
     /// The file does not say what a configuration does.
     #[error("read the configuration {path}: {why}")]
     Toml {

@@ -49,7 +49,8 @@ pub enum GrantsError {
     Large(PathBuf),
     /// It is not what the hub or the command line wrote.
     #[error(
-        "read the grants in {path}: {why}; mend that line, or move the file away and grant anew with `a2a-hub plugin grant`"
+        "read the grants in {path}: {}\nmend that line, or move the file away and grant anew with `a2a-hub plugin grant`",
+        why.to_string().trim_end()
     )]
     Damaged {
         /// The file of grants.

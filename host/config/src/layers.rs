@@ -17,6 +17,10 @@ use toml::{Table, Value};
 /// What the variables of the environment begin with that set something.
 const PREFIX: &str = "A2A_HUB_";
 
+/// What says where the file is.
+const CONFIG_FLAG: &str = "--config";
+const CONFIG_VARIABLE: &str = "A2A_HUB_CONFIG";
+
 /// Variables that begin so and are no settings: the place of the file, the marks on programs that a hub starts, and what
 /// its developers build and test with.
 const NO_SETTINGS: &[&str] = &["CONFIG", "OWNER", "TREE", "DATA", "COMPONENTS", "BIN", "CI"];
@@ -72,13 +76,15 @@ impl Settings {
         above(&mut layers)?;
         let said = layers.values.get("data_dir").and_then(Value::as_str).map(PathBuf::from);
         let default_dir = said.or_else(|| Some(home?.join(".a2a-hub")));
-        let named = file.or_else(|| environment.get("A2A_HUB_CONFIG").map(PathBuf::from));
-        let optional = named.is_none();
+        let variable = environment.get(CONFIG_VARIABLE).filter(|path| !path.is_empty());
+        let named = file.map(|path| (path, CONFIG_FLAG));
+        let named = named.or_else(|| Some((PathBuf::from(variable?), CONFIG_VARIABLE)));
+        let (named, named_by) = named.unzip();
         let mut file = named.or_else(|| Some(default_dir.as_ref()?.join("config.toml")));
 
         let mut layers = Layers::default();
         if let Some(path) = &file
-            && !layers.file(path, optional)?
+            && !layers.file(path, named_by)?
         {
             file = None;
         }
@@ -96,11 +102,14 @@ impl Settings {
 }
 
 impl Layers {
-    /// Puts a file on top; false if it is not there and need not be.
-    fn file(&mut self, path: &Path, optional: bool) -> Result<bool, ConfigError> {
+    /// Puts a file on top, which a flag or a variable may name; false if it is not there and need not be.
+    fn file(&mut self, path: &Path, named_by: Option<&'static str>) -> Result<bool, ConfigError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
-            Err(why) if optional && why.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                let Some(named_by) = named_by else { return Ok(false) };
+                return Err(ConfigError::Missing { path: path.to_owned(), named_by });
+            }
             Err(why) => return Err(ConfigError::Unreadable { path: path.to_owned(), why }),
         };
         let table = text
@@ -295,6 +304,19 @@ mod tests {
         let process = &agent.grant.as_ref().unwrap().process;
         assert_eq!(process["git"].max_running, Some(2));
         assert_eq!(process["sh"].max_running, Some(1));
+    }
+
+    #[test]
+    fn a_file_that_is_named_and_not_there_is_told_with_the_way_out() {
+        let path = || PathBuf::from("/nowhere/config.toml");
+        let none = BTreeMap::new();
+        let why = Settings::read(Some(path()), &none, None, &[]).unwrap_err();
+        insta::assert_snapshot!(why, @"read the configuration /nowhere/config.toml, which `--config` names: it is not there; make it, or leave `--config` out");
+        let named = [("A2A_HUB_CONFIG".to_owned(), path().display().to_string())];
+        let why = Settings::read(None, &named.into(), None, &[]).unwrap_err();
+        insta::assert_snapshot!(why, @"read the configuration /nowhere/config.toml, which `A2A_HUB_CONFIG` names: it is not there; make it, or leave `A2A_HUB_CONFIG` out");
+        let unset = [("A2A_HUB_CONFIG".to_owned(), String::new())];
+        assert!(Settings::read(None, &unset.into(), None, &[]).is_ok(), "as shells unset one");
     }
 
     #[test]
