@@ -456,7 +456,7 @@ impl Parts {
         if let Some(since) = repeats.since() {
             let requests = self.tasks.requests(&since).await;
             for made in requests.context("find the requests of an earlier run")? {
-                repeats.remember(&made.fingerprint, made.task, clock::age(&made.made)).await;
+                repeats.remember(&made.fingerprint, made.task, clock::age(&made.made));
             }
         }
         Ok(repeats)

@@ -1,6 +1,6 @@
 //! Whose turn it is on the processor: a multilevel feedback queue of two levels. Work for an agent has high priority, until
 //! the agent has used more than its share of the processor; then all that is done for it has low priority, which takes what
-//! others leave, until it has been modest for a while.
+//! others leave, until it has been modest for a while. Where no other agent wants anything, its short runs keep their priority.
 
 use crate::bucket::{Bucket, Rate};
 use std::time::{Duration, Instant};
@@ -13,9 +13,13 @@ const RATE: Rate = Rate { per_second: 500_000_000, burst: 50_000_000 };
 /// a second.
 const MOST_OWED: u64 = 500_000_000;
 
-/// What one run may use at high priority, whatever its agent has used: it is over before a thread of low priority would have been
-/// woken for it, so that a busy agent of short tasks costs no switches between threads. Who spins is through with that at once.
+/// What one run may use at high priority, whatever its agent has used, while no other agent is about: it is over before a thread of
+/// low priority would have been woken for it, so that a busy agent of short tasks costs no switches between threads. Who spins is through
+/// with that at once.
 pub const SHORT_RUN: Duration = Duration::from_millis(4);
+
+/// How long an agent within its share is about after it has run.
+const ABOUT: Duration = Duration::from_secs(1);
 
 /// How urgent the work for an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +61,43 @@ impl Share {
         self.priority
     }
 
-    /// How urgent one run of the agent is, which has used the processor for so long.
-    pub fn priority_of_run(&mut self, used: Duration, now: Instant) -> Priority {
-        match used < SHORT_RUN {
-            true => Priority::High,
-            false => self.priority(now),
+    /// How urgent one run of this agent is, which has used the processor for so long, beside the others.
+    pub fn priority_of_run(
+        &mut self,
+        used: Duration,
+        now: Instant,
+        agent: AgentKey,
+        contention: &mut Contention,
+    ) -> Priority {
+        match self.priority(now) {
+            Priority::High => {
+                contention.ran(agent, now);
+                Priority::High
+            }
+            Priority::Low if used < SHORT_RUN && !contention.is_there_for(agent, now) => {
+                Priority::High
+            }
+            Priority::Low => Priority::Low,
         }
+    }
+}
+
+/// What tells an agent from the others.
+pub type AgentKey = u64;
+
+/// Whether agents that are within their share want the processor, too: which of them ran last, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Contention(Option<(AgentKey, Instant)>);
+
+impl Contention {
+    /// An agent runs that is within its share.
+    fn ran(&mut self, agent: AgentKey, now: Instant) {
+        self.0 = Some((agent, now));
+    }
+
+    /// Whether another one than this has run lately.
+    fn is_there_for(&self, agent: AgentKey, now: Instant) -> bool {
+        self.0.is_some_and(|(last, at)| last != agent && now.saturating_duration_since(at) < ABOUT)
     }
 }
 
@@ -109,12 +144,21 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_of_a_busy_agent_keeps_its_priority() {
-        let begun = begun();
-        let mut share = Share::new(begun);
-        share.charge(ms(500), begun);
-        assert_eq!(share.priority_of_run(ms(1), begun), Priority::High);
-        assert_eq!(share.priority_of_run(SHORT_RUN, begun), Priority::Low);
-        assert_eq!(Share::new(begun).priority_of_run(SHORT_RUN, begun), Priority::High);
+    fn a_short_run_of_a_busy_agent_keeps_its_priority_while_nobody_else_is_about() {
+        let (begun, mut contention) = (begun(), Contention::default());
+        let (mut busy, mut modest) = (Share::new(begun), Share::new(begun));
+        assert_eq!(busy.priority_of_run(SHORT_RUN, begun, 1, &mut contention), Priority::High);
+        busy.charge(ms(500), begun);
+        assert_eq!(busy.priority_of_run(ms(1), begun, 1, &mut contention), Priority::High);
+        assert_eq!(busy.priority_of_run(SHORT_RUN, begun, 1, &mut contention), Priority::Low);
+
+        let mut of = |share: &mut Share, agent, at| {
+            share.priority_of_run(ms(1), begun + at, agent, &mut contention)
+        };
+        assert_eq!(of(&mut modest, 2, ms(0)), Priority::High);
+        busy.charge(ms(500), begun + ms(999));
+        assert_eq!(of(&mut busy, 1, ms(999)), Priority::Low, "the other one goes first");
+        busy.charge(ms(500), begun + ms(1_000));
+        assert_eq!(of(&mut busy, 1, ms(1_000)), Priority::High, "it has been away for a second");
     }
 }

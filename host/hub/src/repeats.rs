@@ -10,11 +10,12 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Mutex as Turn, OwnedMutexGuard},
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard},
     time::Instant,
 };
+use uuid::Uuid;
 
-/// How many requests are remembered: some 25 megabytes. A hub that takes more within the window forgets the oldest.
+/// How many requests are remembered: some 11 megabytes. A hub that takes more within the window forgets the oldest.
 const MOST: usize = 100_000;
 
 /// The requests of the last minutes. Cheap to clone.
@@ -29,13 +30,50 @@ struct Inner {
 
 #[derive(Default)]
 struct Known {
-    made: HashMap<Key, Arc<Turn<Option<TaskId>>>>,
+    made: HashMap<Key, Made>,
     /// The same, the oldest first.
     order: VecDeque<(Instant, Key)>,
 }
 
-/// A fingerprint as it is kept: there are many.
-type Key = [u8; SHA256_OUTPUT_LEN];
+/// A fingerprint as it is kept: the first half of its bytes, for there are many, and 2^64 requests would have to be made before two
+/// had the same by chance.
+type Key = [u8; KEY_LEN];
+
+const KEY_LEN: usize = SHA256_OUTPUT_LEN / 2;
+
+/// How far a request has come. Small: of each that was made lately there is one.
+enum Made {
+    /// It is being carried out, was asked for again, or came to nothing.
+    Claimed(Turn),
+    /// It has begun this task.
+    Begun(Uuid),
+    /// The same, of a task that the program which holds the hub has named.
+    BegunNamed(Box<TaskId>),
+}
+
+/// Whose turn it is to carry a request out, and which task came of it.
+type Turn = Arc<AsyncMutex<Option<TaskId>>>;
+
+impl Made {
+    fn begun(task: TaskId) -> Self {
+        match Uuid::try_parse(task.as_str()) {
+            Ok(id) if id.to_string() == task.as_str() => Self::Begun(id),
+            Ok(_) | Err(_) => Self::BegunNamed(Box::new(task)),
+        }
+    }
+
+    /// Whose turn it is, from now on.
+    fn turn(&mut self) -> Turn {
+        let task = match self {
+            Self::Claimed(turn) => return Arc::clone(turn),
+            Self::Begun(task) => TaskId::new(task.to_string()),
+            Self::BegunNamed(task) => TaskId::clone(task),
+        };
+        let turn = Turn::new(AsyncMutex::new(Some(task)));
+        *self = Self::Claimed(Arc::clone(&turn));
+        turn
+    }
+}
 
 /// What a request is known by: no two have the same.
 pub type Fingerprint = String;
@@ -45,6 +83,7 @@ pub struct Claim {
     /// The fingerprint of the request that is being carried out.
     pub fingerprint: Fingerprint,
     task: OwnedMutexGuard<Option<TaskId>>,
+    repeats: Repeats,
 }
 
 impl Claim {
@@ -55,6 +94,11 @@ impl Claim {
 
     /// The request has begun this task.
     pub fn begun(mut self, task: TaskId) {
+        let mut known = self.repeats.0.known.lock();
+        if let Some(made) = known.made.get_mut(&key(&self.fingerprint)) {
+            *made = Made::begun(task.clone());
+        }
+        // For who waits for the turn already.
         *self.task = Some(task);
     }
 }
@@ -66,7 +110,7 @@ impl Repeats {
     }
 
     /// Whether requests are remembered at all.
-    pub fn are_remembered(&self) -> bool {
+    pub(crate) fn are_remembered(&self) -> bool {
         !self.0.window.is_zero()
     }
 
@@ -81,17 +125,22 @@ impl Repeats {
             return None;
         }
         let fingerprint = fingerprint(request);
-        let task = self.turn(&fingerprint, Duration::ZERO);
-        Some(Claim { task: task.lock_owned().await, fingerprint })
+        let turn = self.made(&fingerprint, Duration::ZERO, Made::turn);
+        Some(Claim { task: turn.lock_owned().await, fingerprint, repeats: self.clone() })
     }
 
     /// A hub before this one began a task for a request that long ago.
-    pub async fn remember(&self, fingerprint: &Fingerprint, task: TaskId, age: Duration) {
-        let turn = self.turn(fingerprint, age);
-        *turn.lock().await = Some(task);
+    pub fn remember(&self, fingerprint: &Fingerprint, task: TaskId, age: Duration) {
+        self.made(fingerprint, age, |made| *made = Made::begun(task));
     }
 
-    fn turn(&self, fingerprint: &Fingerprint, age: Duration) -> Arc<Turn<Option<TaskId>>> {
+    /// What there is of a request that was made so long ago, after those are forgotten that were made before the window.
+    fn made<T>(
+        &self,
+        fingerprint: &Fingerprint,
+        age: Duration,
+        then: impl FnOnce(&mut Made) -> T,
+    ) -> T {
         let key = key(fingerprint);
         let mut known = self.0.known.lock();
         let Known { made, order } = &mut *known;
@@ -101,12 +150,11 @@ impl Repeats {
             let Some((_, oldest)) = order.pop_front() else { break };
             made.remove(&oldest);
         }
-        let turn = made.entry(key).or_insert_with(|| {
+        then(made.entry(key).or_insert_with(|| {
             // A machine that has just started has no time before.
             order.push_back((now.checked_sub(age).unwrap_or(now), key));
-            Arc::default()
-        });
-        Arc::clone(turn)
+            Made::Claimed(Turn::default())
+        }))
     }
 }
 
@@ -116,10 +164,12 @@ fn fingerprint(request: &str) -> Fingerprint {
 
 /// A fingerprint as it is kept: by its bytes, or, of one that this hub did not make, by those of another digest.
 fn key(fingerprint: &Fingerprint) -> Key {
-    let mut key = Key::default();
-    if hex::decode_to_slice(fingerprint, &mut key).is_err() {
-        key.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
+    let mut bytes = [0; SHA256_OUTPUT_LEN];
+    if hex::decode_to_slice(fingerprint, &mut bytes).is_err() {
+        bytes.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
     }
+    let mut key = Key::default();
+    key.copy_from_slice(&bytes[..KEY_LEN]);
     key
 }
 
@@ -155,15 +205,40 @@ mod tests {
         drop(first);
         let second = repeats.claim("a").await.unwrap();
         assert_eq!(second.task(), None, "the first one came to nothing");
-        second.begun(TaskId::new("t"));
-        assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
+        let task = TaskId::fresh();
+        let third = found(&repeats, "a");
+        let (third, ()) = tokio::join!(third, async { second.begun(task.clone()) });
+        assert_eq!(third.as_deref(), Some(task.as_str()), "it waited for that");
+        assert_eq!(found(&repeats, "a").await.as_deref(), Some(task.as_str()));
+    }
+
+    /// It is gone, so that the request is carried out once more: by one of those who ask.
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_was_forgotten_is_begun_anew_once() {
+        let repeats = Repeats::within(WINDOW);
+        repeats.claim("a").await.unwrap().begun(TaskId::fresh());
+        let first = repeats.claim("a").await.unwrap();
+        assert!(first.task().is_some());
+        assert!(timeout(WINDOW / 2, repeats.claim("a")).await.is_err());
+        let anew = TaskId::fresh();
+        first.begun(anew.clone());
+        assert_eq!(found(&repeats, "a").await.as_deref(), Some(anew.as_str()));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_request_is_small_and_its_task_reads_as_before() {
+        assert!(size_of::<(Key, Made)>() <= 40, "{}", size_of::<(Key, Made)>());
+        for id in [TaskId::fresh().as_str(), "t", "0193B1E2-6B0A-7B0A-8B0A-0193B1E26B0A"] {
+            let turn = Made::begun(TaskId::new(id)).turn();
+            assert_eq!(turn.try_lock().unwrap().as_ref().map(TaskId::as_str), Some(id));
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_a_hub_before_took_in_is_known_for_the_rest_of_its_window() {
         let repeats = Repeats::within(WINDOW);
         sleep(WINDOW).await;
-        repeats.remember(&fingerprint("a"), TaskId::new("t"), WINDOW / 2).await;
+        repeats.remember(&fingerprint("a"), TaskId::new("t"), WINDOW / 2);
         assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
         sleep(WINDOW / 2).await;
         assert_eq!(found(&repeats, "a").await, None);

@@ -230,10 +230,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        engine::{EngineSettings, VISITS},
-        scheduler::AgentShare,
-    };
+    use crate::engine::{EngineSettings, VISITS};
     use a2a_hub_protocol::id::AgentId;
     use wasmtime::{Instance, Module};
 
@@ -246,7 +243,7 @@ mod tests {
         let limits = Limits::default();
         let store = || {
             let call = Call::bare(AgentId::parse("a").unwrap(), limits);
-            store_for(&engine, call, Seat::of(&Arc::new(AgentShare::new())))
+            store_for(&engine, call, Seat::of(&Arc::new(engine.scheduler.share())))
         };
         let mut full = Vec::new();
         for _ in 0..=VISITS {

@@ -103,7 +103,7 @@ impl Plugin {
         let linked = linker(engine).and_then(|linker| linker.instantiate_pre(component));
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
         let Said { ask, digest } = said;
-        let share = Arc::new(AgentShare::new());
+        let share = Arc::new(engine.scheduler.share());
         Ok(Self { engine: engine.clone(), pre, share, ask: Arc::new(ask), digest })
     }
 

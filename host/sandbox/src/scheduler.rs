@@ -1,12 +1,12 @@
-//! Where guests run: on the hub's own threads while their agent is within its share of the processor, or they have only begun;
-//! after that on threads of low priority (`nice`), which take what everything else leaves. So a spinner uses the whole of an idle
+//! Where guests run: on the hub's own threads while their agent is within its share of the processor, or they have only begun and no
+//! other agent is about; after that on threads of low priority (`nice`), which take what everything else leaves. So a spinner uses the whole of an idle
 //! machine, and nobody notices it on a busy one.
 //!
 //! Whatever is done while a guest's future is polled is on the guest's account, be it its own code or what the hub does for
 //! it: reading its JSON, comparing its arguments, copying, hashing, redaction. What it waits for is not. What the hub does for
 //! its tasks beside it, such as storing its events, is done at the agent's priority as well.
 
-use a2a_hub_core::share::{Priority, Share};
+use a2a_hub_core::share::{AgentKey, Contention, Priority, Share};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use std::{
@@ -40,19 +40,21 @@ const SHORT: usize = 32 << 10;
 
 /// The share of one agent, of which all its runs take.
 #[derive(Debug)]
-pub(crate) struct AgentShare(Mutex<Share>);
+pub(crate) struct AgentShare {
+    agent: AgentKey,
+    share: Mutex<Share>,
+    /// That of all agents of the hub.
+    contention: Arc<Mutex<Contention>>,
+}
 
 impl AgentShare {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Share::new(now())))
-    }
-
     fn charge(&self, used: Duration) {
-        self.0.lock().charge(used, now());
+        self.share.lock().charge(used, now());
     }
 
     fn priority_of_run(&self, used: Duration) -> Priority {
-        self.0.lock().priority_of_run(used, now())
+        let (mut share, mut contention) = (self.share.lock(), self.contention.lock());
+        share.priority_of_run(used, now(), self.agent, &mut contention)
     }
 }
 
@@ -155,10 +157,12 @@ fn thread_used() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
-/// The threads of low priority; there are none until somebody needs them.
+/// The threads of low priority, of which there are none until somebody needs them; and who takes part.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     low: OnceLock<Option<Runtime>>,
+    agents: AtomicU64,
+    contention: Arc<Mutex<Contention>>,
 }
 
 /// How far a run has come on the threads where it was.
@@ -171,6 +175,13 @@ enum Turn<T> {
 }
 
 impl Scheduler {
+    /// The share of one more agent.
+    pub(crate) fn share(&self) -> AgentShare {
+        let agent = self.agents.fetch_add(1, Relaxed);
+        let contention = Arc::clone(&self.contention);
+        AgentShare { agent, share: Mutex::new(Share::new(now())), contention }
+    }
+
     /// Runs `work` on an account to its end, or drops it once `end` is cancelled and returns nothing. Dropping this future
     /// ends it, too.
     pub(crate) async fn run<T: Send + 'static>(
@@ -278,8 +289,8 @@ mod tests {
     use super::*;
     use std::{hint::black_box, thread};
 
-    fn account() -> Arc<CpuAccount> {
-        Arc::new(CpuAccount::new(Arc::new(AgentShare::new())))
+    fn account(scheduler: &Scheduler) -> Arc<CpuAccount> {
+        Arc::new(CpuAccount::new(Arc::new(scheduler.share())))
     }
 
     /// Keeps a thread busy for so much of its own time.
@@ -299,7 +310,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_uses_more_than_its_share_goes_on_at_low_priority() {
-        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
+        let account = account(&scheduler);
         let (begun, greedy) = (here(), Arc::clone(&account));
         let work = async move {
             let modest = here();
@@ -326,11 +338,19 @@ mod tests {
         };
         let long = scheduler.run(&another, &end, Box::pin(long)).await;
         assert_eq!(long.as_deref(), Some("guests-low"), "the share is the agent's, not the run's");
+
+        let modest = self::account(&scheduler);
+        let modest = scheduler.run(&modest, &end, Box::pin(async { here() })).await;
+        assert_ne!(modest.as_deref(), Some("guests-low"));
+        let short = Arc::new(CpuAccount::new(Arc::clone(&account.share)));
+        let short = scheduler.run(&short, &end, Box::pin(async { here() })).await;
+        assert_eq!(short.as_deref(), Some("guests-low"), "another agent is about");
     }
 
     #[tokio::test]
     async fn waiting_costs_nothing_and_what_is_long_is_paid_in_advance() {
-        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
+        let account = account(&scheduler);
         let waits = tokio::time::sleep(Duration::from_millis(100));
         scheduler.run(&account, &end, Box::pin(waits)).await.unwrap();
         assert!(account.used.load(Relaxed) < 50_000_000);
@@ -347,7 +367,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_can_be_ended_wherever_it_is() {
-        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
+        let account = account(&scheduler);
         let held = Arc::new(());
         let holds = Arc::clone(&held);
         let (ends, greedy) = (end.clone(), Arc::clone(&account));
@@ -369,7 +390,8 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "broken")]
     async fn a_panic_is_passed_on() {
-        let (scheduler, account, end) = (Scheduler::default(), account(), CancellationToken::new());
+        let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
+        let account = account(&scheduler);
         let greedy = Arc::clone(&account);
         let breaks = async move {
             greedy.pay(A_LOT);
