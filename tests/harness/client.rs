@@ -1,6 +1,6 @@
 //! A client of the hub: the same calls over HTTP and over the unix socket.
 
-use crate::TestHub;
+use crate::Endpoints;
 use futures::TryStreamExt as _;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -71,13 +71,13 @@ pub fn message_to(agent: &str, text: &str) -> Value {
 
 impl Client {
     /// A client that speaks JSON-RPC over HTTP.
-    pub fn http(hub: &TestHub) -> Self {
+    pub fn http(hub: &Endpoints) -> Self {
         let url = format!("http://{}", hub.http());
         Self(Wire::Http { client: reqwest::Client::new(), url, headers: HeaderMap::new() })
     }
 
     /// A client that speaks JSON-RPC over the unix socket.
-    pub fn unix(hub: &TestHub) -> Self {
+    pub fn unix(hub: &Endpoints) -> Self {
         Self(Wire::Unix { socket: hub.socket().to_owned() })
     }
 

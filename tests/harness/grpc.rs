@@ -1,6 +1,6 @@
 //! A client of the hub that speaks gRPC. What it says and hears is ProtoJSON; the bytes between are the protocol's own.
 
-use crate::{RpcError, TestHub};
+use crate::{Endpoints, RpcError};
 use a2a_hub_protocol::binding::grpc::{Call, SERVICES, read_details};
 use anyhow::{Context as _, Result};
 use axum::{
@@ -36,16 +36,16 @@ pub struct GrpcClient {
 
 impl GrpcClient {
     /// A client of A2A 1.0.
-    pub fn v1(hub: &TestHub) -> Result<Self> {
+    pub fn v1(hub: &Endpoints) -> Result<Self> {
         Self::of(hub, SERVICES[0])
     }
 
     /// A client of A2A 0.3.
-    pub fn v03(hub: &TestHub) -> Result<Self> {
+    pub fn v03(hub: &Endpoints) -> Result<Self> {
         Self::of(hub, SERVICES[1])
     }
 
-    fn of(hub: &TestHub, service: &'static str) -> Result<Self> {
+    fn of(hub: &Endpoints, service: &'static str) -> Result<Self> {
         let origin: Uri = format!("http://{}", hub.http()).parse()?;
         let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
         Ok(Self { grpc: Grpc::with_origin(client, origin), service, headers: HeaderMap::new() })

@@ -1,14 +1,14 @@
 //! The real hub, as a process of its own, on a free port and with nothing of yours.
 
-use crate::{client::Client, compiled::Compiled};
-use anyhow::{Context as _, Result, bail, ensure};
+use crate::{compiled::Compiled, endpoints::Endpoints};
+use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
-use serde_json::json;
 use std::{
     env,
     ffi::{OsStr, OsString},
     fs::{self, DirBuilder, OpenOptions},
+    ops::Deref,
     os::unix::{fs::DirBuilderExt as _, net::UnixStream},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -62,7 +62,8 @@ struct Site {
 #[derive(Debug)]
 struct Running {
     child: Child,
-    run: Run,
+    pid: u32,
+    endpoints: Endpoints,
 }
 
 /// What the hub writes into `run.json` about itself.
@@ -113,7 +114,7 @@ impl HubBuilder {
         let running = site.start().await?;
         let hub = TestHub { running, site };
         for (name, _) in &self.plugins {
-            hub.seated(name).await?;
+            hub.joined(name).await?;
         }
         Ok(hub)
     }
@@ -130,41 +131,9 @@ impl TestHub {
         HubBuilder::default()
     }
 
-    /// Waits until a plug-in has joined or is told why not: one that is compiled for the first time joins after the start.
-    async fn seated(&self, name: &str) -> Result<()> {
-        let client = Client::unix(self);
-        let (deadline, file) = (Instant::now() + Duration::from_secs(120), format!("{name}.wasm"));
-        loop {
-            let status = client.call("hub/status", json!({})).await?;
-            let told = |list: &str, member: &str, word: &str| {
-                status[list].as_array().is_some_and(|all| all.iter().any(|it| it[member] == word))
-            };
-            if told("agents", "id", name) || told("rejectedPlugins", "file", &file) {
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "{name} does not join: {status:#}");
-            sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    /// Where it serves HTTP, such as `127.0.0.1:40000`.
-    pub fn http(&self) -> &str {
-        &self.running.run.http
-    }
-
-    /// Its unix socket.
-    pub fn socket(&self) -> &Path {
-        &self.running.run.socket
-    }
-
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.running.run.pid
-    }
-
-    /// Where it keeps its data.
-    pub fn data_dir(&self) -> PathBuf {
-        self.site.path("data")
+        self.running.pid
     }
 
     /// The directory its agents may work in.
@@ -224,6 +193,14 @@ impl TestHub {
     }
 }
 
+impl Deref for TestHub {
+    type Target = Endpoints;
+
+    fn deref(&self) -> &Endpoints {
+        &self.running.endpoints
+    }
+}
+
 impl Site {
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -252,7 +229,8 @@ impl Site {
             if let Some(run) = self.run().filter(|run| child.id() == Some(run.pid))
                 && run.answers().await
             {
-                return Ok(Running { child, run });
+                let endpoints = Endpoints::new(run.http, run.socket, self.path("data"));
+                return Ok(Running { child, pid: run.pid, endpoints });
             }
             if Instant::now() > deadline {
                 bail!("the hub did not answer within {READY_WITHIN:?}; {}", self.told());

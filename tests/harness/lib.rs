@@ -2,15 +2,18 @@
 
 mod client;
 mod compiled;
+mod endpoints;
 mod grpc;
 mod hub;
 mod processes;
 mod receiver;
+pub mod stage;
 mod web_server;
 
 pub use a2a_hub_model_server::{ModelServer, Seen};
 pub use client::{Client, RpcError, Updates, message_to};
 pub use compiled::Compiled;
+pub use endpoints::Endpoints;
 pub use grpc::GrpcClient;
 pub use hub::{
     HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, picky_guest,

@@ -292,6 +292,7 @@ fn the_files_that_documents_name_are_there() {
                 format!("{krate}/src/{below}"),
                 format!("host/{file}"),
                 format!("host/{krate}/src/{below}"),
+                format!("host/a2a-hub/tests/{file}"),
                 format!("host/cli/tests/{file}"),
                 format!("xtask/tests/{file}"),
             ];

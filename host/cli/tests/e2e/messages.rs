@@ -1,63 +1,10 @@
-//! A message is sent and answered, whatever it travels on.
+//! What comes of a message with the programs of its agent.
 
-use crate::stage::{GRANT, eventually, get, hub_with_guest, said, send, state, stream, until};
-use a2a_hub_tests::{Client, RpcError, TestHub, message_to, processes_of_task, test_guests};
+use crate::stage::{GRANT, eventually, hub_with_guest, said, send, state, stream, until};
+use a2a_hub_tests::{Client, TestHub, message_to, processes_of_task, test_guests};
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
-
-#[tokio::test]
-async fn a_stream_tells_what_the_task_then_holds() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::http(&hub);
-    let (id, updates) = stream(&client, "guest", "flood 300").await?;
-    let events = updates.rest().await?;
-    let pieces: Vec<_> =
-        events.iter().filter_map(|event| event["artifact"]["parts"][0]["text"].as_str()).collect();
-    assert_eq!(pieces.len(), 300, "none is lost, however fast they come");
-    assert_eq!(events.last().context("no events")?["final"], true);
-    let task = get(&client, &id).await?;
-    assert_eq!(task["artifacts"][0]["parts"][0]["text"], pieces.concat());
-    assert_eq!(task["history"][0]["parts"][0]["text"], "flood 300");
-    Ok(())
-}
-
-#[tokio::test]
-async fn an_answer_lets_the_task_go_on() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::unix(&hub);
-    let asked = send(&client, "guest", "ask").await?;
-    assert_eq!(state(&asked), "input-required");
-
-    let mut answer = message_to("guest", "the left one");
-    answer["message"]["taskId"] = asked["id"].clone();
-    let done = client.call("message/send", answer.clone()).await?;
-    assert_eq!((state(&done), said(&done)), ("completed", "the left one"));
-    let history: Vec<_> = done["history"]
-        .as_array()
-        .context("no history")?
-        .iter()
-        .map(|message| message["parts"][0]["text"].as_str().unwrap_or_default())
-        .collect();
-    assert_eq!(history, ["ask", "what do you say?", "the left one"]);
-
-    let late = client.call("message/send", answer).await.expect_err("the task is over");
-    assert_eq!(late.code(), Some(-32005), "{late}");
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_context_remembers_what_was_said() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::http(&hub);
-    let first = send(&client, "guest", "no-outcome-message").await?;
-    let mut second = message_to("guest", "history");
-    second["message"]["contextId"] = first["contextId"].clone();
-    let second = client.call("message/send", second).await?;
-    assert_eq!(second["contextId"], first["contextId"]);
-    assert_eq!(said(&second), "no-outcome-message");
-    Ok(())
-}
 
 #[tokio::test]
 async fn cancel_ends_the_task_and_its_programs() -> Result<()> {
@@ -74,62 +21,6 @@ async fn cancel_ends_the_task_and_its_programs() -> Result<()> {
     let again = client.call("tasks/cancel", json!({ "id": id })).await.expect_err("it is over");
     assert_eq!(again.code(), Some(-32002));
     Ok(())
-}
-
-#[tokio::test]
-async fn a_question_can_be_cancelled() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::unix(&hub);
-    let asked = send(&client, "guest", "auth").await?;
-    assert_eq!(state(&asked), "auth-required");
-    let cancelled = client.call("tasks/cancel", json!({ "id": asked["id"] })).await?;
-    assert_eq!(state(&cancelled), "canceled");
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_task_has_so_long_and_no_longer() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::unix(&hub);
-    let mut slow = message_to("guest", "sleep 600");
-    slow["configuration"] = json!({ "timeoutMs": 300 });
-    let task = client.call("message/send", slow).await?;
-    assert_eq!(state(&task), "failed");
-    assert_eq!(task["metadata"]["reason"], "timeout");
-    assert!(said(&task).contains("longer than the 300 ms"), "{}", said(&task));
-    Ok(())
-}
-
-/// One that always has more to say does not put its deadline off.
-#[tokio::test]
-async fn a_task_that_never_stops_talking_has_so_long_too() -> Result<()> {
-    let config = GRANT.replace("events = 5000", "events = 100000");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
-    let mut flood = message_to("guest", "flood-forever");
-    flood["configuration"] = json!({ "timeoutMs": 100 });
-    let task = Client::unix(&hub).call("message/send", flood).await?;
-    assert_eq!(task["metadata"]["reason"], "timeout", "{}", said(&task));
-    Ok(())
-}
-
-/// A question that nobody answers does not wait for ever.
-#[tokio::test]
-async fn a_question_has_a_deadline() -> Result<()> {
-    let config = GRANT.replace("max_running", "answer_timeout_ms = 200\nmax_running");
-    let config = config.replacen("[agents.guest.limits]", "[agents.guest.limits] # first", 1);
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
-    let client = Client::unix(&hub);
-    let asked = send(&client, "guest", "ask").await?;
-    let id = asked["id"].as_str().context("no id")?;
-    for _ in 0..100 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let task = get(&client, id).await?;
-        if state(&task) == "failed" {
-            assert_eq!(task["metadata"]["reason"], "timeout");
-            return Ok(());
-        }
-    }
-    panic!("it still waits")
 }
 
 #[tokio::test]
@@ -164,59 +55,5 @@ async fn a_program_gets_a_clean_environment() -> Result<()> {
     let environment = task["artifacts"][0]["parts"][0]["text"].as_str().context("no output")?;
     assert!(environment.contains("LANG=C.UTF-8"), "{environment}");
     assert!(!environment.contains("sesame"), "{environment}");
-    Ok(())
-}
-
-#[tokio::test]
-async fn status_counts() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::http(&hub);
-    send(&client, "guest", "reply x").await?;
-    send(&client, "guest", "ask").await?;
-    let status = client.call("hub/status", json!({})).await?;
-    assert_eq!((&status["activeTasks"], &status["totalTasks"]), (&json!(1), &json!(2)));
-    let agents = status["agents"].as_array().map_or(0, Vec::len);
-    assert_eq!(status["total"], json!(agents));
-    let listed = client.call("hub/agents/list", json!({ "includeHealth": true })).await?;
-    let guest = listed.as_array().and_then(|all| all.iter().find(|one| one["id"] == "guest"));
-    let guest = guest.context("the guest is not listed")?;
-    assert_eq!(guest["health"]["status"], "healthy");
-    let lacks = guest["notGranted"].as_array().context("no list")?;
-    let lacks: Vec<_> = lacks.iter().map(|lack| &lack["capability"]).collect();
-    let asked_and_not_granted =
-        ["process.formed", "process.never-granted", "http.*", "workspace", "tools", "delegate"];
-    assert_eq!(lacks, asked_and_not_granted.map(|it| json!(it)).each_ref());
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_malformed_request_says_what_is_wrong() -> Result<()> {
-    let hub = TestHub::start().await?;
-    let client = Client::unix(&hub);
-    let mut message = message_to("echo", "hi");
-    message["message"]["parts"][0] = json!({ "kind": "text" });
-    let Err(RpcError::Refused { code, message, data }) = client.call("message/send", message).await
-    else {
-        panic!("it was taken")
-    };
-    assert_eq!(code, -32602);
-    assert!(message.contains("message.parts[0]"), "{message}");
-    assert_eq!(data, json!({ "reason": "INVALID_PARAMS", "field": "message.parts[0]" }));
-    Ok::<(), anyhow::Error>(())
-}
-
-/// Many tasks at once, each asleep, and each is answered.
-#[tokio::test]
-async fn many_tasks_at_once() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::http(&hub);
-    let sends = (0..100).map(|n| {
-        let client = client.clone();
-        async move { send(&client, "guest", &format!("reply {n}")).await }
-    });
-    let answers: Vec<Result<Value>> = futures::future::join_all(sends).await;
-    for (n, answer) in answers.into_iter().enumerate() {
-        assert_eq!(answer?["parts"][0]["text"], json!(n.to_string()));
-    }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! What a web page in the user's browser can reach: nothing.
 
-use a2a_hub_tests::TestHub;
+use crate::hub::InProcessHub;
 use anyhow::Result;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_web_page_cannot_reach_the_hub() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     let client = reqwest::Client::new();
     let url = |path: &str| format!("http://{}{path}", hub.http());
     assert_eq!(client.get(url("/health")).send().await?.status(), 200);
@@ -28,7 +28,7 @@ async fn a_web_page_cannot_reach_the_hub() -> Result<()> {
 
 #[tokio::test]
 async fn a_huge_request_is_refused() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     let body = format!("\"{}\"", "x".repeat(9 << 20));
     let client = reqwest::Client::new();
     let post = client.post(format!("http://{}/", hub.http()));

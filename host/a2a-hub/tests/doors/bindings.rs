@@ -1,6 +1,9 @@
 //! The hub as a client, on each binding of each version: one guest, behind cards that offer one way to it each.
 
-use crate::stage::{GRANT, artifact, get, said, send, state, stream, until};
+use crate::{
+    hub::InProcessHub,
+    stage::{GRANT, artifact, get, said, send, state, stream, until},
+};
 use a2a_hub_client::{A2aClient, ClientError, Outbound};
 
 use a2a_hub_protocol::{
@@ -9,7 +12,7 @@ use a2a_hub_protocol::{
     message::{Message, Role},
     operation::SendMessage,
 };
-use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, message_to, test_guests};
 use anyhow::{Context as _, Result, bail};
 use axum::{Json, Router, extract::Path, http::StatusCode, routing::get as at};
 use serde_json::{Value, json};
@@ -34,7 +37,7 @@ const WAYS: [(&str, &str, &str); 6] = [
 
 /// A hub whose guest is reached through a door that can be slammed, and the cards that lead there.
 struct There {
-    hub: TestHub,
+    hub: InProcessHub,
     /// Where the door is.
     door: SocketAddr,
     /// Where the cards are: below it, one for each way.
@@ -50,7 +53,8 @@ impl There {
         let door = outside.local_addr()?;
         // 0.3 has no word for an agent on gRPC.
         let config = format!("public_url = 'http://{door}'\ndefault_agent = 'guest'\n{GRANT}");
-        let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+        let hub =
+            InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
         let (slam, slammed) = watch::channel(());
         let mut serving = JoinSet::new();
         serving.spawn(pass_on(outside, hub.http().parse()?, slammed));
@@ -74,12 +78,12 @@ impl There {
     }
 
     /// A hub that has the guest as an agent of its own, once a way.
-    async fn hub_before(&self) -> Result<TestHub> {
+    async fn hub_before(&self) -> Result<InProcessHub> {
         let remotes = WAYS.map(|(way, ..)| {
             let (card, origin) = (self.card(way), self.origin());
             format!("[remote.{way}]\nurl = '{card}'\norigins = ['{origin}']\n")
         });
-        TestHub::builder().config(remotes.join("\n")).start().await
+        InProcessHub::builder().config(remotes.join("\n")).start().await
     }
 
     async fn agent(&self, way: &str) -> Result<A2aClient> {

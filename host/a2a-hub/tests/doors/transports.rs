@@ -1,11 +1,11 @@
 //! One table of cases over everything a client can speak, and over none of it: the answers are the same.
 
-use crate::stage::GRANT;
+use crate::{hub::InProcessHub, stage::GRANT};
 use a2a_hub::{BuiltIn, Hub, Reply, ReplyStream};
 use a2a_hub_config::Settings;
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{hub::methods, operation::Answer, v03};
-use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, RpcError, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use futures::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ type Way = Box<dyn Fn(&'static str, Value, bool) -> BoxFuture<'static, Result<Ve
 
 #[tokio::test]
 async fn every_transport_gives_the_same_answers() -> Result<()> {
-    let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
+    let hub = InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
     let (inside, _dir) = hub_in_process().await?;
     let ways: [(&str, Way); 4] = [
         ("http", over(Client::http(&hub))),

@@ -1,8 +1,11 @@
 //! Cards where official clients look for them, and the extensions they tell of.
 
 use super::{Endpoint, v1, v03};
-use crate::stage::{bearer, hub_with_guest};
-use a2a_hub_tests::{GrpcClient, TestHub};
+use crate::{
+    hub::InProcessHub,
+    stage::{bearer, hub_with_guest},
+};
+use a2a_hub_tests::GrpcClient;
 use anyhow::{Context as _, Result};
 use axum::{Json, Router, routing::get};
 use reqwest::Method;
@@ -86,7 +89,7 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
     }
 
     let config = "public_url = \"https://hub.example/x\"\nroot_agent = \"echo\"";
-    let other = TestHub::builder().config(config).start().await?;
+    let other = InProcessHub::builder().config(config).start().await?;
     let card = reqwest::get(format!("http://{}/.well-known/agent-card.json", other.http())).await?;
     let card: Value = serde_json::from_str(&card.text().await?)?;
     assert_eq!(
@@ -166,7 +169,8 @@ async fn who_does_not_stream_is_not_listened_to() -> Result<()> {
     let router = Router::new().route("/.well-known/agent-card.json", get(async || Json(card)));
     let mut serving = JoinSet::new();
     serving.spawn(async move { axum::serve(listener, router).await });
-    let hub = TestHub::builder().config(format!("[remote.mute]\nurl = '{url}'\n")).start().await?;
+    let hub =
+        InProcessHub::builder().config(format!("[remote.mute]\nurl = '{url}'\n")).start().await?;
     let mute = Endpoint::of(&hub, "/agents/mute");
     let card = mute.ask(Method::GET, "/.well-known/agent-card.json", None).await?;
     let card: Value = serde_json::from_str(&card.text().await?)?;

@@ -1,7 +1,8 @@
 //! What the stories share: a hub with the test guests, and ways to wait for something.
 
-use a2a_hub_tests::{
-    Client, Compiled, TestHub, Updates, hub_binary, message_to, processes_with_marker, test_guests,
+use crate::{
+    Client, Compiled, Endpoints, TestHub, Updates, hub_binary, message_to, processes_with_marker,
+    test_guests,
 };
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep};
 
 /// What the operator grants the test guests: everything but what no test grants. Little time on the processor, so that a
 /// spinner does not hold up the suite, and yet enough for all others on a slow machine. Many are told to fail, and are to be asked again all the same.
-pub(crate) const GRANT: &str = "
+pub const GRANT: &str = "
     [breaker]
     failures = 1000
     [push]
@@ -34,12 +35,12 @@ pub(crate) const GRANT: &str = "
 ";
 
 /// A hub whose agent `guest` behaves as told.
-pub(crate) async fn hub_with_guest() -> Result<TestHub> {
+pub async fn hub_with_guest() -> Result<TestHub> {
     TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
 }
 
 /// The test guests with another digest: behind the same code stands a note.
-pub(crate) fn another_build(dir: &TempDir) -> Result<PathBuf> {
+pub fn another_build(dir: &TempDir) -> Result<PathBuf> {
     let mut bytes = fs::read(test_guests()?)?;
     // A custom section of nine bytes: its name, and what it says.
     bytes.extend(b"\0\x09\x04note1.1\n");
@@ -49,25 +50,27 @@ pub(crate) fn another_build(dir: &TempDir) -> Result<PathBuf> {
 }
 
 /// What a client shows that is known by the hub's token.
-pub(crate) fn bearer(hub: &TestHub) -> Result<String> {
+pub fn bearer(hub: &Endpoints) -> Result<String> {
     let token = fs::read_to_string(hub.data_dir().join("http-token"))?;
     Ok(format!("Bearer {}", token.trim()))
 }
 
 /// The home of a user whose hubs find their components compiled, which takes half a minute.
-pub(crate) struct Home {
+pub struct Home {
     // Before the directory: what is compiled is kept before it goes.
     _compiled: Compiled,
     dir: TempDir,
 }
 
 impl Home {
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }
 
-pub(crate) fn home() -> Result<Home> {
+/// A home that is not there yet for anybody else.
+pub fn home() -> Result<Home> {
     let dir = tempfile::tempdir()?;
     let data = dir.path().join(".a2a-hub");
     DirBuilder::new().mode(0o700).create(&data)?;
@@ -75,19 +78,19 @@ pub(crate) fn home() -> Result<Home> {
 }
 
 /// A host on this machine that an agent may send to.
-pub(crate) fn loopback(agent: &str, port: u16) -> String {
+pub fn loopback(agent: &str, port: u16) -> String {
     format!(
         "[agents.{agent}.grant.http.\"127.0.0.1\"]\nscheme = 'http'\nprivate = true\nports = [{port}]\n"
     )
 }
 
 /// Sends a text and waits for the end.
-pub(crate) async fn send(client: &Client, agent: &str, text: &str) -> Result<Value> {
+pub async fn send(client: &Client, agent: &str, text: &str) -> Result<Value> {
     client.call("message/send", message_to(agent, text)).await.context(text.to_owned())
 }
 
 /// Sends a text, and returns the task's id and what follows.
-pub(crate) async fn stream(client: &Client, agent: &str, text: &str) -> Result<(String, Updates)> {
+pub async fn stream(client: &Client, agent: &str, text: &str) -> Result<(String, Updates)> {
     let mut updates = client.stream("message/stream", message_to(agent, text)).await?;
     let task = updates.next().await.context("the stream is empty")??;
     let id = task["id"].as_str().context("the first event is not the task")?;
@@ -95,7 +98,7 @@ pub(crate) async fn stream(client: &Client, agent: &str, text: &str) -> Result<(
 }
 
 /// Waits for an event that is `wanted`.
-pub(crate) async fn until(updates: &mut Updates, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+pub async fn until(updates: &mut Updates, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
     while let Some(event) = updates.next().await {
         let event = event?;
         if wanted(&event) {
@@ -105,27 +108,43 @@ pub(crate) async fn until(updates: &mut Updates, wanted: impl Fn(&Value) -> bool
     bail!("the stream ended before that")
 }
 
-pub(crate) async fn get(client: &Client, task: &str) -> Result<Value> {
+/// What listens to the whole hub, from now on.
+pub async fn listen(client: &Client) -> Result<Updates> {
+    let mut events = client.stream("hub/events", json!({})).await?;
+    let first = events.next().await.context("the stream is empty")??;
+    assert_eq!((&first["kind"], &first["type"]), (&json!("hub-event"), &json!("subscribed")));
+    Ok(events)
+}
+
+/// Waits for the event of this type about that agent.
+pub async fn hear(events: &mut Updates, kind: &str, agent: &str) -> Result<Value> {
+    let wanted = |event: &Value| event["type"] == kind && event["agentId"] == agent;
+    until(events, wanted).await.with_context(|| format!("{kind} of {agent}"))
+}
+
+/// The task of this id.
+pub async fn get(client: &Client, task: &str) -> Result<Value> {
     Ok(client.call("tasks/get", json!({ "id": task })).await?)
 }
 
-pub(crate) fn state(task: &Value) -> &str {
+/// The name of the state that a task is in.
+pub fn state(task: &Value) -> &str {
     task["status"]["state"].as_str().unwrap_or_default()
 }
 
 /// What the agent says in the task's status.
-pub(crate) fn said(task: &Value) -> &str {
+pub fn said(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
 /// All text of the task's first artifact.
-pub(crate) fn artifact(task: &Value) -> String {
+pub fn artifact(task: &Value) -> String {
     let parts = task["artifacts"][0]["parts"].as_array();
     parts.into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
 }
 
 /// Waits until no program of the hub with this data directory is left.
-pub(crate) async fn no_program_left(data: &Path, within: Duration) -> Result<()> {
+pub async fn no_program_left(data: &Path, within: Duration) -> Result<()> {
     let data = data.canonicalize()?;
     eventually(within, || processes_with_marker(&data).is_empty())
         .await
@@ -133,7 +152,7 @@ pub(crate) async fn no_program_left(data: &Path, within: Duration) -> Result<()>
 }
 
 /// Waits until something is so.
-pub(crate) async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -> Result<()> {
+pub async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + within;
     while !so() {
         if Instant::now() > deadline {
@@ -145,7 +164,7 @@ pub(crate) async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -
 }
 
 /// The same for something that must be waited for itself.
-pub(crate) async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> Result<()> {
+pub async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> Result<()> {
     let deadline = Instant::now() + within;
     while !so().await {
         if Instant::now() > deadline {

@@ -11,9 +11,12 @@ mod socket;
 mod terms;
 mod ways;
 
-use crate::stage::{GRANT, hub_with_guest};
+use crate::{
+    hub::InProcessHub,
+    stage::{GRANT, hub_with_guest},
+};
 use a2a_hub_protocol::id::MessageId;
-use a2a_hub_tests::{TestHub, test_guests};
+use a2a_hub_tests::test_guests;
 use anyhow::{Context as _, Result, bail};
 use reqwest::{Method, Response, header};
 use serde_json::{Value, json};
@@ -22,13 +25,13 @@ use tokio::time::Instant;
 
 /// An endpoint, and what is said in every request's head.
 struct Endpoint<'a> {
-    hub: &'a TestHub,
+    hub: &'a InProcessHub,
     path: &'static str,
     headers: Vec<(&'static str, String)>,
 }
 
 impl<'a> Endpoint<'a> {
-    fn of(hub: &'a TestHub, path: &'static str) -> Self {
+    fn of(hub: &'a InProcessHub, path: &'static str) -> Self {
         Self { hub, path, headers: Vec::new() }
     }
 
@@ -379,7 +382,7 @@ async fn an_agent_knows_no_task_but_its_own() -> Result<()> {
 
 #[tokio::test]
 async fn the_hub_passes_messages_on() -> Result<()> {
-    let hub = TestHub::builder()
+    let hub = InProcessHub::builder()
         .config(format!("default_agent = \"echo\"\n{GRANT}"))
         .plugin("guest", test_guests()?)
         .start()
@@ -402,7 +405,7 @@ async fn the_hub_passes_messages_on() -> Result<()> {
         Some(36)
     );
 
-    let plain = TestHub::start().await?;
+    let plain = InProcessHub::start().await?;
     let nobody = Endpoint::of(&plain, "/a2a").call("SendMessage", v1("hello")).await?;
     let message = nobody["error"]["data"][0]["metadata"]["agents"].as_str().unwrap_or_default();
     assert!(message.contains("echo") && message.contains("git-historian"), "{nobody}");

@@ -1,7 +1,10 @@
 //! What A2A asks of clients, of the hub as one: what an agent elsewhere is sent, and what becomes of its answers.
 
-use crate::stage::{artifact, said, send, state};
-use a2a_hub_tests::{Client, TestHub};
+use crate::{
+    hub::InProcessHub,
+    stage::{artifact, said, send, state},
+};
+use a2a_hub_tests::Client;
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
@@ -107,7 +110,7 @@ async fn answer(State(book): State<Book>, uri: Uri, headers: HeaderMap, body: By
 async fn an_agent_elsewhere_is_asked_as_a2a_has_it() -> Result<()> {
     let scribe = Scribe::start().await?;
     let remote = format!("[remote.far]\nurl = '{}'\n", scribe.url);
-    let hub = TestHub::builder().config(remote).start().await?;
+    let hub = InProcessHub::builder().config(remote).start().await?;
     let task = send(&Client::http(&hub), "far", "hello").await?;
     assert_eq!((state(&task), said(&task)), ("completed", "done"));
     // Pieces are added where they say so, and else begin their artifact anew.

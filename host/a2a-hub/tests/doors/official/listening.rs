@@ -4,9 +4,9 @@ use super::{
     Endpoint, events, more,
     ways::{Binding, Saying, Version, lines, say},
 };
-use crate::stage::hub_with_guest;
+use crate::{hub::InProcessHub, stage::hub_with_guest};
 use a2a_hub_protocol::event::StreamResponse;
-use a2a_hub_tests::{GrpcClient, TestHub};
+use a2a_hub_tests::GrpcClient;
 use anyhow::{Context as _, Result};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const WAYS: [&str; 5] = ["JSON-RPC", "GET", "POST", "gRPC", "socket"];
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// All that is told of a task to its end, an item of 1.0 each.
-async fn subscribe(hub: &TestHub, way: &str, task: &str) -> Result<Vec<Value>> {
+async fn subscribe(hub: &InProcessHub, way: &str, task: &str) -> Result<Vec<Value>> {
     let guest = Endpoint::of(hub, "/agents/guest");
     let path = format!("/rest/tasks/{task}:subscribe");
     match way {

@@ -2,8 +2,9 @@
 //! read into one model, so that one table of cases runs over all of them.
 
 use super::{Endpoint, events};
+use crate::hub::InProcessHub;
 use a2a_hub_protocol::{event::StreamResponse, id::MessageId, v1, v03};
-use a2a_hub_tests::{GrpcClient, RpcError, TestHub};
+use a2a_hub_tests::{GrpcClient, RpcError};
 use anyhow::{Context as _, Result, bail};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -72,7 +73,7 @@ type Answer = Result<(Vec<Value>, Option<String>), Refused>;
 
 /// Says it in that way.
 pub(super) async fn say(
-    hub: &TestHub,
+    hub: &InProcessHub,
     way: (Binding, Version),
     saying: &Saying,
 ) -> Result<Result<Heard, Refused>> {
@@ -182,7 +183,7 @@ fn unpack(mut response: Value) -> Result<Value, Refused> {
 }
 
 /// An endpoint of the agent, with the header that asks for extensions.
-fn endpoint<'a>(hub: &'a TestHub, version: Version, saying: &Saying) -> Result<Endpoint<'a>> {
+fn endpoint<'a>(hub: &'a InProcessHub, version: Version, saying: &Saying) -> Result<Endpoint<'a>> {
     let path = match saying.agent {
         "guest" => "/agents/guest",
         "picky" => "/agents/picky",
@@ -207,7 +208,7 @@ fn is_stream(response: &reqwest::Response) -> bool {
 }
 
 async fn over_json_rpc(
-    hub: &TestHub,
+    hub: &InProcessHub,
     version: Version,
     saying: &Saying,
     params: &Value,
@@ -224,7 +225,7 @@ async fn over_json_rpc(
 }
 
 async fn over_rest(
-    hub: &TestHub,
+    hub: &InProcessHub,
     version: Version,
     saying: &Saying,
     params: &Value,
@@ -247,7 +248,7 @@ async fn over_rest(
 }
 
 async fn over_grpc(
-    hub: &TestHub,
+    hub: &InProcessHub,
     version: Version,
     saying: &Saying,
     params: Value,
@@ -277,7 +278,7 @@ async fn over_grpc(
 }
 
 async fn over_socket(
-    hub: &TestHub,
+    hub: &InProcessHub,
     version: Version,
     saying: &Saying,
     params: &Value,
@@ -290,7 +291,7 @@ async fn over_socket(
 }
 
 /// The lines that answer a request on the socket, without the one that says that there are no more.
-pub(super) async fn lines(hub: &TestHub, request: &Value) -> Result<Vec<Value>> {
+pub(super) async fn lines(hub: &InProcessHub, request: &Value) -> Result<Vec<Value>> {
     let live = request["method"].as_str().is_some_and(|method| {
         ["SendStreamingMessage", "SubscribeToTask", "message/stream", "tasks/resubscribe"]
             .contains(&method)

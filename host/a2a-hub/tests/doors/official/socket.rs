@@ -1,8 +1,7 @@
 //! The unix socket as a binding of official A2A, found by the card and spoken to as `docs/UNIX-SOCKET.md` says.
 
 use super::{Endpoint, more, v1, v03, ways::lines};
-use crate::stage::hub_with_guest;
-use a2a_hub_tests::TestHub;
+use crate::{hub::InProcessHub, stage::hub_with_guest};
 use anyhow::{Context as _, Result};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use tokio::time::sleep;
 
 /// A client on the socket, and what it says of itself.
 struct OnSocket<'a> {
-    hub: &'a TestHub,
+    hub: &'a InProcessHub,
     tenant: Option<&'static str>,
     version: Option<&'static str>,
 }

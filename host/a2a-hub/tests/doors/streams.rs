@@ -1,7 +1,10 @@
 //! What travels beside the answers: batches, event numbers, limits, and who is let in.
 
-use crate::stage::{GRANT, get, hub_with_guest, send, stream};
-use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use crate::{
+    hub::InProcessHub,
+    stage::{GRANT, get, hub_with_guest, send, stream},
+};
+use a2a_hub_tests::{Client, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -11,7 +14,7 @@ use tokio::{
     net::UnixStream,
 };
 
-fn post(hub: &TestHub, path: &str, body: &Value) -> RequestBuilder {
+fn post(hub: &InProcessHub, path: &str, body: &Value) -> RequestBuilder {
     reqwest::Client::new().post(format!("http://{}{path}", hub.http())).json(body)
 }
 
@@ -34,7 +37,7 @@ async fn lines(socket: &Path, said: &[String]) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn a_line_that_is_too_long_costs_only_itself() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     let status = json!({"jsonrpc": "2.0", "id": 1, "method": "hub/status"}).to_string();
     let told = lines(hub.socket(), &["x".repeat((8 << 20) + 2), status]).await?;
     assert!(
@@ -82,9 +85,10 @@ async fn events_are_numbered_and_a_stream_goes_on_after_any_of_them() -> Result<
 #[tokio::test]
 async fn streams_beyond_the_limit_are_asked_to_come_again() -> Result<()> {
     let config = format!("max_streams = 1\n{GRANT}");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
-    let (id, updates) = stream(&client, "guest", "sleep 600").await?;
+    let (id, updates) = stream(&client, "guest", "nap 600000").await?;
     let more = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": message_to("guest", "flood 1")});
     let refused = post(&hub, "/stream", &more).send().await?;
     assert_eq!(refused.status(), 503);
@@ -101,7 +105,7 @@ async fn streams_beyond_the_limit_are_asked_to_come_again() -> Result<()> {
 
 #[tokio::test]
 async fn a_request_that_holds_too_much_is_told_where() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     let mut message = message_to("guest", "hi");
     message["message"]["metadata"]["note"] = json!("x".repeat((256 << 10) + 1));
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message});
@@ -115,7 +119,7 @@ async fn a_request_that_holds_too_much_is_told_where() -> Result<()> {
 /// Loopback is shared by all users of a machine. Only root can try it as another one.
 #[tokio::test]
 async fn another_user_needs_the_token() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     let token = std::fs::read_to_string(hub.data_dir().join("http-token"))?;
     let Some(stranger) = Stranger::new(&hub) else { return Ok(()) };
     assert_eq!(stranger.get("/health", None).await?, "401");
@@ -132,7 +136,7 @@ struct Stranger(String);
 
 impl Stranger {
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    fn new(hub: &TestHub) -> Option<Self> {
+    fn new(hub: &InProcessHub) -> Option<Self> {
         let is_root = rustix::process::geteuid().is_root();
         let has = |program: &str| Path::new("/usr/bin").join(program).exists();
         let able = is_root && has("setpriv") && has("curl");

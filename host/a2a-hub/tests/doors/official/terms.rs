@@ -1,13 +1,16 @@
 //! What an agent built with the SDK can say, and what it is told, is the same on each binding in each version.
 
 use super::ways::{Binding, Heard, Saying, Version, say, ways};
-use crate::stage::{GRANT, hub_with_guest};
+use crate::{
+    hub::InProcessHub,
+    stage::{GRANT, hub_with_guest},
+};
 use a2a_hub_protocol::{
     event::{SequencedEvent, StreamResponse, TaskEvent},
     id::{ContextId, TaskId},
     v1,
 };
-use a2a_hub_tests::{TestHub, picky_guest, test_guests};
+use a2a_hub_tests::{picky_guest, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
@@ -115,8 +118,8 @@ async fn what_an_agent_says_is_heard_in_every_way() -> Result<()> {
     Ok(())
 }
 
-async fn hub_with_both() -> Result<TestHub> {
-    let builder = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
+async fn hub_with_both() -> Result<InProcessHub> {
+    let builder = InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?);
     builder.plugin("picky", picky_guest()?).start().await
 }
 
@@ -210,7 +213,7 @@ async fn an_answer_has_terms_of_its_own() -> Result<()> {
 async fn terms_reach_an_agent_elsewhere() -> Result<()> {
     let far = hub_with_both().await?;
     let remote = format!("[remote.picky]\nurl = 'http://{}/agents/picky'\n", far.http());
-    let near = TestHub::builder().config(remote).start().await?;
+    let near = InProcessHub::builder().config(remote).start().await?;
     let saying = Saying {
         agent: "picky",
         text: "hi",

@@ -1,0 +1,28 @@
+//! How far a task is, what mends it, and questions without a word, as the command line shows them.
+
+use crate::{command_line::run, stage::hub_with_guest};
+use anyhow::Result;
+use serde_json::Value;
+
+#[tokio::test]
+async fn the_command_line_shows_how_far_a_task_is_and_what_mends_it() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let ran = run(&hub, &["send", "guest", "progress", "--stream"]).await?;
+    assert_eq!(ran.code, Some(1));
+    let shown = "· 40 % · compiles\n· 80 %\nnobody is logged in\nfix: guest login\n";
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", shown));
+    let ran = run(&hub, &["--format", "json", "send", "guest", "progress"]).await?;
+    let told: Value = serde_json::from_str(&ran.stdout)?;
+    assert_eq!(told["metadata"]["fix"], "guest login", "{told:#}");
+    assert_eq!(told["metadata"]["progress"]["percent"], 80, "{told:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_question_without_a_word_says_so() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let ran = run(&hub, &["send", "guest", "ask-silently"]).await?;
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.stderr.contains("does not say to what"), "{}", ran.stderr);
+    Ok(())
+}
