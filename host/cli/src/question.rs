@@ -43,10 +43,15 @@ pub(super) async fn question(
             Answer::Nothing => {}
         }
     }
-    let which = shown.told.question().map(|id| format!(" --question {}", shell_word(id)));
-    let (task, which) = (shell_word(&task), which.unwrap_or_default());
-    console.note(format!("answer with: a2a-hub send {agent} --task {task}{which} \"...\""));
+    console.note(answer_with(agent, &task, shown.told.question()));
     Ok(Asked::Nothing)
+}
+
+/// How to answer a question of this task of `agent`, by the question's name if it has one.
+pub(super) fn answer_with(agent: &str, task: &str, question: Option<&str>) -> String {
+    let which = question.map(|id| format!(" --question {}", shell_word(id)));
+    let (agent, task, which) = (shell_word(agent), shell_word(task), which.unwrap_or_default());
+    format!("answer with: a2a-hub send {agent} --task {task}{which} \"...\"")
 }
 
 /// Tells what the task of `agent` waits for, to who does not answer.

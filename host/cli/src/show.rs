@@ -213,7 +213,8 @@ fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
     }
 }
 
-fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
+/// The files of the plugins folder that are no agents, and why.
+pub(super) fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
     for plugin in list(rejected) {
         let (file, why) = (text(&plugin["file"]), text(&plugin["error"]));
         let said = format!("not loaded: {file}: {why}");

@@ -49,7 +49,8 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
     match task {
         Task::Show(one) => {
             let (_, task) = one.ask(global, "tasks/get")?;
-            global.show(&task, || Ok(task_text(&task, Timestamp::now())?))?;
+            let agent = one.url()?.or_else(|| task["agentId"].as_str());
+            global.show(&task, || Ok(task_text(&task, agent, Timestamp::now())?))?;
         }
         Task::Cancel(cancel) => cancelling::cancel(global, cancel)?,
         Task::Watch(one) => match one.url()? {
@@ -96,7 +97,8 @@ fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
     })
 }
 
-fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
+/// A task of this agent, and how to answer where it waits for that.
+fn task_text(task: &Value, agent: Option<&str>, now: Timestamp) -> Result<Text, fmt::Error> {
     let (mut out, status) = (Text::new(), &task["status"]);
     let when = ago(&status["timestamp"], now);
     writeln!(out, "task     {}", text(&task["id"]))?;
@@ -130,6 +132,11 @@ fn task_text(task: &Value, now: Timestamp) -> Result<Text, fmt::Error> {
     let in_history = |message: &Value| message["messageId"] == last["messageId"];
     if last.is_object() && !list(&task["history"]).iter().any(in_history) {
         said("agent", &last["parts"])?;
+    }
+    let waits = ["input-required", "auth-required"].contains(&text(&status["state"]));
+    if let (true, Some(agent), Some(id)) = (waits, agent, task["id"].as_str()) {
+        let question = task["metadata"]["question"]["id"].as_str();
+        writeln!(out, "\n{}", question::answer_with(agent, id, question))?;
     }
     Ok(out)
 }
@@ -175,7 +182,7 @@ mod tests {
             "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
             "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
             "metadata": {
-                "reason": "permission",
+                "reason": "permission", "question": { "id": "q-1", "kind": "permission" },
                 "inherited": {
                     "from": { "agent": "planner", "task": "t-1" }, "scope": "minimal", "delivered": true, "bytes": 30,
                     "went": { "decisions": 1, "names": ["db"] }, "stayed": [{ "rule": "private", "thoughts": 2 }],
@@ -183,7 +190,7 @@ mod tests {
             },
         });
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(task_text(&task, now).unwrap().words(), @r"
+        insta::assert_snapshot!(task_text(&task, Some("claude-code"), now).unwrap().words(), @r#"
         task     01a1fc8f-a111-7715-9c95-8a642d72e498
         context  ctx-1
         state    input-required, 2 min ago
@@ -200,6 +207,8 @@ mod tests {
 
         agent
           May I delete them?
-        ");
+
+        answer with: a2a-hub send claude-code --task 01a1fc8f-a111-7715-9c95-8a642d72e498 --question q-1 "..."
+        "#);
     }
 }

@@ -3,6 +3,7 @@
 use crate::{
     Exit, Global, ask,
     render::{list as elements, text},
+    show::rejected_text,
     table::{Cell, Table},
     text::{Text, style_of},
 };
@@ -13,8 +14,23 @@ const SHORT: usize = 12;
 
 pub(super) fn list(global: &Global) -> anyhow::Result<Exit> {
     let plugins = ask(global, "hub/plugins/list", json!({}))?;
-    global.show(&plugins, || Ok(shown(elements(&plugins), global.console().columns())))?;
+    global.show(&plugins, || {
+        let status = ask(global, "hub/status", json!({}))?;
+        let columns = global.console().columns();
+        let mut out = shown(elements(&plugins), columns);
+        rejected_text(&mut out, &nameless(&plugins, &status["rejectedPlugins"]), columns);
+        Ok(out)
+    })?;
     Ok(Exit::Done)
+}
+
+/// Of the files that are not loaded, those whose names can name no agent: no row tells of them.
+fn nameless(plugins: &Value, rejected: &Value) -> Value {
+    let is_told = |file: &Value| {
+        let name = text(&file["file"]).trim_end_matches(".wasm");
+        elements(plugins).iter().any(|plugin| plugin["agentId"] == name)
+    };
+    elements(rejected).iter().filter(|file| !is_told(file)).cloned().collect()
 }
 
 /// Plug-ins, a row each, and below it what is granted, what is not, and what waits.
@@ -95,6 +111,16 @@ fn below(table: &mut Table, plugin: &Value, id: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_can_name_no_agent_is_told_below() {
+        let plugins = json!([{ "agentId": "broken" }]);
+        let rejected = json!([
+            { "file": "broken.wasm", "error": "it is not WebAssembly" },
+            { "file": "Not A Name.wasm", "error": "`Not A Name` cannot name an agent" },
+        ]);
+        assert_eq!(nameless(&plugins, &rejected), json!([rejected[1]]));
+    }
 
     #[test]
     fn plugins_with_what_they_may_not_and_what_waits() {

@@ -69,6 +69,9 @@ pub(crate) fn check_message(message: &Message, at: &str) -> Result<(), A2aError>
         if id.is_some_and(|id| id.is_empty() || id.len() > MAX_ID) {
             return refuse(name, format!("must be 1 to {MAX_ID} bytes long"));
         }
+        if id.is_some_and(|id| id.chars().any(char::is_control)) {
+            return refuse(name, "must hold no control characters".to_owned());
+        }
     }
     Ok(())
 }
@@ -194,6 +197,7 @@ impl<'de> Visitor<'de> for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::message::Role;
     use proptest::prelude::*;
 
     fn checked(params: &Value) -> String {
@@ -223,6 +227,19 @@ mod tests {
         `params.message.metadata`: has 513 members; at most 512 are read
         `params`: a member's name is longer than 262144 bytes
         ");
+    }
+
+    /// They would stand in logs, in tables for people and in prompts.
+    #[test]
+    fn an_id_holds_no_control_characters() {
+        let mut message = Message::text(Role::User, "hi");
+        check_message(&message, "message").unwrap();
+        message.context_id = Some(ContextId::new("a\u{1b}[2J"));
+        let refused = check_message(&message, "message").unwrap_err().to_string();
+        assert!(
+            refused.contains("`message.contextId`: must hold no control characters"),
+            "{refused}"
+        );
     }
 
     #[test]
