@@ -36,9 +36,9 @@ pub(crate) async fn measure(rounds: u32, duration: Duration, kind: Kind) -> Resu
     pin(LOAD)?;
     let at: SocketAddr = hub.http().parse().context("the hub serves HTTP at no address")?;
     let rows = [
-        ("echo", at, Work::Say("echo", "hi")),
-        ("guest", at, Work::Say("guest", "setting permissions")),
-        ("guest calls echo", at, Work::Say("guest", "call echo hi")),
+        ("echo", at, Work::Say("echo", "hi".into())),
+        ("guest", at, Work::Say("guest", "setting permissions".into())),
+        ("guest calls echo", at, Work::Say("guest", "call echo hi".into())),
         ("bare + disk", called.address(), Work::Send),
         ("bare calls bare", caller.address(), Work::Send),
     ];

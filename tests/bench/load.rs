@@ -24,9 +24,11 @@ pub(crate) enum Work {
     /// A task that is answered once.
     Send,
     /// A task of an agent, by what is said to it, that must complete.
-    Say(&'static str, &'static str),
+    Say(&'static str, Arc<str>),
     /// A task of [`CHUNKS`] chunks, told one by one.
     Stream,
+    /// This request, again and again.
+    Ask(Arc<str>),
     /// A look at one of these tasks, at a path of its own on a bare server.
     Get(&'static str, Arc<[String]>),
 }
@@ -119,6 +121,10 @@ async fn client(address: SocketAddr, work: Work, deadline: Instant) -> Result<Ve
                 ensure!(is_done, "{}", String::from_utf8_lossy(answer));
                 start.elapsed()
             }
+            Work::Ask(request) => {
+                check(connection.post("/", request).await?)?;
+                start.elapsed()
+            }
             Work::Stream => {
                 let stream = connection.post_stream(&stream()).await?;
                 ensure!(stream.chunks >= CHUNKS as usize, "only {} chunks came", stream.chunks);
@@ -166,7 +172,8 @@ fn get(task: &str) -> String {
     call("tasks/get", &json!({ "id": task }))
 }
 
-fn call(method: &str, params: &Value) -> String {
+/// A request of JSON-RPC.
+pub(crate) fn call(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 

@@ -8,6 +8,7 @@ mod bare;
 mod calls;
 mod cold;
 mod finding;
+mod growth;
 mod guest;
 mod hostile;
 mod load;
@@ -74,6 +75,9 @@ struct Args {
     /// Measure only what it costs to have something in mind, and to hand it over
     #[arg(long)]
     minds: bool,
+    /// Measure only how costs grow: with stored tasks, agents, the size of messages, and listeners
+    #[arg(long)]
+    growth: bool,
     /// Measure only what is added to a turn of a command line agent
     #[arg(long)]
     programs: bool,
@@ -117,6 +121,9 @@ fn main() -> Result<()> {
         if let Some(streams) = args.streams {
             let kind = Servers::start(false).await?.kind();
             return streams::measure(streams, kind).await;
+        }
+        if args.growth {
+            return growth::measure().await;
         }
         if args.minds {
             return minds::measure().await;
