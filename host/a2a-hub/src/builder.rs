@@ -42,6 +42,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tempfile::TempDir;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
@@ -213,54 +214,22 @@ impl Builder {
                 "start a hub in the process that minds a program, or compiles a component: call `a2a_hub::minded()` first of all in `main`"
             );
         }
-        let Self {
-            place,
-            mut config,
-            built_in,
-            mut native,
-            agents,
-            rules,
-            minder,
-            command,
-            owns_process,
-            reload,
-        } = self;
-        let (dir, temporary) = match place {
-            Place::Directory(dir) => (dir, None),
-            Place::Memory => {
-                let made = tempfile::tempdir().context("make a directory for the hub")?;
-                (made.path().to_owned(), Some(made))
-            }
-        };
-        config.data_dir = Some(dir.clone());
-        for (caller, callee) in &rules {
-            let grant = &mut config.agents.entry(caller.clone()).or_default().grant;
-            grant.get_or_insert_default().delegate.allow(callee.to_string());
-        }
-        native.extend(agents.into_iter().map(|register| register(&rules)));
+        let Self { place, config, built_in, native, agents, rules, .. } = self;
+        let (minder, command, owns_process, reload) =
+            (self.minder, self.command, self.owns_process, self.reload);
         limits::survive_large_files().context("handle signals")?;
-        let program_files =
+        let open_files =
             limits::raise_open_files().context("start under the limits of this system")?;
-        custody::check(&dir)?;
-        let (storage, lacks_log): (Arc<dyn Storage>, bool) = match &temporary {
-            Some(_) => (Arc::new(MemoryStorage::default()), false),
-            None => {
-                let storage = SqliteStorage::open(&dir).context("open the hub's store")?;
-                let lacks_log = storage.lacks_log();
-                (Arc::new(storage), lacks_log)
-            }
-        };
+        let Opened { dir, temporary, storage, lacks_log } = place.open()?;
+        let config = with_rules(Config { data_dir: Some(dir.clone()), ..config }, &rules);
         sweep(&dir);
         // Bound early: a port that is taken is found before anything else is done.
-        let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
-        let http = bind_http(&config)?;
-        let tokens =
-            http.is_some().then(|| Tokens::open(&dir, config.tenants.keys())).transpose()?;
+        let doors = Doors::bind(&config, &dir)?;
 
         let compiler = compiler(minder.as_ref());
         let minder = minder.unwrap_or_else(|| THIS_PROGRAM.into());
         let supervisor = Supervisor::new(minder, dir.clone(), PROGRAM_GRACE);
-        let supervisor = supervisor.with_open_files(program_files);
+        let supervisor = supervisor.with_open_files(open_files);
         let supervisor = match owns_process {
             true => supervisor.adopting_orphans().context("become a subreaper")?,
             false => supervisor,
@@ -276,22 +245,16 @@ impl Builder {
             spans,
             lacks_log,
         )?;
-        let at = unix.as_ref().map(|_| &config.socket.path);
-        let door = command.zip(at).and_then(|(command, at)| Door::new(&command, at));
-        door.into_iter().for_each(|door| parts.agents.open_door(door));
-        parts.join(native).await?;
+        if let Some(door) = command.and_then(|command| Door::new(&command, doors.socket(&config)?))
+        {
+            parts.agents.open_door(door);
+        }
+        let made_here = agents.into_iter().map(|register| register(&rules));
+        parts.join(native.into_iter().chain(made_here).collect()).await?;
         parts.warn_of_walls().await;
         parts.go_on().await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
-        // It ends when no more spans are made.
-        if let Some(exporter) = exporter {
-            running.spawn(exporter.run());
-        }
-        parts.plugins.clone().watch(&running, stop.clone());
-        parts.contexts.watch(&running, stop.clone());
-        running.spawn(stop.clone().run_until_cancelled_owned(unused_memory::give_back()));
-        let looking = look_after(parts.storage.clone(), parts.events.clone());
-        running.spawn(stop.clone().run_until_cancelled_owned(looking));
+        parts.look_after(exporter, &running, &stop);
         let repeats = parts.requests(&config).await?;
         let engine = parts.engine().with_repeats(repeats).with_warnings(parts.warnings.clone());
         let engine = engine.with_tenants(config.tenants.keys().cloned().collect());
@@ -303,19 +266,89 @@ impl Builder {
             None => (None, engine.with_default_agent(config.default_agent.clone())),
         };
 
-        let at = http.as_ref().map(Http::address);
+        let http = doors.address();
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
-        let endpoints = endpoints(&config, at);
+        let endpoints = endpoints(&config, http);
         let dispatcher = Dispatcher::new(engine.clone(), endpoints, streams, patience);
-        let dispatcher = dispatcher.with_lineage(lineage);
-        if let (Some(http), Some(tokens)) = (http, tokens) {
+        doors.serve(&dispatcher.with_lineage(lineage), &running, &stop);
+        let local = Local::new(engine.clone(), rules, running.clone(), stop.clone());
+        Ok(Hub { parts, engine, live, http, stop, running, local, _dir: temporary })
+    }
+}
+
+/// What a hub finds where it keeps things.
+struct Opened {
+    dir: PathBuf,
+    /// Of a hub that keeps nothing.
+    temporary: Option<TempDir>,
+    storage: Arc<dyn Storage>,
+    lacks_log: bool,
+}
+
+impl Place {
+    fn open(self) -> anyhow::Result<Opened> {
+        match self {
+            Self::Directory(dir) => {
+                custody::check(&dir)?;
+                let storage = SqliteStorage::open(&dir).context("open the hub's store")?;
+                let lacks_log = storage.lacks_log();
+                Ok(Opened { dir, temporary: None, storage: Arc::new(storage), lacks_log })
+            }
+            Self::Memory => {
+                let made = tempfile::tempdir().context("make a directory for the hub")?;
+                let dir = made.path().to_owned();
+                custody::check(&dir)?;
+                let storage = Arc::new(MemoryStorage::default());
+                Ok(Opened { dir, temporary: Some(made), storage, lacks_log: false })
+            }
+        }
+    }
+}
+
+/// The configuration, with what the program lets its own agents call.
+fn with_rules(mut config: Config, rules: &Rules) -> Config {
+    for (caller, callee) in rules {
+        let grant = &mut config.agents.entry(caller.clone()).or_default().grant;
+        grant.get_or_insert_default().delegate.allow(callee.to_string());
+    }
+    config
+}
+
+/// Where clients come in.
+struct Doors {
+    unix: Option<Unix>,
+    /// HTTP, with the tokens of those who may use it.
+    http: Option<(Http, Tokens)>,
+}
+
+impl Doors {
+    /// Those that the configuration wants, to which clients can connect from now on.
+    fn bind(config: &Config, dir: &Path) -> anyhow::Result<Self> {
+        let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
+        let http = match bind_http(config)? {
+            Some(http) => Some((http, Tokens::open(dir, config.tenants.keys())?)),
+            None => None,
+        };
+        Ok(Self { unix, http })
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|(http, _)| http.address())
+    }
+
+    /// The unix socket, if it is served.
+    fn socket<'c>(&self, config: &'c Config) -> Option<&'c Path> {
+        self.unix.is_some().then_some(&*config.socket.path)
+    }
+
+    /// Has whoever came in served, until `stop`.
+    fn serve(self, dispatcher: &Dispatcher, running: &TaskTracker, stop: &CancellationToken) {
+        if let Some((http, tokens)) = self.http {
             running.spawn(http.serve(dispatcher.clone(), tokens, stop.clone()));
         }
-        if let Some(unix) = unix {
-            running.spawn(unix.serve(dispatcher, stop.clone()));
+        if let Some(unix) = self.unix {
+            running.spawn(unix.serve(dispatcher.clone(), stop.clone()));
         }
-        let local = Local::new(engine.clone(), rules, running.clone(), stop.clone());
-        Ok(Hub { parts, engine, live, http: at, stop, running, local, _dir: temporary })
     }
 }
 
@@ -411,6 +444,24 @@ impl Parts {
         self.plugins.load(&awaited).await;
         self.agents.join_remote(Outbound::unguarded()).await;
         Ok(())
+    }
+
+    /// Has what a hub does beside its tasks done, until `stop`.
+    fn look_after(
+        &self,
+        exporter: Option<Exporter>,
+        running: &TaskTracker,
+        stop: &CancellationToken,
+    ) {
+        // It ends when no more spans are made.
+        if let Some(exporter) = exporter {
+            running.spawn(exporter.run());
+        }
+        self.plugins.clone().watch(running, stop.clone());
+        self.contexts.watch(running, stop.clone());
+        running.spawn(stop.clone().run_until_cancelled_owned(unused_memory::give_back()));
+        let looking = look_after(self.storage.clone(), self.events.clone());
+        running.spawn(stop.clone().run_until_cancelled_owned(looking));
     }
 
     /// Tells which agents will run no program, because this machine cannot confine those.

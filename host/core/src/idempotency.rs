@@ -10,10 +10,13 @@ use a2a_hub_protocol::{
     push::{OfferedPush, PushAuthentication, Secret},
     v1,
 };
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// The member of a task's, or a message's, metadata that tells that it answers a request for the second time.
 pub const REPEATED: &str = "repeated";
+
+/// Bytes that a request takes beside its message: most fit.
+const USUAL: usize = 512;
 
 /// Tells in metadata that this answers a request for the second time.
 pub fn mark(metadata: &mut Option<Metadata>) {
@@ -34,14 +37,17 @@ pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> St
         });
         (id, url, token.as_ref().map(Secret::expose), authentication, form)
     });
-    let message = v1::write_message(message);
+    let message = v1::message_text(message);
     let Caller { principal, tenant } = caller;
-    let text = format!(
-        "{:?}",
-        (principal, whom, message.to_string(), working_directory, timeout_ms, push, client)
-    );
+    let mut text = String::with_capacity(USUAL + 2 * message.len());
+    let request = (principal, whom, message, working_directory, timeout_ms, push, client);
+    // A string takes all that is written to it.
+    let _ = write!(text, "{request:?}");
     // Those of the default tenant are known by what hubs before tenants wrote.
-    if tenant.is_default() { text } else { format!("{text} of {tenant}") }
+    if !tenant.is_default() {
+        let _ = write!(text, " of {tenant}");
+    }
+    text
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod live_config;
 mod looking;
 mod naming;
 mod official;
+mod parts;
 mod reload;
 mod tenants;
 mod visit;
@@ -15,6 +16,7 @@ mod within;
 
 use cards::{card_of, card_of_group, card_of_hub};
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
+use parts::HubParts;
 pub use visit::Visit;
 
 use crate::{
@@ -37,7 +39,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::openrpc,
-    id::{AgentId, TaskId, TenantId},
+    id::{AgentId, TaskId},
     message::Role,
     operation::{
         AgentBrief, Answer, HealthStatus, HubStatus, OpenStreams, Operation, Pong, SendMessage,
@@ -47,35 +49,23 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_store::Counts;
-use parking_lot::Mutex;
 use serde_json::json;
 use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    ops::Deref,
+    sync::{Arc, atomic::Ordering},
 };
 use tokio::time::{Instant, timeout};
 
 /// The hub: what every transport hands its operations to. Cheap to clone.
 #[derive(Clone)]
-pub struct Hub {
-    agents: Agents,
-    plugins: PluginFolder,
-    contexts: Contexts,
-    tasks: Tasks,
-    pushes: Pushes,
-    events: Events,
-    default_agent: Arc<Mutex<Option<AgentId>>>,
-    live: Option<Arc<LiveConfig>>,
-    warnings: Arc<[String]>,
-    repeats: Repeats,
-    tenants: Arc<BTreeSet<TenantId>>,
-    routes: Routes,
-    started: Instant,
-    since: String,
-    closed: Arc<AtomicBool>,
+pub struct Hub(Arc<HubParts>);
+
+impl Deref for Hub {
+    type Target = HubParts;
+
+    fn deref(&self) -> &HubParts {
+        &self.0
+    }
 }
 
 /// What an operation comes to, unless it is refused: in the hub's own types, or as a transport has spelled them.
@@ -119,7 +109,7 @@ impl Hub {
         tasks.know(move |id| known.find(id));
         let routes = Routes::new(agents.clone(), &events);
         tasks.route_by(routes.clone());
-        Self {
+        Self(Arc::new(HubParts {
             agents,
             plugins,
             contexts,
@@ -135,14 +125,20 @@ impl Hub {
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
-        }
+        }))
+    }
+
+    /// The same, made up otherwise.
+    fn but(mut self, change: impl FnOnce(&mut HubParts)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
     }
 
     /// The same, under a configuration that can be read again.
     #[must_use]
     pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
         self.set_default(live.now().default_agent);
-        Self { live: Some(live), ..self }
+        self.but(|parts| parts.live = Some(live))
     }
 
     /// The same; a message that names no agent is for this one.
@@ -155,7 +151,7 @@ impl Hub {
     /// The same, which tells this to whoever looks after it.
     #[must_use]
     pub fn with_warnings(self, warnings: Vec<String>) -> Self {
-        Self { warnings: warnings.into(), ..self }
+        self.but(|parts| parts.warnings = warnings.into())
     }
 
     fn set_default(&self, agent: Option<AgentId>) {
@@ -170,7 +166,7 @@ impl Hub {
     /// The same, where a request that was made before is answered by the task that it began.
     #[must_use]
     pub fn with_repeats(self, repeats: Repeats) -> Self {
-        Self { repeats, ..self }
+        self.but(|parts| parts.repeats = repeats)
     }
 
     /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.

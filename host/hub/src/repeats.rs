@@ -82,6 +82,7 @@ pub type Fingerprint = String;
 pub struct Claim {
     /// The fingerprint of the request that is being carried out.
     pub fingerprint: Fingerprint,
+    key: Key,
     task: OwnedMutexGuard<Option<TaskId>>,
     repeats: Repeats,
 }
@@ -95,7 +96,7 @@ impl Claim {
     /// The request has begun this task.
     pub fn begun(mut self, task: TaskId) {
         let mut known = self.repeats.0.known.lock();
-        if let Some(made) = known.made.get_mut(&key(&self.fingerprint)) {
+        if let Some(made) = known.made.get_mut(&self.key) {
             *made = Made::begun(task.clone());
         }
         // For who waits for the turn already.
@@ -124,24 +125,24 @@ impl Repeats {
         if self.0.window.is_zero() {
             return None;
         }
-        let fingerprint = fingerprint(request);
-        let turn = self.made(&fingerprint, Duration::ZERO, Made::turn);
-        Some(Claim { task: turn.lock_owned().await, fingerprint, repeats: self.clone() })
+        let digest = digest(&SHA256, request.as_bytes());
+        let (fingerprint, key) = (hex::encode(digest), key(digest.as_ref()));
+        let turn = self.made(key, Duration::ZERO, Made::turn);
+        Some(Claim { task: turn.lock_owned().await, fingerprint, key, repeats: self.clone() })
     }
 
     /// A hub before this one began a task for a request that long ago.
     pub fn remember(&self, fingerprint: &Fingerprint, task: TaskId, age: Duration) {
-        self.made(fingerprint, age, |made| *made = Made::begun(task));
+        let mut bytes = [0; SHA256_OUTPUT_LEN];
+        if hex::decode_to_slice(fingerprint, &mut bytes).is_err() {
+            // This hub did not make it: it is known by another digest.
+            bytes.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
+        }
+        self.made(key(&bytes), age, |made| *made = Made::begun(task));
     }
 
     /// What there is of a request that was made so long ago, after those are forgotten that were made before the window.
-    fn made<T>(
-        &self,
-        fingerprint: &Fingerprint,
-        age: Duration,
-        then: impl FnOnce(&mut Made) -> T,
-    ) -> T {
-        let key = key(fingerprint);
+    fn made<T>(&self, key: Key, age: Duration, then: impl FnOnce(&mut Made) -> T) -> T {
         let mut known = self.0.known.lock();
         let Known { made, order } = &mut *known;
         let now = Instant::now();
@@ -158,18 +159,10 @@ impl Repeats {
     }
 }
 
-fn fingerprint(request: &str) -> Fingerprint {
-    hex::encode(digest(&SHA256, request.as_bytes()))
-}
-
-/// A fingerprint as it is kept: by its bytes, or, of one that this hub did not make, by those of another digest.
-fn key(fingerprint: &Fingerprint) -> Key {
-    let mut bytes = [0; SHA256_OUTPUT_LEN];
-    if hex::decode_to_slice(fingerprint, &mut bytes).is_err() {
-        bytes.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
-    }
+/// A digest as it is kept.
+fn key(digest: &[u8]) -> Key {
     let mut key = Key::default();
-    key.copy_from_slice(&bytes[..KEY_LEN]);
+    key.copy_from_slice(&digest[..KEY_LEN]);
     key
 }
 
@@ -238,7 +231,8 @@ mod tests {
     async fn what_a_hub_before_took_in_is_known_for_the_rest_of_its_window() {
         let repeats = Repeats::within(WINDOW);
         sleep(WINDOW).await;
-        repeats.remember(&fingerprint("a"), TaskId::new("t"), WINDOW / 2);
+        let fingerprint = hex::encode(digest(&SHA256, b"a"));
+        repeats.remember(&fingerprint, TaskId::new("t"), WINDOW / 2);
         assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
         sleep(WINDOW / 2).await;
         assert_eq!(found(&repeats, "a").await, None);

@@ -39,8 +39,7 @@ impl Guest {
         let (mut run, hub) = (JoinSet::new(), seat.hub.clone());
         let on_its_account = async move {
             let account = Arc::clone(&seat.account);
-            // It may go on elsewhere, and what is logged there is this task's, too.
-            let run = Box::pin(execute(plugin.clone(), call, work, seat).in_current_span());
+            let run = Box::pin(execute(plugin.clone(), call, work, seat));
             let ended = plugin.engine.scheduler.run(&account, &until, run).await;
             ended.unwrap_or(Ended::Failed(Failure::Cancelled))
         };

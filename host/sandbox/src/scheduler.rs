@@ -25,6 +25,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 /// How nice the threads of low priority are: beside a busy thread of the hub's they get a tenth of a core, so that nothing is
 /// starved.
@@ -206,7 +207,8 @@ impl Scheduler {
                 let turn = turn(&mut work, Priority::Low, &account, &end).await;
                 (turn, work)
             });
-            moved.spawn_on(until_it_moves, low.handle());
+            // What is logged there is this task's, too.
+            moved.spawn_on(until_it_moves.in_current_span(), low.handle());
             match moved.join_next().await? {
                 Ok((Turn::Moves, goes_on)) => work = goes_on,
                 Ok((Turn::Done(done), _)) => return Some(done),

@@ -14,7 +14,7 @@ impl Hub {
     /// The same, which these tenants share beside the default one.
     #[must_use]
     pub fn with_tenants(self, tenants: BTreeSet<TenantId>) -> Self {
-        Self { tenants: tenants.into(), ..self }
+        self.but(|parts| parts.tenants = tenants.into())
     }
 
     /// Whether tenants share the hub beside the default one.

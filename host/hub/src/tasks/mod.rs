@@ -17,6 +17,7 @@ mod listing;
 mod log_span;
 mod new_task;
 mod parking;
+mod parts;
 mod port;
 mod programs;
 mod recorded_run;
@@ -39,7 +40,7 @@ pub use feed::{StreamEnd, Subscription};
 pub use new_task::{NewTask, SubmitError};
 pub use recovery::Recovered;
 
-use crate::{error::HubError, events::Events, routes::Routes, spans::Spans};
+use crate::{error::HubError, events::Events, spans::Spans};
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
@@ -66,18 +67,20 @@ use a2a_hub_store::{
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Kept, Start};
-use feed::{Feed, Listener};
+use feed::Feed;
 use parking::Parking;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MutexGuard;
+use parts::{Running, TasksParts};
 use recorder::{Recorder, Unborn};
 use refused::{must_have_happened, not_cancelable, not_waiting};
-use relations::{Calls, OtherTasks as _};
+use relations::OtherTasks as _;
 use run_queue::{Admitted, Asking, RunQueue};
 use serde_json::json;
 use std::{
     collections::HashMap,
+    ops::Deref,
     sync::{
-        Arc, OnceLock, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -109,41 +112,15 @@ const LOOK: Duration = Duration::from_millis(25);
 
 /// Starts tasks, finds them, and waits for them at the end. Cheap to clone.
 #[derive(Clone)]
-pub struct Tasks {
-    storage: Arc<dyn TaskStore>,
-    readiness: Readiness,
-    events: Events,
-    /// Where the spans of those go that are over.
-    spans: Spans,
-    actors: TaskTracker,
-    running: Arc<Mutex<HashMap<TaskId, Running>>>,
-    queue: RunQueue,
-    parking: Parking,
-    /// The trees of tasks that agents gave one another.
-    trees: Arc<Mutex<Trees>>,
-    /// Knows the agents by name, once they are there.
-    find: Arc<OnceLock<Box<FindAgent>>>,
-    /// Knows the groups and the skills of agents, once they are there.
-    routes: Arc<OnceLock<Routes>>,
-    /// The tasks whose agents were cut off at their work by the hub's end.
-    cut: Arc<Mutex<Vec<TaskId>>>,
-    /// Whether a task may be of another than the default tenant.
-    may_have_tenants: Arc<AtomicBool>,
-}
+pub struct Tasks(Arc<TasksParts>);
 
-/// A task whose actor runs.
-#[derive(Clone)]
-struct Running {
-    agent: AgentId,
-    /// Where its agent's programs give tasks to other agents.
-    calls: Option<Weak<dyn Calls>>,
-    context: ContextId,
-    commands: mpsc::Sender<Command>,
-    listener: Listener,
-}
+impl Deref for Tasks {
+    type Target = TasksParts;
 
-/// Finds an agent by its name.
-type FindAgent = dyn Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync;
+    fn deref(&self) -> &TasksParts {
+        &self.0
+    }
+}
 
 impl Tasks {
     /// No tasks but those in the log. What becomes of them is told in `events`.
@@ -152,7 +129,7 @@ impl Tasks {
         let readiness = Readiness::of(storage.clone());
         let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
         let (trees, find, routes, spans) = Default::default();
-        Self {
+        Self(Arc::new(TasksParts {
             storage,
             readiness,
             events,
@@ -166,7 +143,7 @@ impl Tasks {
             routes,
             cut,
             may_have_tenants: Arc::new(AtomicBool::new(true)),
-        }
+        }))
     }
 
     /// Whether a task may be of another than the default tenant: where none is, none need be looked at.
@@ -176,8 +153,9 @@ impl Tasks {
 
     /// The same, whose spans go somewhere.
     #[must_use]
-    pub fn with_spans(self, spans: Spans) -> Self {
-        Self { spans, ..self }
+    pub fn with_spans(mut self, spans: Spans) -> Self {
+        Arc::make_mut(&mut self.0).spans = spans;
+        self
     }
 
     /// Why the spans of tasks cannot be sent now, if that is so.

@@ -265,6 +265,11 @@ pub fn write_message(message: &Message) -> Value {
     Form::V1.value(message)
 }
 
+/// The same as text, which two messages share only if they are the same.
+pub fn message_text(message: &Message) -> String {
+    String::from_utf8(Form::V1.text(message)).unwrap_or_default()
+}
+
 /// Writes a task as A2A 1.0 has it.
 pub fn write_task(task: &Task) -> Value {
     Form::V1.value(task)

@@ -1,0 +1,35 @@
+//! What the hub is made of. A hub is cloned for each request and each connection, so that it holds all of it by one pointer.
+
+use super::LiveConfig;
+use crate::{
+    contexts::Contexts, events::Events, push::Pushes, repeats::Repeats, routes::Routes,
+    tasks::Tasks,
+};
+use a2a_hub_agents::{Agents, PluginFolder};
+use a2a_hub_protocol::id::{AgentId, TenantId};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicBool},
+};
+use tokio::time::Instant;
+
+/// The parts of a hub, for the hub alone.
+#[derive(Clone)]
+pub struct HubParts {
+    pub(super) agents: Agents,
+    pub(super) plugins: PluginFolder,
+    pub(super) contexts: Contexts,
+    pub(super) tasks: Tasks,
+    pub(super) pushes: Pushes,
+    pub(super) events: Events,
+    pub(super) default_agent: Arc<Mutex<Option<AgentId>>>,
+    pub(super) live: Option<Arc<LiveConfig>>,
+    pub(super) warnings: Arc<[String]>,
+    pub(super) repeats: Repeats,
+    pub(super) tenants: Arc<BTreeSet<TenantId>>,
+    pub(super) routes: Routes,
+    pub(super) started: Instant,
+    pub(super) since: String,
+    pub(super) closed: Arc<AtomicBool>,
+}
