@@ -113,7 +113,7 @@ async fn stored_tasks() -> Result<()> {
             Work::Get("/", looked_at.into()),
             ask("hub/status", json!({})),
             ask("hub/tasks/list", json!({ "limit": 20 })),
-            ask("contexts/list", json!({ "limit": 20 })),
+            ask("hub/contexts/list", json!({ "limit": 20 })),
         ] {
             figures.push(us(run(address, &work, 1).await?.p50));
         }

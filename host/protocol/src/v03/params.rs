@@ -184,6 +184,10 @@ pub(crate) fn task_id(field: &str, id: String) -> Result<TaskId, A2aError> {
 
 /// Reads parameters that serde knows; an error names the member at fault by its path.
 pub(crate) fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
+    // Knowing the path costs as much again as reading does: what is read well needs none.
+    if let Ok(read) = T::deserialize(&params) {
+        return Ok(read);
+    }
     serde_path_to_error::deserialize(params).map_err(|why| {
         let path = why.path().to_string();
         let field = if path == "." { "params".to_owned() } else { path };
