@@ -1,7 +1,7 @@
 //! `task`: one task of the hub, or of an agent elsewhere.
 
 use super::{
-    Exit, Format, Global, block_on,
+    Exit, Format, Global, ask, block_on,
     cancelling::{self, Cancel},
     client::Client,
     follow::{OnLeave, follow},
@@ -48,9 +48,16 @@ pub(super) enum Task {
 pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
     match task {
         Task::Show(one) => {
-            let (_, task) = one.ask(global, "tasks/get")?;
-            let agent = one.url()?.or_else(|| task["agentId"].as_str());
-            global.show(&task, || Ok(task_text(&task, agent, Timestamp::now())?))?;
+            let (id, task) = one.ask(global, "tasks/get")?;
+            global.show(&task, || {
+                // A task does not say whose it is; its tree does.
+                let tree = match one.url()? {
+                    None if waits(&task) => ask(global, "hub/tasks/tree", json!({ "id": id }))?,
+                    Some(_) | None => Value::Null,
+                };
+                let agent = one.url()?.or_else(|| tree["tasks"][0]["agentId"].as_str());
+                Ok(task_text(&task, agent, Timestamp::now())?)
+            })?;
         }
         Task::Cancel(cancel) => cancelling::cancel(global, cancel)?,
         Task::Watch(one) => match one.url()? {
@@ -97,6 +104,11 @@ fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
     })
 }
 
+/// Whether a task waits for its client.
+fn waits(task: &Value) -> bool {
+    ["input-required", "auth-required"].contains(&text(&task["status"]["state"]))
+}
+
 /// A task of this agent, and how to answer where it waits for that.
 fn task_text(task: &Value, agent: Option<&str>, now: Timestamp) -> Result<Text, fmt::Error> {
     let (mut out, status) = (Text::new(), &task["status"]);
@@ -133,8 +145,7 @@ fn task_text(task: &Value, agent: Option<&str>, now: Timestamp) -> Result<Text, 
     if last.is_object() && !list(&task["history"]).iter().any(in_history) {
         said("agent", &last["parts"])?;
     }
-    let waits = ["input-required", "auth-required"].contains(&text(&status["state"]));
-    if let (true, Some(agent), Some(id)) = (waits, agent, task["id"].as_str()) {
+    if let (true, Some(agent), Some(id)) = (waits(task), agent, task["id"].as_str()) {
         let question = task["metadata"]["question"]["id"].as_str();
         writeln!(out, "\n{}", question::answer_with(agent, id, question))?;
     }
@@ -174,7 +185,7 @@ mod tests {
     fn a_task_as_people_see_it() {
         let part = |text: &str| json!([{ "kind": "text", "text": text }]);
         let task = json!({
-            "kind": "task", "agentId": "claude-code", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
+            "kind": "task", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
             "status": {
                 "state": "input-required", "timestamp": "2026-01-31T11:58:00.000Z",
                 "message": { "kind": "message", "messageId": "m2", "role": "agent", "parts": part("May I delete them?") },

@@ -1,7 +1,7 @@
 //! How far a task is, what mends it, and questions without a word, as the command line shows them.
 
 use crate::{command_line::run, stage::hub_with_guest};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 #[tokio::test]
@@ -24,5 +24,11 @@ async fn a_question_without_a_word_says_so() -> Result<()> {
     let ran = run(&hub, &["send", "guest", "ask-silently"]).await?;
     assert_eq!(ran.code, Some(3));
     assert!(ran.stderr.contains("does not say to what"), "{}", ran.stderr);
+    let way = "answer with: a2a-hub send guest --task ";
+    let task = ran.stderr.split(way).nth(1).and_then(|rest| rest.split(' ').next());
+    let task = task.with_context(|| ran.stderr.clone())?;
+    let shown = run(&hub, &["task", "show", task]).await?.stdout;
+    let answer = format!("{way}{task} --question ");
+    assert!(shown.trim_end().ends_with("\"...\"") && shown.contains(&answer), "{shown}");
     Ok(())
 }
