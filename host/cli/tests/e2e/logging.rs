@@ -124,6 +124,7 @@ async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Res
 #[tokio::test]
 async fn a_line_about_a_task_names_the_task_its_workflow_and_its_agent() -> Result<()> {
     let config = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['guest']");
+    let config = config.replace("cpu_ms = 3000", "cpu_ms = 600");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     let line = async |text: &str| {
@@ -140,5 +141,11 @@ async fn a_line_about_a_task_names_the_task_its_workflow_and_its_agent() -> Resu
     let alone = send(&client, "guest", "log said alone").await?;
     let span = line("said alone").await?;
     assert_eq!((&span["task"], span.get("workflow")), (&alone["id"], None), "that is its own");
+
+    // It has used more than its share, and another agent is about: it works on threads of low priority.
+    send(&client, "guest", "spin").await?;
+    send(&client, "echo", "hi").await?;
+    let behind = send(&client, "guest", "log said behind others").await?;
+    assert_eq!(line("said behind others").await?["task"], behind["id"]);
     Ok(())
 }

@@ -331,15 +331,14 @@ impl Tasks {
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
         let tasks = self.clone();
-        let in_span = span.clone();
         let life = async move {
             let (left, remains) = oneshot::channel();
             let run = async move {
                 // Whoever waits for it is below, and waits to the end.
                 let _ = left.send(actor.run().await);
             };
-            // That may be on a thread elsewhere, where the span is entered anew.
-            of.on_behalf(Box::pin(run.instrument(in_span))).await;
+            // That may be on threads of its own, which are in the span as well.
+            of.on_behalf(Box::pin(run)).await;
             let remains = remains.await;
             if !remains.as_ref().is_ok_and(|remains| remains.keeps_children) {
                 // Whatever its end was, no child is left behind.
