@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 
 const tools = await import("../build/build.js").catch(() => undefined);
 const skip = tools ? false : "the build tools are not installed (npm install)";
 
 const project = async (files) => {
   const root = await mkdtemp(join(tmpdir(), "a2a-hub-js-"));
+  after(() => rm(root, { recursive: true, force: true }));
   for (const [name, text] of Object.entries(files)) await writeFile(join(root, name), text);
   return root;
 };
