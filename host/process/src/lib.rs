@@ -36,6 +36,7 @@ mod errand;
 mod launch;
 pub mod limits;
 mod lineage;
+pub mod mapped_file;
 mod memory;
 mod minder;
 mod own;

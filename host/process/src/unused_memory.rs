@@ -1,6 +1,10 @@
-//! Memory that the allocator keeps although nothing in it is in use: what agents made the hub take goes back to the machine.
+//! Memory that a process holds although it does not use it: what the allocator keeps of what agents made the hub take, and what of its
+//! own code only its start has run. It goes back to the machine, and counts no more where the system looks for the greediest.
 
-use super::proc::kilobytes;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod segments;
+
+use super::{mapped_file::MappedFile, proc::kilobytes};
 use std::time::Duration;
 use tokio::{task::spawn_blocking, time::sleep};
 
@@ -12,24 +16,31 @@ const LOOK: Duration = Duration::from_secs(3);
 const LONGEST: Duration = Duration::from_secs(6);
 
 /// Less is not worth the time, in bytes.
-const WORTH: u64 = 4 << 20;
+const WORTH: u64 = 1 << 20;
 
-/// Gives it back, again and again. Never comes to an end.
+/// Gives it back: at once what the start took, and then again and again what work took. Never comes to an end.
 pub async fn give_back() {
-    let (mut least, mut pause) = (u64::MAX, LOOK);
+    let let_go = move || {
+        trim();
+        unmap_own_code();
+    };
+    // A panic in there is none of a loop's that nobody waits for.
+    if spawn_blocking(let_go).await.is_err() {
+        return;
+    }
+    let (mut least, mut pause) = (own(), LOOK);
     loop {
         sleep(pause).await;
-        let before = resident();
+        let before = own();
         if before <= least.saturating_add(WORTH) {
             least = least.min(before);
             pause = LOOK;
             continue;
         }
-        // A panic in there is none of a loop's that nobody waits for.
-        if spawn_blocking(trim).await.is_err() {
+        if spawn_blocking(let_go).await.is_err() {
             return;
         }
-        let after = resident();
+        let after = own();
         least = least.min(after);
         // What is in use cannot be given back, and need not be looked for all the time.
         let was_worth = before.saturating_sub(after) > WORTH;
@@ -37,10 +48,34 @@ pub async fn give_back() {
     }
 }
 
-/// The memory of this process that is in the machine's, in bytes; 0 if the system does not tell.
-fn resident() -> u64 {
-    kilobytes("self", "status", &["VmRSS"]).unwrap_or(0)
+/// The memory that this process shares with no file, in bytes; 0 if the system does not tell.
+fn own() -> u64 {
+    kilobytes("self", "status", &["RssAnon"]).unwrap_or(0)
 }
+
+/// Lets go of the pages of this program's code and constants, which are read again as soon as one of them is needed: from the system's
+/// cache of the file, in well under a microsecond each.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[expect(
+    unsafe_code,
+    reason = "the system is told of addresses; see the comment for why these are safe"
+)]
+fn unmap_own_code() {
+    use rustix::mm::{Advice, madvise};
+    let loaded = segments::of_this_program().unwrap_or_default();
+    let mapped = MappedFile::all().into_iter().map(MappedFile::bytes);
+    let mapped = mapped.map(|all| (all.as_ptr().expose_provenance(), all.len()));
+    for (at, bytes) in loaded.into_iter().chain(mapped) {
+        let at = std::ptr::with_exposed_provenance_mut(at);
+        // SAFETY: private mappings of files that stay as they are, and none of whose pages was ever one to write to: whoever reads there
+        // afterwards reads the same. Where the system will not forget a page, nothing has changed.
+        let _ = unsafe { madvise(at, bytes, Advice::LinuxDontNeed) };
+    }
+}
+
+/// Elsewhere it is not known where they are.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+fn unmap_own_code() {}
 
 /// Has the allocator give back each whole page that nothing is in.
 #[cfg(target_env = "gnu")]
@@ -60,22 +95,35 @@ fn trim() {
 #[cfg(not(target_env = "gnu"))]
 fn trim() {}
 
-#[cfg(all(test, target_env = "gnu"))]
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_that_was_let_go_of_runs_on() {
+        let own = std::fs::read_link("/proc/self/exe").unwrap();
+        let code = || kilobytes("self", "status", &["RssFile"]).unwrap();
+        let mapped = MappedFile::of_this_program().unwrap();
+        assert_eq!(&mapped.bytes()[..4], b"\x7fELF");
+        let sum: u64 = mapped.bytes().iter().map(|byte| u64::from(*byte)).sum();
+        let before = code();
+        unmap_own_code();
+        assert!(code() < before / 2, "{} of {before}", code());
+        assert_eq!(mapped.bytes().iter().map(|byte| u64::from(*byte)).sum::<u64>(), sum);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn holes_between_what_is_in_use_are_given_back() {
         let giving = give_back();
         let using = async {
             sleep(2 * LOOK).await;
-            let base = resident();
+            let base = own();
             // Every thousandth stays, so that the allocator cannot give back the end of its heap.
             let taken: Vec<_> = (0_u32..400_000).map(|n| vec![n; 100]).collect();
-            assert!(resident() > base + (128 << 20), "{}", resident() - base);
+            assert!(own() > base + (128 << 20), "{}", own() - base);
             let kept: Vec<_> = taken.into_iter().step_by(1000).collect();
             sleep(5 * LOOK).await;
-            let left = resident().saturating_sub(base);
+            let left = own().saturating_sub(base);
             assert!(left < 32 << 20, "{left} bytes are kept for {}", kept.len());
         };
         tokio::select! {

@@ -1,16 +1,18 @@
 //! Code that a program carries behind its own end: the components that are inside of it, compiled when it was made, so that not
 //! even its very first start compiles any. It is as trusted as the rest of the program's file, and bears no mark.
 //!
-//! Behind what the linker made stand each component's code, an index in JSON, the index's length (eight bytes, the lowest first)
-//! and [`MAGIC`]. Whatever loads a program reads nothing of that; and what cuts it off, as `strip` does, costs a compilation.
+//! Behind what the linker made stand each component's code (at a page, so that it can be run in place), an index in JSON, the index's
+//! length (eight bytes, the lowest first) and [`MAGIC`]. Whatever loads a program reads nothing of that; and what cuts it off, as `strip` does, costs a compilation.
 
-use crate::{code_settings, compiled_code::CompiledCode, digest::digest_of};
+use crate::{code_in_place, code_settings, compiled_code::CompiledCode, digest::digest_of};
+use a2a_hub_process::mapped_file::MappedFile;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
     io::{self, Write as _},
     os::unix::fs::FileExt as _,
     path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 /// The command that has this executable write a copy of itself which carries code.
@@ -36,6 +38,8 @@ const MAX_CODE: u64 = 64 << 20;
 pub struct CarriedCode {
     file: File,
     all: Vec<Carried>,
+    /// All of the file, where its code can be run in place.
+    mapped: Option<MappedFile>,
 }
 
 /// Where the code of a component is.
@@ -47,27 +51,39 @@ struct Carried {
     at: u64,
     /// How many bytes it has.
     bytes: u64,
+    /// Whether it runs in place, or did: wasmtime knows code by its address, and would take the same for new.
+    #[serde(skip)]
+    is_taken: AtomicBool,
 }
 
 impl CarriedCode {
     /// What this program carries; none if it was built without, or its file cannot be read.
     pub fn of_this_program() -> Option<Self> {
         let found = File::open(THIS_PROGRAM).and_then(Self::of);
-        found.unwrap_or_else(|why| {
+        let found = found.unwrap_or_else(|why| {
             tracing::debug!(%why, "cannot read what this program carries");
             None
-        })
+        });
+        let mapped = code_in_place::IS_POSSIBLE.then(MappedFile::of_this_program).flatten();
+        found.map(|code| Self { mapped, ..code })
     }
 
     fn of(file: File) -> io::Result<Option<Self>> {
         let Some((_, all)) = index(&file)? else { return Ok(None) };
-        Ok(Some(Self { file, all }))
+        Ok(Some(Self { file, all, mapped: None }))
     }
 
-    /// The code of the component with that digest.
+    /// The code of the component with that digest: in place the first time, copied when an agent is loaded again.
     pub(crate) fn code(&self, digest: &str) -> Option<CompiledCode> {
         let carried = self.all.iter().find(|carried| carried.component == digest)?;
-        let mut code = vec![0; usize::try_from(carried.bytes).ok()?];
+        let (at, bytes) = (usize::try_from(carried.at).ok()?, usize::try_from(carried.bytes).ok()?);
+        if at.is_multiple_of(code_in_place::ALIGNMENT)
+            && let Some(code) = self.mapped.and_then(|file| file.bytes().get(at..)?.get(..bytes))
+            && !carried.is_taken.swap(true, Relaxed)
+        {
+            return Some(CompiledCode::carried_in_place(code));
+        }
+        let mut code = vec![0; bytes];
         self.file.read_exact_at(&mut code, carried.at).ok()?;
         Some(CompiledCode::carried(code))
     }
@@ -120,8 +136,14 @@ fn carry_in(program: &Path, components: &[&[u8]], to: &Path) -> io::Result<()> {
     let mut all = Vec::new();
     for component in components {
         let code = engine.precompile_component(component).map_err(io::Error::other)?;
+        bytes.resize(bytes.len().next_multiple_of(code_in_place::ALIGNMENT), 0);
         let (at, length) = (bytes.len() as u64, code.len() as u64);
-        all.push(Carried { component: digest_of(component), at, bytes: length });
+        all.push(Carried {
+            component: digest_of(component),
+            at,
+            bytes: length,
+            is_taken: AtomicBool::new(false),
+        });
         bytes.extend(code);
     }
     let index = serde_json::to_vec(&all)?;
@@ -140,7 +162,10 @@ mod tests {
     use super::*;
     use crate::engine::{Engine, EngineSettings};
 
-    const COMPONENT: &str = "(component (core module (func (export \"f\"))))";
+    const COMPONENT: &str = r#"(component
+        (core module $m (func (export "f") (result i32) i32.const 42))
+        (core instance $i (instantiate $m))
+        (func (export "f") (result u32) (canon lift (core func $i "f"))))"#;
 
     fn written(dir: &Path, name: &str, bytes: &[u8]) -> std::path::PathBuf {
         let path = dir.join(name);
@@ -166,10 +191,41 @@ mod tests {
         assert!(bytes.starts_with(b"\x7fELF and so on"));
 
         let carried = opened(&once).unwrap().unwrap();
-        let code = carried.code(&digest_of(&component)).unwrap();
+        let digest = digest_of(&component);
+        let read = carried.code(&digest).unwrap();
         let engine = Engine::new(&EngineSettings::default()).unwrap();
-        code.load(&engine.inner).unwrap();
+        read.load(&engine.inner).unwrap();
         assert!(carried.code(&digest_of(b"another")).is_none());
+
+        if !code_in_place::IS_POSSIBLE {
+            return;
+        }
+        // SAFETY: the file stays as it is.
+        #[expect(unsafe_code, reason = "what is tried")]
+        let mapped = unsafe { MappedFile::map(&carried.file) }.unwrap();
+        let in_place = CarriedCode { mapped: Some(mapped), ..carried };
+        let mapped = in_place.code(&digest).unwrap();
+        assert!(matches!(mapped, CompiledCode::InPlace(_)));
+        assert_eq!(mapped.bytes(), read.bytes());
+        // Who loads it again has a copy, also once the first has gone.
+        let first = mapped.load(&engine.inner).unwrap();
+        let again = in_place.code(&digest).unwrap();
+        assert!(matches!(again, CompiledCode::Read { .. }));
+        let second = again.load(&engine.inner).unwrap();
+        assert_eq!([&first, &second].map(|one| called(&engine.inner, one)), [42; 2]);
+        drop(first);
+        assert_eq!(called(&engine.inner, &second), 42);
+        assert!(matches!(in_place.code(&digest).unwrap(), CompiledCode::Read { .. }));
+    }
+
+    /// What the component's only function gives.
+    fn called(engine: &wasmtime::Engine, component: &wasmtime::component::Component) -> u32 {
+        let mut store = wasmtime::Store::new(engine, ());
+        store.set_epoch_deadline(1_000);
+        let linker = wasmtime::component::Linker::new(engine);
+        let instance = linker.instantiate(&mut store, component).unwrap();
+        let function = instance.get_typed_func::<(), (u32,)>(&mut store, "f").unwrap();
+        function.call(&mut store, ()).unwrap().0
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! mark of authenticity (HMAC-SHA-256), checked on the very bytes that are then run.
 
 use ring::hmac;
+use std::ptr::NonNull;
 use subtle::ConstantTimeEq as _;
 use wasmtime::component::Component;
 
@@ -48,32 +49,46 @@ impl CacheKey {
 
 /// Code that may be run.
 #[derive(Debug)]
-pub(crate) struct CompiledCode {
-    file: Vec<u8>,
-    /// Where the code begins.
-    at: usize,
+pub(crate) enum CompiledCode {
+    /// In memory of this process: the content of a file, and where in it the code begins.
+    Read {
+        /// All of the file.
+        file: Vec<u8>,
+        /// Where the code begins.
+        at: usize,
+    },
+    /// In the mapped file of this program.
+    InPlace(&'static [u8]),
 }
 
 impl CompiledCode {
     /// What the compiler of this program has made a moment ago, here or in a worker.
     pub(crate) fn fresh(code: Vec<u8>) -> Self {
-        Self { file: code, at: 0 }
+        Self::Read { file: code, at: 0 }
     }
 
-    /// What the file of this program carries.
+    /// What the file of this program carries, read.
     pub(crate) fn carried(code: Vec<u8>) -> Self {
-        Self { file: code, at: 0 }
+        Self::Read { file: code, at: 0 }
+    }
+
+    /// What the file of this program carries, mapped.
+    pub(crate) fn carried_in_place(code: &'static [u8]) -> Self {
+        Self::InPlace(code)
     }
 
     /// What a file holds, if it bears the mark that this hub gave it under this name.
     pub(crate) fn marked(key: &CacheKey, name: &str, file: Vec<u8>) -> Option<Self> {
         key.unmark(name, &file)?;
-        Some(Self { file, at: MARK })
+        Some(Self::Read { file, at: MARK })
     }
 
     /// The code itself.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.file[self.at..]
+        match self {
+            Self::Read { file, at } => &file[*at..],
+            Self::InPlace(code) => code,
+        }
     }
 
     /// The component, ready to be linked. Fails where the engine has no room for what the component is made of.
@@ -85,9 +100,15 @@ impl CompiledCode {
         // SAFETY: `deserialize` wants bytes that `precompile_component` of this very version of wasmtime has made and nobody has
         // changed. There are three ways to a `CompiledCode`: made a moment ago by this program; part of this program's own file, which
         // nobody can change who could not as well change the program; or found under a mark whose key only this hub has, and whose
-        // name says the version and the settings of the compiler. wasmtime checks version and settings itself, too. The bytes are in memory of this process
-        // and not in a file that somebody could write to meanwhile, and the engine copies them before it looks.
-        unsafe { Component::deserialize(engine, self.bytes()) }
+        // name says the version and the settings of the compiler. wasmtime checks version and settings itself, too. What was read is in
+        // memory of this process and not in a file that somebody could write to meanwhile, and the engine copies it before it looks. What is run in
+        // place is never unmapped, and the system lets nobody write to the file of a program that runs.
+        unsafe {
+            match self {
+                Self::Read { .. } => Component::deserialize(engine, self.bytes()),
+                Self::InPlace(code) => Component::deserialize_raw(engine, NonNull::from(*code)),
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     carried::CarriedCode,
     code_cache::{CacheSettings, CodeCache, CompileLimits},
-    code_settings,
+    code_in_place, code_settings,
     compiler::{COMPILE, Compiler},
     limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES},
     scheduler::Scheduler,
@@ -18,12 +18,12 @@ use std::{
     time::Duration,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How often guests are interrupted to look at their CPU clock and to let others run.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Linear memory that a fresh instance finds already in place, in bytes: saves page faults, costs memory per free slot.
+/// Linear memory that a fresh instance finds already in place, in bytes: saves page faults, costs memory per free slot that was used.
 const KEEP_RESIDENT: usize = 128 << 10;
 
 /// Pooled instances need 6 mappings each, and Linux gives a process 65,530 of them.
@@ -169,6 +169,7 @@ fn without_pool(max: u32, address_space: Option<u64>) -> u32 {
 /// With a pool of places for so many guests, or without one.
 fn config(pooled: Option<u32>) -> Config {
     let mut config = code_settings::for_code(pooled.is_some());
+    config.with_custom_code_memory(code_in_place::memory());
     if let Some(max) = pooled {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max)));
     }
@@ -188,7 +189,10 @@ fn pool(tasks: u32) -> PoolingAllocationConfig {
         .total_tables(max.saturating_mul(MAX_TABLES))
         .total_stacks(max)
         .max_memory_size(MAX_MEMORY_BYTES)
-        .linear_memory_keep_resident(KEEP_RESIDENT);
+        .linear_memory_keep_resident(KEEP_RESIDENT)
+        // Linux tells which pages a guest wrote to (since 6.7): those are put back as they were, wherever they are, and the others are
+        // left alone. Without that it is the first ones of a memory, which in most guests are a stack that nobody has reached.
+        .pagemap_scan(Enabled::Auto);
     pool
 }
 

@@ -11,6 +11,7 @@ mod capability;
 mod card;
 mod carried;
 mod code_cache;
+mod code_in_place;
 mod code_settings;
 mod compiled_code;
 mod compiler;

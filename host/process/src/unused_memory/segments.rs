@@ -1,0 +1,141 @@
+//! Where this program's file is in memory: its segments as the ELF format tells them (64 bits), from where the system says that it has put
+//! their table.
+
+use std::{
+    fs::{self, File},
+    io::Read as _,
+};
+
+/// Keys of what the system tells a program when it starts it (`getauxval(3)`): where the table of segments is.
+const AT_PHDR: u64 = 3;
+
+/// Bytes of the file's header, and of a row of its table of segments.
+const HEADER: usize = 64;
+const ROW: usize = 56;
+
+/// Kinds of rows: what is loaded, and the table itself.
+const PT_LOAD: u32 = 1;
+const PT_PHDR: u32 = 6;
+
+/// Flag of a row: this process may write there.
+const PF_W: u32 = 2;
+
+/// The most that is read of a file for its table, in bytes; a program has a dozen rows.
+const MOST: u64 = 16 << 10;
+
+/// A page, in bytes: no larger on any machine whose programs may be mapped in smaller ones.
+const PAGE: usize = 4096;
+
+/// Addresses and lengths in bytes of what is mapped of this program's file and was never to be written to; none if the system does not tell.
+pub(super) fn of_this_program() -> Option<Vec<(usize, usize)>> {
+    let told = fs::read("/proc/self/auxv").ok()?;
+    let mut file = Vec::new();
+    File::open("/proc/self/exe").ok()?.take(MOST).read_to_end(&mut file).ok()?;
+    read_only(table_at(&told)?, &file)
+}
+
+/// Where the table of segments is: pairs of a key and a value.
+fn table_at(told: &[u8]) -> Option<usize> {
+    let pairs = told.chunks_exact(16).map(|pair| (u64_at(pair, 0), u64_at(pair, 8)));
+    let (_, at) = pairs.into_iter().find(|(key, _)| *key == Some(AT_PHDR))?;
+    usize::try_from(at?).ok()
+}
+
+/// What of a file with this beginning was loaded without leave to write, if its table is at that address.
+fn read_only(table_at: usize, file: &[u8]) -> Option<Vec<(usize, usize)>> {
+    let header = file.get(..HEADER)?;
+    let is_known = header.starts_with(b"\x7fELF\x02") && usize::from(u16_at(header, 54)?) == ROW;
+    let (first, count) = (usize_at(header, 32)?, usize::from(u16_at(header, 56)?));
+    let rows = file.get(first..)?.get(..count.checked_mul(ROW)?)?.chunks_exact(ROW);
+    let kind = |row: &[u8]| u32_at(row, 0);
+    let table = rows.clone().find(|row| kind(row) == Some(PT_PHDR))?;
+    let base = table_at.checked_sub(usize_at(table, 16)?).filter(|_| is_known)?;
+    let mut found = Vec::new();
+    for row in rows.filter(|row| kind(row) == Some(PT_LOAD)) {
+        if u32_at(row, 4)? & PF_W == 0 {
+            let from = base.checked_add(usize_at(row, 16)?)?;
+            let to = from.checked_add(usize_at(row, 32)?)?;
+            // Whole pages of its own: the one that a segment ends in can be where the next one begins, and that may be written to.
+            let (from, to) = (from.next_multiple_of(PAGE), to / PAGE * PAGE);
+            found
+                .extend(to.checked_sub(from).filter(|bytes| *bytes > 0).map(|bytes| (from, bytes)));
+        }
+    }
+    Some(found)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u64_at(bytes, at)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row: its kind, its flags, its address and its length in memory.
+    fn row(kind: u32, flags: u32, address: u64, bytes: u64) -> Vec<u8> {
+        let (kind, flags) = (kind.to_ne_bytes(), flags.to_ne_bytes());
+        let words = [0, address, address, bytes, bytes, 4096].map(u64::to_ne_bytes);
+        [&kind[..], &flags, &words.concat()].concat()
+    }
+
+    fn file(rows: &[Vec<u8>]) -> Vec<u8> {
+        let mut header = vec![0; HEADER];
+        header[..5].copy_from_slice(b"\x7fELF\x02");
+        header[32..40].copy_from_slice(&(HEADER as u64).to_ne_bytes());
+        header[54..56].copy_from_slice(&(ROW as u16).to_ne_bytes());
+        header[56..58].copy_from_slice(&(rows.len() as u16).to_ne_bytes());
+        [header, rows.concat()].concat()
+    }
+
+    #[test]
+    fn only_whole_pages_that_nobody_may_write_to() {
+        let rows = [
+            row(PT_PHDR, 4, 0x40, 0x200),
+            row(PT_LOAD, 4, 0, 0x3123),
+            row(PT_LOAD, 5, 0x4123, 0x2000),
+            row(PT_LOAD, 6, 0x8000, 0x4000),
+            row(PT_LOAD, 4, 0xd010, 0x100),
+            row(4, 4, 0x300, 0x5000),
+        ];
+        let program = file(&rows);
+        let found = read_only(0x70_0040, &program).unwrap();
+        assert_eq!(found, [(0x70_0000, 0x3000), (0x70_5000, 0x1000)]);
+        for cut in [0, 10, HEADER, HEADER + ROW, program.len() - 1] {
+            assert_eq!(read_only(0x70_0040, &program[..cut]), None, "cut off at {cut}");
+        }
+        assert_eq!(read_only(0x10, &program), None, "the table cannot be there");
+        assert_eq!(read_only(0x70_0040, &file(&rows[1..])), None, "nothing says where it is");
+        assert_eq!(read_only(0x70_0040, &[b"#!/bin/sh\n", &[0; 200][..]].concat()), None);
+    }
+
+    #[test]
+    fn it_is_where_the_system_says() {
+        let found = of_this_program().unwrap();
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let here = of_this_program as fn() -> _ as usize;
+        assert!(found.iter().any(|(at, bytes)| (*at..at + bytes).contains(&here)), "{found:x?}");
+        for (at, _) in found {
+            let is_in = |line: &&str| {
+                let (from, rest) = line.split_once('-').unwrap();
+                let (to, _) = rest.split_once(' ').unwrap();
+                let hex = |text| usize::from_str_radix(text, 16).unwrap();
+                (hex(from)..hex(to)).contains(&at)
+            };
+            let line = maps.lines().find(is_in).unwrap();
+            assert!(line.contains(" r-xp ") || line.contains(" r--p "), "{line}");
+        }
+    }
+}
