@@ -215,7 +215,7 @@ impl TaskActor {
     }
 
     /// Runs the task to its end, and returns what is left then.
-    pub(super) async fn run(mut self) -> Remains {
+    pub(super) async fn run(mut self: Box<Self>) -> Remains {
         let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
         // Whatever comes now, no agent is at work on it any more.
         (self.guest, self.ticket, self.room) = (None, None, None);

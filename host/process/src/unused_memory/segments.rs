@@ -92,11 +92,12 @@ mod tests {
     }
 
     fn file(rows: &[Vec<u8>]) -> Vec<u8> {
+        let number = |of: usize| u16::try_from(of).unwrap().to_ne_bytes();
         let mut header = vec![0; HEADER];
         header[..5].copy_from_slice(b"\x7fELF\x02");
         header[32..40].copy_from_slice(&(HEADER as u64).to_ne_bytes());
-        header[54..56].copy_from_slice(&(ROW as u16).to_ne_bytes());
-        header[56..58].copy_from_slice(&(rows.len() as u16).to_ne_bytes());
+        header[54..56].copy_from_slice(&number(ROW));
+        header[56..58].copy_from_slice(&number(rows.len()));
         [header, rows.concat()].concat()
     }
 
