@@ -4,7 +4,7 @@
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod segments;
 
-use super::{mapped_file::MappedFile, proc::kilobytes};
+use super::proc::kilobytes;
 use std::time::Duration;
 use tokio::{task::spawn_blocking, time::sleep};
 
@@ -16,19 +16,20 @@ const LOOK: Duration = Duration::from_secs(3);
 const LONGEST: Duration = Duration::from_secs(6);
 
 /// Less is not worth the time, in bytes.
-const WORTH: u64 = 1 << 20;
+const WORTH: u64 = 4 << 20;
 
 /// Gives it back: at once what the start took, and then again and again what work took. Never comes to an end.
 pub async fn give_back() {
-    let let_go = move || {
+    let after_start = || {
         trim();
+        // Once: what runs while the hub works would be read again and again.
         unmap_own_code();
     };
     // A panic in there is none of a loop's that nobody waits for.
-    if spawn_blocking(let_go).await.is_err() {
+    if spawn_blocking(after_start).await.is_err() {
         return;
     }
-    let (mut least, mut pause) = (own(), LOOK);
+    let (mut least, mut pause) = (u64::MAX, LOOK);
     loop {
         sleep(pause).await;
         let before = own();
@@ -37,7 +38,7 @@ pub async fn give_back() {
             pause = LOOK;
             continue;
         }
-        if spawn_blocking(let_go).await.is_err() {
+        if spawn_blocking(trim).await.is_err() {
             return;
         }
         let after = own();
@@ -61,6 +62,7 @@ fn own() -> u64 {
     reason = "the system is told of addresses; see the comment for why these are safe"
 )]
 fn unmap_own_code() {
+    use super::mapped_file::MappedFile;
     use rustix::mm::{Advice, madvise};
     let loaded = segments::of_this_program().unwrap_or_default();
     let mapped = MappedFile::all().into_iter().map(MappedFile::bytes);
@@ -98,6 +100,7 @@ fn trim() {}
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;
+    use crate::mapped_file::MappedFile;
 
     #[test]
     fn code_that_was_let_go_of_runs_on() {

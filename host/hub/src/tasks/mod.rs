@@ -329,8 +329,8 @@ impl Tasks {
         self.running().insert(id.clone(), running.clone());
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
-        // A future holds what it is called with, and so does each future around it: a pointer is moved from one to the next.
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
+        // A future holds what it is called with, and so does each future around it: a pointer is moved from one to the next.
         let actor = Box::new(actor);
         let tasks = self.clone();
         let life = async move {
