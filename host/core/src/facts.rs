@@ -183,6 +183,37 @@ pub fn asked_for_child(
     status(task, state, Some(prompt), Some(fact), now)
 }
 
+/// What the task's agent tells while a child of the task waits for an answer: the question stands, which is told once more behind it.
+/// Without such a question, what the agent tells, as it is.
+pub fn told_beside_question(task: &Task, mut told: Vec<TaskEvent>, now: String) -> Vec<TaskEvent> {
+    let asked = Question::of(task.metadata.as_ref());
+    let Some(asked) = asked.filter(|asked| asked.task.is_some() && asks(task)) else { return told };
+    let mut is_beside = false;
+    for event in &mut told {
+        let TaskEvent::Status(update) = event else { continue };
+        // Who listens need not take the question for withdrawn.
+        update.metadata.get_or_insert_default().extend([asked.member()]);
+        is_beside = true;
+    }
+    if is_beside {
+        let (state, prompt) = (task.status.state, task.status.message.clone());
+        told.push(status(task, state, prompt, Some(Metadata::from_iter([asked.member()])), now));
+    }
+    told
+}
+
+/// Whether the last status of these leaves a task at work.
+pub fn is_at_work(told: &[TaskEvent]) -> bool {
+    let state = |event: &TaskEvent| match event {
+        TaskEvent::Status(update) => Some(update.status.state),
+        TaskEvent::Created(_)
+        | TaskEvent::Artifact(_)
+        | TaskEvent::Input(_)
+        | TaskEvent::Reply(_) => None,
+    };
+    told.iter().rev().find_map(state) == Some(TaskState::Working)
+}
+
 /// That a task of `agent` waits for its client, for the hub that ran it is gone: another question than its agent had asked,
 /// if it had.
 pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> TaskEvent {
@@ -256,6 +287,46 @@ mod tests {
         );
         let other = task(TaskState::Working, json!({"reason": "told-to"}));
         assert_eq!(told(working(&other, "now".to_owned())).metadata, None);
+    }
+
+    #[test]
+    fn a_childs_question_stands_whatever_the_agent_tells_beside_it() {
+        let mut task = task(TaskState::InputRequired, json!({}));
+        let said = |text| Some(Message::text(Role::Agent, text));
+        let progress = |task: &Task| {
+            vec![status(task, TaskState::Working, said("half done"), None, "now".to_owned())]
+        };
+        let states = |told: &[TaskEvent]| {
+            told.iter().map(|event| told_state(event.clone())).collect::<Vec<_>>()
+        };
+        fn told_state(event: TaskEvent) -> TaskState {
+            told(event).status.state
+        }
+        // Its own question is withdrawn by what it tells.
+        task.status.message = said("which?");
+        let own = Question::fresh(QuestionKind::Input);
+        task.metadata = Some(Metadata::from_iter([own.member()]));
+        let told = told_beside_question(&task, progress(&task), "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working]);
+
+        let asked = Question { task: Some(TaskId::new("below")), ..own };
+        task.metadata = Some(Metadata::from_iter([asked.member()]));
+        let told = told_beside_question(&task, progress(&task), "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working, TaskState::InputRequired]);
+        for event in &told {
+            let TaskEvent::Status(update) = event else { panic!("{event:?}") };
+            assert_eq!(Question::of(update.metadata.as_ref()), Some(asked.clone()));
+            crate::task::apply(&mut task, event).unwrap();
+        }
+        assert!(asks(&task) && Question::of(task.metadata.as_ref()) == Some(asked));
+        let yes = TaskEvent::Input(Message::text(Role::User, "yes"));
+        crate::task::apply(&mut task, &yes).unwrap();
+        let history: Vec<_> = task.history.iter().map(Message::joined_text).collect();
+        assert_eq!(history, ["which?", "yes"], "the question is there once");
+
+        task.status.state = TaskState::Working;
+        let told = told_beside_question(&task, progress(&task), "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working], "nothing is asked");
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub enum Signal {
         /// How long the agent waits for the answer.
         patience: Option<Duration>,
     },
+    /// The agent goes on, and does not ask what the record says that the task waits for.
+    WentOn,
     /// The agent takes back what it asks.
     Withdrawn,
     /// The agent ended, with this state of the task.
@@ -250,6 +252,7 @@ impl Lifecycle {
             Signal::Turn => self.turn(now),
             Signal::Told { .. } => self.told(),
             Signal::Asked { patience, .. } => self.asked(now, patience),
+            Signal::WentOn => self.went_on(),
             Signal::Withdrawn => self.withdrawn(now),
             Signal::Ended(state) => self.ended(now, state),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
@@ -271,8 +274,10 @@ impl Lifecycle {
     fn follow_records(&mut self, signal: Signal, effects: &[Effect]) {
         for effect in effects {
             let Effect::Record(record) = effect else { continue };
-            let told = signal.state().is_some() || *record != Record::Itself;
-            self.stands &= !told;
+            // What the agent tells beside its question leaves the question as it is.
+            let is_beside =
+                *record == Record::Itself && matches!(signal, Signal::Told { .. } | Signal::Said);
+            self.stands &= is_beside;
             self.state = match record {
                 Record::Working | Record::Interim => TaskState::Working,
                 Record::Canceled => TaskState::Canceled,
@@ -317,6 +322,14 @@ impl Lifecycle {
         }
         self.heard_of();
         self.begun().into_iter().chain([Effect::Record(Record::Itself)]).collect()
+    }
+
+    fn went_on(&mut self) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        self.heard_of();
+        vec![Effect::Record(Record::Working)]
     }
 
     fn asked(&mut self, now: Instant, patience: Option<Duration>) -> Vec<Effect> {
@@ -520,6 +533,7 @@ impl Signal {
             Self::Exhausted => Some(TaskState::Failed),
             Self::Told { working: false }
             | Self::Turn
+            | Self::WentOn
             | Self::Withdrawn
             | Self::Lost(_)
             | Self::Said

@@ -118,7 +118,10 @@ fn merge(known: &mut Metadata, facts: &Metadata) {
 /// What the agent asked is part of the conversation; its notes on progress are not.
 fn keep_question(task: &mut Task) {
     if task.status.state.is_interrupted() {
-        task.history.extend(task.status.message.take());
+        // One that was told again behind something else is there.
+        let asked = task.status.message.take();
+        let last = task.history.last().map(|said| &said.message_id);
+        task.history.extend(asked.filter(|asked| last != Some(&asked.message_id)));
     }
 }
 

@@ -4,7 +4,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_agents::native::{Native, Stage};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{
-    grant::{Ask, Grant},
+    grant::{Ask, Grant, Resume},
     recovery::Resumability,
 };
 use a2a_hub_protocol::{
@@ -14,8 +14,11 @@ use a2a_hub_protocol::{
     operation::HealthStatus,
     task::Task,
 };
-use a2a_hub_runtime::{Call, Ended, Failure, Report, Room, Run, Runtime, Work};
+use a2a_hub_runtime::{
+    Call, Ended, Failure, Report, Room, Run, Runtime, Work, port::journal::JournalPort,
+};
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
@@ -24,12 +27,17 @@ use std::{
 #[derive(Clone)]
 pub(crate) struct Fake {
     native: Native,
+    ask: Ask,
     hold: Resumability,
     room: Option<Room>,
     is_silent: bool,
     is_enclosed: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
+    journals: Journals,
 }
+
+/// Where the runs that are at work are recorded, by their tasks.
+pub(crate) type Journals = Arc<Mutex<HashMap<TaskId, Arc<dyn JournalPort>>>>;
 
 impl Fake {
     /// An agent that does `script` with each task, and keeps nothing of it.
@@ -39,12 +47,25 @@ impl Fake {
     {
         Self {
             native: Native::new(script),
+            ask: Ask::default(),
             hold: Resumability::Nothing,
             room: None,
             is_silent: false,
             is_enclosed: false,
             seen: Arc::default(),
+            journals: Journals::default(),
         }
+    }
+
+    /// The same, whose runs are recorded there, and begin again from their start in the next hub.
+    pub(crate) fn replayed(mut self, journals: Journals) -> Self {
+        self.ask.resume = Resume::Replay;
+        Self { journals, hold: Resumability::Replay, ..self }
+    }
+
+    fn being(self, native: Native) -> Self {
+        let ask = Ask { resume: self.ask.resume, ..native.ask().clone() };
+        Self { native, ask, ..self }
     }
 
     /// The same, and it has this of a task whose hub is gone.
@@ -59,17 +80,20 @@ impl Fake {
 
     /// The same, and it asks to call other agents.
     pub(crate) fn calling_others(self) -> Self {
-        Self { native: self.native.calling_others(), ..self }
+        let native = self.native.clone().calling_others();
+        self.being(native)
     }
 
     /// The same, and it asks to remember so many bytes.
     pub(crate) fn remembering(self, bytes: u64) -> Self {
-        Self { native: self.native.remembering(bytes), ..self }
+        let native = self.native.clone().remembering(bytes);
+        self.being(native)
     }
 
     /// The same, and it does one task of a conversation at a time.
     pub(crate) fn one_per_context(self) -> Self {
-        Self { native: self.native.one_per_context(), ..self }
+        let native = self.native.clone().one_per_context();
+        self.being(native)
     }
 
     /// The same, and it never says how it is.
@@ -116,6 +140,9 @@ impl Fake {
     }
 
     fn run(&self, call: Call, work: Work) -> Box<dyn Run> {
+        if let Some(journal) = &call.ports.journal {
+            self.journals.lock().unwrap().insert(work.task.id.clone(), Arc::clone(journal));
+        }
         let run = self.native.start(call, work);
         Box::new(FakeRun { run, goes_on: self.hold == Resumability::Work })
     }
@@ -124,7 +151,7 @@ impl Fake {
 #[async_trait::async_trait]
 impl Runtime for Fake {
     fn ask(&self) -> &Ask {
-        self.native.ask()
+        &self.ask
     }
 
     fn room(&self) -> Option<Room> {

@@ -42,11 +42,12 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
     ]
 }
 
-fn signals() -> [(&'static str, Signal); 15] {
+fn signals() -> [(&'static str, Signal); 16] {
     [
         ("turn", Signal::Turn),
         ("told", Signal::Told { working: false }),
         ("asked", ASKED),
+        ("went on", Signal::WentOn),
         ("withdrawn", Signal::Withdrawn),
         ("completed", Signal::Ended(TaskState::Completed)),
         ("failed", Signal::Ended(TaskState::Failed)),
@@ -130,6 +131,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
     started
       told: working itself
       asked: working itself GiveTurnBack
+      went on: working
       completed: working itself .
       failed: itself .
       lost: failed:Unreadable .
@@ -141,6 +143,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
     working
       told: itself
       asked: itself GiveTurnBack
+      went on: working
       completed: itself .
       failed: itself .
       lost: failed:Unreadable .
@@ -152,6 +155,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
     asking
       told: itself
       asked: itself GiveTurnBack
+      went on: working
       withdrawn: ComeBack
       completed: working itself .
       failed: itself .
@@ -166,6 +170,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       turn: working Answer
       told: itself
       asked: itself GiveTurnBack
+      went on: working
       completed: working itself .
       failed: itself .
       lost: failed:Unreadable .
@@ -264,6 +269,34 @@ fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
     assert!(task.is_over(), "an agent that gave up hears no more");
 }
 
+/// The agent that asked is run again, and comes to its question later.
+#[test]
+fn a_question_that_stands_is_answered_whatever_the_agent_tells_beside_it() {
+    let start = start();
+    let replayed = || {
+        let state = TaskState::InputRequired;
+        let task = Lifecycle::queued(state, Entry::Replay, PATIENCE, start).standing(true);
+        assert!(task.stands());
+        task
+    };
+    let taken = [Effect::Record(Record::Itself), Effect::Acknowledge];
+    let told = Signal::Told { working: true };
+    for before in [&[][..], &[Signal::Turn], &[Signal::Turn, told]] {
+        let mut task = replayed();
+        for signal in before {
+            task.step(start, *signal);
+        }
+        assert_eq!(task.step(start, Signal::Said), taken, "{before:?}");
+        assert!(!task.stands(), "it is answered once");
+    }
+    for gone in [Signal::WentOn, ASKED, Signal::Ended(TaskState::Completed)] {
+        let mut task = replayed();
+        task.step(start, Signal::Turn);
+        task.step(start, gone);
+        assert!(!task.stands(), "{gone:?}");
+    }
+}
+
 fn any_signal() -> impl Strategy<Value = Signal> {
     let states = prop_oneof![
         Just(TaskState::Completed),
@@ -280,6 +313,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         3 => Just(Signal::Turn),
         3 => any::<bool>().prop_map(|working| Signal::Told { working }),
         3 => Just(ASKED),
+        1 => Just(Signal::WentOn),
         3 => Just(Signal::Said),
         3 => Just(Signal::Time),
         1 => states.prop_map(Signal::Ended),

@@ -11,6 +11,7 @@ use super::{
     refused::not_waiting,
     relations::OtherTasks,
     remains::Remains,
+    replay::is_still_asked,
     run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
 };
 use a2a_hub_agents::Agent;
@@ -27,10 +28,7 @@ use a2a_hub_protocol::{
     error::A2aError, event::TaskEvent, message::Message, question::Question as Asked,
     task::TaskState,
 };
-use a2a_hub_runtime::{
-    Ended, Failure, Run,
-    port::tasks::{Answer, Emitted},
-};
+use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
 use a2a_hub_store::StorageError;
 use futures::FutureExt as _;
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -336,10 +334,10 @@ impl TaskActor {
     async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
         if let Happening::Said(GuestRequest::Record(heard, kept)) = happening {
             if self.lifecycle.stands() {
-                // It went on, and did not ask again.
-                let events = vec![facts::working(self.recorder.task(), clock::now())];
-                let mut payload = Payload { events, ..Payload::default() };
-                self.carry_out(Signal::Told { working: true }, &mut payload).await?;
+                let stands = Asked::of(self.recorder.task().metadata.as_ref());
+                if !is_still_asked(Arc::clone(self.recorder.storage()), stands).await {
+                    self.carry_out(Signal::WentOn, &mut Payload::default()).await?;
+                }
             }
             return self.record_heard(&heard, kept).await;
         }
@@ -410,20 +408,18 @@ impl TaskActor {
             }
             Happening::Time => Signal::Time,
             Happening::Said(GuestRequest::Emit(emitted)) => {
-                let working = emitted.iter().any(|it| matches!(it, Emitted::Working { .. }));
-                payload.events =
-                    emitted.into_iter().map(|it| event(self.recorder.task(), it)).collect();
-                Signal::Told { working }
+                let (task, now) = (self.recorder.task(), clock::now());
+                let told = emitted.into_iter().map(|it| event(task, it)).collect();
+                payload.events = facts::told_beside_question(task, told, now);
+                Signal::Told { working: facts::is_at_work(&payload.events) }
             }
             // It was kept before.
             Happening::Said(GuestRequest::Record(..)) => return None,
             Happening::Said(GuestRequest::Ask(question)) => {
                 let Some(question) = self.answered_before(question) else {
                     // The task goes on, although its log says that it waits.
-                    let task = self.recorder.task();
-                    task.status.state.is_interrupted().then_some(())?;
-                    payload.events = vec![facts::working(task, clock::now())];
-                    return Some((Signal::Told { working: true }, payload));
+                    let is_told = self.recorder.task().status.state.is_interrupted();
+                    return is_told.then_some((Signal::WentOn, payload));
                 };
                 let Question { need, prompt, patience, answer, of_child } = *question;
                 let (state, task, now) = (need.state(), self.recorder.task(), clock::now());

@@ -49,6 +49,12 @@ impl Care {
                 event = heard.next() => {
                     let Some(Ok(event)) = event else { return };
                     let TaskEvent::Status(update) = &event.event else { continue };
+                    if !update.status.state.is_interrupted()
+                        && Asked::of(update.metadata.as_ref()).is_some()
+                    {
+                        // It tells something beside its question.
+                        continue;
+                    }
                     let asked = self.asked(&child, update);
                     let is_about = |id: &QuestionId| {
                         asked.as_ref().is_some_and(|(asked, ..)| asked.id == *id)

@@ -1,6 +1,7 @@
 //! Trees of tasks: agents that call others, each of them a fake that does what its message says.
 
 mod continuing;
+mod standing;
 
 use super::{Stand, config};
 use crate::{error::HubError, fake::Fake};
