@@ -11,8 +11,8 @@ use super::{
     refused::not_waiting,
     relations::OtherTasks,
     remains::Remains,
-    replay::is_still_asked,
     run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
+    standing::is_still_asked,
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;

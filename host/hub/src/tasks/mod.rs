@@ -30,6 +30,7 @@ mod replay;
 mod routed;
 mod routed_call;
 mod run_queue;
+mod standing;
 mod stopping;
 #[cfg(test)]
 mod tests;

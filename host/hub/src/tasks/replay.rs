@@ -10,18 +10,15 @@ use super::{
 use a2a_hub_agents::AgentVersion;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    facts,
     recovery::Resumability,
     replay::{Entry, Recorded},
 };
-use a2a_hub_protocol::{
-    client::ClientCapabilities, event::TaskEvent, id::TaskId, question::Question as Asked,
-};
+use a2a_hub_protocol::{client::ClientCapabilities, event::TaskEvent, id::TaskId};
 use a2a_hub_runtime::{
     Work,
     port::journal::{Heard, Journal},
 };
-use a2a_hub_store::{StorageError, StoredTask, TaskStore};
+use a2a_hub_store::{StorageError, TaskStore};
 use serde::Deserialize;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::oneshot;
@@ -149,24 +146,6 @@ impl TaskActor {
         // A guest that was ended meanwhile needs no answer.
         let _ = question.answer.send(Ok(answer));
         None
-    }
-}
-
-/// Whether a child still asks what stands in its parent's record. The parent's agent comes to it again: it hears what the child tells on
-/// its own, before or after the hub hands the child's question on.
-pub(super) async fn is_still_asked(storage: Arc<dyn TaskStore>, stands: Option<Asked>) -> bool {
-    let Some(stands) = stands else { return false };
-    let Some(child) = &stands.task else { return false };
-    let asks = |child: StoredTask| {
-        let asked = Asked::of(child.task.metadata.as_ref());
-        facts::asks(&child.task) && asked.is_some_and(|asked| asked.id == stands.id)
-    };
-    match storage.task(child).await {
-        Ok(child) => child.is_some_and(asks),
-        Err(why) => {
-            tracing::warn!(%child, %why, "whether a child still asks cannot be read, and is taken for so");
-            true
-        }
     }
 }
 
