@@ -122,30 +122,20 @@ impl Tasks {
                 return self.end(head, &stored.task, &gone).await;
             }
         };
-        let parent = head.parent.as_ref();
-        let left = UnfinishedTask {
-            state: head.state,
-            queued: facts::has(&stored.task, QUEUED),
-            answered: facts::is_answered(&stored.task),
-            hold: match &agent {
-                Some(agent) => Some(self.hold(agent, &head.task).await?),
-                None => None,
-            },
-            asks_for_child: Question::of(stored.task.metadata.as_ref())
-                .is_some_and(|asked| asked.task.is_some()),
-            // Those that were begun earlier were taken up before it.
-            is_orphan: parent.is_some_and(|parent| {
-                let is_it = |(replayed, _): &(StoredTask, _)| replayed.task.id == *parent;
-                self.find(parent).is_none() && !replays.iter().any(is_it)
-            }),
-        };
+        let left = self.left(head, &stored.task, agent.as_deref(), replays).await?;
         if let Some(agent) = &agent {
-            self.put_in_tree(&stored.task, parent, agent);
+            self.put_in_tree(&stored.task, head.parent.as_ref(), agent);
             let (tasks, used) = self.ended_below(&head.task).await?;
             self.trees().count(&head.task, tasks, used);
         }
         match (left.recovery(), agent) {
             (Recovery::Leave, _) => {}
+            (Recovery::Fail, _) | (_, None) => {
+                self.trees().fell(&head.task);
+                let why = why_it_ends(&stored.task, left.is_orphan);
+                self.end(head, &stored.task, why).await?;
+                recovered.failed += 1;
+            }
             (Recovery::Start, Some(agent)) => {
                 self.start_again(stored, agent).await?;
                 recovered.started += 1;
@@ -168,32 +158,49 @@ impl Tasks {
             }
             (Recovery::Cancel, Some(agent)) => {
                 self.follow_again(stored, agent).await?;
-                let (tasks, orphan) = (self.clone(), head.task.clone());
-                self.actors.spawn(async move {
-                    if let Err(why) = tasks.cancel(&orphan, Principal::Operator).await {
-                        let why = A2aError::from(why);
-                        tracing::warn!(task = %orphan, %why, "a task whose parent is over goes on elsewhere");
-                    }
-                });
-                recovered.failed += 1;
-            }
-            (Recovery::Fail, _)
-            | (
-                Recovery::Start
-                | Recovery::Wait
-                | Recovery::Ask(_)
-                | Recovery::Replay
-                | Recovery::Follow
-                | Recovery::Cancel,
-                None,
-            ) => {
-                self.trees().fell(&head.task);
-                let why = why_it_ends(&stored.task, left.is_orphan);
-                self.end(head, &stored.task, why).await?;
+                self.cancel_orphan(&head.task);
                 recovered.failed += 1;
             }
         }
         Ok(())
+    }
+
+    /// What is known of a task that an earlier run of the hub left.
+    async fn left(
+        &self,
+        head: &Head,
+        task: &Task,
+        agent: Option<&Agent>,
+        replays: &Replays,
+    ) -> Result<UnfinishedTask, StorageError> {
+        let hold = match agent {
+            Some(agent) => Some(self.hold(agent, &head.task).await?),
+            None => None,
+        };
+        let asked = Question::of(task.metadata.as_ref());
+        Ok(UnfinishedTask {
+            state: head.state,
+            queued: facts::has(task, QUEUED),
+            answered: facts::is_answered(task),
+            hold,
+            asks_for_child: asked.is_some_and(|asked| asked.task.is_some()),
+            // Those that were begun earlier were taken up before it.
+            is_orphan: head.parent.as_ref().is_some_and(|parent| {
+                let is_it = |(replayed, _): &(StoredTask, _)| replayed.task.id == *parent;
+                self.find(parent).is_none() && !replays.iter().any(is_it)
+            }),
+        })
+    }
+
+    /// Ends a task at an agent elsewhere whose parent is over.
+    fn cancel_orphan(&self, task: &TaskId) {
+        let (tasks, orphan) = (self.clone(), task.clone());
+        self.actors.spawn(async move {
+            if let Err(why) = tasks.cancel(&orphan, Principal::Operator).await {
+                let why = A2aError::from(why);
+                tracing::warn!(task = %orphan, %why, "a task whose parent is over goes on elsewhere");
+            }
+        });
     }
 
     /// The agent that goes on with the task: the one that has its name now, or the earlier version whose run is not over. None if
