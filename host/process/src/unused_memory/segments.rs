@@ -1,24 +1,18 @@
 //! Where this program's file is in memory: its segments as the ELF format tells them (64 bits), from where the system says that it has put
 //! their table.
 
+use object::{
+    NativeEndian,
+    elf::{FileHeader64, PF_W, PT_LOAD, PT_PHDR},
+    read::elf::{FileHeader as _, ProgramHeader as _},
+};
 use std::{
     fs::{self, File},
     io::Read as _,
 };
 
-/// Keys of what the system tells a program when it starts it (`getauxval(3)`): where the table of segments is.
+/// A key of what the system tells a program when it starts it (`getauxval(3)`): where the table of segments is.
 const AT_PHDR: u64 = 3;
-
-/// Bytes of the file's header, and of a row of its table of segments.
-const HEADER: usize = 64;
-const ROW: usize = 56;
-
-/// Kinds of rows: what is loaded, and the table itself.
-const PT_LOAD: u32 = 1;
-const PT_PHDR: u32 = 6;
-
-/// Flag of a row: this process may write there.
-const PF_W: u32 = 2;
 
 /// The most that is read of a file for its table, in bytes; a program has a dozen rows.
 const MOST: u64 = 16 << 10;
@@ -36,25 +30,24 @@ pub(super) fn of_this_program() -> Option<Vec<(usize, usize)>> {
 
 /// Where the table of segments is: pairs of a key and a value.
 fn table_at(told: &[u8]) -> Option<usize> {
-    let pairs = told.chunks_exact(16).map(|pair| (u64_at(pair, 0), u64_at(pair, 8)));
-    let (_, at) = pairs.into_iter().find(|(key, _)| *key == Some(AT_PHDR))?;
-    usize::try_from(at?).ok()
+    let (words, _) = told.as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let [_, at] = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == AT_PHDR)?;
+    usize::try_from(u64::from_ne_bytes(*at)).ok()
 }
 
 /// What of a file with this beginning was loaded without leave to write, if its table is at that address.
 fn read_only(table_at: usize, file: &[u8]) -> Option<Vec<(usize, usize)>> {
-    let header = file.get(..HEADER)?;
-    let is_known = header.starts_with(b"\x7fELF\x02") && usize::from(u16_at(header, 54)?) == ROW;
-    let (first, count) = (usize_at(header, 32)?, usize::from(u16_at(header, 56)?));
-    let rows = file.get(first..)?.get(..count.checked_mul(ROW)?)?.chunks_exact(ROW);
-    let kind = |row: &[u8]| u32_at(row, 0);
-    let table = rows.clone().find(|row| kind(row) == Some(PT_PHDR))?;
-    let base = table_at.checked_sub(usize_at(table, 16)?).filter(|_| is_known)?;
+    let header = FileHeader64::<NativeEndian>::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let rows = header.program_headers(endian, file).ok()?;
+    let table = rows.iter().find(|row| row.p_type(endian) == PT_PHDR)?;
+    let base = table_at.checked_sub(usize::try_from(table.p_vaddr(endian)).ok()?)?;
     let mut found = Vec::new();
-    for row in rows.filter(|row| kind(row) == Some(PT_LOAD)) {
-        if u32_at(row, 4)? & PF_W == 0 {
-            let from = base.checked_add(usize_at(row, 16)?)?;
-            let to = from.checked_add(usize_at(row, 32)?)?;
+    for row in rows.iter().filter(|row| row.p_type(endian) == PT_LOAD) {
+        if row.p_flags(endian) & PF_W == 0 {
+            let from = base.checked_add(usize::try_from(row.p_vaddr(endian)).ok()?)?;
+            let to = from.checked_add(usize::try_from(row.p_memsz(endian)).ok()?)?;
             // Whole pages of its own: the one that a segment ends in can be where the next one begins, and that may be written to.
             let (from, to) = (from.next_multiple_of(PAGE), to / PAGE * PAGE);
             found
@@ -64,25 +57,13 @@ fn read_only(table_at: usize, file: &[u8]) -> Option<Vec<(usize, usize)>> {
     Some(found)
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {
-    usize::try_from(u64_at(bytes, at)?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes of the file's header, and of a row of its table of segments.
+    const HEADER: usize = 64;
+    const ROW: usize = 56;
 
     /// A row: its kind, its flags, its address and its length in memory.
     fn row(kind: u32, flags: u32, address: u64, bytes: u64) -> Vec<u8> {
@@ -94,7 +75,8 @@ mod tests {
     fn file(rows: &[Vec<u8>]) -> Vec<u8> {
         let number = |of: usize| u16::try_from(of).unwrap().to_ne_bytes();
         let mut header = vec![0; HEADER];
-        header[..5].copy_from_slice(b"\x7fELF\x02");
+        let ours = if cfg!(target_endian = "little") { 1 } else { 2 };
+        header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, ours, 1]);
         header[32..40].copy_from_slice(&(HEADER as u64).to_ne_bytes());
         header[54..56].copy_from_slice(&number(ROW));
         header[56..58].copy_from_slice(&number(rows.len()));
