@@ -11,6 +11,7 @@ mod official;
 mod parts;
 mod reload;
 mod tenants;
+mod troubles;
 mod visit;
 mod within;
 

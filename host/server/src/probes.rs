@@ -22,9 +22,10 @@ pub(super) fn routes() -> Router<Dispatcher> {
 /// waits for its operator is told beside.
 async fn health(State(dispatcher): State<Dispatcher>) -> impl IntoResponse {
     let version = env!("CARGO_PKG_VERSION");
-    Json(match dispatcher.hub().grants_trouble() {
-        None => json!({ "status": "ok", "version": version }),
-        Some(why) => json!({ "status": "degraded", "version": version, "warnings": [why] }),
+    let warnings = dispatcher.hub().troubles();
+    Json(match warnings.is_empty() {
+        true => json!({ "status": "ok", "version": version }),
+        false => json!({ "status": "degraded", "version": version, "warnings": warnings }),
     })
 }
 

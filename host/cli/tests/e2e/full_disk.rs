@@ -96,7 +96,9 @@ async fn a_full_disk_is_told_and_everything_works_again_once_there_is_room() -> 
 
         let failing = until(&mut events, |event| event["type"] == "storage-failing").await?;
         assert!(failing["fix"].as_str().is_some_and(|fix| fix.contains("make room")), "{failing}");
-        assert_eq!(http_get(&hub, "/health").await?.0, 200, "it lives");
+        let (code, health) = http_get(&hub, "/health").await?;
+        assert_eq!((code, &health["status"]), (200, &json!("degraded")), "it lives: {health}");
+        assert!(health["warnings"][0].as_str().is_some_and(|it| it.contains("make room")));
         let (code, ready) = http_get(&hub, "/ready").await?;
         assert_eq!((code, &ready["reason"]), (503, &json!("storage")), "{ready}");
         let status = client.call("hub/status", json!({})).await?;
@@ -117,6 +119,7 @@ async fn a_full_disk_is_told_and_everything_works_again_once_there_is_room() -> 
             http_get(&hub, "/ready").await.is_ok_and(|(code, _)| code == 200)
         })
         .await?;
+        assert_eq!(http_get(&hub, "/health").await?.1["status"], "ok");
         assert_eq!(said(&send(&client, "echo", "hello").await?), "hello");
         client.call(set, push).await?;
         let answered = client.call("message/send", answer_to(&asked, "now")).await?;

@@ -13,11 +13,6 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 impl Hub {
-    /// What keeps the grants of plug-ins from being followed, while something does.
-    pub fn grants_trouble(&self) -> Option<String> {
-        self.agents.grants_trouble()
-    }
-
     /// Reads the configuration again and follows it, although whoever asked may go away meanwhile.
     pub(super) async fn reload(&self) -> Result<Reloaded, HubError> {
         let Some(live) = self.live.clone() else {

@@ -519,6 +519,11 @@ impl Tasks {
         self.readiness.now().await
     }
 
+    /// The same as the store knows it, without a write that finds out.
+    pub fn storage_known(&self) -> StorageCondition {
+        self.storage.condition().borrow().clone()
+    }
+
     /// Waits until no task is at work. Those that wait for their client are left to wait: that may take days.
     pub async fn idle(&self) -> Result<(), StorageError> {
         for state in [TaskState::Submitted, TaskState::Working] {

@@ -1,0 +1,19 @@
+//! What is wrong with a hub and waits for its operator: for whoever watches over it.
+
+use super::Hub;
+use a2a_hub_protocol::operation::StorageCondition;
+
+impl Hub {
+    /// What is wrong with the hub itself, now and until its operator mends it, each in a sentence: its store, the file of grants, where
+    /// traces go. It is told at once, also where the store does not answer.
+    pub fn troubles(&self) -> Vec<String> {
+        let storage = match self.tasks.storage_known() {
+            StorageCondition::Ok => None,
+            StorageCondition::Failing { since, error, fix } => {
+                Some(format!("nothing can be stored since {since}: {error}; {fix}"))
+            }
+        };
+        let spans = self.tasks.span_trouble();
+        storage.into_iter().chain(self.agents.grants_trouble()).chain(spans).collect()
+    }
+}
