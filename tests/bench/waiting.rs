@@ -5,8 +5,8 @@ use anyhow::{Context as _, Result, ensure};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// For the hub to finish what it does after answering.
-const SETTLE: Duration = Duration::from_secs(1);
+/// For the hub to finish what it does after answering, and to let go of what it does not use.
+const SETTLE: Duration = Duration::from_secs(8);
 
 /// Leaves that many tasks waiting for input, and prints by how much the hub has grown for each.
 pub(crate) async fn measure(tasks: u32) -> Result<()> {

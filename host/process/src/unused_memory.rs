@@ -5,37 +5,50 @@
 mod segments;
 
 use super::proc::kilobytes;
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tokio::{task::spawn_blocking, time::sleep};
 
-/// How often it is looked whether there is any.
+/// How often it is looked whether there is any: what agents took is back within ten seconds of their end.
 const LOOK: Duration = Duration::from_secs(3);
-
-/// The pause where it was looked in vain: what agents took is back within ten seconds of their end, and what is in use costs a few
-/// milliseconds of looking in each.
-const LONGEST: Duration = Duration::from_secs(6);
 
 /// Less is not worth the time, in bytes.
 const WORTH: u64 = 4 << 20;
+
+/// A process has nothing to do if it has been on a processor for less than this share of the time, in percent.
+const IDLE: u32 = 2;
+
+/// Time on a processor that makes a burst of work. What less than that brings into memory stays: it would be read again with the next
+/// request, which takes a millisecond that somebody waits for.
+const BURST: Duration = Duration::from_secs(1);
 
 /// Gives it back: at once what the start took, and then again and again what work took. Never comes to an end.
 pub async fn give_back() {
     let after_start = || {
         trim();
-        // Once: what runs while the hub works would be read again and again.
         unmap_own_code();
     };
     // A panic in there is none of a loop's that nobody waits for.
     if spawn_blocking(after_start).await.is_err() {
         return;
     }
-    let (mut least, mut pause) = (u64::MAX, LOOK);
+    let (mut least, mut was_in_vain, mut code) = (u64::MAX, false, OwnCode::now());
     loop {
-        sleep(pause).await;
+        sleep(LOOK).await;
+        // What runs while the hub works would be read again and again.
+        if code.is_unused(LOOK) {
+            if spawn_blocking(unmap_own_code).await.is_err() {
+                return;
+            }
+            code = OwnCode::now();
+        }
+        // What is in use cannot be given back, and costs a few milliseconds of looking: after a look in vain, every second time.
+        if std::mem::take(&mut was_in_vain) {
+            continue;
+        }
         let before = own();
         if before <= least.saturating_add(WORTH) {
             least = least.min(before);
-            pause = LOOK;
             continue;
         }
         if spawn_blocking(trim).await.is_err() {
@@ -43,10 +56,42 @@ pub async fn give_back() {
         }
         let after = own();
         least = least.min(after);
-        // What is in use cannot be given back, and need not be looked for all the time.
-        let was_worth = before.saturating_sub(after) > WORTH;
-        pause = if was_worth { LOOK } else { LONGEST };
+        was_in_vain = before.saturating_sub(after) <= WORTH;
     }
+}
+
+/// How much of this program's file was in memory when it was let go of, and for how long the process had been on a processor by then and by
+/// the last look.
+struct OwnCode {
+    bytes: u64,
+    worked: Duration,
+    looked: Duration,
+}
+
+impl OwnCode {
+    fn now() -> Self {
+        let worked = worked();
+        Self { bytes: mapped(), worked, looked: worked }
+    }
+
+    /// Whether there is much more of it than there was, for a burst of work that is over: hardly any of it ran in this last while.
+    fn is_unused(&mut self, last: Duration) -> bool {
+        let now = worked();
+        let ran = now.saturating_sub(std::mem::replace(&mut self.looked, now));
+        let is_over = ran * 100 < last * IDLE && now > self.worked + BURST;
+        is_over && mapped() > self.bytes.saturating_add(WORTH)
+    }
+}
+
+/// The memory that this process shares with files, in bytes; 0 if the system does not tell.
+fn mapped() -> u64 {
+    kilobytes("self", "status", &["RssFile"]).unwrap_or(0)
+}
+
+/// How long the threads of this process have been on processors, all together.
+fn worked() -> Duration {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(spent).unwrap_or_default()
 }
 
 /// The memory that this process shares with no file, in bytes; 0 if the system does not tell.
@@ -104,14 +149,36 @@ mod tests {
 
     #[test]
     fn code_that_was_let_go_of_runs_on() {
-        let code = || kilobytes("self", "status", &["RssFile"]).unwrap();
         let mapped = MappedFile::of_this_program().unwrap();
         assert_eq!(&mapped.bytes()[..4], b"\x7fELF");
         let sum: u64 = mapped.bytes().iter().map(|byte| u64::from(*byte)).sum();
-        let before = code();
+        let before = super::mapped();
         unmap_own_code();
-        assert!(code() < before / 2, "{} of {before}", code());
+        assert!(super::mapped() < before / 2, "{} of {before}", super::mapped());
         assert_eq!(mapped.bytes().iter().map(|byte| u64::from(*byte)).sum::<u64>(), sum);
+    }
+
+    #[test]
+    fn code_is_unused_once_a_burst_of_work_is_over_that_brought_it_in() {
+        let file = MappedFile::of_this_program().unwrap();
+        let read = || file.bytes().iter().step_by(4096).fold(0_u8, |sum, byte| sum ^ *byte);
+        let work = |time: Duration| {
+            let until = worked() + time;
+            while worked() < until {
+                std::hint::spin_loop();
+            }
+        };
+        read();
+        unmap_own_code();
+        let mut code = OwnCode::now();
+        let second = Duration::from_secs(1);
+        read();
+        assert!(!code.is_unused(second), "that was no burst of work");
+        work(BURST);
+        assert!(!code.is_unused(second), "it runs");
+        assert!(code.is_unused(second), "it has run, and is in memory");
+        unmap_own_code();
+        assert!(!code.is_unused(second), "it is in memory no more");
     }
 
     #[tokio::test(start_paused = true)]
