@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use crate::{
-    guests,
+    BUILD, guests,
     shell::{announce, cargo, output, run, target_dir},
 };
 
@@ -114,7 +114,7 @@ impl Source<'_> {
                 fs::copy(given, &program)
                     .with_context(|| format!("failed to copy {}", given.display()))?;
             }
-            None => carry(&self.build()?, &program)?,
+            None => carry(&build(self.root, guests::Which::Agents)?.stripped, &program)?,
         }
         let mut made = vec!["a2a-hub".to_owned()];
         let files = Files::of(self.root, &program)?;
@@ -126,20 +126,6 @@ impl Source<'_> {
         made.sort();
         let sums = output(Command::new("sha256sum").current_dir(to).args(&made))?;
         fs::write(to.join(SUMS), sums + "\n").context("failed to write the checksums")
-    }
-
-    /// Builds the program for those who have it, and says where it is.
-    fn build(&self) -> Result<PathBuf> {
-        guests::build(self.root, guests::Which::Agents)?;
-        let build = ["build", "--locked", "--workspace", "--profile", "dist", "--bin", "a2a-hub"];
-        run(cargo(self.root).args(build).env("SOURCE_DATE_EPOCH", self.epoch.to_string()))?;
-        let (built, stripped) = (
-            target_dir(self.root).join("dist/a2a-hub"),
-            target_dir(self.root).join("dist/stripped"),
-        );
-        run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&built))
-            .context("strip comes with the linker, as part of binutils")?;
-        Ok(stripped)
     }
 
     /// For any Linux: a folder to copy from, laid out like `/usr` and `~/.local`.
@@ -226,6 +212,27 @@ fn commands(page: &str) -> Vec<&str> {
 /// Writes a copy of the hub to `to` that has its agents' code compiled already.
 pub(crate) fn carry(hub: &Path, to: &Path) -> Result<()> {
     run(Command::new(hub).arg(CARRY).arg(to))
+}
+
+/// The program as it is shipped, without the compiled code of its agents.
+pub(crate) struct Shipped {
+    /// As the linker leaves it: for profiles, and for [`crate::sizes`].
+    pub(crate) with_symbols: PathBuf,
+    /// For those who run it.
+    pub(crate) stripped: PathBuf,
+}
+
+/// Builds these guests, and the program for speed and size: across crates, in one piece.
+pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
+    guests::build(root, which)?;
+    run(cargo(root).args(BUILD).args(["--profile", "dist", "--bin", "a2a-hub"]))?;
+    let folder = target_dir(root).join("dist");
+    let with_symbols = folder.join("a2a-hub");
+    let stripped = folder.join("stripped/a2a-hub");
+    fs::create_dir_all(folder.join("stripped"))?;
+    run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&with_symbols))
+        .context("strip comes with the linker, as part of binutils")?;
+    Ok(Shipped { with_symbols, stripped })
 }
 
 /// When the source was changed last, in seconds since 1970: what `SOURCE_DATE_EPOCH` says, or the commit.

@@ -62,7 +62,7 @@ enum Cli {
     Dist(dist::Options),
     /// Tell how much of a program each crate is
     Sizes {
-        /// A program with its symbols [default: target/release/a2a-hub]
+        /// A program with its symbols [default: target/dist/a2a-hub]
         program: Option<PathBuf>,
     },
     /// Build and run the benchmarks; what follows is for them
@@ -108,10 +108,14 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Test { filter } => test_some(root, &filter),
         Cli::Check => check(root),
         Cli::Guests => guests(root),
-        Cli::Install => install::install(&release_hub(root)?),
+        Cli::Install => {
+            let hub = dist::build(root, guests::Which::Agents)?.stripped;
+            dist::carry(&hub, &hub)?;
+            install::install(&hub)
+        }
         Cli::Dist(options) => dist::dist(root, &options),
         Cli::Sizes { program } => {
-            sizes::tell(&program.unwrap_or_else(|| target_dir(root).join("release/a2a-hub")))
+            sizes::tell(&program.unwrap_or_else(|| target_dir(root).join("dist/a2a-hub")))
         }
         Cli::Bench { arguments } => bench(root, &arguments),
         Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
@@ -221,18 +225,10 @@ fn bench(root: &Path, arguments: &[String]) -> Result<()> {
         let program = target_dir(root).join("release/bench-in-process");
         return run(Command::new(program).current_dir(root).args(rest));
     }
-    release_hub(root)?;
-    run(cargo(root).args(BUILD).args(["--release", "--bin", "bench"]))?;
-    run(Command::new(target_dir(root).join("release/bench")).current_dir(root).args(arguments))
-}
-
-/// Builds the hub as it is shipped, with its agents inside, and says where it is.
-fn release_hub(root: &Path) -> Result<PathBuf> {
-    guests::build(root, guests::Which::All)?;
-    run(cargo(root).args(BUILD).args(["--release", "--bin", "a2a-hub"]))?;
-    let hub = target_dir(root).join("release/a2a-hub");
+    let hub = dist::build(root, guests::Which::All)?.with_symbols;
     dist::carry(&hub, &hub)?;
-    Ok(hub)
+    run(cargo(root).args(BUILD).args(["--profile", "dist", "--bin", "bench"]))?;
+    run(Command::new(target_dir(root).join("dist/bench")).current_dir(root).args(arguments))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(crate) fn tell(program: &Path) -> Result<()> {
     let crates = by_crate(&symbols);
     ensure!(
         !crates.is_empty(),
-        "{} has no symbols: build it with `-C strip=none`, or take target/release/a2a-hub",
+        "{} has no symbols: build it with `-C strip=none`, or take target/dist/a2a-hub",
         program.display()
     );
     let mut rows: Vec<_> = crates.into_iter().collect();
