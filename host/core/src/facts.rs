@@ -99,7 +99,8 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// What an agent tells of its task, without what only the hub knows of it.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    for known in [UNHEARD, GRANTED_PERMISSIONS, ROUTING, INHERITED].iter().chain(&trace::MEMBERS) {
+    let of_hub = [UNHEARD, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION];
+    for known in of_hub.iter().chain(&trace::MEMBERS) {
         told.remove(*known);
     }
     Some(told).filter(|told| !told.is_empty())
@@ -316,6 +317,8 @@ mod tests {
         for event in &told {
             let TaskEvent::Status(update) = event else { panic!("{event:?}") };
             assert_eq!(Question::of(update.metadata.as_ref()), Some(asked.clone()));
+            let of_agent = update.metadata.clone().and_then(of_agent);
+            assert_eq!(of_agent, None, "an agent that is run again tells it as it did");
             crate::task::apply(&mut task, event).unwrap();
         }
         assert!(asks(&task) && Question::of(task.metadata.as_ref()) == Some(asked));

@@ -161,7 +161,9 @@ async fn a_program_that_goes_on_is_told_that_nothing_was_allowed() -> Result<()>
     let done = client.call("message/send", answer(&asked, "yes", None)).await?;
     assert_eq!((state(&done), said(&done)), ("completed", "done"));
     let heard = fs::read_to_string(hub.workspace().join("heard"))?;
-    let [_, prompt] = heard.lines().collect::<Vec<_>>()[..] else { bail!("it heard {heard}") };
+    // The program that was killed with its hub may have heard the end of its input as an empty line.
+    let said: Vec<_> = heard.lines().filter(|line| !line.is_empty()).collect();
+    let [_, prompt] = said[..] else { bail!("it heard {heard}") };
     assert!(prompt.contains("nothing was allowed") && prompt.contains("yes"), "{prompt}");
     Ok(())
 }

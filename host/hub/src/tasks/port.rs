@@ -143,7 +143,9 @@ mod tests {
         let (id, context_id) = (TaskId::new("t"), ContextId::new("c"));
         let (artifacts, history) = (Vec::new(), Vec::new());
         let task = Task { id, context_id, status, artifacts, history, metadata: None };
-        let said = json!({ "grantedPermissions": "full", "parentTaskId": null, "tokens": 1 });
+        let said = json!({
+            "grantedPermissions": "full", "parentTaskId": null, "question": { "id": "q" }, "tokens": 1
+        });
         let metadata: Option<Metadata> = said.as_object().cloned();
         let (state, message) = (TaskState::Completed, None);
         let working = Emitted::Working { message: None, metadata: metadata.clone() };
