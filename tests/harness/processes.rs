@@ -62,7 +62,7 @@ fn parent(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Stdio;
+    use std::{process::Stdio, time::Duration};
     use tokio::{
         io::{AsyncBufReadExt as _, BufReader},
         process::Command,
@@ -83,8 +83,16 @@ mod tests {
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
         let (shell_id, sleep_id) = (shell.id().unwrap(), line.trim().parse().unwrap());
 
-        let mut marked = processes_with_marker(dir.path());
-        marked.sort_unstable();
+        let mut marked = Vec::new();
+        // A process has no environment to be read between its fork and the program that it becomes.
+        for _ in 0..500 {
+            marked = processes_with_marker(dir.path());
+            marked.sort_unstable();
+            if marked.len() == 2 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         assert_eq!(marked, [shell_id, sleep_id]);
         assert_eq!(descendants(shell_id), [sleep_id]);
         assert!(descendants(std::process::id()).contains(&sleep_id));
