@@ -5,6 +5,7 @@ mod confined;
 mod conversations;
 mod kept;
 mod limits;
+mod program_files;
 mod settings;
 mod together;
 mod vendors;
@@ -25,6 +26,7 @@ use kept::{
     other_terms_have_another_program, the_next_turn_is_answered_by_the_same_program,
 };
 use limits::{a_prompt_over_its_limit_is_refused, too_many_turns_are_told_as_such};
+use program_files::ProgramFiles;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use settings::{
@@ -32,7 +34,6 @@ use settings::{
     what_the_operator_adds_reaches_the_program,
 };
 use std::{env, fs, os::unix::fs::symlink, path::Path, time::Duration};
-use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use vendors::{CLAUDE, CODEX, GEMINI, VIBE, Vendor};
 
@@ -96,8 +97,8 @@ struct Stage {
     vendor: &'static str,
     hub: TestHub,
     model: ModelServer,
-    /// The program's own.
-    files: TempDir,
+    /// The program's own, which go after their hub.
+    files: ProgramFiles,
 }
 
 /// The agents of the hub that start a program.
@@ -115,7 +116,7 @@ impl Vendor {
     async fn stage_with(&self, key: Option<&str>, settings: &str) -> Result<Stage> {
         let path = self.path()?;
         let model = ModelServer::start()?.with_key(KEY);
-        let files = tempfile::Builder::new().prefix("cli-").tempdir()?;
+        let mut files = ProgramFiles::new()?;
         let port = model.url().rsplit(':').next().unwrap_or_default();
         let settings = settings.replace("{port}", port);
         let settings = settings.replace("{files}", &files.path().display().to_string());
@@ -136,6 +137,7 @@ impl Vendor {
             hub = hub.env(trusts, "true");
         }
         let hub = hub.start().await?;
+        files.belong_to(&hub.data_dir());
         let stage = Stage { vendor: self.agent, hub, model, files };
         stage.checked().await?;
         Ok(stage)
