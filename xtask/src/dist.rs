@@ -225,11 +225,15 @@ pub(crate) struct Shipped {
 /// Builds these guests, and the program for speed and size: across crates, in one piece.
 pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
     guests::build(root, which)?;
-    run(cargo(root).args(BUILD).args(["--profile", "dist", "--bin", "a2a-hub"]))?;
+    let mut build = cargo(root);
+    build.args(BUILD).args(["--profile", "dist", "--bin", "a2a-hub"]);
+    // Only packages have a time: without one, the program is as good.
+    build.envs(epoch(root).ok().map(|epoch| ("SOURCE_DATE_EPOCH", epoch.to_string())));
+    run(&mut build)?;
     let folder = target_dir(root).join("dist");
     let with_symbols = folder.join("a2a-hub");
-    let stripped = folder.join("stripped/a2a-hub");
-    fs::create_dir_all(folder.join("stripped"))?;
+    let stripped = folder.join("shipped/a2a-hub");
+    fs::create_dir_all(folder.join("shipped"))?;
     run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&with_symbols))
         .context("strip comes with the linker, as part of binutils")?;
     Ok(Shipped { with_symbols, stripped })
