@@ -187,8 +187,7 @@ pub fn asked_for_child(
 /// What the task's agent tells while a child of the task waits for an answer: the question stands, which is told once more behind it.
 /// Without such a question, what the agent tells, as it is.
 pub fn told_beside_question(task: &Task, mut told: Vec<TaskEvent>, now: String) -> Vec<TaskEvent> {
-    let asked = Question::of(task.metadata.as_ref());
-    let Some(asked) = asked.filter(|asked| asked.task.is_some() && asks(task)) else { return told };
+    let Some(asked) = childs_question(task) else { return told };
     let mut is_beside = false;
     for event in &mut told {
         let TaskEvent::Status(update) = event else { continue };
@@ -201,6 +200,20 @@ pub fn told_beside_question(task: &Task, mut told: Vec<TaskEvent>, now: String) 
         told.push(status(task, state, prompt, Some(Metadata::from_iter([asked.member()])), now));
     }
     told
+}
+
+/// How long the question is, as JSON in bytes, that [`told_beside_question`] tells once more; 0 if there is none.
+pub fn bytes_beside_question(task: &Task) -> u64 {
+    let prompt = childs_question(task).and(task.status.message.as_ref());
+    let json = prompt.and_then(|prompt| serde_json::to_string(prompt).ok());
+    json.map_or(0, |json| json.len() as u64)
+}
+
+/// The question of a child's that the task waits with.
+fn childs_question(task: &Task) -> Option<Question> {
+    let is_asked = asks(task);
+    let asked = is_asked.then(|| Question::of(task.metadata.as_ref())).flatten();
+    asked.filter(|asked| asked.task.is_some())
 }
 
 /// Whether the last status of these leaves a task at work.

@@ -5,7 +5,7 @@ use super::{
     command::{Begin, Command, Kept, Start},
     given_up::GivenUp,
     parking::{Offer, Parking},
-    port::{GuestRequest, Question, ToActor, event, last},
+    port::{GuestRequest, Question, event, last},
     recorded_run::RecordedRun,
     recorder::{Recorder, Unstorable},
     refused::not_waiting,
@@ -31,7 +31,12 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
 use a2a_hub_store::StorageError;
 use futures::FutureExt as _;
-use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -77,6 +82,8 @@ pub(super) struct TaskActor {
     room: Option<Room>,
     /// What it was told to have used, last.
     pub(super) reported: Usage,
+    /// What is told once more behind a status, in bytes.
+    pub(super) beside: Arc<AtomicU64>,
     /// Whether the hub's end cut the agent off at its work.
     was_cut: bool,
     /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
@@ -197,6 +204,7 @@ impl TaskActor {
             resuming: Vec::new(),
             room: None,
             reported: Usage::default(),
+            beside: Arc::default(),
             was_cut: false,
             going_down: false,
         }
@@ -271,6 +279,7 @@ impl TaskActor {
             }
             self.recorder.flush(None).await?;
             self.report();
+            self.count_beside();
             self.see_to_room();
         }
         Ok(())
@@ -569,15 +578,6 @@ impl TaskActor {
             // Who asked may have gone; there is nobody to tell then.
             let _ = told.send(answer);
         }
-    }
-
-    /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
-    fn follow(&mut self) -> Result<(), Fault> {
-        let (queue, said) = mpsc::channel(SAID);
-        let run = self.agent.follow(Arc::new(ToActor { queue }), self.recorder.task().clone());
-        let run = run.ok_or(Fault::AgentReplaced)?;
-        self.guest = Some(RunningTask::new(run, said));
-        Ok(())
     }
 
     /// Lets the agent hear what it waits for: the answer, or that there was none in time.

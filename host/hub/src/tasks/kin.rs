@@ -9,13 +9,14 @@ use super::{
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access::Principal,
+    facts,
     lifecycle::{Fault, Record},
     routing::ROUTING,
     tree::Usage,
 };
 use a2a_hub_protocol::event::TaskEvent;
 use a2a_hub_runtime::Work;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::mpsc;
 
 impl TaskActor {
@@ -46,10 +47,23 @@ impl TaskActor {
         let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());
         let task = self.recorder.task();
         let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone()));
-        let port = Arc::new(ToActor { queue });
+        self.count_beside();
+        let port = Arc::new(ToActor { queue, beside: Arc::clone(&self.beside) });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let ports = TaskPorts { task: port, delegation, journal, by };
         let run = self.agent.start(ports, directory, client, work);
+        self.guest = Some(RunningTask::new(run, said));
+        Ok(())
+    }
+
+    /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
+    pub(super) fn follow(&mut self) -> Result<(), Fault> {
+        let (queue, said) = mpsc::channel(SAID);
+        let run = self.agent.follow(
+            Arc::new(ToActor { queue, beside: Arc::default() }),
+            self.recorder.task().clone(),
+        );
+        let run = run.ok_or(Fault::AgentReplaced)?;
         self.guest = Some(RunningTask::new(run, said));
         Ok(())
     }
@@ -60,6 +74,12 @@ impl TaskActor {
         let task = self.recorder.task().id.clone();
         let own = || Principal::AgentTask { agent: self.agent.id.clone(), task: task.clone() };
         tasks.end_children(&task, &by.cloned().unwrap_or_else(own)).await
+    }
+
+    /// Has the agent's account know what is told once more behind a status of its.
+    pub(super) fn count_beside(&self) {
+        let bytes = facts::bytes_beside_question(self.recorder.task());
+        self.beside.store(bytes, Ordering::Relaxed);
     }
 
     /// Tells those above what the task has used up by now, where that is something new.

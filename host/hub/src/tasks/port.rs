@@ -15,7 +15,13 @@ use a2a_hub_runtime::{
         tasks::{Answer, Emitted, Need, TaskPort},
     },
 };
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a guest says to its task's actor.
@@ -46,6 +52,8 @@ pub(super) struct Question {
 /// The port that a run speaks to: what it says is queued for the actor of its task.
 pub(super) struct ToActor {
     pub(super) queue: mpsc::Sender<GuestRequest>,
+    /// How many bytes are told once more behind a status, as its task stands.
+    pub(super) beside: Arc<AtomicU64>,
 }
 
 /// What a guest emitted, as its task's log has it.
@@ -100,6 +108,10 @@ impl TaskPort for ToActor {
             .await
             .map_err(|_| Failure::Cancelled)?;
         answered.await.unwrap_or(Err(Failure::Cancelled))
+    }
+
+    fn told_beside(&self) -> u64 {
+        self.beside.load(Ordering::Relaxed)
     }
 
     async fn rest(&self) {

@@ -72,6 +72,11 @@ pub trait TaskPort: Send + Sync {
         timeout: Option<Duration>,
     ) -> Result<Answer, Failure>;
 
+    /// How many bytes are stored and told once more behind a status that is emitted now: the question of a child's that the task waits with.
+    fn told_beside(&self) -> u64 {
+        0
+    }
+
     /// The agent only waits for other agents, and other tasks of its may run meanwhile.
     async fn rest(&self) {}
 

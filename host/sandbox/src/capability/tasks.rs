@@ -74,8 +74,12 @@ impl State {
 
     async fn send_events(&mut self, events: Vec<Emitted>) -> Result<(), Failure> {
         let Some(port) = self.ports.tasks.clone() else { return Ok(()) };
-        let bytes = events.iter().map(|event| weight(event, values_of(event))).sum();
-        self.until_its_pace(events.len() as u64, bytes).await?;
+        let bytes: u64 = events.iter().map(|event| weight(event, values_of(event))).sum();
+        let is_status = |event: &Emitted| matches!(event, Emitted::Working { .. });
+        let beside = if events.iter().any(is_status) { port.told_beside() } else { 0 };
+        let more = u64::from(beside > 0);
+        self.output.take(more, beside)?;
+        self.until_its_pace(events.len() as u64 + more, bytes + beside).await?;
         tokio::select! {
             emitted = port.emit(events) => emitted,
             () = self.cancel.cancelled() => Err(Failure::Cancelled),

@@ -103,6 +103,19 @@ async fn output_counts_wherever_it_stands() {
     }
 }
 
+/// A small status behind which the hub tells a large question once more.
+#[tokio::test]
+async fn what_the_hub_tells_behind_a_status_is_on_the_guests_account() {
+    for (place, told) in [("message", 5..12), ("artifact", 50..100)] {
+        let stage = Stage::limited(Limits { output_bytes: 100_000, ..Limits::default() });
+        stage.seen().beside = 9_000;
+        let failure = stage.failure(&format!("flood-forever {place}")).await;
+        assert!(matches!(failure, Failure::Exhausted(_)), "{place}: {failure}");
+        let seen = stage.seen().events.len();
+        assert!(told.contains(&seen), "{place}: {seen}");
+    }
+}
+
 #[tokio::test]
 async fn one_huge_event_is_refused() {
     assert_eq!(Stage::default().said("big 1000000").await, "1000000 bytes");

@@ -79,6 +79,8 @@ pub(crate) struct Seen {
     pub(crate) sent: Vec<Outgoing>,
     /// Questions that nobody waits for any more.
     pub(crate) withdrawn: usize,
+    /// What is told once more behind each status, in bytes.
+    pub(crate) beside: u64,
 }
 
 /// The hub's side of everything.
@@ -205,6 +207,10 @@ impl TaskPort for Listener {
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
         self.0.lock().unwrap().events.extend(events);
         Ok(())
+    }
+
+    fn told_beside(&self) -> u64 {
+        self.0.lock().unwrap().beside
     }
 
     async fn ask(

@@ -111,10 +111,12 @@ async fn a_question_stands_while_agents_above_tell_of_their_progress() {
         let progress = async {
             for part in 0..3 {
                 tokio::time::sleep(Duration::from_secs(1)).await;
+                assert!(stage.port.told_beside() > 0, "the question is told behind it");
                 stage.say(&format!("{part} of 3")).await.unwrap();
             }
         };
         let (ended, ()) = tokio::join!(stage.outcome_of(request), progress);
+        assert_eq!(stage.port.told_beside(), 0, "it is answered");
         completed(&told(&ended.unwrap()))
     });
     let stand = Stand::new();
