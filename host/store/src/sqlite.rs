@@ -1,6 +1,7 @@
 //! A store in one SQLite file: one thread writes, a few connections read.
 
 mod backup;
+mod checkpointer;
 mod context_key;
 mod context_memories;
 mod contexts;
@@ -38,6 +39,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine, restore};
+use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
 use readers::Readers;
 pub use schema::LOCK_FILE;
@@ -75,7 +77,8 @@ impl SqliteStorage {
         let (db, lacks_log) = schema::open(&file)?;
         context_memories::abandon_all(&db)?;
         while context_memories::sweep(&db)? {}
-        let writer = Writer::start(db)?;
+        let checkpointer = Checkpointer::start(schema::open_for_checkpoints(&file)?)?;
+        let writer = Writer::start(db, checkpointer)?;
         let (readers, bulks) = (Arc::new(Readers::of(file)), Semaphore::new(1));
         let lately = Arc::default();
         Ok(Self { readers, writer, bulks, lately, lacks_log, _lock: lock })

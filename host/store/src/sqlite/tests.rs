@@ -149,6 +149,29 @@ async fn what_is_forgotten_makes_the_file_smaller() {
     }
 }
 
+/// Nobody who writes waits until pages are in their places: a thread of its own brings them there, long before the log is so long that
+/// SQLite would.
+#[tokio::test]
+async fn what_was_written_is_brought_to_its_place_beside_those_who_write() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let (file, log) = (dir.path().join("hub.db"), dir.path().join("hub.db-wal"));
+    let changed = || fs::metadata(&file).unwrap().modified().unwrap();
+    let before = changed();
+    for n in 0..writer::CHECKPOINT {
+        storage.remember(&owner("one"), "k", vec![u8::try_from(n).unwrap(); 7], 8).await.unwrap();
+    }
+    let pages = i64::try_from(fs::metadata(&log).unwrap().len() / 4096).unwrap();
+    assert!(pages < schema::CHECKPOINT_PAGES, "the writer has not done it");
+    for _ in 0..500 {
+        if changed() > before {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("{pages} pages of the log are where they were");
+}
+
 #[tokio::test]
 async fn a_second_hub_is_kept_out() {
     let dir = tempdir().unwrap();
