@@ -19,7 +19,13 @@ use std::{
     time::Duration,
 };
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    filter::Targets,
+    fmt,
+    layer::{Layer, SubscriberExt as _},
+    registry, reload,
+    util::SubscriberInitExt as _,
+};
 
 /// The log of a hub in the background, in its data directory.
 pub(crate) const LOG_FILE: &str = "hub.log";
@@ -110,32 +116,28 @@ pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
         Sink::Terminal(shows) => Queue::before(shows, lost)?,
     };
     let to = queue.clone();
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter(logging.level))
+    let lines = fmt::layer()
         .with_writer(move || to.clone())
         .with_ansi(false)
         .with_target(false)
         // It would print them on standard error itself, and panic where that is gone.
         .log_internal_errors(false);
-    // A second start in one process, as in tests, keeps the first.
-    let set_level: Arc<dyn Fn(Level) + Send + Sync> = if is_pretty {
-        let lines = lines.with_filter_reloading();
-        let filters = lines.reload_handle();
-        let _ = lines.try_init();
-        Arc::new(move |level| drop(filters.reload(filter(level))))
+    let lines = if is_pretty {
+        lines.boxed()
     } else {
         // Whose a line is says one span, never several.
-        let lines = lines.json().flatten_event(true).with_span_list(false);
-        let lines = lines.with_filter_reloading();
-        let filters = lines.reload_handle();
-        let _ = lines.try_init();
-        Arc::new(move |level| drop(filters.reload(filter(level))))
+        lines.json().flatten_event(true).with_span_list(false).boxed()
     };
+    let (filter, filters) = reload::Layer::new(filter(logging.level));
+    // A second start in one process, as in tests, keeps the first.
+    let _ = registry().with(filter).with(lines).try_init();
+    let set_level = Arc::new(move |level| drop(filters.reload(self::filter(level))));
     Ok(Log { queue, set_level })
 }
 
-/// Libraries speak up from warnings on, however much of ours is shown.
-fn filter(level: Level) -> EnvFilter {
+/// Libraries speak up from warnings on, however much of ours is shown. A line is judged by where it is logged and how grave it is, once for
+/// each place: what a span holds is not asked for, which would be at each step of each task.
+fn filter(level: Level) -> Targets {
     let level = match level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
@@ -143,7 +145,8 @@ fn filter(level: Level) -> EnvFilter {
         Level::Error => LevelFilter::ERROR,
     };
     // The SDK of MCP logs what its clients get wrong, and each that hangs up.
-    EnvFilter::new(format!("warn,rmcp=off,a2a_hub={level},a2a_hub_sandbox={level}"))
+    let others = [("rmcp", LevelFilter::OFF), ("a2a_hub", level)];
+    Targets::new().with_default(LevelFilter::WARN).with_targets(others)
 }
 
 #[cfg(test)]
