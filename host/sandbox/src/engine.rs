@@ -67,7 +67,7 @@ impl Default for EngineSettings {
             cache: None,
             compiler: None,
             compile,
-            max_instances: 4_000,
+            max_instances: 2_000,
             address_space: None,
         }
     }
