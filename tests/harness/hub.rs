@@ -1,20 +1,22 @@
 //! The real hub, as a process of its own, on a free port and with nothing of yours.
 
-use crate::{compiled::Compiled, endpoints::Endpoints};
+use crate::{
+    endpoints::Endpoints,
+    site::{Site, TemporarySite},
+};
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, OpenOptions},
     ops::Deref,
-    os::unix::{fs::DirBuilderExt as _, net::UnixStream},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
 };
-use tempfile::TempDir;
 use tokio::{
     net::TcpStream,
     process::{Child, Command},
@@ -36,9 +38,9 @@ const LOG_TAIL_LINES: usize = 40;
 /// dropped, and its directories go with it.
 #[derive(Debug)]
 pub struct TestHub {
-    // Before the site: the process ends before its files go.
+    // Before the site in there: the process ends before its files go.
     running: Running,
-    site: Site,
+    start: Start,
 }
 
 /// What is different about a hub before it starts.
@@ -51,10 +53,8 @@ pub struct HubBuilder {
 
 /// Where a hub lives, and how it is started there.
 #[derive(Debug)]
-struct Site {
-    // Before the directory: what is compiled is kept before it goes.
-    _compiled: Compiled,
-    dir: TempDir,
+struct Start {
+    site: TemporarySite,
     binary: PathBuf,
     env: Vec<(OsString, OsString)>,
 }
@@ -98,21 +98,11 @@ impl HubBuilder {
 
     /// Starts it, and waits until it answers.
     pub async fn start(self) -> Result<TestHub> {
-        let dir = tempfile::Builder::new().prefix("hub-").tempdir()?;
         let binary = hub_binary()?;
-        for folder in ["data", "data/plugins", "work", "home"] {
-            DirBuilder::new().mode(0o700).create(dir.path().join(folder))?;
-        }
-        let compiled = Compiled::lend(&binary, &dir.path().join("data"))?;
-        let site = Site { _compiled: compiled, dir, binary, env: self.env };
-        if let Some(config) = &self.config {
-            fs::write(site.path("config.toml"), config)?;
-        }
-        for (name, component) in &self.plugins {
-            site.plug(name, component)?;
-        }
-        let running = site.start().await?;
-        let hub = TestHub { running, site };
+        let site = TemporarySite::new(&binary, self.config.as_deref(), &self.plugins)?;
+        let start = Start { site, binary, env: self.env };
+        let running = start.run().await?;
+        let hub = TestHub { running, start };
         for (name, _) in &self.plugins {
             hub.joined(name).await?;
         }
@@ -136,35 +126,9 @@ impl TestHub {
         self.running.pid
     }
 
-    /// The directory its agents may work in.
-    pub fn workspace(&self) -> PathBuf {
-        self.site.path("work")
-    }
-
-    /// The home directory in its environment.
-    pub fn home(&self) -> PathBuf {
-        self.site.path("home")
-    }
-
     /// What it logged so far.
     pub fn log(&self) -> String {
-        self.site.log()
-    }
-
-    /// Has its configuration file say this from now on, in TOML; it reads the file when it is told to.
-    pub fn configure(&self, toml: &str) -> Result<()> {
-        Ok(fs::write(self.site.path("config.toml"), toml)?)
-    }
-
-    /// Puts a component into its plugins folder as `<name>.wasm`, in place of any of that name.
-    pub fn plug(&self, name: &str, component: &Path) -> Result<()> {
-        self.site.plug(name, component)
-    }
-
-    /// Takes the component `<name>.wasm` out of its plugins folder.
-    pub fn unplug(&self, name: &str) -> Result<()> {
-        let plugin = self.site.plugin(name);
-        fs::remove_file(&plugin).with_context(|| format!("failed to remove {}", plugin.display()))
+        self.start.log()
     }
 
     /// Kills it without a warning, as a crash would.
@@ -181,14 +145,16 @@ impl TestHub {
         }
         match timeout(STOPPED_WITHIN, child.wait()).await {
             Ok(status) => Ok(status?),
-            Err(_) => bail!("the hub did not stop within {STOPPED_WITHIN:?}; {}", self.site.told()),
+            Err(_) => {
+                bail!("the hub did not stop within {STOPPED_WITHIN:?}; {}", self.start.told())
+            }
         }
     }
 
     /// Starts it again with the same data, after stopping it if it still runs. Its port is another one then.
     pub async fn restart(&mut self) -> Result<()> {
         self.stop().await?;
-        self.running = self.site.start().await?;
+        self.running = self.start.run().await?;
         Ok(())
     }
 }
@@ -201,24 +167,8 @@ impl Deref for TestHub {
     }
 }
 
-impl Site {
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn plugin(&self, name: &str) -> PathBuf {
-        self.path("data/plugins").join(name).with_extension("wasm")
-    }
-
-    /// Written beside its place and then moved there, so that no half of a component is ever seen.
-    fn plug(&self, name: &str, component: &Path) -> Result<()> {
-        let draft = self.path(&format!("{name}.draft"));
-        fs::copy(component, &draft)
-            .with_context(|| format!("failed to copy the component {}", component.display()))?;
-        Ok(fs::rename(draft, self.plugin(name))?)
-    }
-
-    async fn start(&self) -> Result<Running> {
+impl Start {
+    async fn run(&self) -> Result<Running> {
         let mut child = self.launch()?;
         let deadline = Instant::now() + READY_WITHIN;
         loop {
@@ -226,10 +176,10 @@ impl Site {
                 bail!("the hub ended with {status} before it answered; {}", self.told());
             }
             // A hub that was killed leaves its file behind.
-            if let Some(run) = self.run().filter(|run| child.id() == Some(run.pid))
+            if let Some(run) = self.announced().filter(|run| child.id() == Some(run.pid))
                 && run.answers().await
             {
-                let endpoints = Endpoints::new(run.http, run.socket, self.path("data"));
+                let endpoints = Endpoints::new(run.http, run.socket, Site::clone(&self.site));
                 return Ok(Running { child, pid: run.pid, endpoints });
             }
             if Instant::now() > deadline {
@@ -242,29 +192,29 @@ impl Site {
     #[expect(clippy::disallowed_methods, reason = "the hub under test is started as a user would")]
     fn launch(&self) -> Result<Child> {
         let mut command = Command::new(&self.binary);
-        command.arg("--socket").arg(self.path("hub.sock")).args(["start", "--foreground"]);
-        command.arg("--data-dir").arg(self.path("data")).args(["--http-port", "0"]);
-        command.arg("--workspace").arg(self.path("work"));
-        let config = self.path("config.toml");
+        command.arg("--socket").arg(self.site.path("hub.sock")).args(["start", "--foreground"]);
+        command.arg("--data-dir").arg(self.site.path("data")).args(["--http-port", "0"]);
+        command.arg("--workspace").arg(self.site.path("work"));
+        let config = self.site.path("config.toml");
         if config.exists() {
             command.arg("--config").arg(config);
         }
         // Unless a story says otherwise, a hub that is told to stop does not wait for its tasks.
-        command.env_clear().env("HOME", self.path("home")).env("A2A_HUB_STOP_DRAIN_MS", "0");
+        command.env_clear().env("HOME", self.site.path("home")).env("A2A_HUB_STOP_DRAIN_MS", "0");
         command.envs(env::var_os("PATH").map(|path| ("PATH", path))).envs(self.env.iter().cloned());
-        let log = OpenOptions::new().create(true).append(true).open(self.path("hub.log"))?;
+        let log = OpenOptions::new().create(true).append(true).open(self.site.path("hub.log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        command.current_dir(self.path("work")).kill_on_drop(true);
+        command.current_dir(self.site.path("work")).kill_on_drop(true);
         command.spawn().with_context(|| format!("failed to start {}", self.binary.display()))
     }
 
     /// What the hub says about itself, once it has.
-    fn run(&self) -> Option<Run> {
-        serde_json::from_slice(&fs::read(self.path("data/run.json")).ok()?).ok()
+    fn announced(&self) -> Option<Run> {
+        serde_json::from_slice(&fs::read(self.site.path("data/run.json")).ok()?).ok()
     }
 
     fn log(&self) -> String {
-        let log = fs::read(self.path("hub.log")).unwrap_or_default();
+        let log = fs::read(self.site.path("hub.log")).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
     }
 

@@ -2,18 +2,32 @@
 
 mod client;
 mod compiled;
+pub mod delegation;
 mod endpoints;
+pub mod finding;
+pub mod five_step;
+mod front;
+pub mod grants;
 mod grpc;
 mod hub;
+pub mod kept;
+pub mod knock;
+pub mod mcp;
 mod processes;
+pub mod pushes;
+pub mod queue;
 mod receiver;
+pub mod remotes;
+mod site;
 pub mod stage;
+pub mod tools;
 mod web_server;
 
 pub use a2a_hub_model_server::{ModelServer, Seen};
 pub use client::{Client, RpcError, Updates, message_to};
 pub use compiled::Compiled;
 pub use endpoints::Endpoints;
+pub use front::Front;
 pub use grpc::GrpcClient;
 pub use hub::{
     HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, picky_guest,
@@ -21,4 +35,5 @@ pub use hub::{
 };
 pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};
 pub use receiver::{Notification, Receiver, Told};
+pub use site::{Site, TemporarySite};
 pub use web_server::{Asked, WebServer};

@@ -4,7 +4,7 @@ use crate::{
     Client, Compiled, Endpoints, TestHub, Updates, hub_binary, message_to, processes_with_marker,
     test_guests,
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::{
     fs::{self, DirBuilder},
@@ -47,6 +47,23 @@ pub fn another_build(dir: &TempDir) -> Result<PathBuf> {
     let path = dir.path().join("another.wasm");
     fs::write(&path, bytes)?;
     Ok(path)
+}
+
+/// The test guests, with a manifest that says that they take up what was cut off.
+pub fn resuming_guests(dir: &Path) -> Result<PathBuf> {
+    let (from, to) = (b"# What the test guests ask for", b"resume = true\n# What they ask f");
+    let mut bytes = fs::read(test_guests()?)?;
+    // The text stands in the module's data too; its section is the last of the component.
+    let at = bytes.windows(from.len()).rposition(|window| window == from);
+    bytes[at.context("the manifest begins in another way")?..][..to.len()].copy_from_slice(to);
+    let component = dir.join("resuming.wasm");
+    fs::write(&component, bytes)?;
+    Ok(component)
+}
+
+/// The smallest agent, as a component beside the test guests.
+pub fn echo() -> Result<PathBuf> {
+    Ok(test_guests()?.with_file_name("echo.wasm"))
 }
 
 /// What a client shows that is known by the hub's token.
@@ -95,6 +112,13 @@ pub async fn stream(client: &Client, agent: &str, text: &str) -> Result<(String,
     let task = updates.next().await.context("the stream is empty")??;
     let id = task["id"].as_str().context("the first event is not the task")?;
     Ok((id.to_owned(), updates))
+}
+
+/// What the shell of the agent `guest` prints.
+pub async fn sh(hub: &Endpoints, script: &str) -> Result<String> {
+    let task = send(&Client::unix(hub), "guest", &format!("sh {script}")).await?;
+    ensure!(state(&task) == "completed", "{script}: {task}");
+    Ok(artifact(&task))
 }
 
 /// Waits for an event that is `wanted`.

@@ -1,25 +1,24 @@
-//! A hub in the process of its test, with everything that it serves: on a free port, and with nothing of yours.
+//! A hub in the process of its test, with everything that it serves: on a free port, and with nothing of yours. What agents start is
+//! minded by a program of its own, as it is by `a2a-hub`.
 
+use crate::log;
 use a2a_hub::{Hub, config::Settings};
-use a2a_hub_tests::{Compiled, Endpoints};
+use a2a_hub_tests::{Endpoints, Site, TemporarySite};
 use anyhow::{Context as _, Result};
-use std::{
-    env,
-    fs::{self, DirBuilder},
-    ops::Deref,
-    os::unix::fs::DirBuilderExt as _,
-    path::{Path, PathBuf},
-};
-use tempfile::TempDir;
+use std::{env, ops::Deref, path::PathBuf, process, sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// Minds the programs of agents and compiles components.
+const MINDER: &str = env!("CARGO_BIN_EXE_minding");
+
+/// More than the hub's own grace for its programs.
+const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A running hub with directories of its own, which go with it.
 pub(crate) struct InProcessHub {
     hub: Option<Hub>,
     endpoints: Endpoints,
-    config: String,
-    // Before the directory: what is compiled is kept before it goes.
-    _compiled: Compiled,
-    dir: TempDir,
+    site: TemporarySite,
 }
 
 /// What is different about a hub before it starts.
@@ -43,23 +42,15 @@ impl HubBuilder {
 
     /// Starts it. All its agents are there then.
     pub(crate) async fn start(self) -> Result<InProcessHub> {
-        let dir = tempfile::Builder::new().prefix("hub-").tempdir()?;
-        for folder in ["data", "data/plugins", "work"] {
-            DirBuilder::new().mode(0o700).create(dir.path().join(folder))?;
-        }
-        for (name, component) in &self.plugins {
-            plug(&dir, name, component)?;
-        }
         // Tests are in `<profile>/deps`, and what hubs compiled in `<profile>`.
         let test = env::current_exe()?;
         let beside = test.ancestors().nth(2).context("no target directory")?.join("a2a-hub");
-        let compiled = Compiled::lend(&beside, &dir.path().join("data"))?;
-        let (hub, endpoints) = start(&dir, &self.config).await?;
+        let site = TemporarySite::new(&beside, Some(&self.config), &self.plugins)?;
+        let (hub, endpoints) = start(&site).await?;
         for (name, _) in &self.plugins {
             endpoints.joined(name).await?;
         }
-        let (hub, config) = (Some(hub), self.config);
-        Ok(InProcessHub { hub, endpoints, config, _compiled: compiled, dir })
+        Ok(InProcessHub { hub: Some(hub), endpoints, site })
     }
 }
 
@@ -74,22 +65,36 @@ impl InProcessHub {
         HubBuilder::default()
     }
 
-    /// Puts a component into its plugins folder as `<name>.wasm`, in place of any of that name.
-    pub(crate) fn plug(&self, name: &str, component: &Path) -> Result<()> {
-        plug(&self.dir, name, component)
+    /// The process id: the test's own.
+    #[expect(
+        clippy::unused_self,
+        reason = "it is asked of the hub, whichever way that was started"
+    )]
+    pub(crate) fn pid(&self) -> u32 {
+        process::id()
+    }
+
+    /// What the hubs of this process logged so far: each test has a process of its own.
+    #[expect(
+        clippy::unused_self,
+        reason = "it is asked of the hub, whichever way that was started"
+    )]
+    pub(crate) fn log(&self) -> String {
+        log::so_far()
     }
 
     /// Takes it down, and waits until that is done.
-    pub(crate) async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) -> Result<()> {
         if let Some(hub) = self.hub.take() {
-            hub.shutdown().await;
+            timeout(STOPPED_WITHIN, hub.shutdown()).await.context("the hub did not stop")?;
         }
+        Ok(())
     }
 
     /// Starts it again with the same data, after taking it down. Its port is another one then.
     pub(crate) async fn restart(&mut self) -> Result<()> {
-        self.stop().await;
-        let (hub, endpoints) = start(&self.dir, &self.config).await?;
+        self.stop().await?;
+        let (hub, endpoints) = start(&self.site).await?;
         self.hub = Some(hub);
         self.endpoints = endpoints;
         Ok(())
@@ -104,22 +109,22 @@ impl Deref for InProcessHub {
     }
 }
 
-/// Written beside its place and then moved there, so that no half of a component is ever seen.
-fn plug(dir: &TempDir, name: &str, component: &Path) -> Result<()> {
-    let draft = dir.path().join(format!("{name}.draft"));
-    fs::copy(component, &draft).with_context(|| component.display().to_string())?;
-    Ok(fs::rename(draft, dir.path().join("data/plugins").join(name).with_extension("wasm"))?)
-}
-
-/// Starts a hub in this directory, with the agents that are built in.
-async fn start(dir: &TempDir, toml: &str) -> Result<(Hub, Endpoints)> {
-    let path = |name: &str| dir.path().join(name);
-    fs::write(path("config.toml"), toml)?;
-    let mut config = Settings::load(Some(path("config.toml")), &[])?.config;
-    config.http.port = 0;
-    config.socket.path = path("hub.sock");
-    config.workspaces = vec![path("work")];
-    let hub = Hub::builder(path("data")).config(config).start().await?;
+/// Starts a hub at this site as the program would, with the agents that are built in.
+async fn start(site: &TemporarySite) -> Result<(Hub, Endpoints)> {
+    log::start();
+    let of = Site::clone(site);
+    let read = move || -> Result<_> {
+        let mut config = Settings::load(Some(of.path("config.toml")), &[])?.config;
+        config.data_dir = Some(of.data_dir());
+        config.http.port = 0;
+        config.socket.path = of.path("hub.sock");
+        config.workspaces = vec![of.workspace()];
+        Ok(config)
+    };
+    let builder = Hub::builder(site.data_dir()).config(read()?).minder(MINDER).command(MINDER);
+    let read_again = move || read().map_err(|why| format!("{why:#}"));
+    let builder = builder.reloadable(Arc::new(read_again), Arc::new(|_| {}));
+    let hub = builder.start().await?;
     let http = hub.http_address().context("it serves no HTTP")?.to_string();
-    Ok((hub, Endpoints::new(http, path("hub.sock"), path("data"))))
+    Ok((hub, Endpoints::new(http, site.path("hub.sock"), Site::clone(site))))
 }

@@ -6,6 +6,7 @@ mod contexts;
 mod grpc;
 mod hub;
 mod in_process;
+mod log;
 mod messages;
 mod official;
 mod patience;

@@ -233,7 +233,7 @@ async fn every_transport_tells_the_same_events() -> Result<()> {
     assert_eq!(told[0], "task-created -\ntask-state working\ntask-state completed");
 
     let [mut events, _] = streams;
-    hub.stop().await;
+    hub.stop().await?;
     let mut last = Value::Null;
     while let Some(Ok(event)) = events.next().await {
         last = event;

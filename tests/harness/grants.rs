@@ -1,0 +1,74 @@
+//! What is granted to a plug-in, and what is told of it.
+
+use crate::{Client, Endpoints};
+use a2a_hub_config::GrantsFile;
+use a2a_hub_core::{
+    allowance::Allowance,
+    grant::{Grant, ProgramGrant},
+    installation::NewGrant,
+};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::digest_of;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::{fs, path::Path, time::Duration};
+use tokio::time::Instant;
+
+/// The agent that is granted something.
+pub fn guest() -> Result<AgentId> {
+    Ok(AgentId::parse("guest")?)
+}
+
+/// The digest of a component.
+pub fn digest(component: &Path) -> Result<String> {
+    Ok(digest_of(&fs::read(component)?))
+}
+
+/// What the operator grants by command: a shell, `sleep` and some bytes.
+pub fn by_command(sha256: String) -> NewGrant {
+    let programs = ["sh", "sleep"].map(|name| (name.to_owned(), ProgramGrant::default()));
+    let (memory, files) = (Allowance::Bytes(4096), Allowance::Bytes(4096));
+    let grant = Grant { process: programs.into(), memory, files, ..Grant::default() };
+    let (source, at) = ("guest.wasm".to_owned(), "2026-01-01T00:00:00Z".to_owned());
+    NewGrant { sha256, version: None, source, at, key: None, dev: false, grant }
+}
+
+/// Grants as the command line does: by the file, behind the back of the hub.
+pub fn grant(hub: &Endpoints, new: NewGrant) -> Result<()> {
+    let id = guest()?;
+    Ok(GrantsFile::of(&hub.data_dir()).change(|all| all.grant(&id, new, 0xbeef))?)
+}
+
+/// Takes back what was granted.
+pub fn revoke(hub: &Endpoints) -> Result<()> {
+    let id = guest()?;
+    let known = GrantsFile::of(&hub.data_dir()).change(|all| all.revoke(&id))?;
+    ensure!(known, "there is nothing to revoke");
+    Ok(())
+}
+
+/// What the hub tells of the plug-in `guest`.
+pub async fn plugin(client: &Client) -> Result<Value> {
+    let all = client.call("hub/plugins/list", json!({})).await?;
+    let all = all.as_array().context("no list")?;
+    let one = all.iter().find(|one| one["agentId"] == "guest");
+    Ok(one.cloned().unwrap_or_default())
+}
+
+/// The same, once it is as wanted.
+pub async fn plugin_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+    let deadline = Instant::now() + Duration::from_secs(50);
+    loop {
+        let now = plugin(client).await?;
+        if wanted(&now) {
+            return Ok(now);
+        }
+        ensure!(Instant::now() < deadline, "it does not come to that: {now:#}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Whether an update of it waits for the operator.
+pub fn is_held_back(plugin: &Value) -> bool {
+    plugin["heldBack"].is_object()
+}

@@ -1,0 +1,20 @@
+//! An agent that has one turn, and two places in its queue.
+
+use crate::{
+    Client, Updates,
+    stage::{GRANT, stream, until},
+};
+use anyhow::Result;
+
+/// The configuration of a hub whose agent runs one task at a time, and lets two wait.
+pub fn narrow(more: &str) -> String {
+    let narrow = format!("max_running = 1\nmax_queued = 2\n{more}");
+    GRANT.replace("max_running = 100", &narrow)
+}
+
+/// A task that works until it is cancelled.
+pub async fn occupy(client: &Client) -> Result<(String, Updates)> {
+    let (id, mut updates) = stream(client, "guest", "tick 1000 100").await?;
+    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
+    Ok((id, updates))
+}
