@@ -1,18 +1,47 @@
-//! The doors of a hub that runs inside of a program: what its clients live through on each binding, and what the program does with it
-//! itself. No process is started.
+//! The doors of a hub that runs inside of a program: what its clients live through on each binding, what its agents do and may not do, and
+//! what the program does with it itself. The only processes are those that agents start.
 
+mod agents_http;
 mod bindings;
+mod confinement;
 mod contexts;
+mod crash;
+mod delegation;
+mod example_agents;
+mod fake_clis;
+mod finding;
+mod five_step;
+mod grants;
 mod grpc;
+mod guests;
+mod hostile;
 mod hub;
 mod in_process;
+mod kept;
+mod loading;
 mod log;
+mod mcp;
 mod messages;
+mod metrics;
 mod official;
+mod operations;
 mod patience;
+mod plugins;
+mod pushes;
+mod queue;
+mod red_team;
 mod registry;
+mod remotes;
+mod repeats;
+mod replacing;
 mod routing;
+mod spans;
+mod specification;
 mod stage;
 mod streams;
+mod tools;
+mod traces;
 mod transports;
+mod waiting;
 mod web;
+mod who_asks;

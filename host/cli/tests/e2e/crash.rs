@@ -1,18 +1,12 @@
 //! `kill -9` of the hub, at a bad moment: nothing that was told is lost, nothing is left running, nothing is pretended.
 
 use crate::stage::{
-    eventually, eventually_async, get, hub_with_guest, no_program_left, said, send, state, stream,
-    until,
+    get, hub_with_guest, no_program_left, resuming_guests, said, send, state, stream, until,
 };
-use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, TestHub, message_to};
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::sleep};
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
@@ -78,18 +72,6 @@ async fn a_task_that_waited_goes_on_in_the_next_hub() -> Result<()> {
     Ok(())
 }
 
-/// The test guests, with a manifest that says that they take up what was cut off.
-pub(crate) fn resuming_guests(dir: &Path) -> Result<PathBuf> {
-    let (from, to) = (b"# What the test guests ask for", b"resume = true\n# What they ask f");
-    let mut bytes = fs::read(test_guests()?)?;
-    // The text stands in the module's data too; its section is the last of the component.
-    let at = bytes.windows(from.len()).rposition(|window| window == from);
-    bytes[at.context("the manifest begins in another way")?..][..to.len()].copy_from_slice(to);
-    let component = dir.join("resuming.wasm");
-    fs::write(&component, bytes)?;
-    Ok(component)
-}
-
 #[tokio::test]
 async fn an_agent_that_can_resume_is_sent_on_its_way_again() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -136,20 +118,6 @@ async fn a_second_hub_keeps_its_hands_off() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn stopping_cuts_tasks_off_and_says_so() -> Result<()> {
-    let mut hub = hub_with_guest().await?;
-    let (id, mut updates) = stream(&Client::http(&hub), "guest", "sh sleep 600").await?;
-    until(&mut updates, |event| event["status"]["state"] == "working").await?;
-    let status = hub.stop().await?;
-    assert!(status.success(), "{status}");
-    no_program_left(&hub.data_dir(), Duration::from_secs(1)).await?;
-    hub.restart().await?;
-    let task = get(&Client::http(&hub), &id).await?;
-    assert_eq!((state(&task), &task["metadata"]["reason"]), ("failed", &"hub_stopped".into()));
-    Ok(())
-}
-
 /// A disk may lose a page. What is on it of one task does not keep the hub from starting.
 #[tokio::test]
 async fn a_damaged_task_keeps_no_hub_from_starting() -> Result<()> {
@@ -171,58 +139,16 @@ async fn a_damaged_task_keeps_no_hub_from_starting() -> Result<()> {
     Ok(())
 }
 
-/// Holds the store's lock, as a backup or a tool of the operator's may: nothing can be written until it is dropped.
-fn hold_the_store(hub: &TestHub) -> Result<rusqlite::Connection> {
-    let db = rusqlite::Connection::open(hub.data_dir().join("hub.db"))?;
-    db.execute_batch("BEGIN IMMEDIATE")?;
-    Ok(db)
-}
-
-/// What cannot be stored is not told, and the task does not pretend to be at work for ever.
 #[tokio::test]
-async fn a_task_that_cannot_be_stored_fails_as_soon_as_it_can_be() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::http(&hub);
-    let (id, updates) = stream(&client, "guest", "tick 400 50").await?;
-    let held = hold_the_store(&hub)?;
-    eventually(Duration::from_secs(20), || hub.log().contains("the task is given up")).await?;
-    drop(held);
-    let heard = updates.rest().await?;
-    let last = heard.last().context("nothing was heard")?;
-    assert_eq!((state(last), &last["final"]), ("failed", &json!(true)), "{last}");
-    let task = get(&client, &id).await?;
-    assert_eq!((state(&task), &task["metadata"]["reason"]), ("failed", &json!("storage")));
-    assert_eq!(said(&send(&client, "echo", "hello").await?), "hello");
+async fn stopping_cuts_tasks_off_and_says_so() -> Result<()> {
+    let mut hub = hub_with_guest().await?;
+    let (id, mut updates) = stream(&Client::http(&hub), "guest", "sh sleep 600").await?;
+    until(&mut updates, |event| event["status"]["state"] == "working").await?;
+    let status = hub.stop().await?;
+    assert!(status.success(), "{status}");
+    no_program_left(&hub.data_dir(), Duration::from_secs(1)).await?;
+    hub.restart().await?;
+    let task = get(&Client::http(&hub), &id).await?;
+    assert_eq!((state(&task), &task["metadata"]["reason"]), ("failed", &"hub_stopped".into()));
     Ok(())
-}
-
-/// Clients that hang up while their task is being written down leave no task behind that nobody works on.
-#[tokio::test]
-async fn who_leaves_at_the_wrong_moment_leaves_no_task_undone() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let held = hold_the_store(&hub)?;
-    let host = hub.http().trim_start_matches("http://");
-    let mut gone = Vec::new();
-    for _ in 0..8 {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message_to("echo", "hello") });
-        let body = body.to_string();
-        let request = format!(
-            "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let mut client = TcpStream::connect(host).await?;
-        client.write_all(request.as_bytes()).await?;
-        gone.push(client);
-    }
-    // Time to arrive where the store is waited for.
-    sleep(Duration::from_millis(300)).await;
-    drop(gone);
-    sleep(Duration::from_millis(300)).await;
-    drop(held);
-    let client = Client::unix(&hub);
-    eventually_async(Duration::from_secs(5), async || {
-        let listed = client.call("hub/tasks/list", json!({ "state": "completed" })).await;
-        listed.is_ok_and(|listed| listed.as_array().is_some_and(|tasks| tasks.len() == 8))
-    })
-    .await
 }

@@ -2,145 +2,18 @@
 
 use crate::{
     command_line::run,
-    grants::by_command,
-    stage::{GRANT, said, send, state},
+    stage::{said, send, state},
 };
-use a2a_hub_config::GrantsFile;
-use a2a_hub_core::{allowance::Allowance, grant::Grant, installation::NewGrant};
-use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::{digest_of, manifest::embed};
-use a2a_hub_tests::{Client, TestHub, test_guests};
-use anyhow::{Context as _, Result};
+use a2a_hub_tests::{
+    Client, TestHub,
+    finding::{config, ids},
+    test_guests,
+};
+use anyhow::Result;
 use serde_json::{Value, json};
-use std::fs;
-
-/// The test guests, which may call `echo`; two agents have aliases.
-fn config() -> String {
-    let calls = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['echo']");
-    format!("{calls}\n    [agents.echo]\n    aliases = ['parrot', 'mirror']\n")
-}
 
 async fn hub() -> Result<TestHub> {
     TestHub::builder().config(config()).plugin("guest", test_guests()?).start().await
-}
-
-fn ids(found: &Value) -> Vec<&str> {
-    let agents = found["agents"].as_array();
-    agents.into_iter().flatten().filter_map(|agent| agent["id"].as_str()).collect()
-}
-
-#[tokio::test]
-async fn an_agent_is_found_in_anybodys_words_and_told_with_why() -> Result<()> {
-    let hub = hub().await?;
-    for client in [Client::http(&hub), Client::unix(&hub)] {
-        let find = async |params: Value| client.call("hub/agents/find", params).await;
-        let found = find(json!({ "query": "who changed this file in my git history?" })).await?;
-        assert_eq!(ids(&found)[0], "git-historian", "{found}");
-        let best = &found["agents"][0];
-        assert!(best["score"].as_f64() > Some(1.0) && best["card"]["url"].is_string(), "{best}");
-        let words: Vec<_> =
-            best["why"].as_array().context("no reason")?.iter().map(|why| &why["what"]).collect();
-        assert!(words.contains(&&json!("history")), "{words:?}");
-
-        assert_eq!(ids(&find(json!({ "name": "mirror" })).await?), ["echo"]);
-        let near = find(json!({ "name": "git-historain" })).await?;
-        assert_eq!(
-            (ids(&near), &near["didYouMean"]),
-            (vec!["git-historian"], &json!("git-historian"))
-        );
-        let versions = find(json!({ "name": "echo", "version": ">=99" }))
-            .await
-            .expect_err("none is of that version");
-        assert!(versions.to_string().contains("there are echo "), "{versions}");
-        let older = find(json!({ "name": "echo", "version": ">=99", "allowOlder": true })).await?;
-        assert_eq!((ids(&older), &older["older"]), (vec!["echo"], &json!(true)));
-        assert!(find(json!({ "query": "x", "limit": 0 })).await.is_err());
-    }
-    Ok(())
-}
-
-/// As the clients of a registry of agents ask, and read each as a card.
-#[tokio::test]
-async fn a_registrys_client_finds_cards_by_skill_and_tags() -> Result<()> {
-    let hub = hub().await?;
-    let url = format!("http://{}/agents", hub.http());
-    let get = async |query: &str| {
-        let answer = reqwest::get(format!("{url}?{query}")).await?;
-        Ok::<_, anyhow::Error>((answer.status().as_u16(), answer.json::<Value>().await?))
-    };
-    let (status, all) = get("skill=*").await?;
-    let cards = all["agents"].as_array().context("no agents")?;
-    assert_eq!(status, 200);
-    for card in cards {
-        for member in ["name", "description", "url", "version", "skills", "why"] {
-            assert!(!card[member].is_null(), "{member}: {card}");
-        }
-    }
-    let (_, git) = get("skill=*&tags=git&q=history").await?;
-    assert_eq!(git["agents"][0]["agentId"], "git-historian", "{git}");
-    let url_of = git["agents"][0]["url"].as_str().unwrap_or_default();
-    assert!(url_of.ends_with("/agents/git-historian"), "{url_of}");
-    let (status, refused) = get("version=%3E%3D99&name=echo").await?;
-    assert_eq!((status, &refused["error"]["status"]), (404, &json!("NOT_FOUND")), "{refused}");
-    let (status, refused) = get("capability=x").await?;
-    assert_eq!(status, 400, "{refused}");
-    Ok(())
-}
-
-#[tokio::test]
-async fn an_alias_is_the_agent_on_every_door() -> Result<()> {
-    let hub = hub().await?;
-    for client in [Client::http(&hub), Client::unix(&hub)] {
-        let task = send(&client, "parrot", "hello").await?;
-        assert_eq!((state(&task), said(&task)), ("completed", "hello"));
-        let echo = client.call("hub/agents/get", json!({ "agentId": "parrot" })).await?;
-        assert_eq!(echo["id"], "echo");
-        let tasks = client.call("hub/tasks/list", json!({ "agentId": "mirror" })).await?;
-        assert_eq!(tasks[0]["agentId"], "echo", "{tasks}");
-        let wrong = send(&client, "parot", "hello").await.expect_err("nobody is called so");
-        assert!(format!("{wrong:#}").contains("did you mean `parrot`?"), "{wrong:#}");
-    }
-    // An official client at the alias' endpoint is at the agent's.
-    let at = format!("http://{}/agents/mirror/.well-known/agent-card.json", hub.http());
-    let card: Value = reqwest::get(&at).await?.json().await?;
-    assert!(card["url"].as_str().is_some_and(|url| url.contains("/agents/echo")), "{card}");
-    let at = format!("http://{}/agents/miror", hub.http());
-    let refused = reqwest::Client::new()
-        .post(&at)
-        .header("content-type", "application/json")
-        .body("{}")
-        .send()
-        .await?
-        .text()
-        .await?;
-    assert!(refused.contains("did you mean `mirror`?"), "{refused}");
-    Ok(())
-}
-
-/// Whoever writes into the plugins folder gets no message that the operator means for another agent.
-#[tokio::test]
-async fn a_component_takes_no_alias_of_the_operators() -> Result<()> {
-    let hub = hub().await?;
-    let client = Client::unix(&hub);
-    let params = json!({ "agentId": "parrot", "path": test_guests()? });
-    let refused = client.call("hub/agents/register", params).await.expect_err("it is echo's");
-    assert!(refused.to_string().contains("is an alias of the agent `echo`"), "{refused}");
-    assert_eq!(said(&send(&client, "parrot", "still me").await?), "still me");
-    Ok(())
-}
-
-#[tokio::test]
-async fn an_agent_finds_those_that_it_may_call_and_no_others() -> Result<()> {
-    let hub = hub().await?;
-    let client = Client::http(&hub);
-    let found = send(&client, "guest", r#"find {"limit":100}"#).await?;
-    assert_eq!(said(&found).split(' ').next(), Some("echo"), "{found}");
-    assert!(!said(&found).contains("codex"), "{found}");
-    let other = send(&client, "guest", "find git history of a repository").await?;
-    assert_eq!((state(&other), said(&other)), ("completed", ""), "{other}");
-    let by_alias = send(&client, "guest", "call parrot well well").await?;
-    assert_eq!(said(&by_alias), "parrot said: well well");
-    Ok(())
 }
 
 #[tokio::test]
@@ -158,41 +31,6 @@ async fn the_command_line_finds_agents_and_says_why() -> Result<()> {
     assert_eq!(ids(&json), ["echo"]);
     let refused = run(&hub, &["agents", "--name", "echo", "--version", ">=99"]).await?;
     assert!(refused.stderr.contains("allowOlder"), "{}", refused.stderr);
-    Ok(())
-}
-
-/// What a component claims to be called counts once the operator vouches for it, and never before another's name.
-#[tokio::test]
-async fn the_aliases_of_a_manifest_count_once_something_is_granted() -> Result<()> {
-    let hub = hub().await?;
-    let client = Client::unix(&hub);
-    let bytes = fs::read(test_guests()?.with_file_name("echo.wasm"))?;
-    let manifest = "aliases = ['polly', 'parrot', 'codex']\n[memory]\nmax_bytes = 1000\n";
-    let (packed, _) = embed(&bytes, manifest.as_bytes())?;
-    let file = hub.workspace().join("lori.wasm");
-    fs::write(&file, &packed)?;
-    client.call("hub/agents/register", json!({ "agentId": "lori", "path": file })).await?;
-    let unknown = send(&client, "polly", "hello").await.expect_err("it is a stranger");
-    assert!(format!("{unknown:#}").contains("no agent is called `polly`"), "{unknown:#}");
-
-    let granted = Grant { memory: Allowance::Bytes(1000), ..Grant::default() };
-    let new = NewGrant { grant: granted, ..by_command(digest_of(&packed)) };
-    let lori = AgentId::parse("lori")?;
-    GrantsFile::of(&hub.data_dir()).change(|all| all.grant(&lori, new, 0xbeef))?;
-    client.call("hub/plugins/refresh", json!({})).await?;
-    let task = send(&client, "polly", "hello").await?;
-    assert_eq!(said(&task), "hello");
-    let found = client.call("hub/agents/find", json!({ "name": "polly" })).await?;
-    assert_eq!((ids(&found), &found["agents"][0]["aliases"]), (vec!["lori"], &json!(["polly"])));
-    let parrot = client.call("hub/agents/get", json!({ "agentId": "parrot" })).await?;
-    let codex = client.call("hub/agents/get", json!({ "agentId": "codex" })).await?;
-    assert_eq!((&parrot["id"], &codex["id"]), (&json!("echo"), &json!("codex")));
-    let status = client.call("hub/status", json!({})).await?;
-    let told = status["warnings"].to_string();
-    assert!(
-        told.contains("the alias `codex` of `lori`") && told.contains("the alias `parrot`"),
-        "{told}"
-    );
     Ok(())
 }
 

@@ -5,14 +5,14 @@ use crate::{
     drivers::{drive, script, sdk},
     stage::{GRANT, artifact, send},
 };
-use a2a_hub_tests::{Client, TestHub, hub_binary, test_guests};
-use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::UnixStream,
-    process::Command,
+use a2a_hub_tests::{
+    Client, TestHub, hub_binary,
+    mcp::{initialize, speak, spoken},
+    test_guests,
 };
+use anyhow::Result;
+use serde_json::{Value, json};
+use tokio::process::Command;
 
 /// What the driver in Python does, in each version of MCP.
 const PYTHON: &[&str] = &[
@@ -109,51 +109,6 @@ async fn javascript_over_http() -> Result<()> {
     javascript(true).await
 }
 
-/// What the hub answers to these lines on its socket, line by line.
-async fn spoken(hub: &TestHub, lines: &[Value], answers: usize) -> Result<Vec<Value>> {
-    let (read, mut write) = UnixStream::connect(hub.socket()).await?.into_split();
-    for line in lines {
-        write.write_all(format!("{line}\n").as_bytes()).await?;
-    }
-    let mut told = BufReader::new(read).lines();
-    let mut heard = Vec::new();
-    while heard.len() < answers {
-        let Some(line) = told.next_line().await? else { break };
-        heard.push(serde_json::from_str(&line)?);
-    }
-    Ok(heard)
-}
-
-fn speak(params: &Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": 1, "method": "hub/speak", "params": params })
-}
-
-fn initialize() -> Value {
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "t", "version": "1" } });
-    json!({ "jsonrpc": "2.0", "id": 2, "method": "initialize", "params": params })
-}
-
-#[tokio::test]
-async fn a_connection_speaks_what_it_is_asked_for_and_survives_what_is_no_message() -> Result<()> {
-    let hub = hub().await?;
-    let lines = [
-        speak(&json!({ "protocol": "morse" })),
-        speak(&json!({ "protocol": "mcp" })),
-        initialize(),
-    ];
-    let told = spoken(&hub, &lines, 3).await?;
-    let why = told[0]["error"]["message"].as_str().unwrap_or_default();
-    assert!(why.contains("this hub speaks `acp` and `mcp`"), "{why}");
-    assert_eq!(told[1]["result"], json!({}));
-    assert_eq!(told[2]["result"]["serverInfo"]["name"], "a2a-hub");
-    let nonsense = json!("nonsense");
-    let lines = [speak(&json!({ "protocol": "mcp" })), nonsense, initialize()];
-    let told = spoken(&hub, &lines, 3).await?;
-    assert!(told.iter().any(|line| line["result"]["serverInfo"]["name"] == "a2a-hub"), "{told:?}");
-    Ok(())
-}
-
 /// A program that an agent started is that agent's: it may do by MCP what it may do otherwise, and so far that is nothing.
 #[tokio::test]
 async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result<()> {
@@ -190,71 +145,5 @@ async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result
         told[2]["result"]["_meta"]["a2a-hub/state"], "completed",
         "the operator may: {told:?}"
     );
-    Ok(())
-}
-
-/// What an agent's program does with a session over HTTP that it got to know: it says how it is answered.
-const STOLEN: &str = r#"
-import sys, urllib.error, urllib.request
-
-url, session = sys.argv[1:]
-head = {"content-type": "application/json", "accept": "application/json, text/event-stream", "mcp-session-id": session}
-body = b'{"jsonrpc": "2.0", "id": 9, "method": "tools/list"}'
-for data in [body, None]:
-    try:
-        print(urllib.request.urlopen(urllib.request.Request(url, data, head), timeout=10).status)
-    except urllib.error.HTTPError as why:
-        print(why.code)
-"#;
-
-#[tokio::test]
-async fn a_session_is_of_no_use_to_anybody_else() -> Result<()> {
-    let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
-    let url = format!("http://{}/mcp", hub.http());
-    let ask = |body: String, session: Option<String>| {
-        let request = reqwest::Client::new()
-            .post(&url)
-            .header("accept", "application/json, text/event-stream")
-            .header("content-type", "application/json")
-            .body(body);
-        let session = session.map(|session| ("mcp-session-id", session));
-        session.into_iter().fold(request, |request, (name, id)| request.header(name, id)).send()
-    };
-    let begun = ask(initialize().to_string(), None).await?;
-    let session = begun.headers().get("mcp-session-id").context("no session")?.to_str()?.to_owned();
-    std::fs::write(hub.workspace().join("stolen.py"), STOLEN)?;
-    let script = format!("sh python3 stolen.py {url} {session}");
-    let told = send(&Client::http(&hub), "guest", &script).await?;
-    assert_eq!(artifact(&told), "404\n404\n", "{told}");
-    let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
-    assert_eq!(ask(list.to_string(), Some(session)).await?.status(), 200, "its own client goes on");
-    Ok(())
-}
-
-/// Over HTTP the same guard stands before it as before everything else.
-#[tokio::test]
-async fn a_web_page_reaches_no_tool() -> Result<()> {
-    let hub = hub().await?;
-    let post = |headers: &[(&str, &str)]| {
-        let mut request = reqwest::Client::new()
-            .post(format!("http://{}/mcp", hub.http()))
-            .header("accept", "application/json, text/event-stream")
-            .header("content-type", "application/json")
-            .body(initialize().to_string());
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.send()
-    };
-    assert_eq!(post(&[]).await?.status(), 200);
-    for (name, value) in [
-        ("origin", "http://evil.example"),
-        ("host", "evil.example"),
-        ("sec-fetch-site", "cross-site"),
-    ] {
-        assert_eq!(post(&[(name, value)]).await?.status(), 403, "{name}");
-    }
-    assert_eq!(post(&[("content-type", "text/plain")]).await?.status(), 415);
     Ok(())
 }

@@ -1,12 +1,15 @@
 //! Agents elsewhere as this hub's own: one hub's guest is another's.
 
-use crate::command_line::run;
-use crate::elsewhere::Front;
-use crate::stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until};
-use a2a_hub_tests::{Client, TestHub, Updates, message_to, test_guests};
-use anyhow::{Context as _, Result, anyhow};
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use crate::{
+    command_line::run,
+    stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until},
+};
+use a2a_hub_tests::{
+    Client, Front, TestHub, message_to,
+    remotes::{health, long_task, tasks},
+    test_guests,
+};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{
     io,
@@ -81,12 +84,6 @@ async fn over(client: &Client, id: &str) -> Result<Value> {
     }
 }
 
-/// The tasks of the hub's guest, the newest first.
-async fn tasks(hub: &TestHub) -> Result<Vec<Value>> {
-    let tasks = Client::http(hub).call("hub/tasks/list", json!({})).await?;
-    Ok(tasks.as_array().cloned().unwrap_or_default())
-}
-
 /// What the stream of a task tells of its artifacts, from its first event on.
 async fn pieces(client: &Client, id: &str) -> Result<Vec<String>> {
     let mut told = Vec::new();
@@ -103,94 +100,6 @@ async fn pieces(client: &Client, id: &str) -> Result<Vec<String>> {
 async fn hub_before(there: &TestHub) -> Result<TestHub> {
     let remote = format!("[remote.far]\nurl = 'http://{}/agents/guest'\n", there.http());
     TestHub::builder().config(format!("{GRANT}\n{remote}")).start().await
-}
-
-/// A task of the agent elsewhere that is at work, and would be for a hundred seconds; with who listens to it.
-async fn long_task(here: &TestHub) -> Result<(String, Updates)> {
-    let (id, mut updates) = stream(&Client::http(here), "far", "tick 1000 100").await?;
-    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
-    Ok((id, updates))
-}
-
-#[tokio::test]
-async fn a_remote_agent_works_as_one_of_our_own() -> Result<()> {
-    let there = hub_with_guest().await?;
-    let here = hub_before(&there).await?;
-    let client = Client::http(&here);
-    let shown = client.call("hub/agents/get", json!({ "agentId": "far" })).await?;
-    assert_eq!(shown["source"], json!(format!("http://{}/agents/guest", there.http())));
-    assert_eq!(shown["name"], "test-guests");
-    let health = client.call("hub/agents/health", json!({ "agentId": "far" })).await?;
-    assert_eq!(health["status"], "healthy", "{health}");
-
-    let done = send(&client, "far", "flood 3").await?;
-    assert_eq!((state(&done), said(&done)), ("completed", "3 pieces"));
-    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "1\n2\n3\n");
-    let failed = send(&client, "far", "fail").await?;
-    assert_eq!((state(&failed), &failed["metadata"]["reason"]), ("failed", &json!("told-to")));
-    assert_eq!(send(&client, "far", "reply hi").await?["parts"][0]["text"], "hi");
-    Ok(())
-}
-
-#[tokio::test]
-async fn its_questions_are_our_clients_and_its_conversations_ours() -> Result<()> {
-    let there = hub_with_guest().await?;
-    let here = hub_before(&there).await?;
-    let client = Client::http(&here);
-    let asked = send(&client, "far", "ask").await?;
-    assert_eq!((state(&asked), said(&asked)), ("input-required", "what do you say?"));
-    let mut answer = message_to("far", "both");
-    answer["message"]["taskId"] = asked["id"].clone();
-    let done = client.call("message/send", answer).await?;
-    assert_eq!((state(&done), said(&done)), ("completed", "both"));
-
-    let mut more = message_to("far", "history");
-    more["message"]["contextId"] = asked["contextId"].clone();
-    let told = client.call("message/send", more).await?;
-    assert_eq!(said(&told), "ask\nwhat do you say?\nboth\nboth", "it knows what was said before");
-    Ok(())
-}
-
-#[tokio::test]
-async fn cancel_is_passed_on() -> Result<()> {
-    let there = hub_with_guest().await?;
-    let here = hub_before(&there).await?;
-    let client = Client::http(&here);
-    let (id, _updates) = long_task(&here).await?;
-    let cancelled = client.call("tasks/cancel", json!({ "id": id })).await?;
-    assert_eq!(state(&cancelled), "canceled");
-    let far = Client::http(&there);
-    for _ in 0..50 {
-        let tasks = far.call("hub/tasks/list", json!({})).await?;
-        let theirs = tasks.get(0).context("it had a task")?;
-        if state(theirs) == "canceled" {
-            return Ok(());
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    anyhow::bail!("it goes on there")
-}
-
-/// A card that changed may be somebody else's.
-#[tokio::test]
-async fn another_card_than_the_pinned_is_told() -> Result<()> {
-    let there = hub_with_guest().await?;
-    let remote = format!(
-        "[remote.far]\nurl = 'http://{}/agents/guest'\nsha256 = '{}'\n",
-        there.http(),
-        "0".repeat(64)
-    );
-    let here = TestHub::builder().config(remote).start().await?;
-    let client = Client::http(&here);
-    let status = client.call("hub/status", json!({})).await?;
-    let rejected = &status["rejectedPlugins"][0];
-    assert_eq!(rejected["file"], "remote.far");
-    let why = rejected["error"].as_str().unwrap_or_default();
-    assert!(why.contains("set `remote.far.sha256` to"), "{status}");
-    let refused = send(&client, "far", "flood 1").await.expect_err("it is not trusted");
-    assert!(format!("{refused:#}").contains("-32003"), "there is no such agent: {refused:#}");
-    assert!(tasks(&there).await?.is_empty(), "it never heard of it");
-    Ok(())
 }
 
 /// One that waits for its client waits there too, and is answered by the hub that comes after.
@@ -314,10 +223,6 @@ async fn hub_before_front(front: &Front, more: &str) -> Result<TestHub> {
     TestHub::builder().config(remote).start().await
 }
 
-async fn health(client: &Client) -> Result<Value> {
-    Ok(client.call("hub/agents/health", json!({ "agentId": "far" })).await?)
-}
-
 /// What the agent says of itself is followed once the operator approves it, and not before.
 #[tokio::test]
 async fn a_card_that_changed_is_used_once_it_is_approved() -> Result<()> {
@@ -359,56 +264,5 @@ async fn a_card_that_changed_is_used_once_it_is_approved() -> Result<()> {
     let shown = client.call("hub/agents/get", json!({ "agentId": "far" })).await?;
     assert_eq!(shown["card"]["skills"][0]["id"], "more");
     assert_eq!(health(&client).await?["status"], "healthy");
-    Ok(())
-}
-
-/// Signs a card of 0.3 as it is.
-fn sign(card: &mut Value, key: &Ed25519KeyPair) {
-    let header = BASE64.encode(json!({ "alg": "EdDSA", "kid": "k" }).to_string());
-    if let Some(card) = card.as_object_mut() {
-        card.remove("signatures");
-    }
-    // Its members are in order, and its texts are plain: it is canonical.
-    let signed = format!("{header}.{}", BASE64.encode(card.to_string()));
-    let signature = BASE64.encode(key.sign(signed.as_bytes()));
-    card["signatures"] = json!([{ "protected": header, "signature": signature }]);
-}
-
-/// Where keys are named, their signature is what counts: none is no card, and a new one needs no approval.
-#[tokio::test]
-async fn a_signed_card_may_change_and_an_unsigned_one_is_none() -> Result<()> {
-    let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).map_err(|why| anyhow!("{why}"))?;
-    let x = BASE64.encode(key.public_key());
-    let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "k", "x": x });
-    let there = hub_with_guest().await?;
-    let front = Front::start(&there, 0, None).await?;
-    let config = format!("keys = ['{jwk}']\n[health]\ninterval_ms = 500\n");
-    let here = hub_before_front(&front, &config).await?;
-    let client = Client::http(&here);
-    let status = client.call("hub/status", json!({})).await?;
-    let why = status["rejectedPlugins"][0]["error"].as_str().unwrap_or_default();
-    assert!(why.contains("it is not signed"), "{status}");
-    assert!(front.seen().is_empty());
-
-    front.says(|card| sign(card, &key));
-    client.call("hub/agents/reload", json!({ "agentId": "far" })).await?;
-    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed");
-    front.says(|card| {
-        card["description"] = json!("signed anew");
-        sign(card, &key);
-    });
-    let until = Instant::now() + Duration::from_secs(30);
-    loop {
-        let shown = client.call("hub/agents/get", json!({ "agentId": "far" })).await?;
-        if shown["card"]["description"] == "signed anew" {
-            break;
-        }
-        anyhow::ensure!(Instant::now() < until, "it is not taken: {shown}");
-        sleep(Duration::from_millis(100)).await;
-    }
-    front.says(|card| card["description"] = json!("forged"));
-    let told = health(&client).await?;
-    assert_eq!(told["status"], "degraded", "{told}");
-    assert_eq!(state(&send(&client, "far", "flood 1").await?), "completed", "by the card it had");
     Ok(())
 }

@@ -1,44 +1,24 @@
 //! Receivers that are overloaded, gone, wrong or strange: what becomes of the notifications, and who is asked how often.
 
-use super::{SOON, answer, hub_with, pushed, set, states, told};
 use crate::{
     command_line::run,
     stage::{GRANT, eventually, eventually_async, hub_with_guest, send},
 };
-use a2a_hub_tests::{Client, Receiver, TestHub, Told, test_guests};
+use a2a_hub_tests::{
+    Client, Receiver, TestHub,
+    pushes::{MORE_THAN_A_PAUSE, SOON, answer, at, deliveries, pushed, set, told},
+    test_guests,
+};
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-
-/// Longer than the pause after the first failure, which is a second at most.
-const MORE_THAN_A_PAUSE: Duration = Duration::from_millis(2_500);
 
 /// A hub that leaves a receiver alone for three seconds once three deliveries failed in a row.
 async fn hub_that_loses_patience() -> Result<TestHub> {
     let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
     let hub = hub.env("A2A_HUB_BREAKER_FAILURES", "3").env("A2A_HUB_BREAKER_PAUSE_MS", "3000");
     hub.start().await
-}
-
-async fn deliveries(client: &Client) -> Result<Vec<Value>> {
-    let listed = client.call("hub/deliveries/list", json!({ "limit": 100 })).await?;
-    Ok(listed.as_array().cloned().unwrap_or_default())
-}
-
-#[tokio::test]
-async fn a_receiver_that_asks_for_rest_has_it() -> Result<()> {
-    for status in [429, 503] {
-        let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[status]));
-        receiver.rests(Some("2"));
-        let client = Client::http(&hub);
-        client.call("message/send", pushed("flood 1", &receiver.url("/news"))).await?;
-        told(&receiver, "completed").await?;
-        let came = receiver.came();
-        let rest = came[1].at - came[0].at;
-        assert!(rest >= Duration::from_secs(2), "{status}: {rest:?}");
-    }
-    Ok(())
 }
 
 /// It outlives the hub, which does not wait for it when it is to stop.
@@ -103,96 +83,5 @@ async fn where_deliveries_fail_in_a_row_the_others_wait() -> Result<()> {
     let done =
         || (0..16).filter(|n| at(&receiver, &format!("/{n}")).contains(&"completed".to_owned()));
     eventually(Duration::from_secs(20), || done().count() == 16).await?;
-    Ok(())
-}
-
-/// The others are not tried by themselves, and do not wait for ever either.
-#[tokio::test]
-async fn who_is_never_let_through_is_given_up() -> Result<()> {
-    let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
-    let hub = hub.env("A2A_HUB_BREAKER_FAILURES", "1").env("A2A_HUB_BREAKER_PAUSE_MS", "200000");
-    let hub = hub.env("A2A_HUB_PUSH_GIVE_UP_MS", "1000").start().await?;
-    let receiver = Receiver::start()?;
-    receiver.always(Some(500));
-    let client = Client::http(&hub);
-    let asked = send(&client, "guest", "ask").await?;
-    for n in 0..8 {
-        set(&client, &asked, &format!("c{n}"), &receiver.url("/")).await?;
-    }
-    answer(&client, &asked, "hi").await?;
-    let dead = async || {
-        deliveries(&client)
-            .await
-            .is_ok_and(|all| all.len() == 8 && all.iter().all(|it| it["state"] == "dead"))
-    };
-    // A receiver that is busy only has a quarter of a minute.
-    eventually_async(Duration::from_secs(30), dead).await?;
-    let untried = deliveries(&client).await?.into_iter().filter(|it| it["attempts"] == 0);
-    let untried: Vec<_> = untried.map(|it| it["error"].clone()).collect();
-    assert!(untried.len() >= 4, "{untried:?}");
-    let why = "not tried for too long: others failed in a row, the last one so: it answered with HTTP status 500";
-    assert!(untried.iter().all(|it| it == why), "{untried:?}");
-    Ok(())
-}
-
-/// The states that a receiver took at a path, oldest first.
-fn at(receiver: &Receiver, path: &str) -> Vec<String> {
-    let there = receiver.came().into_iter().filter(|it| it.path == path && it.status == 200);
-    there.map(|it| crate::stage::state(&it.body).to_owned()).collect()
-}
-
-/// A path that is not there, or a token that is not known, is no fault of the host's.
-#[tokio::test]
-async fn a_url_that_is_wrong_keeps_no_other_from_its_news() -> Result<()> {
-    let (hub, receiver) = (hub_that_loses_patience().await?, Receiver::start()?);
-    let client = Client::http(&hub);
-    let asked = send(&client, "guest", "ask").await?;
-    for (n, status) in [404, 401, 404, 403, 410, 404].into_iter().enumerate() {
-        receiver.at_path(&format!("/wrong/{n}"), status);
-        set(&client, &asked, &format!("wrong-{n}"), &receiver.url(&format!("/wrong/{n}"))).await?;
-    }
-    let other = send(&client, "guest", "ask").await?;
-    answer(&client, &asked, "hi").await?;
-    eventually(SOON, || receiver.came().len() > 6).await?;
-    set(&client, &other, "right", &receiver.url("/right")).await?;
-    answer(&client, &other, "hi").await?;
-    // Sooner than any pause of the breaker is over.
-    let right = || at(&receiver, "/right").contains(&"completed".to_owned());
-    eventually(Duration::from_secs(2), right).await?;
-    assert!(deliveries(&client).await?.iter().all(|it| it["state"] != "held"));
-    Ok(())
-}
-
-#[tokio::test]
-async fn an_answer_without_end_is_not_read() -> Result<()> {
-    let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
-    receiver.tells(Told::NoEnd);
-    let client = Client::http(&hub);
-    client.call("message/send", pushed("flood 1", &receiver.url("/news"))).await?;
-    told(&receiver, "completed").await?;
-    assert_eq!(receiver.came().len(), states(&receiver).len(), "nothing came twice");
-    Ok(())
-}
-
-/// Neither a config that is deleted nor a conversation that is, whose worker sleeps.
-#[tokio::test]
-async fn what_is_forgotten_is_not_sent_any_more() -> Result<()> {
-    let (hub, receiver) = (hub_with("GIVE_UP_MS", "60000").await?, Receiver::start()?);
-    receiver.always(Some(503));
-    let client = Client::http(&hub);
-    let [first, second] =
-        [pushed("flood 1", &receiver.url("/a")), pushed("flood 1", &receiver.url("/b"))];
-    let first = client.call("message/send", first).await?;
-    let second = client.call("message/send", second).await?;
-    let came = |path: &str| receiver.came().iter().filter(|it| it.path == path).count();
-    eventually(SOON, || came("/a") > 0 && came("/b") > 0).await?;
-    let delete = json!({ "id": first["id"], "pushNotificationConfigId": first["id"] });
-    client.call("tasks/pushNotificationConfig/delete", delete).await?;
-    let context = json!({ "contextId": second["contextId"] });
-    client.call("hub/contexts/delete", context).await?;
-    receiver.always(None);
-    sleep(MORE_THAN_A_PAUSE).await;
-    assert!(receiver.taken().is_empty(), "{:?}", receiver.taken());
-    assert_eq!(deliveries(&client).await?, Vec::<Value>::new());
     Ok(())
 }

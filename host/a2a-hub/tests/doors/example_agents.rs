@@ -1,7 +1,10 @@
 //! The agents under `examples/agents/`, each in a real hub as its operator would have it.
 
-use crate::stage::{artifact, eventually_async, get, loopback, said, send, state, stream, until};
-use a2a_hub_tests::{Client, ModelServer, TestHub, WebServer, example_agent, message_to};
+use crate::{
+    hub::InProcessHub,
+    stage::{artifact, eventually_async, get, loopback, said, send, state, stream, until},
+};
+use a2a_hub_tests::{Client, ModelServer, WebServer, example_agent, message_to};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{
@@ -11,8 +14,8 @@ use std::{
 };
 
 /// A hub with one of them, under its own name.
-async fn hub(agent: &str, config: impl Into<String>) -> Result<TestHub> {
-    TestHub::builder().config(config).plugin(agent, example_agent(agent)?).start().await
+async fn hub(agent: &str, config: impl Into<String>) -> Result<InProcessHub> {
+    InProcessHub::builder().config(config).plugin(agent, example_agent(agent)?).start().await
 }
 
 #[tokio::test]

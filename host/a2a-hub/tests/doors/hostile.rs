@@ -1,8 +1,11 @@
 //! The hostile suite: a bad guest for each promise. It fails with a word that names the way out, whichever of its functions it
 //! misuses, and honest tasks beside it hardly notice.
 
-use crate::stage::{hub_with_guest, said, send, state, stream, until};
-use a2a_hub_tests::{Client, TestHub, test_guests};
+use crate::{
+    hub::InProcessHub,
+    stage::{hub_with_guest, said, send, state, stream, until},
+};
+use a2a_hub_tests::{Client, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
@@ -23,11 +26,11 @@ const CONFIG: &str = "
     output_bytes = 4000000
 ";
 
-async fn hub() -> Result<TestHub> {
-    TestHub::builder().config(CONFIG).plugin("guest", test_guests()?).start().await
+async fn hub() -> Result<InProcessHub> {
+    InProcessHub::builder().config(CONFIG).plugin("guest", test_guests()?).start().await
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_flood_ends_at_a_limit_that_names_its_remedy() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
@@ -58,7 +61,7 @@ async fn each_flood_ends_at_a_limit_that_names_its_remedy() -> Result<()> {
 }
 
 /// Those that are slow rather than many wait for their turn, and a client that has enough of it is heard at once.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn who_is_held_back_or_never_returns_is_cancelled_at_once() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
@@ -75,7 +78,7 @@ async fn who_is_held_back_or_never_returns_is_cancelled_at_once() -> Result<()> 
 }
 
 /// The functions that hear no message are told how to behave by a setting.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_function_may_spin_trap_or_hang() -> Result<()> {
     let agents = ["spin", "trap", "hang"].map(|how| {
         format!(
@@ -85,7 +88,7 @@ async fn each_function_may_spin_trap_or_hang() -> Result<()> {
         )
     });
     let builder =
-        TestHub::builder().config(format!("breaker.failures = 1000\n{}", agents.concat()));
+        InProcessHub::builder().config(format!("breaker.failures = 1000\n{}", agents.concat()));
     let builder = builder.plugin("spins", test_guests()?).plugin("traps", test_guests()?);
     let hub = builder.plugin("hangs", test_guests()?).start().await?;
     let client = Client::http(&hub);
@@ -104,7 +107,7 @@ async fn each_function_may_spin_trap_or_hang() -> Result<()> {
 }
 
 /// The word by which the guest behaves while it is asked for its card stands in the component.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_card_that_spins_traps_or_hangs_displaces_nothing() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
@@ -140,7 +143,7 @@ async fn a_card_that_spins_traps_or_hangs_displaces_nothing() -> Result<()> {
 
 /// Before the hub's work for guests was theirs, and greedy agents had a low priority, honest ones waited half a second. The
 /// benchmark (`--hostile`) has the exact numbers; this one holds on a machine that does other things, too.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn honest_tasks_hardly_notice_hostile_ones() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);

@@ -1,8 +1,14 @@
 //! How a receiver knows that notifications are this hub's, and the hub that a receiver waits for them.
 
-use super::{SOON, hub_with, pushed, set, told};
-use crate::stage::{eventually, hub_with_guest, send};
-use a2a_hub_tests::{Client, Notification, Receiver, TestHub, Told};
+use super::hub_with;
+use crate::{
+    hub::InProcessHub,
+    stage::{eventually, hub_with_guest, send},
+};
+use a2a_hub_tests::{
+    Client, Notification, Receiver, Told,
+    pushes::{SOON, pushed, set, told},
+};
 use anyhow::{Context as _, Result, ensure};
 use base64::{
     Engine as _,
@@ -18,7 +24,7 @@ use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 const CHECKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The hub's keys, as anybody finds them.
-async fn keys(hub: &TestHub) -> Result<Vec<Value>> {
+async fn keys(hub: &InProcessHub) -> Result<Vec<Value>> {
     let url = format!("http://{}/.well-known/jwks.json", hub.http());
     let answer = reqwest::get(url).await?.error_for_status()?;
     assert_eq!(answer.headers()["content-type"], "application/jwk-set+json");
@@ -139,7 +145,7 @@ async fn a_key_is_replaced_without_a_gap() -> Result<()> {
 /// Nothing is sent to who does not answer a challenge, and the challenge tells nothing.
 #[tokio::test]
 async fn a_receiver_that_is_challenged_shows_that_it_waits_for_news() -> Result<()> {
-    let (hub, receiver) = (hub_with("CHALLENGE", "true").await?, Receiver::start()?);
+    let (hub, receiver) = (hub_with("challenge", true).await?, Receiver::start()?);
     let client = Client::http(&hub);
     let refused = async |url: String| {
         let refused = client.call("message/send", pushed("flood 1", &url)).await;

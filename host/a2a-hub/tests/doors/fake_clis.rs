@@ -1,8 +1,11 @@
 //! Programs that are anything but the CLI they stand for: torn, slow, endless, deaf. None of them hangs, crashes or bloats
 //! its adapter or the hub, and each task ends in time with what is true.
 
-use crate::stage::{get, no_program_left, state};
-use a2a_hub_tests::{Client, TestHub, message_to, resident_bytes};
+use crate::{
+    hub::InProcessHub,
+    stage::{get, no_program_left, state},
+};
+use a2a_hub_tests::{Client, message_to, resident_bytes};
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use serde_json::json;
@@ -97,6 +100,7 @@ const ACP_DELTA: (&str, &str) = (
     r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""#,
     r#""}}}}"#,
 );
+
 const ACP_OVER: &[&str] = &[r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}"#];
 
 /// What a fake does, as a shell script in a directory with the files `hello`, `over`, `deltas` and `long`.
@@ -187,7 +191,7 @@ async fn a_task_ends_before_its_program_does() -> Result<()> {
     fs::write(&fake, script)?;
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
     let config = format!("[agents.claude-code]\nprograms.claude = '{}'", fake.display());
-    let hub = TestHub::builder().config(config).start().await?;
+    let hub = InProcessHub::builder().config(config).start().await?;
     let client = Client::http(&hub);
     let log = || fs::read_to_string(hub.workspace().join("log")).unwrap_or_default();
 
@@ -219,7 +223,7 @@ async fn endures(vendor: &Vendor) -> Result<()> {
     fs::write(&fake, script)?;
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
     let Vendor { agent, program, .. } = vendor;
-    let mut hub = TestHub::builder()
+    let mut hub = InProcessHub::builder()
         .config(format!(
             "[breaker]\nfailures = 1000\n[agents.{agent}]\ntimeout_ms = {TIMEOUT_MS}\nmax_running = {}\n\
              programs = {{ {program} = '{}' }}\nlimits = {{ output_bytes = {MAX_OUTPUT} }}\n\
@@ -244,7 +248,7 @@ async fn endures(vendor: &Vendor) -> Result<()> {
 }
 
 /// One trial: the task ends in time, in the state that is true, and with few events.
-async fn endure(hub: &TestHub, vendor: &Vendor, trial: &Trial) -> Result<()> {
+async fn endure(hub: &InProcessHub, vendor: &Vendor, trial: &Trial) -> Result<()> {
     let place = hub.workspace().join(trial.name.replace(' ', "-"));
     set_up(&place, vendor, trial)?;
     let client = Client::http(hub);
@@ -289,7 +293,7 @@ fn set_up(place: &Path, vendor: &Vendor, trial: &Trial) -> Result<()> {
 }
 
 /// Fails once the hub takes up more memory than that.
-async fn grows_beyond(hub: &TestHub, bytes: u64) -> Result<()> {
+async fn grows_beyond(hub: &InProcessHub, bytes: u64) -> Result<()> {
     loop {
         let resident = resident_bytes(hub.pid()).context("the hub is gone")?;
         ensure!(resident < bytes, "the hub takes up {resident} bytes");

@@ -1,10 +1,10 @@
 //! An agent sends requests by HTTP where its operator lets it, with secrets that it never sees.
 
 use crate::{
-    grants::revoke,
+    hub::InProcessHub,
     stage::{GRANT, artifact, eventually, get, said, send, state, stream, until},
 };
-use a2a_hub_tests::{Client, TestHub, WebServer, message_to, resident_bytes, test_guests};
+use a2a_hub_tests::{Client, WebServer, grants::revoke, message_to, resident_bytes, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::{
@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 const SECRET: &str = "sk-test-1234567890";
 
 /// A hub whose agent `guest` may ask the server for what lies below `/v1`, with a key.
-async fn hub_for(server: &WebServer) -> Result<TestHub> {
+async fn hub_for(server: &WebServer) -> Result<InProcessHub> {
     let grant = format!(
         "{GRANT}
         http_bytes = 6000000
@@ -36,7 +36,7 @@ async fn hub_for(server: &WebServer) -> Result<TestHub> {
         server.port(),
         server.port()
     );
-    let hub = TestHub::builder().config(grant).plugin("guest", test_guests()?).start().await?;
+    let hub = InProcessHub::builder().config(grant).plugin("guest", test_guests()?).start().await?;
     let secrets = hub.data_dir().join("secrets");
     DirBuilder::new().mode(0o700).create(&secrets)?;
     fs::write(secrets.join("TEST_KEY"), SECRET)?;
@@ -193,7 +193,8 @@ async fn a_revocation_ends_an_answer_that_is_being_read() -> Result<()> {
 #[tokio::test]
 async fn an_agent_reads_and_writes_the_directory_of_its_task() -> Result<()> {
     let config = GRANT.replace("files = true", "files = true\n workspace = 'read-write'");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     let (inside, outside) = (hub.workspace().join("project"), tempfile::tempdir()?);
     fs::create_dir(&inside)?;

@@ -8,7 +8,7 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_fault_is_told_on_its_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
@@ -31,7 +31,7 @@ async fn each_fault_is_told_on_its_task() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_chatty_guest_fills_no_log() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
@@ -45,7 +45,7 @@ async fn a_chatty_guest_fills_no_log() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn others_are_served_while_some_misbehave() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);

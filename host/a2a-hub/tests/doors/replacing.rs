@@ -1,11 +1,15 @@
 //! A plug-in that is replaced 500 times while tasks run: each task is done by one build, with the grant, and nothing piles up.
 
 use crate::{
-    grants::{by_command, digest, grant, plugin_when},
+    hub::InProcessHub,
     stage::{artifact, said, send, state},
 };
 use a2a_hub_core::installation::NewGrant;
-use a2a_hub_tests::{Client, TestHub, resident_bytes, test_guests};
+use a2a_hub_tests::{
+    Client,
+    grants::{by_command, digest, grant, plugin_when},
+    resident_bytes, test_guests,
+};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use std::{
@@ -54,7 +58,7 @@ struct Kept {
     files: usize,
 }
 
-fn kept(hub: &TestHub) -> Result<Kept> {
+fn kept(hub: &InProcessHub) -> Result<Kept> {
     let of = |what: &str| {
         Ok::<_, anyhow::Error>(fs::read_dir(format!("/proc/{}/{what}", hub.pid()))?.count())
     };
@@ -78,7 +82,7 @@ fn files(dir: &Path) -> Result<usize> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_is_replaced_five_hundred_times_loses_no_task_and_keeps_nothing() -> Result<()>
 {
-    let (hub, dir) = (TestHub::start().await?, tempfile::tempdir()?);
+    let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let builds = [build(&dir, b'b')?, build(&dir, b'c')?];
     grant(&hub, NewGrant { dev: true, ..by_command(digest(&builds[0])?) })?;

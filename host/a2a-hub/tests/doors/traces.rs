@@ -1,16 +1,18 @@
 //! Traces: a task is a span of the trace that its client is in, on every binding, and what it has done elsewhere is a span below.
 
 use crate::{
-    elsewhere::Front,
+    hub::InProcessHub,
     stage::{GRANT, eventually, get, hub_with_guest, send, state, stream, until},
 };
-use a2a_hub_tests::{Client, GrpcClient, Receiver, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, Front, GrpcClient, Receiver, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
 const ABOVE: &str = "b7ad6b7169203331";
+
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// What a client in a trace sends beside its request.
@@ -45,14 +47,14 @@ fn call(method: &str, params: &Value) -> Value {
 }
 
 /// The latest task of the hub.
-async fn latest(hub: &TestHub) -> Result<Value> {
+async fn latest(hub: &InProcessHub) -> Result<Value> {
     let mut tasks = Client::http(hub).call("hub/tasks/list", json!({ "limit": 1 })).await?;
     Ok(tasks[0].take())
 }
 
 #[tokio::test]
 async fn a_task_is_a_span_of_its_clients_trace_on_every_binding() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     let at = |path: &str| format!("http://{}{path}", hub.http());
     let v1 = [&HEADERS[..], &[("a2a-version", "1.0")]].concat();
     let mut begun = Vec::new();
@@ -106,7 +108,7 @@ async fn a_task_is_a_span_of_its_clients_trace_on_every_binding() -> Result<()> 
 
 #[tokio::test]
 async fn a_message_counts_more_than_headers_and_nonsense_for_nothing() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     let client = Client::http(&hub);
     let in_headers = client
         .clone()
@@ -128,7 +130,7 @@ async fn what_an_agent_elsewhere_does_is_a_span_below_and_of_the_same_workflow()
     let there = hub_with_guest().await?;
     let far = format!("[remote.far]\nurl = 'http://{}/agents/echo'\n", there.http());
     let config = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['far']");
-    let here = TestHub::builder().config(format!("{config}\n{far}"));
+    let here = InProcessHub::builder().config(format!("{config}\n{far}"));
     let here = here.plugin("guest", test_guests()?).start().await?;
     // A task that says nothing of a trace begins one, which goes on elsewhere.
     let root = send(&Client::http(&here), "guest", "call far hello").await?;
@@ -152,7 +154,7 @@ async fn what_is_sent_elsewhere_says_its_trace_in_headers() -> Result<()> {
     let there = hub_with_guest().await?;
     let front = Front::start(&there, 0, None).await?;
     let remote = format!("[remote.far]\nurl = '{}'\n", front.url);
-    let here = TestHub::builder().config(remote).start().await?;
+    let here = InProcessHub::builder().config(remote).start().await?;
     let mut client = Client::http(&here);
     for (name, value) in HEADERS {
         client = client.header(name, value);

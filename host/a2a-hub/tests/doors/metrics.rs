@@ -1,10 +1,13 @@
 //! The hub in numbers, as Prometheus reads them.
 
-use crate::stage::{hub_with_guest, send, stream, until};
-use a2a_hub_tests::{Client, TestHub};
+use crate::{
+    hub::InProcessHub,
+    stage::{hub_with_guest, send, stream, until},
+};
+use a2a_hub_tests::Client;
 use anyhow::Result;
 
-async fn scrape(hub: &TestHub, accept: &str) -> Result<(String, String)> {
+async fn scrape(hub: &InProcessHub, accept: &str) -> Result<(String, String)> {
     let asked = reqwest::Client::new().get(format!("http://{}/metrics", hub.http()));
     let answer = asked.header("Accept", accept).send().await?;
     assert_eq!((answer.status().as_u16(), &answer.headers()["vary"]), (200, &"Accept".parse()?));

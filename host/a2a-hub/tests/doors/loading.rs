@@ -1,8 +1,11 @@
 //! Components that cost more to load than they are worth, and compiled code that somebody else put there.
 
-use crate::stage::{said, send};
+use crate::{
+    hub::InProcessHub,
+    stage::{said, send},
+};
 use a2a_hub_sandbox::digest_of;
-use a2a_hub_tests::{Client, TestHub, test_guests};
+use a2a_hub_tests::{Client, test_guests};
 use anyhow::{Context as _, Result};
 use minisign::KeyPair;
 use serde_json::{Value, json};
@@ -56,7 +59,7 @@ async fn rejected(client: &Client, file: &str) -> Result<String> {
     anyhow::bail!("nothing is told of {file}")
 }
 
-fn refusals(hub: &TestHub) -> Result<Vec<PathBuf>> {
+fn refusals(hub: &InProcessHub) -> Result<Vec<PathBuf>> {
     let all = fs::read_dir(hub.data_dir().join("cache"))?;
     let paths = all.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     Ok(paths
@@ -69,9 +72,9 @@ fn refusals(hub: &TestHub) -> Result<Vec<PathBuf>> {
 #[tokio::test]
 async fn a_compile_bomb_is_ended_told_and_remembered_and_delays_nobody() -> Result<()> {
     // Its agents are in the cache from now on: so little time is not enough for them.
-    drop(TestHub::start().await?);
+    drop(InProcessHub::start().await?);
     let bombs = tempfile::tempdir()?;
-    let mut builder = TestHub::builder().config("plugins.compile_cpu_ms = 1000");
+    let mut builder = InProcessHub::builder().config("plugins.compile_cpu_ms = 1000");
     for bomb in ["a-bomb", "b-bomb"] {
         let file = bombs.path().join(bomb);
         fs::write(&file, compile_bomb(200_000 + bomb.len() + usize::from(bomb.as_bytes()[0])))?;
@@ -90,7 +93,7 @@ async fn a_compile_bomb_is_ended_told_and_remembered_and_delays_nobody() -> Resu
         );
         assert!(why.contains("raise `plugins.compile_cpu_ms`"), "{why}");
     }
-    let stamps = |hub: &TestHub| -> Result<Vec<_>> {
+    let stamps = |hub: &InProcessHub| -> Result<Vec<_>> {
         let inode = |path: PathBuf| Ok((fs::metadata(&path)?.ino(), path));
         refusals(hub)?.into_iter().map(inode).collect()
     };
@@ -127,7 +130,7 @@ fn of_echo_and_another(cache: &Path) -> Result<(Vec<PathBuf>, PathBuf)> {
 /// Compiled code is run as it stands: another component's, put in place of one that the operator trusts, is not.
 #[tokio::test]
 async fn compiled_code_that_somebody_swapped_is_not_run() -> Result<()> {
-    let mut hub = TestHub::start().await?;
+    let mut hub = InProcessHub::start().await?;
     hub.stop().await?;
     let (echos, other) = of_echo_and_another(&hub.data_dir().join("cache"))?;
     let theirs = fs::read(other)?;
@@ -163,7 +166,7 @@ async fn a_component_joins_once_a_known_key_has_signed_it() -> Result<()> {
     let config =
         format!("plugins.policy = 'require'\nplugins.keys.acme = '{}'", key.pk.to_base64());
     let echo = test_guests()?.with_file_name("echo.wasm");
-    let hub = TestHub::builder().config(config).plugin("parrot", &echo).start().await?;
+    let hub = InProcessHub::builder().config(config).plugin("parrot", &echo).start().await?;
     let client = Client::unix(&hub);
     let why = rejected(&client, "parrot.wasm").await?;
     assert!(why.starts_with("nobody signed it, and `plugins.policy` is `require`"), "{why}");
@@ -209,7 +212,7 @@ async fn a_component_joins_once_a_known_key_has_signed_it() -> Result<()> {
 /// A hub does not work in a directory that somebody else has a hand in.
 #[tokio::test]
 async fn a_data_directory_with_a_link_in_it_is_refused_with_what_mends_it() -> Result<()> {
-    let mut hub = TestHub::start().await?;
+    let mut hub = InProcessHub::start().await?;
     hub.stop().await?;
     let (plugins, elsewhere) = (hub.data_dir().join("plugins"), hub.home().join("plugins"));
     fs::rename(&plugins, &elsewhere)?;

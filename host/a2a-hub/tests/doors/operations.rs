@@ -1,9 +1,12 @@
 //! Every method of the hub, on each door, for whoever may ask: what the table of access says is what happens.
 
-use crate::stage::{GRANT, artifact, send, state, stream};
+use crate::{
+    hub::InProcessHub,
+    stage::{GRANT, artifact, send, state, stream},
+};
 use a2a_hub_core::access::{Access, needed};
 use a2a_hub_protocol::hub::methods::{METHODS, operation};
-use a2a_hub_tests::{Client, RpcError, TestHub, test_guests};
+use a2a_hub_tests::{Client, RpcError, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
@@ -73,7 +76,8 @@ async fn an_agents_program_may_do_on_each_door_what_the_table_says_and_nothing_e
     let config = GRANT
         .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
         .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     let other = send(&client, "echo", "not for the guest").await?;
     let mut asked = requests()?;
@@ -124,7 +128,7 @@ async fn an_agents_program_may_do_on_each_door_what_the_table_says_and_nothing_e
 
 #[tokio::test]
 async fn the_operator_is_denied_nothing_on_any_door() -> Result<()> {
-    let hub = TestHub::start().await?;
+    let hub = InProcessHub::start().await?;
     for (door, client) in [("http", Client::http(&hub)), ("unix", Client::unix(&hub))] {
         for request in requests()? {
             let method = request["method"].as_str().context("no method")?;

@@ -1,7 +1,10 @@
 //! The examples of the Local Hub specification, as they stand there: each is sent, and answered in the shape it shows.
 
-use crate::stage::{GRANT, hub_with_guest};
-use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use crate::{
+    hub::InProcessHub,
+    stage::{GRANT, hub_with_guest},
+};
+use a2a_hub_tests::{Client, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _};
@@ -278,7 +281,8 @@ async fn each_example_is_answered_in_the_shape_it_shows() -> Result<()> {
     let programs =
         format!("[agents.claude-code]\nprograms = {{ claude = '{}' }}", claude.display());
     let config = format!("{GRANT}\n{programs}");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     // Something to be listed.
     let mut hello = message_to("echo", "hello");
     hello["message"]["contextId"] = json!("optional-context-id");

@@ -1,0 +1,67 @@
+//! A bad moment for a task: its store cannot be written, or its client leaves.
+
+use crate::{
+    hub::InProcessHub,
+    stage::{eventually, eventually_async, get, hub_with_guest, said, send, state, stream},
+};
+use a2a_hub_tests::{Client, message_to};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use std::time::Duration;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::sleep};
+
+/// Holds the store's lock, as a backup or a tool of the operator's may: nothing can be written until it is dropped.
+fn hold_the_store(hub: &InProcessHub) -> Result<rusqlite::Connection> {
+    let db = rusqlite::Connection::open(hub.data_dir().join("hub.db"))?;
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    Ok(db)
+}
+
+/// What cannot be stored is not told, and the task does not pretend to be at work for ever.
+#[tokio::test]
+async fn a_task_that_cannot_be_stored_fails_as_soon_as_it_can_be() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let (id, updates) = stream(&client, "guest", "tick 400 50").await?;
+    let held = hold_the_store(&hub)?;
+    eventually(Duration::from_secs(20), || hub.log().contains("the task is given up")).await?;
+    drop(held);
+    let heard = updates.rest().await?;
+    let last = heard.last().context("nothing was heard")?;
+    assert_eq!((state(last), &last["final"]), ("failed", &json!(true)), "{last}");
+    let task = get(&client, &id).await?;
+    assert_eq!((state(&task), &task["metadata"]["reason"]), ("failed", &json!("storage")));
+    assert_eq!(said(&send(&client, "echo", "hello").await?), "hello");
+    Ok(())
+}
+
+/// Clients that hang up while their task is being written down leave no task behind that nobody works on.
+#[tokio::test]
+async fn who_leaves_at_the_wrong_moment_leaves_no_task_undone() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let held = hold_the_store(&hub)?;
+    let host = hub.http().trim_start_matches("http://");
+    let mut gone = Vec::new();
+    for _ in 0..8 {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message_to("echo", "hello") });
+        let body = body.to_string();
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut client = TcpStream::connect(host).await?;
+        client.write_all(request.as_bytes()).await?;
+        gone.push(client);
+    }
+    // Time to arrive where the store is waited for.
+    sleep(Duration::from_millis(300)).await;
+    drop(gone);
+    sleep(Duration::from_millis(300)).await;
+    drop(held);
+    let client = Client::unix(&hub);
+    eventually_async(Duration::from_secs(5), async || {
+        let listed = client.call("hub/tasks/list", json!({ "state": "completed" })).await;
+        listed.is_ok_and(|listed| listed.as_array().is_some_and(|tasks| tasks.len() == 8))
+    })
+    .await
+}

@@ -1,0 +1,49 @@
+//! An agent's program runs as the hub's own user, and does nothing in its operator's place. By which tricks it could be taken for the
+//! operator is tried on the program `a2a-hub`, which owns its process.
+
+use crate::{
+    hub::InProcessHub,
+    stage::{artifact, get, send, state, stream, until},
+};
+use a2a_hub_tests::{
+    Client,
+    knock::{KNOCK, arguments, unconfined},
+    test_guests,
+};
+use anyhow::Result;
+use serde_json::json;
+use std::fs;
+
+async fn hub() -> Result<InProcessHub> {
+    let hub = InProcessHub::builder().config(unconfined()).plugin("guest", test_guests()?);
+    let hub = hub.start().await?;
+    fs::write(hub.workspace().join("knock.py"), KNOCK)?;
+    Ok(hub)
+}
+
+#[tokio::test]
+async fn a_program_cannot_answer_for_the_client() -> Result<()> {
+    let hub = hub().await?;
+    let client = Client::http(&hub);
+    let (task, mut updates) = stream(&client, "guest", "ask which colour").await?;
+    until(&mut updates, |event| state(event) == "input-required").await?;
+    let yes = json!({ "message": { "kind": "message", "role": "user", "messageId": "m", "taskId": task,
+        "parts": [{ "kind": "text", "text": "yes" }] } });
+    for (method, params) in [
+        ("message/send", &yes),
+        ("tasks/cancel", &json!({ "id": task })),
+        ("tasks/get", &json!({ "id": task })),
+        ("hub/agents/register", &json!({ "agentId": "mine", "path": "/tmp/x.wasm" })),
+        ("hub/reload", &json!({})),
+    ] {
+        let ask = arguments(&hub, method, params);
+        for how in ["unix", "token"] {
+            let said = send(&client, "guest", &format!("sh python3 knock.py {how} {ask}")).await?;
+            let told = artifact(&said);
+            let is_refused = told.contains("\"error\"") && !told.contains("\"result\"");
+            assert!(is_refused, "{method} {how}: {told}");
+        }
+    }
+    assert_eq!(state(&get(&client, &task).await?), "input-required", "nobody answered");
+    Ok(())
+}
