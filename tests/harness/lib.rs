@@ -13,13 +13,16 @@ mod hub;
 pub mod kept;
 pub mod knock;
 pub mod mcp;
+pub mod minds;
 mod processes;
 pub mod pushes;
+pub mod questions;
 pub mod queue;
 mod receiver;
 pub mod remotes;
 mod site;
 pub mod stage;
+pub mod tenants;
 pub mod tools;
 mod web_server;
 

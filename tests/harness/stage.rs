@@ -198,3 +198,9 @@ pub async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> R
     }
     Ok(())
 }
+
+/// Says a figure to whoever runs a test with `--no-capture`.
+#[expect(clippy::print_stdout, reason = "figures are what such a test is for")]
+pub fn tell(line: &str) {
+    println!("{line}");
+}

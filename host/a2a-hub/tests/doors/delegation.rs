@@ -105,3 +105,37 @@ async fn a_tree_has_a_budget_that_its_client_may_narrow() -> Result<()> {
     assert!(format!("{wrong:?}").contains("metadata.budget"), "{wrong:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_tree_is_told_as_one_answer() -> Result<()> {
+    let hub = hub_that_calls("'echo', 'guest'").await?;
+    let client = Client::http(&hub);
+    let asks = send(&client, "guest", "call guest call guest ask which colour").await?;
+    let tree = async |params: Value| Client::unix(&hub).call("hub/tasks/tree", params).await;
+    let told = tree(json!({ "id": asks["id"] })).await?;
+    let of = |name: &str| {
+        told["tasks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|it| it[name].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("depth"), [0, 1, 2]);
+    assert_eq!(of("agentId"), ["guest"; 3]);
+    assert_eq!(of("state"), ["input-required"; 3]);
+    assert_eq!(of("parentId")[1..], of("id")[..2]);
+    assert_eq!(of("asked")[2], "ask which colour");
+    let questions = of("question");
+    assert_eq!(questions[0]["id"], questions[2]["id"], "it keeps its name on its way up");
+    assert_eq!((&questions[2]["kind"], &told["cut"]), (&json!("input"), &json!(false)));
+    let cut = tree(json!({ "id": asks["id"], "depth": 1 })).await?;
+    let last = &cut["tasks"][1];
+    assert_eq!(
+        (&cut["cut"], &cut["tasks"][2], &last["hidden"]),
+        (&json!(true), &Value::Null, &json!(1))
+    );
+
+    client.call("tasks/cancel", json!({ "id": asks["id"] })).await?;
+    Ok(())
+}

@@ -2,7 +2,7 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{artifact, said, send, state},
+    stage::{artifact, said, send, state, tell},
 };
 use a2a_hub_core::installation::NewGrant;
 use a2a_hub_tests::{
@@ -153,9 +153,4 @@ async fn a_plugin_that_is_replaced_five_hundred_times_loses_no_task_and_keeps_no
     let copies = fs::read_dir(hub.data_dir().join("components"))?.count();
     ensure!(copies == 1, "only the one that serves is kept: {copies}");
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
-fn tell(line: &str) {
-    println!("{line}");
 }

@@ -10,7 +10,7 @@ use a2a_hub_tests::{
     hub_binary, test_guests,
 };
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 async fn hub_that_calls(agents: &str) -> Result<TestHub> {
@@ -18,40 +18,14 @@ async fn hub_that_calls(agents: &str) -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn a_tree_is_told_as_one_answer_and_drawn() -> Result<()> {
-    let hub = hub_that_calls("'echo', 'guest'").await?;
+async fn a_tree_is_drawn() -> Result<()> {
+    let hub = hub_that_calls("'guest'").await?;
     let client = Client::http(&hub);
     let asks = send(&client, "guest", "call guest call guest ask which colour").await?;
-    let tree = async |params: Value| Client::unix(&hub).call("hub/tasks/tree", params).await;
-    let told = tree(json!({ "id": asks["id"] })).await?;
-    let of = |name: &str| {
-        told["tasks"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|it| it[name].clone())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(of("depth"), [0, 1, 2]);
-    assert_eq!(of("agentId"), ["guest"; 3]);
-    assert_eq!(of("state"), ["input-required"; 3]);
-    assert_eq!(of("parentId")[1..], of("id")[..2]);
-    assert_eq!(of("asked")[2], "ask which colour");
-    let questions = of("question");
-    assert_eq!(questions[0]["id"], questions[2]["id"], "it keeps its name on its way up");
-    assert_eq!((&questions[2]["kind"], &told["cut"]), (&json!("input"), &json!(false)));
-    let cut = tree(json!({ "id": asks["id"], "depth": 1 })).await?;
-    let last = &cut["tasks"][1];
-    assert_eq!(
-        (&cut["cut"], &cut["tasks"][2], &last["hidden"]),
-        (&json!(true), &Value::Null, &json!(1))
-    );
-
     let id = asks["id"].as_str().context("no id")?;
     let drawn = run(&hub, &["task", "tree", id]).await?;
     assert_eq!((drawn.code, drawn.stdout.lines().count()), (Some(0), 3), "{}", drawn.stdout);
     assert!(drawn.stdout.contains("└──── guest"), "{}", drawn.stdout);
-    client.call("tasks/cancel", json!({ "id": id })).await?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The hub is killed at random moments, over and over: what it had told is there, and what it left is in an honest state.
 
-use crate::stage::{GRANT, get, no_program_left, state};
+use crate::stage::{GRANT, get, no_program_left, state, tell};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
@@ -93,11 +93,6 @@ async fn a_hub_can_be_killed_at_any_moment() -> Result<()> {
     let tasks: usize = try_join_all(hubs).await?.into_iter().sum();
     tell(&format!("{kills} kills and {tasks} tasks in {:.0?}", begun.elapsed()));
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the seed is what a failure is repeated with")]
-fn tell(line: &str) {
-    println!("{line}");
 }
 
 /// Kills one hub so many times, and returns how many tasks it had.

@@ -45,7 +45,6 @@ mod repeats;
 mod replay;
 mod routing;
 mod sdks;
-mod soak;
 mod spans;
 mod tenants;
 mod terminals;

@@ -4,8 +4,7 @@
 
 use crate::{
     authoring::{Desk, Developing, typed, typed_at},
-    languages::tell,
-    stage::{artifact, eventually_async, get, said, send, state, stream, until},
+    stage::{artifact, eventually_async, get, said, send, state, stream, tell, until},
 };
 use a2a_hub_tests::{Client, TestHub, message_to};
 use anyhow::{Result, ensure};

@@ -3,58 +3,17 @@
 use crate::stage::{
     GRANT, eventually_async, get, hub_with_guest, said, send, state, stream, until,
 };
-use a2a_hub_tests::{Client, RpcError, TestHub, message_to, test_guests};
+use a2a_hub_tests::{
+    Client, TestHub, message_to,
+    questions::{answer, refused},
+    test_guests,
+};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
-/// A client's word to a task, and which question it is for.
-fn answer(task: &Value, text: &str, question: Option<&Value>) -> Value {
-    let mut answer = message_to("guest", text);
-    answer["message"]["taskId"] = task["id"].clone();
-    // The task tells whose it is.
-    answer["message"]["metadata"] = json!({});
-    if let Some(question) = question {
-        answer["message"]["metadata"]["question"] = question.clone();
-    }
-    answer
-}
-
-async fn refused(client: &Client, answer: Value) -> Result<(i64, String, Value)> {
-    match client.call("message/send", answer).await {
-        Err(RpcError::Refused { code, message, data }) => Ok((code, message, data)),
-        other => bail!("it was taken: {other:?}"),
-    }
-}
-
 async fn shown(client: &Client, task: &Value) -> Result<Value> {
     get(client, task["id"].as_str().context("no id")?).await
-}
-
-#[tokio::test]
-async fn an_answer_to_another_question_is_refused_with_the_one_that_is_asked() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::http(&hub);
-    let asked = send(&client, "guest", "permit").await?;
-    let question = &asked["metadata"]["question"];
-    assert_eq!(question["kind"], "permission");
-    let (code, message, data) =
-        refused(&client, answer(&asked, "yes", Some(&json!("another")))).await?;
-    assert_eq!((code, &data["question"], &data["text"]), (-32005, question, &json!("may I?")));
-    let id = question["id"].as_str().context("it has no id")?;
-    assert!(message.contains(&format!("--question {id}")), "{message}");
-    let (code, ..) = refused(&client, answer(&asked, "yes", Some(&json!(7)))).await?;
-    assert_eq!(code, -32602);
-    let done = client.call("message/send", answer(&asked, "yes", Some(question))).await?;
-    assert_eq!((state(&done), said(&done)), ("completed", "yes"));
-    assert_eq!(done["metadata"].get("question"), None, "it is over");
-
-    let asked = send(&client, "guest", "auth").await?;
-    assert_eq!(asked["metadata"]["question"]["kind"], "auth");
-    let id = &asked["metadata"]["question"]["id"];
-    let done = client.call("message/send", answer(&asked, "me", Some(id))).await?;
-    assert_eq!(said(&done), "me");
-    Ok(())
 }
 
 /// However the hub ended. The agent that hears a "yes" is told that nothing was allowed.

@@ -2,60 +2,20 @@
 
 use crate::{
     command_line::run,
-    stage::{GRANT, bearer, said, state},
+    stage::{GRANT, bearer, state},
 };
-use a2a_hub_tests::{GrpcClient, TestHub, message_to, test_guests};
+use a2a_hub_tests::{
+    GrpcClient, TestHub,
+    tenants::{TENANTS, Web, token},
+    test_guests,
+};
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt as _};
-
-const TENANTS: &str = "
-    [tenants.acme]
-    [tenants.other]
-";
 
 async fn shared_hub() -> Result<TestHub> {
     let config = format!("{GRANT}{TENANTS}");
     TestHub::builder().config(config).plugin("guest", test_guests()?).start().await
-}
-
-/// What a tenant's client shows.
-fn token(hub: &TestHub, tenant: &str) -> Result<String> {
-    let token = fs::read_to_string(hub.data_dir().join("tenants").join(tenant))?;
-    Ok(format!("Bearer {}", token.trim()))
-}
-
-/// Clients of one tenant, over HTTP.
-struct Web {
-    base: String,
-    token: String,
-}
-
-impl Web {
-    fn of(hub: &TestHub, token: String) -> Self {
-        Self { base: format!("http://{}", hub.http()), token }
-    }
-
-    async fn told(&self, asked: reqwest::RequestBuilder) -> Result<(u16, Value)> {
-        let answer = asked.header("Authorization", &self.token).send().await?;
-        Ok((answer.status().as_u16(), answer.json().await.unwrap_or_default()))
-    }
-
-    async fn call(&self, path: &str, method: &str, params: Value) -> Result<Value> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let asked = reqwest::Client::new().post(format!("{}{path}", self.base)).json(&body);
-        Ok(self.told(asked).await?.1)
-    }
-
-    async fn get(&self, path: &str) -> Result<(u16, Value)> {
-        self.told(reqwest::Client::new().get(format!("{}{path}", self.base))).await
-    }
-
-    async fn send(&self, text: &str) -> Result<Value> {
-        let mut params = message_to("guest", text);
-        params["message"]["contextId"] = json!("main");
-        Ok(self.call("/", "message/send", params).await?["result"].take())
-    }
 }
 
 #[tokio::test]
@@ -116,32 +76,6 @@ async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> 
     let own = Web::of(&hub, "Bearer 00".to_owned());
     let told = own.call("/", "hub/tasks/list", json!({ "tenant": "acme" })).await?;
     assert_eq!(told["result"][0]["id"], json!(id), "{told}");
-    Ok(())
-}
-
-/// What an agent remembers and whom it gives tasks to stays with the tenant that it works for.
-#[tokio::test]
-async fn an_agent_keeps_the_tenants_it_works_for_apart() -> Result<()> {
-    let config = format!("{GRANT}{TENANTS}")
-        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
-    let [acme, other] =
-        ["acme", "other"].map(|name| token(&hub, name).map(|token| Web::of(&hub, token)));
-    let (acme, other) = (acme?, other?);
-    acme.send("remember colour blue").await?;
-    let recalled = acme.send("recall colour").await?;
-    assert!(said(&recalled).contains("blue"), "{recalled}");
-    let nothing = other.send("recall colour").await?;
-    assert!(!said(&nothing).contains("blue"), "{nothing}");
-
-    let parent = acme.send("call echo below").await?;
-    let parent = parent["id"].as_str().context("no task")?;
-    let tree = acme.call("/", "hub/tasks/tree", json!({ "id": parent })).await?;
-    let child = tree["result"]["tasks"][1]["id"].as_str().with_context(|| tree.to_string())?;
-    let found = acme.call("/", "tasks/get", json!({ "id": child })).await?;
-    assert_eq!(state(&found["result"]), "completed", "{found}");
-    let hidden = other.call("/", "tasks/get", json!({ "id": child })).await?;
-    assert_eq!(hidden["error"]["code"], -32001, "a child is its parent's tenant's: {hidden}");
     Ok(())
 }
 

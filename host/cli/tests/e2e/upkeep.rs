@@ -72,44 +72,6 @@ async fn a_grant_counts_once_the_configuration_is_reloaded_and_is_taken_from_run
     Ok(())
 }
 
-/// A guest works where it may work now, and is held to the limits of now; the task that runs keeps those it began with.
-#[tokio::test]
-async fn a_workspace_and_a_limit_count_once_the_configuration_is_reloaded() -> Result<()> {
-    let hub = hub_with_guest().await?;
-    let client = Client::http(&hub);
-    let other = hub.home().join("other");
-    fs::create_dir(&other)?;
-    let there = async || {
-        let mut message = message_to("guest", "sh pwd");
-        message["message"]["metadata"]["workingDirectory"] = json!(other);
-        Ok::<_, anyhow::Error>(client.call("message/send", message).await?)
-    };
-    assert!(said(&there().await?).starts_with("denied: work in"), "it is no workspace yet");
-    let (id, mut updates) = stream(&client, "guest", "tick 30 50").await?;
-    until(&mut updates, |event| event["kind"] == "artifact-update").await?;
-
-    let limits = GRANT.replace("events = 5000", "events = 10");
-    let workspaces = format!("[agents.guest]\nworkspaces = [{:?}]", other.display().to_string());
-    hub.configure(&limits.replacen("[agents.guest]", &workspaces, 1))?;
-    let told = reload(&client).await?;
-    let changed = json!(["agents.guest.limits.events", "agents.guest.workspaces"]);
-    assert_eq!((&told["changed"], &told["needsRestart"]), (&changed, &json!([])), "{told}");
-    let done = there().await?;
-    assert_eq!(artifact(&done).trim_end(), other.canonicalize()?.to_string_lossy(), "{done}");
-    let mut before = message_to("guest", "sh pwd");
-    before["message"]["metadata"]["workingDirectory"] = json!(hub.workspace());
-    let denied = client.call("message/send", before).await?;
-    assert!(said(&denied).starts_with("denied: work in"), "it is none any more: {denied}");
-    let limited = send(&client, "guest", "flood 11").await?;
-    assert_eq!(
-        (state(&limited), &limited["metadata"]["reason"]),
-        ("failed", &json!("limit_exceeded"))
-    );
-    updates.rest().await?;
-    assert_eq!(state(&get(&client, &id).await?), "completed", "thirty events, as it was allowed");
-    Ok(())
-}
-
 #[tokio::test]
 async fn sighup_reloads_the_configuration() -> Result<()> {
     let quiet = format!("{GRANT}\n[logging]\nlevel = \"error\"");

@@ -1,7 +1,10 @@
 //! A thousand tasks at once, each with an event a second: none is lost, and nothing is kept that is not needed.
 
-use crate::stage::{state, stream};
-use a2a_hub_tests::{Client, TestHub, resident_bytes, test_guests};
+use crate::{
+    hub::InProcessHub,
+    stage::{state, stream, tell},
+};
+use a2a_hub_tests::{Client, resident_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
 use std::time::Duration;
@@ -27,7 +30,8 @@ async fn a_thousand_streams_lose_nothing() -> Result<()> {
     // As many slots for guests as there are tasks, and some to spare: more of them fill up one after the other, and what a slot
     // once held stays its own.
     let config = format!("max_tasks = {}\nagents.guest.max_running = {TASKS}", TASKS + 100);
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     // The first round pays for what all later ones share: slots for guests, connections, the allocator's places.
     round(&client, EVENTS).await?;
@@ -53,11 +57,6 @@ async fn a_thousand_streams_lose_nothing() -> Result<()> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are what the soak is for")]
-fn tell(line: &str) {
-    println!("{line}");
-}
-
 /// Has all tasks tick so often, and returns how many events were heard; each heard its own, all of them, in order.
 async fn round(client: &Client, events: usize) -> Result<usize> {
     let text = format!("tick {events} 1000");
@@ -77,7 +76,7 @@ async fn round(client: &Client, events: usize) -> Result<usize> {
     Ok(try_join_all(tasks).await?.into_iter().sum())
 }
 
-async fn resident(hub: &TestHub) -> Result<u64> {
+async fn resident(hub: &InProcessHub) -> Result<u64> {
     sleep(SETTLE).await;
     resident_bytes(hub.pid()).context("the hub is gone")
 }

@@ -1,0 +1,35 @@
+//! Answers to questions that tasks ask: each counts for what was asked, and for nothing else.
+
+use crate::stage::{hub_with_guest, said, send, state};
+use a2a_hub_tests::{
+    Client,
+    questions::{answer, refused},
+};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+#[tokio::test]
+async fn an_answer_to_another_question_is_refused_with_the_one_that_is_asked() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let asked = send(&client, "guest", "permit").await?;
+    let question = &asked["metadata"]["question"];
+    assert_eq!(question["kind"], "permission");
+    let (code, message, data) =
+        refused(&client, answer(&asked, "yes", Some(&json!("another")))).await?;
+    assert_eq!((code, &data["question"], &data["text"]), (-32005, question, &json!("may I?")));
+    let id = question["id"].as_str().context("it has no id")?;
+    assert!(message.contains(&format!("--question {id}")), "{message}");
+    let (code, ..) = refused(&client, answer(&asked, "yes", Some(&json!(7)))).await?;
+    assert_eq!(code, -32602);
+    let done = client.call("message/send", answer(&asked, "yes", Some(question))).await?;
+    assert_eq!((state(&done), said(&done)), ("completed", "yes"));
+    assert_eq!(done["metadata"].get("question"), None, "it is over");
+
+    let asked = send(&client, "guest", "auth").await?;
+    assert_eq!(asked["metadata"]["question"]["kind"], "auth");
+    let id = &asked["metadata"]["question"]["id"];
+    let done = client.call("message/send", answer(&asked, "me", Some(id))).await?;
+    assert_eq!(said(&done), "me");
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Tenants of one hub, and what their clients show.
+
+use crate::{Endpoints, message_to};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::fs;
+
+/// Two tenants, in the configuration.
+pub const TENANTS: &str = "
+    [tenants.acme]
+    [tenants.other]
+";
+
+/// What a tenant's client shows.
+pub fn token(hub: &Endpoints, tenant: &str) -> Result<String> {
+    let token = fs::read_to_string(hub.data_dir().join("tenants").join(tenant))?;
+    Ok(format!("Bearer {}", token.trim()))
+}
+
+/// Clients of one tenant, over HTTP.
+pub struct Web {
+    base: String,
+    token: String,
+}
+
+impl Web {
+    /// One that shows this at a hub.
+    pub fn of(hub: &Endpoints, token: String) -> Self {
+        Self { base: format!("http://{}", hub.http()), token }
+    }
+
+    /// The status, and the answer.
+    async fn told(&self, asked: reqwest::RequestBuilder) -> Result<(u16, Value)> {
+        let answer = asked.header("Authorization", &self.token).send().await?;
+        Ok((answer.status().as_u16(), answer.json().await.unwrap_or_default()))
+    }
+
+    /// Calls a method at a path; the whole answer.
+    pub async fn call(&self, path: &str, method: &str, params: Value) -> Result<Value> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let asked = reqwest::Client::new().post(format!("{}{path}", self.base)).json(&body);
+        Ok(self.told(asked).await?.1)
+    }
+
+    /// The status, and the answer at a path.
+    pub async fn get(&self, path: &str) -> Result<(u16, Value)> {
+        self.told(reqwest::Client::new().get(format!("{}{path}", self.base))).await
+    }
+
+    /// Sends a text to the guest, in the conversation `main`; what comes of it.
+    pub async fn send(&self, text: &str) -> Result<Value> {
+        let mut params = message_to("guest", text);
+        params["message"]["contextId"] = json!("main");
+        Ok(self.call("/", "message/send", params).await?["result"].take())
+    }
+}
