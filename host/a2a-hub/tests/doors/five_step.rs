@@ -10,7 +10,6 @@ use a2a_hub_tests::{
     test_guests,
 };
 use anyhow::{Context as _, Result, ensure};
-use futures::StreamExt as _;
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
 

@@ -11,7 +11,6 @@ use axum::{
     http::{StatusCode, Uri, header},
     response::{IntoResponse as _, Response},
 };
-use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
 

@@ -10,7 +10,6 @@ use a2a_hub_tests::{
     test_guests,
 };
 use anyhow::{Context as _, Result};
-use futures::StreamExt as _;
 use std::{path::Path, time::Duration};
 use tokio::process::Command;
 
