@@ -2,11 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::{
-    collections::BTreeSet,
-    env, fs,
-    path::{Path, PathBuf},
-};
+mod sources;
+
+use sources::{files, is_test, lines_of_code, read, root, sources, without_tests};
+use std::{collections::BTreeSet, fs, path::Path};
 
 /// The crates of the host, lowest first: each may depend only on those before it.
 const CRATES: &[&str] = &[
@@ -169,11 +168,14 @@ const MAX_LINES: usize = 600;
 /// not count.
 const MAX_CODE: usize = 9_000;
 
+/// Where the tests are that start the program.
+const END_TO_END: &str = "host/cli/tests/e2e/";
+
+/// Of a hundred lines of tests, fewer than these start the program.
+const MAX_END_TO_END: usize = 15;
+
 /// The tests that drive the hub with the official SDKs; what holds a rule there is a step of theirs.
 const DRIVERS: &str = "e2e::sdks";
-
-/// What is not ours, or not written by hand.
-const UNTOLD: &[&str] = &[".git", "target", "dist", "node_modules", "Cargo.lock", "LICENSE"];
 
 #[test]
 fn modules_use_only_lower_layers() {
@@ -324,6 +326,27 @@ fn no_crate_of_the_host_has_grown_too_large() {
         let why = "split off what has a purpose of its own";
         assert!(lines <= MAX_CODE, "host/{krate}: {lines} lines of code; {why}");
     }
+}
+
+/// What is tried end to end takes seconds, and says least of where a fault is. Most belongs where it is decided, or asks a hub in the process of the
+/// test (`docs/decisions/0014-three-heights-of-tests.md`).
+#[test]
+fn a_small_part_of_the_tests_is_end_to_end() {
+    let (mut all, mut end_to_end) = (0, 0);
+    for (path, text) in sources("") {
+        let lines = match is_test(&path) {
+            true => text.lines().count(),
+            false => text[without_tests(&text).len()..].lines().count(),
+        };
+        all += lines;
+        end_to_end += if path.starts_with(END_TO_END) { lines } else { 0 };
+    }
+    assert!(end_to_end > 1_000, "{end_to_end} lines are found in {END_TO_END}");
+    let percent = end_to_end * 100 / all;
+    assert!(
+        percent < MAX_END_TO_END,
+        "{end_to_end} of {all} lines of tests are in {END_TO_END}: {percent} %; see CONTRIBUTING.md for where else one may belong"
+    );
 }
 
 #[test]
@@ -546,54 +569,4 @@ fn dependencies(krate: &str) -> Vec<String> {
 fn guest_agents() -> Vec<String> {
     let entries = fs::read_dir(root().join("guest-agents")).unwrap().map(Result::unwrap);
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
-}
-
-/// Whether the file at `path` holds nothing but tests.
-fn is_test(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs")
-}
-
-/// How many lines of `text` are neither blank nor a comment.
-fn lines_of_code(text: &str) -> usize {
-    let lines = text.lines().map(str::trim);
-    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
-}
-
-/// Everything before the file's own tests.
-fn without_tests(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod tests").next().unwrap()
-}
-
-/// Every Rust source under `dir`, with its text.
-fn sources(dir: &str) -> Vec<(String, String)> {
-    files(dir).into_iter().filter(|(path, _)| path.ends_with(".rs")).collect()
-}
-
-/// Every text file under `dir`, as its path from the root and its text.
-fn files(dir: &str) -> Vec<(String, String)> {
-    let mut pending = vec![root().join(dir)];
-    let mut found = Vec::new();
-    while let Some(dir) = pending.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            let untold = UNTOLD.iter().any(|name| path.ends_with(name));
-            if path.is_dir() && !untold {
-                pending.push(path);
-            } else if let (false, Ok(text)) = (untold, fs::read_to_string(&path)) {
-                let path = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
-                found.push((path, text));
-            }
-        }
-    }
-    found
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-fn root() -> PathBuf {
-    // Asked when run, for the folder may have been moved since it was built.
-    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
-    Path::new(&xtask).parent().unwrap().to_owned()
 }

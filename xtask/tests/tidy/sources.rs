@@ -1,0 +1,62 @@
+//! The files that the rules read, and which of their lines are code, and which tests.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+/// What is not ours, or not written by hand.
+const UNTOLD: &[&str] = &[".git", "target", "dist", "node_modules", "Cargo.lock", "LICENSE"];
+
+/// Whether the file at `path` holds nothing but tests, and what they need. A benchmark is none.
+pub(crate) fn is_test(path: &str) -> bool {
+    let is_among_tests = path.contains("/tests/") || path.starts_with("tests/");
+    is_among_tests && !path.starts_with("tests/bench/") || path.ends_with("/tests.rs")
+}
+
+/// How many lines of `text` are neither blank nor a comment.
+pub(crate) fn lines_of_code(text: &str) -> usize {
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
+/// Everything before the file's own tests.
+pub(crate) fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests").next().unwrap()
+}
+
+/// Every Rust source under `dir`, with its text.
+pub(crate) fn sources(dir: &str) -> Vec<(String, String)> {
+    files(dir).into_iter().filter(|(path, _)| path.ends_with(".rs")).collect()
+}
+
+/// Every text file under `dir`, as its path from the root and its text.
+pub(crate) fn files(dir: &str) -> Vec<(String, String)> {
+    let mut pending = vec![root().join(dir)];
+    let mut found = Vec::new();
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let untold = UNTOLD.iter().any(|name| path.ends_with(name));
+            if path.is_dir() && !untold {
+                pending.push(path);
+            } else if let (false, Ok(text)) = (untold, fs::read_to_string(&path)) {
+                let path = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// The text of the file at a path from the root.
+pub(crate) fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The workspace.
+pub(crate) fn root() -> PathBuf {
+    // Asked when run, for the folder may have been moved since it was built.
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
+    Path::new(&xtask).parent().unwrap().to_owned()
+}
