@@ -225,11 +225,7 @@ pub(crate) struct Shipped {
 /// Builds these guests, and the program for speed and size: across crates, in one piece.
 pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
     guests::build(root, which)?;
-    let mut build = cargo(root);
-    build.args(BUILD).args(["--profile", "dist", "--bin", "a2a-hub"]);
-    // Only packages have a time: without one, the program is as good.
-    build.envs(epoch(root).ok().map(|epoch| ("SOURCE_DATE_EPOCH", epoch.to_string())));
-    run(&mut build)?;
+    run(&mut compile(root, "a2a-hub"))?;
     let folder = target_dir(root).join("dist");
     let with_symbols = folder.join("a2a-hub");
     let stripped = folder.join("shipped/a2a-hub");
@@ -237,6 +233,16 @@ pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
     run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&with_symbols))
         .context("strip comes with the linker, as part of binutils")?;
     Ok(Shipped { with_symbols, stripped })
+}
+
+/// Compiles a program as what is published is. All that is compiled so takes the same flags, for else each would have the other's crates
+/// compiled anew.
+pub(crate) fn compile(root: &Path, program: &str) -> Command {
+    let mut build = cargo(root);
+    build.args(BUILD).args(["--profile", "dist", "--bin", program]);
+    // Only packages have a time: without one, the program is as good.
+    build.envs(epoch(root).ok().map(|epoch| ("SOURCE_DATE_EPOCH", epoch.to_string())));
+    build
 }
 
 /// When the source was changed last, in seconds since 1970: what `SOURCE_DATE_EPOCH` says, or the commit.

@@ -227,7 +227,7 @@ fn bench(root: &Path, arguments: &[String]) -> Result<()> {
     }
     let hub = dist::build(root, guests::Which::All)?.with_symbols;
     dist::carry(&hub, &hub)?;
-    run(cargo(root).args(BUILD).args(["--profile", "dist", "--bin", "bench"]))?;
+    run(&mut dist::compile(root, "bench"))?;
     run(Command::new(target_dir(root).join("dist/bench")).current_dir(root).args(arguments))
 }
 
