@@ -100,7 +100,11 @@ impl Minders {
         if others().next().is_none() || proc::has_children() == Some(false) {
             return all(Kin::Outside);
         }
-        let below = proc::descendants(us);
+        // What the trees are large, and not what the machine runs. Where that misses somebody, the look at all below does not.
+        let mut below = proc::family(us);
+        if below.is_empty() {
+            below = proc::descendants(us);
+        }
         if below.is_empty() {
             return all(Kin::Outside);
         }
@@ -114,10 +118,10 @@ impl Minders {
                 found.insert(inode, if is_lost { Kin::Unknown } else { kin });
             }
         }
-        for holder in proc::all().iter().filter(|process| process.is_own()) {
-            if wanted.is_empty() {
-                break;
-            }
+        let mut everybody = proc::latest_first().filter(Process::is_own);
+        while !wanted.is_empty()
+            && let Some(holder) = everybody.next()
+        {
             // Nothing moved between the looks: whoever started meanwhile is asked as any other.
             for inode in holder.sockets().filter(|inode| wanted.remove(inode)) {
                 found.insert(inode, self.kin(holder.pid.as_raw_pid(), adopts));

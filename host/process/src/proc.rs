@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ use super::{SWEEP_WAIT, TREE_MARKER};
 
 /// Between two looks at the table: a killed process needs about this long to leave it.
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(3);
+
+/// Bytes that hold what most files of `/proc` tell of a process.
+const USUAL: usize = 1024;
 
 /// One row of the table, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +38,7 @@ pub(super) struct Process {
 impl Process {
     /// The row of `pid`, if there is one.
     pub(super) fn read(pid: Pid) -> Option<Self> {
-        Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(pid, &told(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// Reads `pid (name) state parent group session …`, where the name may hold spaces, brackets and any byte.
@@ -194,12 +198,28 @@ fn listed(directory: PathBuf) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
+/// What a file of `/proc` tells, as a rule in one call of the kernel. `fs::read` asks for its length first, which is told as 0, and then reads
+/// it in pieces of 32 bytes and more.
+fn told(file: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut told = Vec::with_capacity(USUAL);
+    File::open(file)?.take(u64::MAX).read_to_end(&mut told)?;
+    Ok(told)
+}
+
 /// Everybody, as seen in one pass. Who comes or goes meanwhile may be missing: look again until nothing is found.
 pub(super) fn all() -> Vec<Process> {
+    pids().into_iter().filter_map(Process::read).collect()
+}
+
+/// The same, each looked at when its turn comes, and those first that started last, as whoever has just connected did.
+pub(super) fn latest_first() -> impl Iterator<Item = Process> {
+    pids().into_iter().rev().filter_map(Process::read)
+}
+
+fn pids() -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
-        .filter_map(Process::read)
         .collect()
 }
 
@@ -209,7 +229,7 @@ pub(super) fn has_children() -> Option<bool> {
     let threads = || listed(PathBuf::from("/proc/self/task")).collect::<HashSet<_>>();
     let before = threads();
     for thread in &before {
-        if !fs::read(thread.join("children")).ok()?.is_empty() {
+        if !told(thread.join("children")).ok()?.is_empty() {
             return Some(true);
         }
     }
@@ -242,8 +262,8 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
 /// The children of one process, of all its threads; none if it is gone.
 fn children(parent: Pid) -> impl Iterator<Item = Pid> {
     let threads = listed(PathBuf::from(format!("/proc/{parent}/task")));
-    let told = threads.filter_map(|thread| fs::read_to_string(thread.join("children")).ok());
-    let told: Vec<String> = told.collect();
+    let told = threads.filter_map(|thread| told(thread.join("children")).ok());
+    let told: Vec<String> = told.filter_map(|told| String::from_utf8(told).ok()).collect();
     let numbers = told.iter().flat_map(|told| told.split_ascii_whitespace());
     let pids = numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?));
     pids.collect::<Vec<_>>().into_iter()
