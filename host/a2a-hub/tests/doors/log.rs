@@ -2,10 +2,13 @@
 
 use parking_lot::Mutex;
 use std::io::{self, Write};
-use tracing_subscriber::EnvFilter;
-
-/// As much as the program logs where nothing else is set.
-const FILTER: &str = "warn,rmcp=off,a2a_hub=info,a2a_hub_sandbox=info";
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt as _,
+    registry,
+    util::SubscriberInitExt as _,
+};
 
 static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
@@ -24,10 +27,13 @@ impl Write for Memory {
 
 /// Starts logging, once a process.
 pub(crate) fn start() {
-    let lines = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(FILTER));
-    let lines = lines.with_writer(|| Memory).with_ansi(false).with_target(false);
+    let lines = fmt::layer().with_writer(|| Memory).with_ansi(false).with_target(false);
+    let lines = lines.json().flatten_event(true).with_span_list(false);
+    // As much as the program logs where nothing else is set.
+    let others = [("rmcp", LevelFilter::OFF), ("a2a_hub", LevelFilter::INFO)];
+    let filter = Targets::new().with_default(LevelFilter::WARN).with_targets(others);
     // A second hub in one process logs with the first.
-    let _ = lines.json().flatten_event(true).with_span_list(false).try_init();
+    let _ = registry().with(filter).with(lines).try_init();
 }
 
 /// What was logged so far.

@@ -5,6 +5,7 @@ mod confined;
 mod conversations;
 mod kept;
 mod limits;
+mod overhead;
 mod program_files;
 mod settings;
 mod together;
@@ -33,7 +34,7 @@ use settings::{
     a_model_and_an_effort_reach_the_program, a_tool_that_the_operator_allows_is_used_unasked,
     what_the_operator_adds_reaches_the_program,
 };
-use std::{env, fs, os::unix::fs::symlink, path::Path, time::Duration};
+use std::{env, ffi::OsString, fs, os::unix::fs::symlink, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 use vendors::{CLAUDE, CODEX, GEMINI, VIBE, Vendor};
 
@@ -114,7 +115,11 @@ impl Vendor {
     }
 
     async fn stage_with(&self, key: Option<&str>, settings: &str) -> Result<Stage> {
-        let path = self.path()?;
+        self.stage_on(self.path()?, key, settings).await
+    }
+
+    /// The same, with the program that is found on this `PATH`.
+    async fn stage_on(&self, path: OsString, key: Option<&str>, settings: &str) -> Result<Stage> {
         let model = ModelServer::start()?.with_key(KEY);
         let mut files = ProgramFiles::new()?;
         let port = model.url().rsplit(':').next().unwrap_or_default();
@@ -144,7 +149,7 @@ impl Vendor {
     }
 
     /// A `PATH` with the program on it. `cargo xtask test` leaves out the tests of programs that are not there.
-    fn path(&self) -> Result<std::ffi::OsString> {
+    fn path(&self) -> Result<OsString> {
         let clis = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clis");
         let path = env::var_os("PATH").unwrap_or_default();
         let mut places = vec![clis.join(self.bin), clis.join("node_modules/.bin")];
