@@ -2,8 +2,9 @@
 
 use std::{
     env,
+    io::{self, Write as _},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -22,6 +23,34 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{shown}` failed: {status}");
     }
     Ok(())
+}
+
+/// A program that runs beside others, and whose words are shown once it has ended.
+pub(crate) struct Beside {
+    shown: String,
+    child: Child,
+}
+
+impl Beside {
+    /// Starts `command`.
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let shown = shown(command);
+        announce(&shown);
+        // Read at its end: should it have more to say than a pipe holds, it waits until then.
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = child.spawn().with_context(|| format!("failed to start `{shown}`"))?;
+        Ok(Self { shown, child })
+    }
+
+    /// Waits for its end; anything but success is an error that shows it.
+    pub(crate) fn finish(self) -> Result<()> {
+        let ended = self.child.wait_with_output()?;
+        io::stderr().write_all(&ended.stderr)?;
+        if !ended.status.success() {
+            bail!("`{}` failed: {}", self.shown, ended.status);
+        }
+        Ok(())
+    }
 }
 
 /// Whether `command` starts and succeeds, without a word on this terminal.
@@ -89,6 +118,13 @@ mod tests {
         assert!(error.to_string().starts_with("`false` failed: "), "{error}");
         let error = run(&mut Command::new("no-such-program")).unwrap_err();
         assert_eq!(error.to_string(), "failed to start `no-such-program`");
+    }
+
+    #[test]
+    fn what_runs_beside_is_waited_for_and_may_fail() {
+        Beside::start(&mut Command::new("true")).unwrap().finish().unwrap();
+        let error = Beside::start(&mut Command::new("false")).unwrap().finish().unwrap_err();
+        assert!(error.to_string().starts_with("`false` failed: "), "{error}");
     }
 
     #[test]
