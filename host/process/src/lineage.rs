@@ -91,10 +91,12 @@ impl Minders {
     /// Whose the sockets with these inodes are, in that order. Who is below this process and holds one counts before all others that do.
     pub(super) fn kin_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<Kin> {
         let us = getpid();
-        let own = if adopts { proc::own_sockets() } else { HashSet::new() };
+        // A child that has not begun its program yet has all that is open here, and so it counts for nothing what it holds of that.
+        let own = proc::own_sockets();
+        let ours = if adopts { Kin::Own } else { Kin::Outside };
         let others = || inodes.iter().copied().filter(|inode| !own.contains(inode));
         let all = |kin: Kin| {
-            let kin = |inode| if own.contains(inode) { Kin::Own } else { kin.clone() };
+            let kin = |inode| if own.contains(inode) { ours.clone() } else { kin.clone() };
             inodes.iter().map(kin).collect()
         };
         if others().next().is_none() || proc::has_children() == Some(false) {
@@ -128,7 +130,7 @@ impl Minders {
             }
         }
         let kin = |inode| match own.contains(inode) {
-            true => Kin::Own,
+            true => ours.clone(),
             false => found.get(inode).cloned().unwrap_or(Kin::Unknown),
         };
         inodes.iter().map(kin).collect()
@@ -216,14 +218,24 @@ mod tests {
         assert_eq!(minders.kin(0, true), Kin::Unknown);
     }
 
+    fn inode_of(socket: &TcpStream) -> u64 {
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+        link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
+    }
+
+    /// A process below this one that has the socket open, too.
+    #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
+    fn copy_in_a_child(socket: &TcpStream) -> std::process::Child {
+        let copy = std::os::fd::OwnedFd::from(socket.try_clone().unwrap());
+        Command::new("/bin/sleep").arg("1000").stdin(Stdio::from(copy)).spawn().unwrap()
+    }
+
     #[test]
     fn a_socket_is_whose_it_is_that_holds_it() {
         let minders = Minders::default();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let link = std::fs::read_link(format!("/proc/self/fd/{}", client.as_raw_fd())).unwrap();
-        let inode = link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit());
-        let inode = inode.parse().unwrap();
+        let inode = inode_of(&client);
         let mut idle = child();
         let whose = |adopts| minders.kin_of_sockets(&[inode], adopts).remove(0);
         assert_eq!(whose(false), Kin::Outside, "ours, beside a child");
@@ -236,6 +248,17 @@ mod tests {
             .spawn();
         let mut holder = holder.unwrap();
         let pid = Pid::from_child(&holder);
+        let both = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut inherits = copy_in_a_child(&both);
+        let inherited = minders.register(Some(Pid::from_child(&inherits)), shared());
+        assert_eq!(
+            minders.kin_of_sockets(&[inode_of(&both)], false),
+            [Kin::Outside],
+            "ours, although a child has it, too"
+        );
+        inherits.kill().unwrap();
+        inherits.wait().unwrap();
+        drop(inherited);
         let registered = minders.register(Some(pid), shared());
         assert_eq!(whose(true), Kin::Tree(behalf()));
         drop(registered);

@@ -36,7 +36,7 @@ async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
         "a2a_hub_request_duration_seconds_count{operation=\"send_message\",outcome=\"refused\"} 1",
         "a2a_hub_agent_breaker_open{agent=\"guest\"} 0",
         "a2a_hub_guests 2",
-        "a2a_hub_guests_max 4000",
+        "a2a_hub_guests_max 2000",
         "a2a_hub_streams 1",
         "a2a_hub_store_up 1",
         "# EOF",

@@ -1,6 +1,8 @@
 //! What hub and adapter add to a turn of each vendor's program, which answers with the help of a model that takes no time. It is printed and
 //! held by nothing, for it differs between machines: `cargo xtask test --run-ignored only --no-capture what_a_turn_adds`.
 
+#![expect(clippy::print_stdout, reason = "a measurement is run for what it prints")]
+
 use super::vendors::{CLAUDE, CODEX, GEMINI, VIBE, Vendor};
 use crate::stage::state;
 use a2a_hub_tests::message_to;
