@@ -8,6 +8,7 @@ mod dist;
 mod guests;
 mod install;
 mod languages;
+mod lint;
 mod needs;
 mod sdks;
 mod shell;
@@ -89,7 +90,11 @@ enum Cli {
 }
 
 fn main() -> ExitCode {
-    match dispatch(Cli::parse()) {
+    let done = match lint::compiler() {
+        Some(compiler) => Err(lint::become_it(compiler).into()),
+        None => dispatch(Cli::parse()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -184,17 +189,18 @@ fn test_some(root: &Path, filter: &[String]) -> Result<()> {
 /// What holds before each commit, in seconds.
 fn check(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
-    // Side by side: each spends most of its time on a chain of crates, one after the other. A folder of its own, for cargo lets one
-    // build at a time into each.
-    let mut clippy = cargo(root);
-    clippy.args(["clippy", "--locked", "--workspace", "--all-targets", "--quiet"]);
-    clippy.arg("--target-dir").arg(target_dir(root).join("lints")).args(["--", "-D", "warnings"]);
-    let clippy = Beside::start(&mut clippy)?;
+    // Side by side: each spends most of its time on a chain of crates, one after the other. The lints have a folder of their own,
+    // for cargo lets one build at a time into each.
+    let lints = target_dir(root).join("lints");
+    let linting = lint::Once::into(&lints)?;
+    let mut linted = cargo(root);
+    linted.args(["check", "--locked", "--workspace", "--all-targets", "--quiet"]);
+    let linted = Beside::start(linting.cargo(linted.arg("--target-dir").arg(&lints)))?;
     let fast = FAST.iter().flat_map(|name| ["--package", name]);
     // In a process for each crate, and not for each test as nextest has it: to start them takes longer than they do.
     let tests = ["test", "--locked", "--quiet", "--lib", "--bins", "--tests"];
     let tested = run(cargo(root).args(tests).args(fast));
-    clippy.finish().and(tested)
+    linted.finish().and(tested)
 }
 
 fn nextest(root: &Path, arguments: &[&str]) -> Result<()> {

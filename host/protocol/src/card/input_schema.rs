@@ -433,16 +433,16 @@ mod tests {
         );
         let any: Vec<_> = (0..400).map(|n| json!({ "const": n })).collect();
         let schema = json!({ "items": { "anyOf": any } });
-        let huge = json!(vec![-1; 2_000_000]);
+        let huge = Value::Array(vec![Value::from(-1); 2_000_000]);
         assert_eq!(
             told(&schema, &huge),
             ": is too large to be checked against the skill's schema; send less\n"
         );
-        let large = json!(vec![-1; 20_000]);
+        let large = Value::Array(vec![Value::from(-1); 20_000]);
         assert!(told(&schema, &large).starts_with(": does not fit"));
         let unique = json!({ "uniqueItems": true });
-        let many: Vec<_> = (0..200_000).map(|n| json!({ "n": n, "s": "same" })).collect();
-        assert_eq!(told(&unique, &json!(many)), "");
+        let many: Vec<_> = (0..100_000).map(|n| json!({ "n": n, "s": "same" })).collect();
+        assert_eq!(told(&unique, &Value::Array(many)), "");
     }
 
     #[test]
