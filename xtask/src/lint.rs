@@ -1,43 +1,48 @@
-//! Lints for `cargo xtask check`: each file once, as a part of its crate's tests, and not a second time for the crates that use it.
+//! How the workspace's own crates are linted by the build that compiles them.
 
 use std::{
     env,
     ffi::OsString,
     fs,
-    io::Error,
-    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::Command,
+    process::{self, Command},
 };
 
 use anyhow::{Context as _, Result};
 
-use crate::LINTED;
+const CLIPPY: &str = "clippy-driver";
+
+/// What cargo calls in rustc's place for the workspace's own crates (the Cargo book, environment variables).
+const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
+
+/// Has clippy compile the workspace's own crates, so that they are linted by the very build that is tested: `cargo clippy`
+/// would compile each dependency once more, for itself.
+pub(crate) const LINTED: [(&str, &str); 2] = [
+    (WRAPPER, CLIPPY),
+    // As `cargo clippy -- -D warnings` hands it on.
+    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
+];
 
 /// The name under which cargo calls this program in rustc's place.
 const NAME: &str = "lint-once";
 
-/// This program, where cargo calls it in rustc's place for the workspace's own crates.
-pub(crate) struct Once(PathBuf);
-
-impl Once {
-    /// A copy in `folder`: cargo may write the program itself anew meanwhile.
-    pub(crate) fn into(folder: &Path) -> Result<Self> {
-        let copy = folder.join(NAME);
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        fs::copy(env::current_exe()?, &copy)
-            .with_context(|| format!("cannot write {}", copy.display()))?;
-        Ok(Self(copy))
-    }
-
-    /// Has `cargo` lint what it builds, by the rules of [`LINTED`].
-    pub(crate) fn cargo<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
-        cargo.envs(LINTED).env("RUSTC_WORKSPACE_WRAPPER", &self.0)
-    }
+/// Has `cargo` lint each file once: as a part of its crate's tests, and not a second time for the crates that use it. Cargo calls a
+/// copy of this program in `folder`, for it may write the program itself anew meanwhile.
+pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
+    let (copy, unfinished) = (folder.join(NAME), folder.join(format!("{NAME}.{}", process::id())));
+    let put = || {
+        fs::create_dir_all(folder)?;
+        fs::copy(env::current_exe()?, &unfinished)?;
+        // Whoever runs the copy of before keeps it.
+        fs::rename(&unfinished, &copy)
+    };
+    put().with_context(|| format!("cannot write {}", copy.display()))?;
+    cargo.envs(LINTED).env(WRAPPER, copy);
+    Ok(())
 }
 
 /// The compiler that is to take this process's place, when cargo called this program in rustc's place: the arguments are rustc's
-/// path and what rustc is to do (`RUSTC_WORKSPACE_WRAPPER` in the Cargo book).
+/// path and what rustc is to do.
 pub(crate) fn compiler() -> Option<Command> {
     let mut arguments = env::args_os();
     let called = PathBuf::from(arguments.next()?);
@@ -50,16 +55,11 @@ fn compiler_for(arguments: Vec<OsString>) -> Command {
         let folder = Path::new(argument).parent();
         argument == "--test" || folder.is_some_and(|folder| folder.ends_with("examples"))
     };
-    let lints = arguments.iter().any(linted).then(|| OsString::from("clippy-driver"));
-    let mut all = lints.into_iter().chain(arguments);
+    let clippy = arguments.iter().any(linted).then(|| OsString::from(CLIPPY));
+    let mut all = clippy.into_iter().chain(arguments);
     let mut compiler = Command::new(all.next().unwrap_or_default());
     compiler.args(all);
     compiler
-}
-
-/// Has `command` take this process's place; returns why it could not.
-pub(crate) fn become_it(mut command: Command) -> Error {
-    command.exec()
 }
 
 #[cfg(test)]

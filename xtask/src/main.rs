@@ -16,6 +16,7 @@ mod sizes;
 
 use std::{
     env,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -23,6 +24,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 
+use crate::lint::LINTED;
 use crate::shell::{Beside, announce, cargo, output, run, succeeds, target_dir};
 
 /// What `up` asks, so that a newcomer sees an answer arrive.
@@ -33,14 +35,6 @@ const BUILD: [&str; 3] = ["build", "--locked", "--workspace"];
 
 /// The crates whose tests need neither a hub nor a component, and take seconds: what `check` runs.
 const FAST: [&str; 4] = ["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-runtime", "xtask"];
-
-/// Has clippy compile the workspace's own crates, so that they are linted by the very build that is tested: `cargo clippy`
-/// would compile each dependency once more, for itself.
-const LINTED: [(&str, &str); 2] = [
-    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
-    // As `cargo clippy -- -D warnings` hands it on.
-    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
-];
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", about = "What a developer of a2a-hub runs")]
@@ -91,7 +85,9 @@ enum Cli {
 
 fn main() -> ExitCode {
     let done = match lint::compiler() {
-        Some(compiler) => Err(lint::become_it(compiler).into()),
+        Some(mut compiler) => {
+            Err(compiler.exec()).with_context(|| format!("failed to start {compiler:?}"))
+        }
         None => dispatch(Cli::parse()),
     };
     match done {
@@ -192,10 +188,11 @@ fn check(root: &Path) -> Result<()> {
     // Side by side: each spends most of its time on a chain of crates, one after the other. The lints have a folder of their own,
     // for cargo lets one build at a time into each.
     let lints = target_dir(root).join("lints");
-    let linting = lint::Once::into(&lints)?;
     let mut linted = cargo(root);
     linted.args(["check", "--locked", "--workspace", "--all-targets", "--quiet"]);
-    let linted = Beside::start(linting.cargo(linted.arg("--target-dir").arg(&lints)))?;
+    linted.arg("--target-dir").arg(&lints);
+    lint::once(&mut linted, &lints)?;
+    let linted = Beside::start(&mut linted)?;
     let fast = FAST.iter().flat_map(|name| ["--package", name]);
     // In a process for each crate, and not for each test as nextest has it: to start them takes longer than they do.
     let tests = ["test", "--locked", "--quiet", "--lib", "--bins", "--tests"];
