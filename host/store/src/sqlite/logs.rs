@@ -201,6 +201,9 @@ fn document(db: &Connection, id: &TaskId) -> Result<Option<Task>, Failure> {
     Ok(Some(parse(row, 0, || format!("the document of task {id}"))?))
 }
 
+const REPLAY: &str =
+    "SELECT event FROM events WHERE task = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
+
 /// What a task comes to after event `to`, given what it came to after event `from`.
 fn replay(
     db: &Connection,
@@ -209,8 +212,7 @@ fn replay(
     from: u64,
     to: u64,
 ) -> Result<Task, Failure> {
-    let sql = "SELECT event FROM events WHERE task = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
-    let mut found = db.prepare_cached(sql)?;
+    let mut found = db.prepare_cached(REPLAY)?;
     let mut rows = found.query(params![id.as_str(), integer(from), integer(to)])?;
     let mut events = Vec::<TaskEvent>::new();
     while let Some(row) = rows.next()? {
@@ -254,6 +256,16 @@ pub(super) fn beyond(prefix: &str) -> String {
     format!("{prefix}{}", char::MAX)
 }
 
+/// That a task is this tenant's, in words by which SQLite knows that it may use the indexes of tenants: they have none of the default one's tasks, and what
+/// a value is counts for nothing when a question is planned.
+pub(super) fn of_tenant(tenant: Option<&TenantId>) -> &'static str {
+    if tenant.is_some_and(TenantId::is_default) {
+        " AND tenant = ?"
+    } else {
+        " AND tenant = ? AND tenant <> ''"
+    }
+}
+
 /// A question that names only what the filter names, so that it can use the index that fits.
 fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     let mut sql = heads_where!("true").to_owned();
@@ -267,7 +279,7 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     for (condition, wanted) in [
         (" AND agent = ?", agent.map(|agent| agent.as_str())),
         (" AND context = ?", context.as_deref()),
-        (" AND tenant = ?", filter.tenant.as_ref().map(TenantId::as_str)),
+        (of_tenant(filter.tenant.as_ref()), filter.tenant.as_ref().map(TenantId::as_str)),
         (" AND directory = ?", filter.directory.as_deref()),
         (" AND parent = ?", filter.parent.as_ref().map(TaskId::as_str)),
         (" AND updated >= ?", filter.since.as_deref()),
@@ -449,6 +461,7 @@ pub(super) fn corrupt(what: String, why: impl Display) -> StorageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::StatementStatus;
 
     /// A listing that reads every task would grow slow unnoticed.
     #[test]
@@ -476,5 +489,24 @@ mod tests {
         assert_eq!(plan(live), "SCAN tasks USING INDEX live_tasks");
         assert_eq!(plan(working), "SCAN tasks USING INDEX live_tasks");
         assert_eq!(plan(context), "SEARCH tasks USING INDEX tasks_of_context (context=?)");
+        let tenant = TenantId::try_from("acme".to_owned()).ok();
+        let of_tenant = HeadFilter { tenant, ..HeadFilter::default() };
+        assert_eq!(plan(of_tenant), "SEARCH tasks USING INDEX tasks_of_tenant (tenant=?)");
+    }
+
+    /// To plan a question takes longer than to answer it.
+    #[test]
+    fn a_question_is_planned_once_whatever_it_is_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
+        for name in ["one", "two", "three"] {
+            let id = TaskId::fresh();
+            let created = vec![crate::contract::created(&id, name)];
+            Addition::new(id.clone(), 0, created, None).unwrap().append(&db).unwrap();
+            assert!(task(&db, &id).unwrap().is_some());
+        }
+        let asked = db.prepare_cached(REPLAY).unwrap();
+        assert_eq!(asked.get_status(StatementStatus::Run), 3);
+        assert_eq!(asked.get_status(StatementStatus::RePrepare), 0);
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     context_key,
     failure::Failure,
-    logs::{LIVE, has_tenants, head_of, heads_where},
+    logs::{LIVE, has_tenants, head_of, heads_where, of_tenant},
     schema::integer,
 };
 use crate::HeadPage;
@@ -79,7 +79,7 @@ fn condition(query: &TaskPageQuery, tenant: Option<&TenantId>) -> (String, Vec<V
     for (column, wanted) in [
         (" AND agent = ?", agent.map(|agent| agent.as_str())),
         (" AND context = ?", context.as_deref()),
-        (" AND tenant = ?", tenant.map(TenantId::as_str)),
+        (of_tenant(tenant), tenant.map(TenantId::as_str)),
         (" AND state = ?", query.state.map(|state| state.name())),
         (" AND updated >= ?", query.since.as_deref()),
     ] {
