@@ -4,6 +4,7 @@
 //! operator is where it stands in the system's tree of processes, which it cannot leave: daemons and new sessions
 //! stay below their minder, which is a subreaper, and the orphans of a minder that was killed stay below the hub.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -90,50 +91,44 @@ impl Minders {
 
     /// Whose the sockets with these inodes are, in that order. Who is below this process and holds one counts before all others that do.
     pub(super) fn kin_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<Kin> {
-        let us = getpid();
-        // A child that has not begun its program yet has all that is open here, and so it counts for nothing what it holds of that.
-        let own = proc::own_sockets();
-        let ours = if adopts { Kin::Own } else { Kin::Outside };
-        let others = || inodes.iter().copied().filter(|inode| !own.contains(inode));
-        let all = |kin: Kin| {
-            let kin = |inode| if own.contains(inode) { ours.clone() } else { kin.clone() };
-            inodes.iter().map(kin).collect()
-        };
-        if others().next().is_none() || proc::has_children() == Some(false) {
-            return all(Kin::Outside);
+        if !self.has_trees() && proc::has_children() == Some(false) {
+            let own = LazyCell::new(proc::own_sockets);
+            let kin = |inode| if adopts && own.contains(inode) { Kin::Own } else { Kin::Outside };
+            return inodes.iter().map(kin).collect();
+        }
+        let mut look = Look::new(self, inodes, adopts);
+        if !adopts {
+            // Whoever embeds the hub is likely to be its client, too.
+            look.at_own();
         }
         // What the trees are large, and not what the machine runs. Where that misses somebody, the look at all below does not.
+        let us = getpid();
         let mut below = proc::family(us);
         if below.is_empty() {
             below = proc::descendants(us);
         }
-        if below.is_empty() {
-            return all(Kin::Outside);
-        }
-        let mut wanted: HashSet<u64> = others().collect();
-        let mut found: HashMap<u64, Kin> = HashMap::new();
         for holder in &below {
-            for inode in holder.sockets_of_threads().filter(|inode| wanted.remove(inode)) {
-                let kin = self.kin(holder.pid.as_raw_pid(), adopts);
-                // It may have ended between the two looks; it was below us all the same.
-                let is_lost = kin == Kin::Outside && adopts;
-                found.insert(inode, if is_lost { Kin::Unknown } else { kin });
-            }
+            // It may have ended between the two looks; it was below us all the same.
+            look.at(holder.pid, holder.sockets_of_threads(), |kin| match kin {
+                Kin::Outside if adopts => Kin::Unknown,
+                kin @ (Kin::Outside | Kin::Own | Kin::Tree(_) | Kin::Unknown) => kin,
+            });
         }
-        let mut everybody = proc::latest_first().filter(Process::is_own);
-        while !wanted.is_empty()
-            && let Some(holder) = everybody.next()
+        let seen: HashSet<_> = below.iter().map(Process::identity).collect();
+        let others = proc::latest_first().filter(|process| !seen.contains(&process.identity()));
+        let mut others = others.filter(Process::is_own);
+        while !look.is_over()
+            && let Some(holder) = others.next()
         {
             // Nothing moved between the looks: whoever started meanwhile is asked as any other.
-            for inode in holder.sockets().filter(|inode| wanted.remove(inode)) {
-                found.insert(inode, self.kin(holder.pid.as_raw_pid(), adopts));
-            }
+            look.at(holder.pid, holder.sockets(), |kin| kin);
         }
-        let kin = |inode| match own.contains(inode) {
-            true => ours.clone(),
-            false => found.get(inode).cloned().unwrap_or(Kin::Unknown),
-        };
-        inodes.iter().map(kin).collect()
+        inodes.iter().map(|inode| look.found.get(inode).cloned().unwrap_or(Kin::Unknown)).collect()
+    }
+
+    /// Whether a tree is registered.
+    fn has_trees(&self) -> bool {
+        self.with(|all| !all.is_empty())
     }
 
     /// Reaps the orphans of trees that came to this process when their minder was killed. Its own children are those in
@@ -145,6 +140,55 @@ impl Minders {
             .filter(|process| process.is_ended_child_of(us.pid) && !process.shares_session(&us));
         for orphan in orphans.filter(|orphan| self.on_behalf(orphan.pid).is_none()) {
             let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG); // gone already, as it should be
+        }
+    }
+}
+
+/// A look for whose some sockets are.
+struct Look<'m> {
+    minders: &'m Minders,
+    adopts: bool,
+    wanted: HashSet<u64>,
+    found: HashMap<u64, Kin>,
+    /// The inodes of the sockets that this process has open.
+    own: LazyCell<HashSet<u64>>,
+}
+
+impl<'m> Look<'m> {
+    fn new(minders: &'m Minders, inodes: &[u64], adopts: bool) -> Self {
+        let own = LazyCell::new(proc::own_sockets as fn() -> HashSet<u64>);
+        let wanted = inodes.iter().copied().collect();
+        Self { minders, adopts, wanted, found: HashMap::new(), own }
+    }
+
+    fn is_over(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// Finds those that this process has open.
+    fn at_own(&mut self) {
+        let ours = if self.adopts { Kin::Own } else { Kin::Outside };
+        let own = self.wanted.extract_if(|inode| self.own.contains(inode));
+        self.found.extend(own.map(|inode| (inode, ours.clone())));
+    }
+
+    /// Finds those that a process holds, of which `as_is` makes what its place in the table tells.
+    fn at(
+        &mut self,
+        holder: Pid,
+        sockets: impl Iterator<Item = u64>,
+        as_is: impl FnOnce(Kin) -> Kin,
+    ) {
+        let held: Vec<u64> = sockets.filter(|inode| self.wanted.remove(inode)).collect();
+        if held.is_empty() {
+            return;
+        }
+        let kin = as_is(self.minders.kin(holder.as_raw_pid(), self.adopts));
+        for inode in held {
+            // A child that has not begun its program yet has all that is open here, and so it counts for nothing what it holds of that.
+            let is_own = kin != Kin::Outside && self.own.contains(&inode);
+            let ours = if self.adopts { Kin::Own } else { Kin::Outside };
+            self.found.insert(inode, if is_own { ours } else { kin.clone() });
         }
     }
 }

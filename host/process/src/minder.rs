@@ -70,7 +70,7 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         }
     };
     // A hub that is gone already is noticed below, as the end of its orders.
-    let told = writeln!(hub, "{report}");
+    let told = tell(&mut hub, &report);
     let Ok(Started { program, init }) = started else { return told };
 
     let unread = Vec::new();
@@ -83,7 +83,7 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let _ = minder.watch();
     let left = minder.sweep();
     let exit = minder.exit.unwrap_or(Exit::KILLED);
-    writeln!(minder.hub, "{}", MinderReport::Ended { exit, left })
+    tell(&mut minder.hub, &MinderReport::Ended { exit, left })
 }
 
 /// What was started: a program, or the init of one.
@@ -242,14 +242,14 @@ impl Minder {
                         Order::Look(look) => {
                             let seen = self.own.look(look);
                             // A hub that is gone is noticed as the end of its orders.
-                            let _ = writeln!(self.hub, "{}", MinderReport::Seen(seen));
+                            let _ = tell(&mut self.hub, &MinderReport::Seen(seen));
                         }
                     }
                 }
             }
             self.reap();
             if let Some(taken) = self.memory.as_mut().and_then(MemoryWatch::exceeded) {
-                return writeln!(self.hub, "{}", MinderReport::MemoryExceeded(taken));
+                return tell(&mut self.hub, &MinderReport::MemoryExceeded(taken));
             }
         }
         Ok(())
@@ -319,6 +319,11 @@ impl Minder {
         }
         0
     }
+}
+
+/// Tells the hub, in one piece: each write would wake it.
+fn tell(mut hub: impl Write, report: &MinderReport) -> io::Result<()> {
+    hub.write_all(format!("{report}\n").as_bytes())
 }
 
 /// What a status that was reaped says.

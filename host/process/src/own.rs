@@ -22,17 +22,23 @@ pub(super) struct Own(HashSet<(Pid, u64)>);
 impl Own {
     /// Those that are there now.
     pub(super) fn of_now() -> Self {
-        Self(proc::family(getpid()).iter().map(Process::identity).collect())
+        Self::of(&proc::family(getpid()))
+    }
+
+    fn of(family: &[Process]) -> Self {
+        Self(family.iter().map(Process::identity).collect())
     }
 
     /// Does what is to be done about the tree, and says what was found.
     pub(super) fn look(&mut self, look: Look) -> Seen {
-        match look {
-            Look::Settle => *self = Self::of_now(),
-            Look::Prune => return self.prune(),
-            Look::Weigh => {}
+        if look == Look::Prune {
+            return self.prune();
         }
-        Seen { killed: 0, left: 0, resident: resident(&proc::family(getpid())) }
+        let family = proc::family(getpid());
+        if look == Look::Settle {
+            *self = Self::of(&family);
+        }
+        Seen { killed: 0, left: 0, resident: resident(&family) }
     }
 
     /// Kills the others until a few looks find none of them.

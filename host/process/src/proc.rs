@@ -138,8 +138,14 @@ impl Process {
 
     /// Those of all its threads, each of which may have a table of descriptors of its own (`unshare(2)`).
     pub(super) fn sockets_of_threads(&self) -> impl Iterator<Item = u64> + use<> {
-        let threads = listed(PathBuf::from(format!("/proc/{}/task", self.pid)));
-        threads.flat_map(|thread| sockets_at(&thread))
+        let process = self.pid;
+        let threads = listed(PathBuf::from(format!("/proc/{process}/task")));
+        let others = threads.filter(move |thread| {
+            let number = thread.file_name().and_then(|name| name.to_str()?.parse().ok());
+            number != Some(process.as_raw_pid())
+                && !number.is_some_and(|it| shares_descriptors(process, it))
+        });
+        self.sockets().chain(others.flat_map(|thread| sockets_at(&thread)))
     }
 
     /// Whether it leads, or belongs to, the session that `leader` began.
@@ -223,6 +229,26 @@ fn pids() -> Vec<Pid> {
         .collect()
 }
 
+/// Whether the process and the thread have one table of descriptors, as all threads of most programs do. To ask costs a hundredth of looking into
+/// another one. False if the kernel does not tell, or not us.
+fn shares_descriptors(process: Pid, thread: i32) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        /// `KCMP_FILES` of `linux/kcmp.h`.
+        const FILES: libc::c_int = 2;
+        let process = process.as_raw_pid();
+        // SAFETY: `kcmp(2)` takes numbers, and compares without a change to anything.
+        #[expect(unsafe_code, reason = "no library has this call")]
+        let order = unsafe { libc::syscall(libc::SYS_kcmp, process, thread, FILES, 0, 0) };
+        order == 0
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (process, thread);
+        false
+    }
+}
+
 /// Whether this process has children; none if the kernel does not tell (`CONFIG_PROC_CHILDREN`), or a thread ended meanwhile, whose
 /// children are another's now. Asks for each thread, and so takes microseconds where the whole table takes milliseconds.
 pub(super) fn has_children() -> Option<bool> {
@@ -242,30 +268,34 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
     if fs::metadata("/proc/thread-self/children").is_err() {
         return descendants(root);
     }
-    let mut known = HashSet::new();
-    let mut family = Vec::new();
-    // The root is asked once more at the end: orphans have come to it meanwhile.
-    for _ in 0..2 {
-        let mut asked = vec![root];
-        while let Some(parent) = asked.pop() {
-            for child in children(parent).filter_map(Process::read) {
-                if known.insert(child.identity()) {
-                    asked.push(child.pid);
-                    family.push(child);
-                }
+    let (mut known, mut family) = (HashSet::new(), Vec::new());
+    let mut below = |mut asked: Vec<Pid>| {
+        while let Some(pid) = asked.pop() {
+            let Some(child) = Process::read(pid) else { continue };
+            if known.insert(child.identity()) {
+                asked.extend(children(pid));
+                family.push(child);
             }
         }
-    }
+    };
+    below(children(root).collect());
+    // Its first thread is asked once more at the end: that has the orphans that came to it meanwhile, and the children of threads that ended.
+    below(children_of_thread(&PathBuf::from(format!("/proc/{root}/task/{root}"))).collect());
     family
 }
 
 /// The children of one process, of all its threads; none if it is gone.
 fn children(parent: Pid) -> impl Iterator<Item = Pid> {
     let threads = listed(PathBuf::from(format!("/proc/{parent}/task")));
-    let told = threads.filter_map(|thread| told(thread.join("children")).ok());
-    let told: Vec<String> = told.filter_map(|told| String::from_utf8(told).ok()).collect();
-    let numbers = told.iter().flat_map(|told| told.split_ascii_whitespace());
-    let pids = numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?));
+    threads.flat_map(|thread| children_of_thread(&thread))
+}
+
+/// The children that this thread, by its place in `/proc`, has started, and orphans that came to it.
+fn children_of_thread(thread: &Path) -> impl Iterator<Item = Pid> + use<> {
+    let told = told(thread.join("children")).unwrap_or_default();
+    let numbers = String::from_utf8(told).unwrap_or_default();
+    let pids = numbers.split_ascii_whitespace();
+    let pids = pids.filter_map(|number| Pid::from_raw(number.parse().ok()?));
     pids.collect::<Vec<_>>().into_iter()
 }
 
@@ -338,6 +368,7 @@ pub(super) fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd as _;
 
     #[test]
     fn a_name_may_hold_anything() {
@@ -355,6 +386,49 @@ mod tests {
         assert_ne!(has_children(), Some(false));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "a table of descriptors of its own is what is tested")]
+    fn a_thread_shares_its_descriptors_unless_it_has_some_of_its_own() {
+        let descriptors = |thread: Pid| {
+            let process = Process::read(getpid()).unwrap();
+            let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+            let inode = fs::metadata(format!("/proc/self/fd/{}", one.as_raw_fd())).unwrap().ino();
+            drop(other);
+            let shares = shares_descriptors(getpid(), thread.as_raw_pid());
+            (shares, process.sockets_of_threads().filter(|it| *it == inode).count())
+        };
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            held.recv().unwrap_err();
+        });
+        let (shares, seen) = descriptors(told.recv().unwrap());
+        // Some sandboxes deny the question; then each table is looked at.
+        assert!(if shares { seen == 1 } else { seen >= 2 }, "{shares}, {seen}");
+        drop(hold);
+        thread.join().unwrap();
+
+        let (tell, told) = std::sync::mpsc::channel();
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            // SAFETY: what this thread opens from here on, it uses itself.
+            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }.unwrap();
+            let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+            let inode =
+                fs::metadata(format!("/proc/thread-self/fd/{}", one.as_raw_fd())).unwrap().ino();
+            tell.send((rustix::thread::gettid(), inode)).unwrap();
+            held.recv().unwrap_err();
+        });
+        let (hidden, inode) = told.recv().unwrap();
+        assert!(!shares_descriptors(getpid(), hidden.as_raw_pid()));
+        let us = Process::read(getpid()).unwrap();
+        assert!(!us.sockets().any(|it| it == inode), "the first thread does not have it");
+        assert!(us.sockets_of_threads().any(|it| it == inode), "and it is found all the same");
+        drop(hold);
+        thread.join().unwrap();
     }
 
     #[test]
