@@ -6,22 +6,15 @@ use crate::{
     code_in_place, code_settings,
     compiler::{COMPILE, Compiler},
     limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES},
+    plugin::HostFunctions,
     scheduler::Scheduler,
+    ticker::Ticker,
 };
 use a2a_hub_process::Worker;
 use a2a_hub_runtime::limits::{MAX_MEMORY_BYTES, Room};
-use std::{
-    io,
-    path::PathBuf,
-    sync::{Arc, mpsc},
-    thread,
-    time::Duration,
-};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
-
-/// How often guests are interrupted to look at their CPU clock and to let others run.
-const TICK: Duration = Duration::from_millis(5);
 
 /// Linear memory that a fresh instance finds already in place, in bytes: saves page faults, costs memory per free slot that was used.
 const KEEP_RESIDENT: usize = 128 << 10;
@@ -78,6 +71,8 @@ impl Default for EngineSettings {
 pub struct Engine {
     pub(crate) inner: wasmtime::Engine,
     pub(crate) compiler: Arc<Compiler>,
+    /// Made once, for there are hundreds.
+    pub(crate) functions: Arc<HostFunctions>,
     slots: Arc<Semaphore>,
     visits: Arc<Semaphore>,
     max: usize,
@@ -92,6 +87,9 @@ pub enum EngineError {
     /// Guests cannot run here.
     #[error("set up the WebAssembly engine: {0:#}")]
     Wasmtime(wasmtime::Error),
+    /// Guests could not be interrupted.
+    #[error("start the thread that interrupts guests: {0}")]
+    Ticker(io::Error),
     /// What is compiled cannot be kept.
     #[error("use the cache of compiled components in {dir}: {why}")]
     Cache {
@@ -119,10 +117,13 @@ impl Engine {
                 (wasmtime::Engine::new(&config(None)).map_err(EngineError::Wasmtime)?, fewer)
             }
         };
-        let ticker = Arc::new(Ticker::start(inner.clone()));
+        let functions = HostFunctions::new(&inner).map_err(EngineError::Wasmtime)?.into();
         let slots = Arc::new(Semaphore::new(max as usize));
         let visits = Arc::new(Semaphore::new(VISITS as usize));
-        let (max, scheduler) = (max as usize, Arc::default());
+        let (max, scheduler) = (max as usize, Arc::<Scheduler>::default());
+        let interrupted = inner.clone();
+        let ticker = Ticker::start(scheduler.pulse(), move || interrupted.increment_epoch());
+        let ticker = ticker.map_err(EngineError::Ticker)?.into();
         let cache = settings.cache.clone().map(|cache| {
             let dir = cache.dir.clone();
             CodeCache::open(cache).map_err(|why| EngineError::Cache { dir, why })
@@ -131,7 +132,17 @@ impl Engine {
         let (is_pooled, compile) = (!lacks_pool, settings.compile);
         let code = (settings.carried.clone(), cache.transpose()?);
         let compiler = Compiler::new(inner.clone(), is_pooled, code, worker, compile).into();
-        Ok(Self { inner, compiler, slots, visits, max, lacks_pool, scheduler, _ticker: ticker })
+        Ok(Self {
+            inner,
+            compiler,
+            functions,
+            slots,
+            visits,
+            max,
+            lacks_pool,
+            scheduler,
+            _ticker: ticker,
+        })
     }
 
     /// Whether there were too few addresses to keep a place for each guest.
@@ -199,36 +210,6 @@ fn pool(tasks: u32) -> PoolingAllocationConfig {
         // left alone. Without that it is the first ones of a memory, which in most guests are a stack that nobody has reached.
         .pagemap_scan(Enabled::Auto);
     pool
-}
-
-/// The only thread that moves the epoch, so that every guest is interrupted at the same rate.
-#[derive(Debug)]
-struct Ticker {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Ticker {
-    fn start(engine: wasmtime::Engine) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let tick = move || {
-            while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                engine.increment_epoch();
-            }
-        };
-        let thread = thread::Builder::new().name("epoch".to_owned()).spawn(tick).ok();
-        Self { stop: Some(stop), thread }
-    }
-}
-
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // It only ends by hanging up, and it never panics.
-            let _ = thread.join();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ mod run_clock;
 mod runtime;
 mod scheduler;
 mod state;
+mod thread_time;
+mod ticker;
 mod usage;
 mod wasi_http;
 mod workspace;

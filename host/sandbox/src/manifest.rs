@@ -1,8 +1,8 @@
 //! What a component asks for: a TOML text that travels inside it, in the custom section `a2a-hub:manifest`.
 
 use a2a_hub_core::{grant::Ask, manifest::InvalidManifest};
-use std::borrow::Cow;
-use wasmparser::{BinaryReader, BinaryReaderError, Parser, Payload};
+use std::{borrow::Cow, mem};
+use wasmparser::{BinaryReader, BinaryReaderError, Chunk, Parser, Payload};
 
 /// The custom section of a component that holds its manifest.
 pub const SECTION: &str = "a2a-hub:manifest";
@@ -35,13 +35,28 @@ pub enum ManifestError {
 
 /// What the component in `bytes` asks for; nothing if it carries no manifest.
 pub fn read(bytes: &[u8]) -> Result<Ask, ManifestError> {
-    let mut found = None;
-    for payload in Parser::new(0).parse_all(bytes) {
-        if let Payload::CustomSection(section) = payload?
-            && section.name() == SECTION
-            && found.replace(section.data()).is_some()
+    let (mut found, mut rest) = (None, bytes);
+    let (mut parser, mut outer) = (Parser::new(0), Vec::new());
+    // It is told that there is no more, and so it never waits for more.
+    while let Chunk::Parsed { consumed, payload } = parser.parse(rest, true)? {
+        rest = &rest[consumed..];
+        if let Payload::CodeSectionStart { size, .. } = payload {
+            // Most of a component are functions, of which nothing is to be known here: whoever compiles them looks at each.
+            if let Some(behind) = rest.get(size as usize..) {
+                parser.skip_section();
+                rest = behind;
+            }
+        } else if let Payload::ModuleSection { parser: inner, .. }
+        | Payload::ComponentSection { parser: inner, .. } = payload
         {
-            return Err(ManifestError::Several);
+            outer.push(mem::replace(&mut parser, inner));
+        } else if let Payload::CustomSection(section) = payload {
+            if section.name() == SECTION && found.replace(section.data()).is_some() {
+                return Err(ManifestError::Several);
+            }
+        } else if let Payload::End(_) = payload {
+            let Some(around) = outer.pop() else { break };
+            parser = around;
         }
     }
     found.map_or_else(|| Ok(Ask::default()), parse)

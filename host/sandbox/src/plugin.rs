@@ -13,7 +13,7 @@ use crate::{
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::card::InvalidCard;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::types::add_to_linker as add_files_to_linker;
 
@@ -27,8 +27,8 @@ pub struct Plugin {
     digest: String,
 }
 
-impl std::fmt::Debug for Plugin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin").field("digest", &self.digest).finish_non_exhaustive()
     }
 }
@@ -100,7 +100,7 @@ impl Plugin {
     /// Checks that it fits the contract.
     fn link(engine: &Engine, component: &Component, said: Said) -> Result<Self, LoadError> {
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
-        let linked = linker(engine).and_then(|linker| linker.instantiate_pre(component));
+        let linked = engine.functions.0.instantiate_pre(component);
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
         let Said { ask, digest } = said;
         let share = Arc::new(engine.scheduler.share());
@@ -159,14 +159,25 @@ async fn off_the_runtime<T: Send + 'static>(
     done.unwrap_or_else(|why| Err(LoadError::NotNow(why.to_string())))
 }
 
-fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
-    let mut linker = Linker::new(&engine.inner);
-    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    // The files of WASI, counted.
-    linker.allow_shadowing(true);
-    add_files_to_linker::<State, CountedFiles>(&mut linker, State::counted_files)?;
-    linker.allow_shadowing(false);
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
-    Contract::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-    Ok(linker)
+/// What the host gives to components: WASI and the contract, the same to each, which asks at every call what it is granted.
+pub(crate) struct HostFunctions(Linker<State>);
+
+impl HostFunctions {
+    pub(crate) fn new(engine: &wasmtime::Engine) -> wasmtime::Result<Self> {
+        let mut linker = Linker::new(engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        // The files of WASI, counted.
+        linker.allow_shadowing(true);
+        add_files_to_linker::<State, CountedFiles>(&mut linker, State::counted_files)?;
+        linker.allow_shadowing(false);
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+        Contract::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        Ok(Self(linker))
+    }
+}
+
+impl fmt::Debug for HostFunctions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostFunctions").finish_non_exhaustive()
+    }
 }

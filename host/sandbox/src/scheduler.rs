@@ -6,9 +6,9 @@
 //! it: reading its JSON, comparing its arguments, copying, hashing, redaction. What it waits for is not. What the hub does for
 //! its tasks beside it, such as storing its events, is done at the agent's priority as well.
 
+use crate::{thread_time::thread_used, ticker::Pulse};
 use a2a_hub_core::share::{AgentKey, Contention, Priority, Share};
 use parking_lot::Mutex;
-use rustix::time::{ClockId, clock_gettime};
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
@@ -17,7 +17,7 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     task::Poll,
-    thread::available_parallelism,
+    thread::{self, available_parallelism},
     time::{Duration, Instant},
 };
 use tokio::{
@@ -46,6 +46,8 @@ pub(crate) struct AgentShare {
     share: Mutex<Share>,
     /// That of all agents of the hub.
     contention: Arc<Mutex<Contention>>,
+    /// What interrupts its runs.
+    pulse: Arc<Pulse>,
 }
 
 impl AgentShare {
@@ -103,6 +105,7 @@ impl CpuAccount {
 
     /// Does something on this account.
     fn charged<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _polled = self.share.pulse.polls();
         let begun = thread_used();
         self.begun.store(begun, Relaxed);
         let done = act();
@@ -151,19 +154,13 @@ fn own_threads() -> Handle {
     HUB.try_with(Handle::clone).unwrap_or_else(|_| Handle::current())
 }
 
-/// What the calling thread has used of the processor, in nanoseconds. A guest that is not given the processor does not use it.
-fn thread_used() -> u64 {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    let (seconds, nanos) = (used.tv_sec.unsigned_abs(), used.tv_nsec.unsigned_abs());
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
-}
-
 /// The threads of low priority, of which there are none until somebody needs them; and who takes part.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     low: OnceLock<Option<Runtime>>,
     agents: AtomicU64,
     contention: Arc<Mutex<Contention>>,
+    pulse: Arc<Pulse>,
 }
 
 /// How far a run has come on the threads where it was.
@@ -180,7 +177,13 @@ impl Scheduler {
     pub(crate) fn share(&self) -> AgentShare {
         let agent = self.agents.fetch_add(1, Relaxed);
         let contention = Arc::clone(&self.contention);
-        AgentShare { agent, share: Mutex::new(Share::new(now())), contention }
+        let (share, pulse) = (Mutex::new(Share::new(now())), self.pulse());
+        AgentShare { agent, share, contention, pulse }
+    }
+
+    /// What tells that something runs.
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
     }
 
     /// Runs `work` on an account to its end, or drops it once `end` is cancelled and returns nothing. Dropping this future
@@ -250,6 +253,12 @@ fn yield_to_others() {
     }
 }
 
+/// Gives the core to whoever waits for it, if somebody does (`sched_yield(2)`): the kernel leaves it to a thread for milliseconds, also to one of low
+/// priority, however short what it does each time is.
+fn let_others_run() {
+    thread::yield_now();
+}
+
 /// Polls `work` until it is done, or is to go on at another priority.
 async fn turn<T>(
     work: &mut Job<T>,
@@ -265,7 +274,11 @@ async fn turn<T>(
         if account.priority() != here {
             return Poll::Ready(Turn::Moves);
         }
-        match account.charged(|| work.as_mut().poll(cx)) {
+        let polled = account.charged(|| work.as_mut().poll(cx));
+        if here == Priority::Low {
+            let_others_run();
+        }
+        match polled {
             Poll::Ready(done) => Poll::Ready(Turn::Done(done)),
             Poll::Pending if account.priority() != here => Poll::Ready(Turn::Moves),
             Poll::Pending => Poll::Pending,
@@ -289,7 +302,7 @@ async fn turn_to_the_end<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{hint::black_box, thread};
+    use std::hint::black_box;
 
     fn account(scheduler: &Scheduler) -> Arc<CpuAccount> {
         Arc::new(CpuAccount::new(Arc::new(scheduler.share())))

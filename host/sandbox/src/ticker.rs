@@ -1,0 +1,174 @@
+//! What interrupts guests: a thread that moves the engine's epoch, so that every guest looks at its account and lets others run at the same rate.
+//!
+//! It does so while guests are polled, and rests once none was for a while: a hub that has nothing to do wakes no processor two hundred times
+//! a second.
+
+use std::{
+    io,
+    sync::{
+        Arc, OnceLock,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    thread,
+    time::Duration,
+};
+
+/// How often guests are interrupted to look at their CPU clock and to let others run.
+const TICK: Duration = Duration::from_millis(5);
+
+/// After how many ticks at which no guest is polled the thread rests, a fifth of a second: to wake it costs who polls next some microseconds. Tests have
+/// it rest sooner.
+const IDLE_TICKS: u32 = if cfg!(test) { 4 } else { 40 };
+
+/// Who is polled now, and who waits for that. Shared by the thread and by whoever polls.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    polled: AtomicUsize,
+    rests: AtomicBool,
+    ends: AtomicBool,
+    thread: OnceLock<thread::Thread>,
+}
+
+/// While it is there, guests are interrupted.
+#[derive(Debug)]
+pub(crate) struct Polled<'p>(&'p Pulse);
+
+impl Pulse {
+    /// A guest is about to be polled.
+    pub(crate) fn polls(&self) -> Polled<'_> {
+        // Sequentially consistent, as is the other side: either this sees that the thread rests, or the thread sees this poll.
+        self.polled.fetch_add(1, SeqCst);
+        if self.rests.load(SeqCst) && self.rests.swap(false, SeqCst) {
+            self.wake();
+        }
+        Polled(self)
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Returns once a guest is polled, or nothing is any more.
+    fn rest(&self) {
+        self.rests.store(true, SeqCst);
+        while self.polled.load(SeqCst) == 0 && self.rests.load(SeqCst) && !self.ends.load(SeqCst) {
+            thread::park();
+        }
+        self.rests.store(false, SeqCst);
+    }
+}
+
+impl Drop for Polled<'_> {
+    fn drop(&mut self) {
+        self.0.polled.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The only thread that moves the epoch. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    pulse: Arc<Pulse>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// Has `tick` done while somebody is polled.
+    pub(crate) fn start(
+        pulse: Arc<Pulse>,
+        tick: impl Fn() + Send + 'static,
+    ) -> Result<Self, io::Error> {
+        let of_thread = Arc::clone(&pulse);
+        let work = move || run(&of_thread, tick);
+        let thread = thread::Builder::new().name("epoch".to_owned()).spawn(work)?;
+        Ok(Self { pulse, thread: Some(thread) })
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.pulse.ends.store(true, SeqCst);
+        self.pulse.wake();
+        if let Some(thread) = self.thread.take() {
+            // It never panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(pulse: &Pulse, tick: impl Fn()) {
+    // Before anybody is told that the thread rests, so that there is always somebody to wake.
+    let _ = pulse.thread.set(thread::current());
+    let mut idle = IDLE_TICKS;
+    while !pulse.ends.load(SeqCst) {
+        if idle >= IDLE_TICKS {
+            pulse.rest();
+            idle = 0;
+        }
+        thread::park_timeout(TICK);
+        tick();
+        idle = if pulse.polled.load(Relaxed) == 0 { idle + 1 } else { 0 };
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the thread keeps real time")]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn until(is_so: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < end, "it never came to that");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn it_ticks_while_somebody_is_polled_and_rests_when_nobody_is() {
+        let (pulse, ticks) = <(Arc<Pulse>, Arc<AtomicUsize>)>::default();
+        let counted = Arc::clone(&ticks);
+        let count = move || {
+            counted.fetch_add(1, SeqCst);
+        };
+        let ticker = Ticker::start(Arc::clone(&pulse), count).unwrap();
+        until(|| pulse.rests.load(SeqCst));
+        assert_eq!(ticks.load(SeqCst), 0, "nobody is there to be interrupted");
+        for _ in 0..3 {
+            let polled = pulse.polls();
+            let then = ticks.load(SeqCst);
+            // Also one that never returns: what it does takes longer than the thread waits before it rests.
+            until(|| ticks.load(SeqCst) > then + 2 * IDLE_TICKS as usize);
+            drop(polled);
+            until(|| pulse.rests.load(SeqCst));
+            let rested = ticks.load(SeqCst);
+            thread::sleep(10 * TICK);
+            assert_eq!(ticks.load(SeqCst), rested);
+        }
+        drop(ticker);
+        assert_eq!(Arc::strong_count(&ticks), 1, "the thread is gone");
+    }
+
+    #[test]
+    fn who_comes_just_when_it_begins_to_rest_is_not_overlooked() {
+        let (pulse, ticks) = <(Arc<Pulse>, Arc<AtomicUsize>)>::default();
+        let counted = Arc::clone(&ticks);
+        let count = move || {
+            counted.fetch_add(1, SeqCst);
+        };
+        let _ticker = Ticker::start(Arc::clone(&pulse), count).unwrap();
+        for round in 0..40 {
+            let polled = pulse.polls();
+            let then = ticks.load(SeqCst);
+            until(|| ticks.load(SeqCst) > then);
+            drop(polled);
+            // About as long as it takes until the thread rests.
+            thread::sleep(TICK * (IDLE_TICKS - 2) + Duration::from_micros(500 * round));
+        }
+    }
+}
