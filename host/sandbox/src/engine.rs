@@ -5,8 +5,8 @@ use crate::{
     code_cache::{CacheSettings, CodeCache, CompileLimits},
     code_in_place, code_settings,
     compiler::{COMPILE, Compiler},
+    host_functions::HostFunctions,
     limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLES},
-    plugin::HostFunctions,
     scheduler::Scheduler,
     ticker::Ticker,
 };

@@ -19,6 +19,7 @@ mod convert;
 mod digest;
 pub mod engine;
 pub mod guest;
+mod host_functions;
 mod http_door;
 mod limits;
 pub mod manifest;

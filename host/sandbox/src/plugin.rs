@@ -1,21 +1,19 @@
 //! A component that was read, checked against the contract, and linked: ready to run any number of tasks.
 
 use crate::{
-    bindings::{Plugin as Contract, PluginPre},
+    bindings::PluginPre,
     compiler::CompileError,
     digest::digest_of,
     engine::Engine,
     manifest::{self, ManifestError},
     scheduler::AgentShare,
     state::State,
-    workspace::CountedFiles,
 };
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::card::InvalidCard;
 use bytes::Bytes;
 use std::{fmt, sync::Arc};
-use wasmtime::component::{Component, HasSelf, Linker};
-use wasmtime_wasi::p2::bindings::filesystem::types::add_to_linker as add_files_to_linker;
+use wasmtime::component::Component;
 
 /// An agent's component, ready to run. Cheap to clone.
 #[derive(Clone)]
@@ -100,7 +98,7 @@ impl Plugin {
     /// Checks that it fits the contract.
     fn link(engine: &Engine, component: &Component, said: Said) -> Result<Self, LoadError> {
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
-        let linked = engine.functions.0.instantiate_pre(component);
+        let linked = engine.functions.link(component);
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
         let Said { ask, digest } = said;
         let share = Arc::new(engine.scheduler.share());
@@ -157,27 +155,4 @@ async fn off_the_runtime<T: Send + 'static>(
 ) -> Result<T, LoadError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|why| Err(LoadError::NotNow(why.to_string())))
-}
-
-/// What the host gives to components: WASI and the contract, the same to each, which asks at every call what it is granted.
-pub(crate) struct HostFunctions(Linker<State>);
-
-impl HostFunctions {
-    pub(crate) fn new(engine: &wasmtime::Engine) -> wasmtime::Result<Self> {
-        let mut linker = Linker::new(engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        // The files of WASI, counted.
-        linker.allow_shadowing(true);
-        add_files_to_linker::<State, CountedFiles>(&mut linker, State::counted_files)?;
-        linker.allow_shadowing(false);
-        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
-        Contract::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-        Ok(Self(linker))
-    }
-}
-
-impl fmt::Debug for HostFunctions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostFunctions").finish_non_exhaustive()
-    }
 }
