@@ -115,13 +115,18 @@ impl Minders {
             });
         }
         let seen: HashSet<_> = below.iter().map(Process::identity).collect();
-        let others = proc::latest_first().filter(|process| !seen.contains(&process.identity()));
+        let others = proc::latest_first()
+            .filter(|process| process.pid != us && !seen.contains(&process.identity()));
         let mut others = others.filter(Process::is_own);
         while !look.is_over()
             && let Some(holder) = others.next()
         {
             // Nothing moved between the looks: whoever started meanwhile is asked as any other.
             look.at(holder.pid, holder.sockets(), |kin| kin);
+        }
+        if !look.is_over() {
+            // Last where the hub is a program of its own, for it is seldom its own client.
+            look.at_own();
         }
         inodes.iter().map(|inode| look.found.get(inode).cloned().unwrap_or(Kin::Unknown)).collect()
     }
