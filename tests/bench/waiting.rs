@@ -2,11 +2,17 @@
 
 use a2a_hub_tests::{Client, TestHub, message_to, resident_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
-use std::time::Duration;
+use std::{fs, time::Duration};
 use tokio::time::sleep;
 
 /// For the hub to finish what it does after answering, and to let go of what it does not use.
 const SETTLE: Duration = Duration::from_secs(8);
+
+/// How large a guest's stack is, in kB.
+const STACK: u64 = 2 << 10;
+
+/// How large a piece of a guest's memory is at most, in kB; the heaps of the hub's allocator are larger.
+const GUEST: u64 = 4 << 10;
 
 /// Leaves that many tasks waiting for input, and prints by how much the hub has grown for each.
 pub(crate) async fn measure(tasks: u32) -> Result<()> {
@@ -18,15 +24,56 @@ pub(crate) async fn measure(tasks: u32) -> Result<()> {
     let client = Client::http(&hub);
     // The first one pays for what all of them share.
     suspend(&client).await?;
-    let before = resident(&hub).await?;
+    let (before, parts_before) = (resident(&hub).await?, Parts::of(&hub)?);
     for _ in 0..tasks {
         suspend(&client).await?;
     }
-    let after = resident(&hub).await?;
+    let (after, parts) = (resident(&hub).await?, Parts::of(&hub)?);
     let each = after.saturating_sub(before) / u64::from(tasks);
     println!("\n{tasks} tasks waiting for input: {} kB each", each / 1024);
+    for (name, now, then) in [
+        ("the hub's heap", parts.heap, parts_before.heap),
+        ("what the guest wrote to", parts.written, parts_before.written),
+        ("the guest's constants, which are there once for all", parts.shared, parts_before.shared),
+        ("the guest's stack", parts.stacks, parts_before.stacks),
+    ] {
+        println!("{:>6} kB  {name}", now.saturating_sub(then) / u64::from(tasks));
+    }
     println!("the hub had {} MB before and {} MB after", before >> 20, after >> 20);
     hub.kill9().await
+}
+
+/// The hub's resident memory by what it is, in kB: its mappings are told by their sizes and names.
+#[derive(Default)]
+struct Parts {
+    heap: u64,
+    written: u64,
+    shared: u64,
+    stacks: u64,
+}
+
+impl Parts {
+    fn of(hub: &TestHub) -> Result<Self> {
+        let mappings = fs::read_to_string(format!("/proc/{}/smaps", hub.pid()))?;
+        let (mut parts, mut size, mut is_image) = (Self::default(), 0, false);
+        for line in mappings.lines() {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let kilobytes = words.get(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+            match words[..] {
+                ["Size:", ..] => size = kilobytes,
+                ["Rss:", ..] if is_image => parts.shared += kilobytes,
+                ["Rss:", ..] if size == STACK => parts.stacks += kilobytes,
+                ["Rss:", ..] if size <= GUEST => parts.written += kilobytes,
+                ["Rss:", ..] => parts.heap += kilobytes,
+                // Whose they are stands at the end, if they are somebody's.
+                [range, ..] if range.contains('-') => {
+                    is_image = words.get(5).is_some_and(|name| name.contains("memfd"));
+                }
+                _ => {}
+            }
+        }
+        Ok(parts)
+    }
 }
 
 async fn suspend(client: &Client) -> Result<()> {
