@@ -91,44 +91,26 @@ impl Minders {
 
     /// Whose the sockets with these inodes are, in that order. Who is below this process and holds one counts before all others that do.
     pub(super) fn kin_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<Kin> {
-        if !self.has_trees() && proc::has_children() == Some(false) {
-            let own = LazyCell::new(proc::own_sockets);
-            let kin = |inode| if adopts && own.contains(inode) { Kin::Own } else { Kin::Outside };
-            return inodes.iter().map(kin).collect();
-        }
         let mut look = Look::new(self, inodes, adopts);
         if !adopts {
             // Whoever embeds the hub is likely to be its client, too.
             look.at_own();
         }
-        // What the trees are large, and not what the machine runs. Where that misses somebody, the look at all below does not.
-        let us = getpid();
-        let mut below = proc::family(us);
-        if below.is_empty() {
-            below = proc::descendants(us);
+        let mut below = Vec::new();
+        if self.has_trees() || proc::has_children() != Some(false) {
+            // What the trees are large, and not what the machine runs. Where that misses somebody, the look at all below does not.
+            below = proc::family(getpid());
+            if below.is_empty() {
+                below = proc::descendants(getpid());
+            }
         }
-        for holder in &below {
-            // It may have ended between the two looks; it was below us all the same.
-            look.at(holder.pid, holder.sockets_of_threads(), |kin| match kin {
-                Kin::Outside if adopts => Kin::Unknown,
-                kin @ (Kin::Outside | Kin::Own | Kin::Tree(_) | Kin::Unknown) => kin,
-            });
+        if !below.is_empty() {
+            look.below_and_beside(&below);
         }
-        let seen: HashSet<_> = below.iter().map(Process::identity).collect();
-        let others = proc::latest_first()
-            .filter(|process| process.pid != us && !seen.contains(&process.identity()));
-        let mut others = others.filter(Process::is_own);
-        while !look.is_over()
-            && let Some(holder) = others.next()
-        {
-            // Nothing moved between the looks: whoever started meanwhile is asked as any other.
-            look.at(holder.pid, holder.sockets(), |kin| kin);
-        }
-        if !look.is_over() {
-            // Last where the hub is a program of its own, for it is seldom its own client.
-            look.at_own();
-        }
-        inodes.iter().map(|inode| look.found.get(inode).cloned().unwrap_or(Kin::Unknown)).collect()
+        // Last where the hub is a program of its own, for it is seldom its own client.
+        look.at_own();
+        let rest = if below.is_empty() { Kin::Outside } else { Kin::Unknown };
+        inodes.iter().map(|inode| look.found.get(inode).unwrap_or(&rest).clone()).collect()
     }
 
     /// Whether a tree is registered.
@@ -170,8 +152,33 @@ impl<'m> Look<'m> {
         self.wanted.is_empty()
     }
 
+    /// Finds those that processes below this one hold, and then those that others do.
+    fn below_and_beside(&mut self, below: &[Process]) {
+        let (us, adopts) = (getpid(), self.adopts);
+        for holder in below {
+            // It may have ended between the two looks; it was below us all the same.
+            self.at(holder.pid, holder.sockets_of_threads(), |kin| match kin {
+                Kin::Outside if adopts => Kin::Unknown,
+                kin @ (Kin::Outside | Kin::Own | Kin::Tree(_) | Kin::Unknown) => kin,
+            });
+        }
+        let seen: HashSet<_> = below.iter().map(Process::identity).collect();
+        let others = proc::latest_first()
+            .filter(|process| process.pid != us && !seen.contains(&process.identity()));
+        let mut others = others.filter(Process::is_own);
+        while !self.is_over()
+            && let Some(holder) = others.next()
+        {
+            // Nothing moved between the looks: whoever started meanwhile is asked as any other.
+            self.at(holder.pid, holder.sockets(), |kin| kin);
+        }
+    }
+
     /// Finds those that this process has open.
     fn at_own(&mut self) {
+        if self.is_over() {
+            return;
+        }
         let ours = if self.adopts { Kin::Own } else { Kin::Outside };
         let own = self.wanted.extract_if(|inode| self.own.contains(inode));
         self.found.extend(own.map(|inode| (inode, ours.clone())));
