@@ -114,6 +114,7 @@ const ONLY: &[(&str, &[&str])] = &[
         "unsafe {",
         &[
             "host/process/src/mapped_file.rs",
+            "host/process/src/proc.rs",
             "host/process/src/unused_memory.rs",
             "host/sandbox/src/carried.rs",
             "host/sandbox/src/code_in_place.rs",
