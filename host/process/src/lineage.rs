@@ -135,6 +135,8 @@ impl Minders {
 struct Look<'m> {
     minders: &'m Minders,
     adopts: bool,
+    /// What those of this process are.
+    ours: Kin,
     wanted: HashSet<u64>,
     found: HashMap<u64, Kin>,
     /// The inodes of the sockets that this process has open.
@@ -144,8 +146,9 @@ struct Look<'m> {
 impl<'m> Look<'m> {
     fn new(minders: &'m Minders, inodes: &[u64], adopts: bool) -> Self {
         let own = LazyCell::new(proc::own_sockets as fn() -> HashSet<u64>);
+        let ours = if adopts { Kin::Own } else { Kin::Outside };
         let wanted = inodes.iter().copied().collect();
-        Self { minders, adopts, wanted, found: HashMap::new(), own }
+        Self { minders, adopts, ours, wanted, found: HashMap::new(), own }
     }
 
     fn is_over(&self) -> bool {
@@ -154,13 +157,9 @@ impl<'m> Look<'m> {
 
     /// Finds those that processes below this one hold, and then those that others do.
     fn below_and_beside(&mut self, below: &[Process]) {
-        let (us, adopts) = (getpid(), self.adopts);
+        let us = getpid();
         for holder in below {
-            // It may have ended between the two looks; it was below us all the same.
-            self.at(holder.pid, holder.sockets_of_threads(), |kin| match kin {
-                Kin::Outside if adopts => Kin::Unknown,
-                kin @ (Kin::Outside | Kin::Own | Kin::Tree(_) | Kin::Unknown) => kin,
-            });
+            self.at(holder, holder.sockets_of_threads(), true);
         }
         let seen: HashSet<_> = below.iter().map(Process::identity).collect();
         let others = proc::latest_first()
@@ -170,7 +169,7 @@ impl<'m> Look<'m> {
             && let Some(holder) = others.next()
         {
             // Nothing moved between the looks: whoever started meanwhile is asked as any other.
-            self.at(holder.pid, holder.sockets(), |kin| kin);
+            self.at(&holder, holder.sockets(), false);
         }
     }
 
@@ -179,28 +178,25 @@ impl<'m> Look<'m> {
         if self.is_over() {
             return;
         }
-        let ours = if self.adopts { Kin::Own } else { Kin::Outside };
         let own = self.wanted.extract_if(|inode| self.own.contains(inode));
-        self.found.extend(own.map(|inode| (inode, ours.clone())));
+        self.found.extend(own.map(|inode| (inode, self.ours.clone())));
     }
 
-    /// Finds those that a process holds, of which `as_is` makes what its place in the table tells.
-    fn at(
-        &mut self,
-        holder: Pid,
-        sockets: impl Iterator<Item = u64>,
-        as_is: impl FnOnce(Kin) -> Kin,
-    ) {
+    /// Finds those that a process holds, which was seen below this one, or beside it.
+    fn at(&mut self, holder: &Process, sockets: impl Iterator<Item = u64>, is_below: bool) {
         let held: Vec<u64> = sockets.filter(|inode| self.wanted.remove(inode)).collect();
         if held.is_empty() {
             return;
         }
-        let kin = as_is(self.minders.kin(holder.as_raw_pid(), self.adopts));
+        let mut kin = self.minders.kin(holder.pid.as_raw_pid(), self.adopts);
+        if kin == Kin::Outside && is_below && self.adopts {
+            // It has ended between the two looks; it was below us all the same.
+            kin = Kin::Unknown;
+        }
         for inode in held {
             // A child that has not begun its program yet has all that is open here, and so it counts for nothing what it holds of that.
             let is_own = kin != Kin::Outside && self.own.contains(&inode);
-            let ours = if self.adopts { Kin::Own } else { Kin::Outside };
-            self.found.insert(inode, if is_own { ours } else { kin.clone() });
+            self.found.insert(inode, if is_own { self.ours.clone() } else { kin.clone() });
         }
     }
 }

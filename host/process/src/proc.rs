@@ -142,8 +142,8 @@ impl Process {
         let threads = listed(PathBuf::from(format!("/proc/{process}/task")));
         let others = threads.filter(move |thread| {
             let number = thread.file_name().and_then(|name| name.to_str()?.parse().ok());
-            number != Some(process.as_raw_pid())
-                && !number.is_some_and(|it| shares_descriptors(process, it))
+            // Where it cannot be told, a table is looked at once more than it need be.
+            !number.is_some_and(|it| it == process.as_raw_pid() || shares_descriptors(process, it))
         });
         self.sockets().chain(others.flat_map(|thread| sockets_at(&thread)))
     }

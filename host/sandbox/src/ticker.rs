@@ -129,14 +129,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn it_ticks_while_somebody_is_polled_and_rests_when_nobody_is() {
+    /// A ticker, and how often it has ticked.
+    fn ticking() -> (Arc<Pulse>, Arc<AtomicUsize>, Ticker) {
         let (pulse, ticks) = <(Arc<Pulse>, Arc<AtomicUsize>)>::default();
         let counted = Arc::clone(&ticks);
         let count = move || {
             counted.fetch_add(1, SeqCst);
         };
         let ticker = Ticker::start(Arc::clone(&pulse), count).unwrap();
+        (pulse, ticks, ticker)
+    }
+
+    #[test]
+    fn it_ticks_while_somebody_is_polled_and_rests_when_nobody_is() {
+        let (pulse, ticks, ticker) = ticking();
         until(|| pulse.rests.load(SeqCst));
         assert_eq!(ticks.load(SeqCst), 0, "nobody is there to be interrupted");
         for _ in 0..3 {
@@ -156,12 +162,7 @@ mod tests {
 
     #[test]
     fn who_comes_just_when_it_begins_to_rest_is_not_overlooked() {
-        let (pulse, ticks) = <(Arc<Pulse>, Arc<AtomicUsize>)>::default();
-        let counted = Arc::clone(&ticks);
-        let count = move || {
-            counted.fetch_add(1, SeqCst);
-        };
-        let _ticker = Ticker::start(Arc::clone(&pulse), count).unwrap();
+        let (pulse, ticks, _ticker) = ticking();
         for round in 0..40 {
             let polled = pulse.polls();
             let then = ticks.load(SeqCst);

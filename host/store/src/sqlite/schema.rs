@@ -274,7 +274,7 @@ const LOCK_POLL: Duration = Duration::from_millis(20);
 
 /// Pages in the write-ahead log from which on the writer itself brings to its place what its checkpointer has left of them, in the turn of whoever
 /// wrote last, 49 MB. A task that is answered at once writes some 17 when it is alone: with SQLite's own 1,000, more than one in a hundred of them
-/// would wait for that. A hub that was killed reads its log when it starts again, which takes some 10 ms for each 16 MB.
+/// would wait for that. A hub that was killed reads its log when it starts again, so that it must not be much longer.
 pub(super) const CHECKPOINT_PAGES: i64 = 12_000;
 
 /// There are some fifty statements; none should ever be parsed twice.
