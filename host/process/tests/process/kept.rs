@@ -19,6 +19,15 @@ fn sleepers(hub: &Fixture) -> usize {
     hub.alive().iter().filter(|found| found.command.starts_with("sleep 100")).count()
 }
 
+/// Waits until there are so many of them: a shell goes on before what it has forked is another program.
+async fn sleepers_are(hub: &Fixture, wanted: usize) {
+    let deadline = Instant::now() + PATIENCE;
+    while sleepers(hub) < wanted && Instant::now() < deadline {
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(sleepers(hub), wanted, "{:#?}", hub.alive());
+}
+
 async fn does(child: &mut Child, line: &str) -> String {
     child.write_stdin(format!("{line}\n").as_bytes()).await.unwrap();
     read_to(child, ".\n").await
@@ -34,11 +43,7 @@ async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helper
     assert!(before > 1 << 20, "a shell and its helper take up memory: {before}");
 
     does(&mut child, BACKGROUND).await;
-    let deadline = Instant::now() + PATIENCE;
-    while sleepers(&hub) < 7 && Instant::now() < deadline {
-        sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(sleepers(&hub), 7, "{:#?}", hub.alive());
+    sleepers_are(&hub, 7).await;
     let pruned = child.prune().await.unwrap();
     assert!(pruned.killed >= 7 && pruned.resident > 1 << 20, "{pruned:?}");
     assert_eq!(sleepers(&hub), 0, "{:#?}", hub.alive());
@@ -50,7 +55,7 @@ async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helper
     // Without a word of it, the program alone is its own.
     let mut plain = hub.sh(&format!("sleep 0.3; sleep 1000 & {SHELL}")).await;
     does(&mut plain, ":").await;
-    assert_eq!(sleepers(&hub), 1);
+    sleepers_are(&hub, 1).await;
     assert_eq!(plain.prune().await.unwrap().killed, 1);
     drop((child, plain));
     timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
