@@ -14,6 +14,7 @@ mod logs;
 mod memories;
 mod pages;
 mod pushes;
+mod queues;
 mod readers;
 mod schema;
 mod sizes;
@@ -41,6 +42,7 @@ use a2a_hub_protocol::{
 pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine, restore};
 use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
+use queues::Length;
 use readers::Readers;
 pub use schema::LOCK_FILE;
 use std::{fs::File, path::Path, sync::Arc};
@@ -110,7 +112,7 @@ impl TaskLog for SqliteStorage {
         let addition = logs::Addition::new(task.clone(), expected, events, by)?;
         let is_bulk = addition.bytes() > BULK;
         let _alone = if is_bulk { self.bulks.acquire().await.ok() } else { None };
-        self.writer.write(move |db| addition.append(db)).await
+        self.writer.write_of(addition.length(), move |db| addition.append(db)).await
     }
 
     async fn events(
@@ -164,10 +166,10 @@ impl TaskLog for SqliteStorage {
             let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
             // Dropped after the commit, also if nobody waits for that any more.
             let forget = move |db: &_| logs::forget(db, &few.tasks).map(|known| (known, few));
-            forgotten += self.writer.write(forget).await?.0;
+            forgotten += self.writer.write_of(Length::Long, forget).await?.0;
         }
-        while self.writer.write(context_memories::sweep).await? {}
-        while self.writer.write(logs::shrink).await? {}
+        while self.writer.write_of(Length::Long, context_memories::sweep).await? {}
+        while self.writer.write_of(Length::Long, logs::shrink).await? {}
         Ok(forgotten)
     }
 }
@@ -359,14 +361,14 @@ impl ContextMemory for SqliteStorage {
     async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
         let place = place.clone();
         self.writer.write(move |db| context_memories::abandon(db, &place)).await?;
-        while self.writer.write(context_memories::sweep).await? {}
+        while self.writer.write_of(Length::Long, context_memories::sweep).await? {}
         Ok(())
     }
 
     async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
         let owner = owner.clone();
         self.writer.write(move |db| context_memories::forget(db, &owner)).await?;
-        while self.writer.write(context_memories::sweep).await? {}
+        while self.writer.write_of(Length::Long, context_memories::sweep).await? {}
         Ok(())
     }
 }

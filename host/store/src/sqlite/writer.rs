@@ -9,6 +9,7 @@ use super::{
     dirty_bit,
     failure::Failure,
     fault::{self, unavailable},
+    queues::{BATCH, Length, Queues, Waiting},
 };
 use crate::{StorageError, condition::Judgement};
 use a2a_hub_protocol::operation::StorageCondition;
@@ -23,15 +24,9 @@ use std::{
     thread,
 };
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{oneshot, watch},
     task::yield_now,
 };
-
-/// How many changes may wait; then whoever asks waits too. Some milliseconds of work.
-const QUEUE: usize = 1024;
-
-/// How many changes share a transaction, so that the first does not wait long for the last.
-const BATCH: usize = 256;
 
 /// After how many changes what was written is brought to its place: some 2,000 to 6,000 pages of tasks that are answered at once. The few tasks
 /// that are written meanwhile wait for a disk that has more to do: with 384 they are less than one in a hundred.
@@ -40,7 +35,7 @@ pub(super) const CHECKPOINT: usize = 384;
 #[derive(Debug)]
 pub(super) struct Writer {
     /// Taken when the writer is dropped, which ends the thread.
-    queue: Option<mpsc::Sender<Box<dyn Change>>>,
+    queues: Option<Queues<Box<dyn Change>>>,
     thread: Option<thread::JoinHandle<()>>,
     /// Whether somebody is about to wake the thread for what is in the queue.
     called: Arc<AtomicBool>,
@@ -58,14 +53,14 @@ impl Drop for Wake<'_> {
 
 impl Writer {
     pub(super) fn start(db: Connection, checkpointer: Checkpointer) -> Result<Self, StorageError> {
-        let (queue, changes) = mpsc::channel(QUEUE);
+        let (queues, waiting) = Queues::new();
         let (judgement, called) = <(Arc<Judgement>, Arc<AtomicBool>)>::default();
         let of_thread = (Arc::clone(&judgement), Arc::clone(&called));
         let thread = thread::Builder::new()
             .name("storage-writer".into())
-            .spawn(move || run(&db, checkpointer, changes, &of_thread.1, &of_thread.0))
+            .spawn(move || run(&db, checkpointer, waiting, &of_thread.1, &of_thread.0))
             .map_err(|why: io::Error| unavailable(format!("start its writer: {why}")))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread), called, judgement })
+        Ok(Self { queues: Some(queues), thread: Some(thread), called, judgement })
     }
 
     /// Whether what is asked for can be written.
@@ -75,19 +70,28 @@ impl Writer {
 
     /// How many changes wait.
     pub(super) fn backlog(&self) -> usize {
-        self.queue.as_ref().map_or(0, |queue| QUEUE - queue.capacity())
+        self.queues.as_ref().map_or(0, Queues::len)
     }
 
-    /// Makes a change; once this returns it is durable. A change that is refused must not have written anything.
+    /// Makes a short change; once this returns it is durable. A change that is refused must not have written anything.
     pub(super) async fn write<T: Send + 'static>(
         &self,
+        change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        self.write_of(Length::Short, change).await
+    }
+
+    /// The same for a change that takes so long.
+    pub(super) async fn write_of<T: Send + 'static>(
+        &self,
+        length: Length,
         change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StorageError> {
         let gone = || unavailable("its writer has ended; see the log, and restart the hub");
         let (done, outcome) = oneshot::channel();
         let asked = Asked { change: Some(change), outcome: None, done };
-        let queue = self.queue.as_ref().ok_or_else(gone)?;
-        queue.send(Box::new(asked)).await.map_err(|_| gone())?;
+        let queues = self.queues.as_ref().ok_or_else(gone)?;
+        queues.of(length).send(Box::new(asked)).await.map_err(|_| gone())?;
         if let Some(_wake) = self.call() {
             // Whoever is ready now has a change of their own in the queue after that, if they make one.
             yield_now().await;
@@ -107,10 +111,9 @@ impl Writer {
         change: impl FnOnce(&Connection) -> Result<(), Failure> + Send + 'static,
     ) {
         let (done, _) = oneshot::channel();
-        if let Some(queue) = &self.queue {
-            let refused =
-                queue.try_send(Box::new(Asked { change: Some(change), outcome: None, done }));
-            if refused.is_err() {
+        if let Some(queues) = &self.queues {
+            let asked = Asked { change: Some(change), outcome: None, done };
+            if queues.of(Length::Short).try_send(Box::new(asked)).is_err() {
                 tracing::debug!("the store is too busy to keep a fold");
             }
             drop(self.call());
@@ -120,7 +123,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.queue = None;
+        self.queues = None;
         let ended = self.thread.take().map(|thread| {
             thread.thread().unpark();
             thread.join()
@@ -134,15 +137,15 @@ impl Drop for Writer {
 fn run(
     db: &Connection,
     checkpointer: Checkpointer,
-    mut changes: mpsc::Receiver<Box<dyn Change>>,
+    mut waiting: Waiting<Box<dyn Change>>,
     called: &AtomicBool,
     judgement: &Judgement,
 ) {
     let (mut batch, mut out_of_place) = (Vec::with_capacity(BATCH), 0);
     loop {
-        // Before the queue is looked into: who puts something into it later calls again.
+        // Before the queues are looked into: who puts something into one later calls again.
         called.swap(false, AcqRel);
-        let ended = take(&mut changes, &mut batch);
+        let ended = waiting.take(&mut batch);
         if batch.is_empty() {
             if ended {
                 break;
@@ -165,17 +168,6 @@ fn run(
     if let Err(why) = dirty_bit::clear(db).map_err(StorageError::from) {
         tracing::warn!(%why, "the store could not be closed in order; its log stays beside it");
     }
-}
-
-/// Takes what is in the queue, as many as share a transaction; true if nothing more will ever be in it.
-fn take(changes: &mut mpsc::Receiver<Box<dyn Change>>, batch: &mut Vec<Box<dyn Change>>) -> bool {
-    while batch.len() < BATCH {
-        match changes.try_recv() {
-            Ok(change) => batch.push(change),
-            Err(why) => return why == mpsc::error::TryRecvError::Disconnected,
-        }
-    }
-    false
 }
 
 /// Commits a batch, and takes in how that went. Whatever is wrong with this one, the next one is tried.

@@ -1,0 +1,154 @@
+//! What waits to be written, in two queues: what takes the writer a moment, and what takes it long. What is short goes first (shortest job first);
+//! what is long goes along a little at a time while anything short is about, and all at once otherwise. So whoever stores a line does not wait until the
+//! floods of others are stored, and what is long is never put off for ever.
+
+use std::fmt;
+use tokio::sync::mpsc::{self, Receiver, Sender, error::TryRecvError};
+
+/// How many changes of each length may wait; then whoever asks waits too. Some milliseconds of work.
+const QUEUE: usize = 1024;
+
+/// How many changes share a transaction, so that the first does not wait long for the last.
+pub(super) const BATCH: usize = 256;
+
+/// How many long changes share a transaction while short ones are about.
+const LONG_BESIDE_SHORT: usize = 2;
+
+/// For how many transactions after the last short change another one is expected.
+const ABOUT: u32 = 32;
+
+/// How long a change takes the writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// A few rows.
+    Short,
+    /// Many rows, or much to be written in them.
+    Long,
+}
+
+/// Both queues, for those who ask.
+pub(super) struct Queues<T> {
+    short: Sender<T>,
+    long: Sender<T>,
+}
+
+impl<T> fmt::Debug for Queues<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{} changes wait", self.len())
+    }
+}
+
+impl<T> Queues<T> {
+    /// Empty ones, and what they hold.
+    pub(super) fn new() -> (Self, Waiting<T>) {
+        let ((short, short_waiting), (long, long_waiting)) =
+            (mpsc::channel(QUEUE), mpsc::channel(QUEUE));
+        let waiting = Waiting { short: short_waiting, long: long_waiting, since_short: ABOUT };
+        (Self { short, long }, waiting)
+    }
+
+    /// That of what takes so long.
+    pub(super) fn of(&self, length: Length) -> &Sender<T> {
+        match length {
+            Length::Short => &self.short,
+            Length::Long => &self.long,
+        }
+    }
+
+    /// How many changes wait.
+    pub(super) fn len(&self) -> usize {
+        2 * QUEUE - self.short.capacity() - self.long.capacity()
+    }
+}
+
+/// What waits in both queues, for the writer.
+pub(super) struct Waiting<T> {
+    short: Receiver<T>,
+    long: Receiver<T>,
+    /// How many batches ago something short was taken.
+    since_short: u32,
+}
+
+impl<T> Waiting<T> {
+    /// Takes what is to share a transaction; true if nothing more will ever wait.
+    pub(super) fn take(&mut self, batch: &mut Vec<T>) -> bool {
+        let no_short = take(&mut self.short, batch, BATCH);
+        self.since_short = if batch.is_empty() { self.since_short + 1 } else { 0 };
+        let long = if self.since_short < ABOUT { LONG_BESIDE_SHORT } else { BATCH };
+        let no_long = take(&mut self.long, batch, long);
+        if batch.is_empty() {
+            // Whoever has slept waits for nobody.
+            self.since_short = ABOUT;
+        }
+        self.since_short = self.since_short.min(ABOUT);
+        no_short && no_long
+    }
+}
+
+/// Takes that many of a queue, if they are there; true if nothing more will ever be in it.
+fn take<T>(queue: &mut Receiver<T>, batch: &mut Vec<T>, most: usize) -> bool {
+    for _ in 0..most {
+        match queue.try_recv() {
+            Ok(change) => batch.push(change),
+            Err(why) => return why == TryRecvError::Disconnected,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queues in which so many changes wait, told by their length.
+    fn waiting(short: usize, long: usize) -> (Queues<Length>, Waiting<Length>) {
+        let (queues, waiting) = Queues::new();
+        for (length, times) in [(Length::Short, short), (Length::Long, long)] {
+            (0..times).for_each(|_| queues.of(length).try_send(length).unwrap());
+        }
+        (queues, waiting)
+    }
+
+    fn next(waiting: &mut Waiting<Length>) -> (usize, usize, bool) {
+        let mut batch = Vec::new();
+        let ended = waiting.take(&mut batch);
+        let short = batch.iter().filter(|length| **length == Length::Short).count();
+        let first = batch.iter().take(short);
+        assert!(first.into_iter().all(|length| *length == Length::Short), "short ones first");
+        (short, batch.len() - short, ended)
+    }
+
+    #[test]
+    fn what_is_long_goes_along_a_little_at_a_time_while_something_short_is_about() {
+        let (queues, mut waiting) = waiting(3, 100);
+        assert_eq!(queues.len(), 103);
+        assert_eq!(next(&mut waiting), (3, LONG_BESIDE_SHORT, false));
+        // Who has just stored something will do so again.
+        assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, false));
+        queues.of(Length::Short).try_send(Length::Short).unwrap();
+        assert_eq!(next(&mut waiting), (1, LONG_BESIDE_SHORT, false));
+        for _ in 1..ABOUT {
+            assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, false));
+        }
+        let left = 100 - LONG_BESIDE_SHORT * (ABOUT as usize + 2);
+        assert_eq!(next(&mut waiting), (0, left, false), "nobody else is there");
+        assert_eq!((next(&mut waiting), queues.len()), ((0, 0, false), 0));
+    }
+
+    #[test]
+    fn what_is_long_goes_all_at_once_where_nothing_is_short() {
+        let (queues, mut waiting) = waiting(0, BATCH + 1);
+        assert_eq!(next(&mut waiting), (0, BATCH, false));
+        assert_eq!(next(&mut waiting), (0, 1, false));
+        drop(queues);
+        assert_eq!(next(&mut waiting), (0, 0, true));
+    }
+
+    #[test]
+    fn no_more_share_a_transaction_than_may() {
+        let (queues, mut waiting) = waiting(BATCH + 1, 1);
+        assert_eq!(next(&mut waiting), (BATCH, 1, false));
+        drop(queues);
+        assert_eq!(next(&mut waiting), (1, 0, true), "what was asked for is done before the end");
+    }
+}
