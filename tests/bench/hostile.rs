@@ -5,7 +5,7 @@ use crate::load::{self, Connection, Sample, Work};
 use a2a_hub_process::daemon::ALLOCATOR;
 use a2a_hub_tests::{Client, TestHub, resident_bytes, test_guests};
 use anyhow::{Context as _, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     net::SocketAddr,
     sync::{
@@ -17,8 +17,12 @@ use std::{
 };
 use tokio::{process::Command, runtime, task::JoinSet, time::sleep};
 
+/// The row whose clients wait until their tasks are over, although these ask them something at once: left alone, as in the row below it, tasks
+/// that ask become more and more.
+const FOLLOWED: &str = "questions";
+
 /// What the hostile agent is told, under a name for people.
-const BEHAVIOURS: [(&str, &str); 17] = [
+const BEHAVIOURS: [(&str, &str); 18] = [
     ("spin", "spin"),
     ("memory", "bomb"),
     ("recursion", "recurse"),
@@ -34,12 +38,16 @@ const BEHAVIOURS: [(&str, &str); 17] = [
     ("memory sets", "flood-memory"),
     ("files", "put-many 1000000"),
     ("arguments", "flood-arguments"),
-    ("questions", "flood-questions 100000"),
+    (FOLLOWED, "flood-questions 100000"),
+    ("questions, left", "flood-questions 100000"),
     ("many tasks", "reply x"),
 ];
 
 /// Hostile tasks at once.
 const HOSTILE: usize = 8;
+
+/// How often a client looks whether a task that asks it something is over.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long the honest answers are measured, alone and beside each behaviour.
 const MEASURED: Duration = Duration::from_secs(4);
@@ -125,7 +133,7 @@ async fn beside(name: &str, text: &str, busy: Duration) -> Result<()> {
     let alone = load::run(address, &Work::Send, 1, MEASURED).await?;
     let base = resident_bytes(hub.pid()).context("the hub is gone")?;
 
-    let hostile = Hostile::start(address, text);
+    let hostile = Hostile::start(address, text, name == FOLLOWED);
     sleep(WARM_UP).await;
     let beside = load::run(address, &Work::Send, 1, MEASURED).await?;
     let most = resident_bytes(hub.pid()).context("the hub is gone")?;
@@ -169,7 +177,7 @@ async fn end_tasks(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Clients of the hostile agent, on a thread of their own: each sends the next task once it is answered.
+/// Clients of the hostile agent, on a thread of their own: each sends the next task once it is answered or, to `follow`, over.
 struct Hostile {
     stop: Arc<AtomicBool>,
     /// How many tasks were answered.
@@ -177,7 +185,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    fn start(address: SocketAddr, text: &str) -> Self {
+    fn start(address: SocketAddr, text: &str, follow: bool) -> Self {
         let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let (stopped, counted, body) =
             (Arc::clone(&stop), Arc::clone(&answered), load::message("guest", text));
@@ -189,7 +197,7 @@ impl Hostile {
                     // A client that was refused tries again.
                     loop {
                         let Ok(mut connection) = Connection::open(address).await else { return };
-                        while connection.post("/", &body()).await.is_ok() {
+                        while next(&mut connection, &body(), follow).await.is_ok() {
                             counted.fetch_add(1, Relaxed);
                         }
                         sleep(Duration::from_millis(10)).await;
@@ -211,4 +219,19 @@ impl Hostile {
         self.stop.store(true, Relaxed);
         self.answered.load(Relaxed)
     }
+}
+
+/// Has one more task done, to the answer or, to `follow`, to its end.
+async fn next(connection: &mut Connection, body: &str, follow: bool) -> Result<()> {
+    let answer = connection.post("/", body).await?;
+    if !follow {
+        return Ok(());
+    }
+    let mut answer: Value = serde_json::from_slice(answer)?;
+    while answer["result"]["status"]["state"] == "input-required" {
+        sleep(LOOK).await;
+        let look = load::get(answer["result"]["id"].as_str().unwrap_or_default());
+        answer = serde_json::from_slice(connection.post("/", &look).await?)?;
+    }
+    Ok(())
 }

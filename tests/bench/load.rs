@@ -168,7 +168,8 @@ pub(crate) fn ticks() -> String {
     call("message/stream", &message_to("guest", &format!("tick {TICKS} {}", PACE.as_millis())))
 }
 
-fn get(task: &str) -> String {
+/// A look at a task.
+pub(crate) fn get(task: &str) -> String {
     call("tasks/get", &json!({ "id": task }))
 }
 

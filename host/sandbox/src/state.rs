@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(crate) processes: Processes,
     pub(crate) output: Output,
     pub(crate) paces: Paces,
+    /// How many questions it has open.
+    pub(crate) open_questions: usize,
     pub(crate) redaction: Redaction,
     pub(crate) written: Written,
     pub(crate) http: HttpDoor,
@@ -109,6 +111,7 @@ impl State {
             wasi_http: WasiHttp::new(http.clone()),
             http,
             paces: Paces::new(&limits.rates),
+            open_questions: 0,
             redaction,
             log_bytes_left: Some(limits.log_bytes),
             stderr,

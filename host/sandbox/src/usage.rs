@@ -96,8 +96,9 @@ impl io::Write for Counted {
     }
 }
 
-/// A wait that is shorter is put off until it is worth a timer.
-const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+/// A wait that is shorter is put off: what comes meanwhile is then done together, be it a timer, a wakeup or a transaction of the store. A person does
+/// not notice that text comes forty times a second.
+const SHORTEST_WAIT: Duration = Duration::from_millis(25);
 
 /// How fast one instance may ask for what others have to do something for. Who is too fast waits (backpressure).
 #[derive(Debug)]

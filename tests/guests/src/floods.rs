@@ -89,6 +89,15 @@ pub(crate) fn arguments(ctx: &Context, _: &Task) -> Run {
     }
 }
 
+/// `drop-questions N`: so many questions, each of which is dropped before the next one is asked.
+pub(crate) fn dropped_questions(ctx: &Context, task: &Task) -> Run {
+    let wanted = number(task)?;
+    for n in 0..wanted {
+        drop(ctx.pose(Need::Input, format!("question {n}?"), None)?);
+    }
+    ctx.done(format!("{wanted} questions"))
+}
+
 /// `flood-questions N`: so many questions at once, none of which is waited for.
 pub(crate) fn questions(ctx: &Context, task: &Task) -> Run {
     let mut open = Vec::new();

@@ -41,6 +41,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("flood-random", floods::random),
     ("flood-memory", floods::memory),
     ("flood-arguments", floods::arguments),
+    ("drop-questions", floods::dropped_questions),
     ("flood-questions", floods::questions),
     ("hang", floods::hang),
     ("build", entry::build),

@@ -37,7 +37,7 @@ async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     for (text, wanted) in [
-        ("hoard-questions 100000", "too many handles are open; drop some"),
+        ("hoard-questions 100000", "too many questions are open; wait for the answer to one"),
         ("hoard-naps 100000", "no free keys"),
         ("wait-many 100000", "handle limit exceeded"),
         ("wait-many 100", "100 are ready"),

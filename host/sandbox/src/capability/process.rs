@@ -27,7 +27,7 @@ const MAX_RETIREMENT: Duration = Duration::from_secs(5);
 const MAX_KEY: usize = 256;
 
 impl State {
-    /// Waits until one more program is not too many at once.
+    /// Waits until one more program, or one more that is refused, is not too many at once.
     async fn until_one_more_may_start(&mut self) -> Result<(), Failure> {
         let time = pace(&mut self.paces.programs, 1);
         wait(time, &self.cancel).await
@@ -43,9 +43,9 @@ impl State {
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("look at programs: not in this call".to_owned()));
         };
+        self.until_one_more_may_start().await?;
         let held = self.processes.held.named(self.agent.as_str(), program);
         held.map_err(|refusal| self.refused_program(program, &refusal))?;
-        self.until_one_more_may_start().await?;
         port.fingerprint(program).await
     }
 
@@ -61,13 +61,14 @@ impl State {
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
+        // Before it is compared with anything: one that is refused is work as well.
+        self.until_one_more_may_start().await?;
         let Command { program, args, env, cwd } = command;
         let held = Arc::clone(&self.processes.held);
         let HeldProgram { pass, max_running, .. } = held
             .program(self.agent.as_str(), &program, &args, &env)
             .map_err(|refusal| self.refused_program(&program, &refusal))?;
         let (pass, max_running) = (pass.clone(), *max_running);
-        self.until_one_more_may_start().await?;
         let launch = Launch {
             program,
             args,

@@ -34,6 +34,12 @@ use wasmtime::component::Resource;
 /// What an event costs besides its contents, in bytes: its place in the log, and the time.
 const FRAME: u64 = 64;
 
+/// How many questions one run has open at once: each is a message, a task that waits, and a place in two queues, some kB of the hub's memory.
+const MAX_QUESTIONS: usize = 32;
+
+/// As many events a question counts, of those that may be told each second.
+const QUESTION_PACE: u64 = 10;
+
 /// What a part takes up in memory besides its contents, in bytes.
 const PART: u64 = 128;
 
@@ -114,12 +120,12 @@ impl State {
         };
         self.account.before(bytes_of_message(&prompt)).await;
         let mut prompt = message_from_guest(prompt)?;
-        // Two events: that the task waits, and, answered or not, that it goes on.
+        // Two events: that the task waits, and, answered or not, that it goes on. Each is stored by itself, and moves the task's turn.
         let values = values_of_parts(&prompt.parts, prompt.metadata.as_ref());
         let weight = weight(&prompt, values) + FRAME;
         self.output.take(2, weight)?;
         prompt.hide(&self.redaction.secrets);
-        self.until_its_pace(2, weight).await?;
+        self.until_its_pace(QUESTION_PACE, weight).await?;
         let timeout = timeout_ms.map(Duration::from_millis);
         Ok(async move { port.ask(need, prompt, timeout).await })
     }
@@ -145,6 +151,10 @@ impl State {
         timeout_ms: Option<u64>,
     ) -> Result<Resource<Question>, Failure> {
         self.must_be_outside_of_step("ask the client")?;
+        if self.open_questions >= MAX_QUESTIONS {
+            let why = "ask: too many questions are open; wait for the answer to one, or drop one";
+            return Err(Failure::Exhausted(why.to_owned()));
+        }
         let asking = self.asking(need, prompt, timeout_ms).await?;
         let mut question = Question::default();
         if self.is_replayed() {
@@ -153,9 +163,11 @@ impl State {
         } else {
             question.asking.spawn(asking);
         }
-        self.table
-            .push(question)
-            .map_err(|_| Failure::Exhausted("ask: too many handles are open; drop some".to_owned()))
+        let handle = self.table.push(question).map_err(|_| {
+            Failure::Exhausted("ask: too many handles are open; drop some".to_owned())
+        })?;
+        self.open_questions += 1;
+        Ok(handle)
     }
 
     /// What the guest hears of an answer: the message, and what its client can do with what comes next.
@@ -242,6 +254,7 @@ impl HostQuestion for State {
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
         let asked = Asked::new("question.answer", "");
         let mut question = self.table.delete(question)?;
+        self.open_questions -= 1;
         if let Some(heard) = self.recall(&asked)? {
             let Heard::Reply(answer) = heard else { return Err(mixed_up()) };
             return Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest));
@@ -257,7 +270,9 @@ impl HostQuestion for State {
 
     async fn drop(&mut self, question: Resource<Question>) -> wasmtime::Result<()> {
         // Withdrawn before the guest says anything more.
-        self.table.delete(question)?.asking.shutdown().await;
+        let mut question = self.table.delete(question)?;
+        self.open_questions -= 1;
+        question.asking.shutdown().await;
         Ok(())
     }
 }

@@ -166,9 +166,36 @@ async fn a_guest_that_ignores_cancel_is_ended() {
 }
 
 #[tokio::test]
+async fn more_open_questions_than_a_client_could_be_asked_are_refused() {
+    let stage = Stage::default();
+    let refused =
+        "exhausted: ask: too many questions are open; wait for the answer to one, or drop one";
+    assert_eq!(stage.said("flood-questions 33").await, refused);
+    assert_eq!(stage.said("flood-questions 32").await, "32 questions");
+    assert_eq!(
+        stage.said("drop-questions 100").await,
+        "100 questions",
+        "only those that are open count"
+    );
+}
+
+#[tokio::test]
 async fn handles_are_refused_beyond_the_limit() {
-    let said = Stage::default().said("flood-questions 1100").await;
-    assert_eq!(said, "exhausted: ask: too many handles are open; drop some");
+    let ended = Stage::default().start("hoard-naps 1100").ended().await;
+    let told = format!("{ended:?}");
+    assert!(told.contains("no free keys"), "{told}");
+}
+
+#[tokio::test]
+async fn commands_that_are_refused_keep_to_the_rate_of_programs() {
+    let rates = Rates { programs: 1, ..Rates::default() };
+    let stage = Stage { limits: Limits { rates, ..Limits::default() }, ..Stage::granting() };
+    let mut guest = stage.start("flood-arguments");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let refused = stage.seen().refused.len();
+    guest.cancel();
+    let ended = timeout(Duration::from_secs(1), guest.ended()).await.expect("it heeds cancel");
+    assert_eq!((ended, refused), (Ended::Failed(Failure::Cancelled), 2));
 }
 
 #[tokio::test]

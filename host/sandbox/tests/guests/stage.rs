@@ -77,6 +77,8 @@ pub(crate) struct Seen {
     pub(crate) kept: BTreeSet<String>,
     /// Requests that were sent.
     pub(crate) sent: Vec<Outgoing>,
+    /// What was refused, as often as it was.
+    pub(crate) refused: Vec<String>,
     /// Questions that nobody waits for any more.
     pub(crate) withdrawn: usize,
     /// What is told once more behind each status, in bytes.
@@ -120,7 +122,7 @@ impl Stage {
 
     fn call(&self, plugin: &Plugin) -> Call {
         let held = intersect(plugin.ask(), &self.grant);
-        let seen = Arc::clone(&self.seen);
+        let (seen, refused) = (Arc::clone(&self.seen), Arc::clone(&self.seen));
         let log = move |_, line: &str| seen.lock().unwrap().logged.push(line.to_owned());
         let memory = held.memory_bytes.map(|_| Arc::new(Values(Arc::clone(&self.values))) as _);
         let files = held.files_bytes.map(|_| Arc::new(Shelf(Arc::clone(&self.seen))) as _);
@@ -140,7 +142,9 @@ impl Stage {
             tools: None,
             settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
-            refused: None,
+            refused: Some(Arc::new(move |what: &str| {
+                refused.lock().unwrap().refused.push(what.to_owned());
+            })),
         };
         Call {
             agent: agent(),
