@@ -21,7 +21,7 @@ pub enum Came {
 
 impl Context {
     /// Leaves the task in input-required or auth-required until the client answers, and returns at once. After `timeout`
-    /// without an answer, that is [`Failure::Timeout`].
+    /// without an answer, that is [`Failure::Timeout`]. With 32 questions open, one more is [`Failure::Exhausted`].
     pub fn pose(
         &self,
         need: Need,

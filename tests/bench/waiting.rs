@@ -1,8 +1,8 @@
 //! What a task costs in memory while its agent waits for the client: an instance, suspended in the middle of a call.
 
-use a2a_hub_tests::{Client, TestHub, message_to, resident_bytes, test_guests};
+use a2a_hub_tests::{Client, TestHub, example_agent, message_to, resident_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
-use std::{fs, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 use tokio::time::sleep;
 
 /// For the hub to finish what it does after answering, and to let go of what it does not use.
@@ -14,23 +14,30 @@ const STACK: u64 = 2 << 10;
 /// How large a piece of a guest's memory is at most, in kB; the heaps of the hub's allocator are larger.
 const GUEST: u64 = 4 << 10;
 
-/// Leaves that many tasks waiting for input, and prints by how much the hub has grown for each.
+/// Leaves that many tasks waiting for input, and prints by how much the hub has grown for each: tasks of a guest that can do everything, and of an agent
+/// that people have, which asks for approval.
 pub(crate) async fn measure(tasks: u32) -> Result<()> {
+    measure_of("the test guest", test_guests()?, "ask", tasks).await?;
+    let gate = example_agent("approval-gate")?;
+    measure_of("an agent that asks for approval", gate, "deploy to production", tasks).await
+}
+
+async fn measure_of(name: &str, guest: PathBuf, text: &str, tasks: u32) -> Result<()> {
     // Those that wait take up half of the room at most.
     let all = tasks + 1;
-    let config = format!("max_tasks = {}\nagents.test-guests.max_waiting = {all}", 2 * all);
+    let config = format!("max_tasks = {}\nagents.waiter.max_waiting = {all}", 2 * all);
     let builder = TestHub::builder().config(config);
-    let mut hub = builder.plugin("test-guests", test_guests()?).start().await?;
+    let mut hub = builder.plugin("waiter", guest).start().await?;
     let client = Client::http(&hub);
     // The first one pays for what all of them share.
-    suspend(&client).await?;
+    suspend(&client, text).await?;
     let (before, parts_before) = (resident(&hub).await?, Parts::of(&hub)?);
     for _ in 0..tasks {
-        suspend(&client).await?;
+        suspend(&client, text).await?;
     }
     let (after, parts) = (resident(&hub).await?, Parts::of(&hub)?);
     let each = after.saturating_sub(before) / u64::from(tasks);
-    println!("\n{tasks} tasks waiting for input: {} kB each", each / 1024);
+    println!("\n{tasks} tasks of {name} waiting for input: {} kB each", each / 1024);
     for (name, now, then) in [
         ("the hub's heap", parts.heap, parts_before.heap),
         ("what the guest wrote to", parts.written, parts_before.written),
@@ -76,8 +83,8 @@ impl Parts {
     }
 }
 
-async fn suspend(client: &Client) -> Result<()> {
-    let task = client.call("message/send", message_to("test-guests", "ask")).await?;
+async fn suspend(client: &Client, text: &str) -> Result<()> {
+    let task = client.call("message/send", message_to("waiter", text)).await?;
     let state = task["status"]["state"].as_str().unwrap_or_default();
     let waits = matches!(state, "input-required" | "TASK_STATE_INPUT_REQUIRED");
     ensure!(waits, "the task does not wait for input: {task}");
