@@ -42,6 +42,46 @@ async fn keeps_the_contract() {
     .await;
 }
 
+/// The file of a hub from before anything was added to its tables.
+fn from_before(file: &Path) -> Connection {
+    let old = Connection::open(file).unwrap();
+    for migration in &schema::MIGRATIONS {
+        old.execute_batch(migration).unwrap();
+    }
+    old.pragma_update(None, "application_id", 0x6132_6168).unwrap();
+    old.pragma_update(None, "user_version", 5).unwrap();
+    old
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_from_before_keeps_the_contract() {
+    let dir = tempdir().unwrap();
+    let stores = Cell::new(0);
+    contract::suite(|| {
+        stores.set(stores.get() + 1);
+        let dir = dir.path().join(stores.get().to_string());
+        fs::create_dir(&dir).unwrap();
+        drop(from_before(&dir.join(schema::FILE)));
+        SqliteStorage::open(&dir).unwrap()
+    })
+    .await;
+}
+
+/// In the table of a file from before, each event of more than a quarter of a page has a page of its own besides.
+#[tokio::test]
+async fn events_of_a_kilobyte_share_pages() {
+    const EVENTS: u64 = 300;
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = begin(&storage, 1).await;
+    let told = (2..EVENTS).map(|ms| status(TaskState::Working, ms, Some(&"x".repeat(1_000))));
+    storage.append(&task, 1, told.collect()).await.unwrap();
+    drop(storage);
+    let bytes = fs::metadata(dir.path().join(schema::FILE)).unwrap().len();
+    // All tables and indices are there, too.
+    assert!(bytes < EVENTS * 3_000, "{bytes} bytes for {EVENTS} events");
+}
+
 #[tokio::test]
 async fn opened_again_it_is_as_it_was() {
     let dir = tempdir().unwrap();
@@ -491,12 +531,7 @@ async fn counters_stay_true_whatever_happens_to_tasks() {
 async fn a_store_from_before_is_brought_up_to_date_and_stays_open_to_the_hub_of_then() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("hub.db");
-    let old = Connection::open(&file).unwrap();
-    for migration in &schema::MIGRATIONS {
-        old.execute_batch(migration).unwrap();
-    }
-    old.pragma_update(None, "application_id", 0x6132_6168).unwrap();
-    old.pragma_update(None, "user_version", 5).unwrap();
+    let old = from_before(&file);
     let head = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)
         VALUES (?1, ?2, 'echo', ?3, 1, '2026', '2026')";
     for (id, context, state) in
