@@ -110,9 +110,10 @@ impl TaskLog for SqliteStorage {
         by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
         let addition = logs::Addition::new(task.clone(), expected, events, by)?;
-        let is_bulk = addition.bytes() > BULK;
-        let _alone = if is_bulk { self.bulks.acquire().await.ok() } else { None };
-        self.writer.write_of(addition.length(), move |db| addition.append(db)).await
+        let bytes = addition.bytes();
+        let _alone = if bytes > BULK { self.bulks.acquire().await.ok() } else { None };
+        let length = Length::of(addition.events(), bytes);
+        self.writer.write_of(length, move |db| addition.append(db)).await
     }
 
     async fn events(
@@ -248,8 +249,9 @@ impl RunJournal for SqliteStorage {
         expected: u64,
         entry: String,
     ) -> Result<(), StorageError> {
-        let task = task.clone();
-        self.writer.write(move |db| journals::record(db, &task, expected, &entry)).await
+        let (task, length) = (task.clone(), Length::of(1, entry.len()));
+        let record = move |db: &_| journals::record(db, &task, expected, &entry);
+        self.writer.write_of(length, record).await
     }
 
     async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
@@ -303,8 +305,9 @@ impl AgentMemory for SqliteStorage {
         max_bytes: u64,
     ) -> Result<(), StorageError> {
         let (owner, key) = (owner.clone(), key.to_owned());
+        let length = Length::of(1, value.len());
         let write = move |db: &_| memories::remember(db, &owner, &key, &value, max_bytes);
-        self.writer.write(write).await
+        self.writer.write_of(length, write).await
     }
 
     async fn forget(&self, owner: &InstallationId, key: &str) -> Result<(), StorageError> {
@@ -336,7 +339,9 @@ impl ContextMemory for SqliteStorage {
         room: MemoryRoom,
     ) -> Result<(), StorageError> {
         let place = place.clone();
-        self.writer.write(move |db| context_memories::change(db, &place, changes, room)).await
+        // An item has a row for each of its words.
+        let change = move |db: &_| context_memories::change(db, &place, changes, room);
+        self.writer.write_of(Length::Long, change).await
     }
 
     async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {

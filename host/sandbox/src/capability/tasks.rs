@@ -37,7 +37,7 @@ const FRAME: u64 = 64;
 /// How many questions one run has open at once: each is a message, a task that waits, and a place in two queues, some kB of the hub's memory.
 const MAX_QUESTIONS: usize = 32;
 
-/// As many events a question counts, of those that may be told each second.
+/// As how many events a question counts, of those that may be told each second.
 const QUESTION_PACE: u64 = 10;
 
 /// What a part takes up in memory besides its contents, in bytes.

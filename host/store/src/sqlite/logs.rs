@@ -1,6 +1,6 @@
 //! Task logs and what is read from them, in SQL.
 
-use super::{context_key, failure::Failure, fault::unavailable, queues::Length, schema::integer};
+use super::{context_key, failure::Failure, fault::unavailable, schema::integer};
 use crate::{
     Head, HeadFilter, Request, StorageError, StoredTask, Tally,
     log::{self, Conversation},
@@ -36,12 +36,6 @@ pub(super) use heads_where;
 /// A fold of this many events is worth keeping. A shorter one is read as quickly as it would be in one piece.
 const LONG: u64 = 16;
 
-/// So many events are a short change: what a task that is answered at once tells.
-const SHORT_EVENTS: usize = 8;
-
-/// So many bytes are a short change.
-const SHORT_BYTES: usize = 16 << 10;
-
 /// Free pages that are kept, for they will be used again soon: 1 MiB.
 const SPARE_PAGES: i64 = 256;
 
@@ -75,10 +69,9 @@ impl Addition {
         self.json.iter().map(String::len).sum()
     }
 
-    /// How long it takes the writer.
-    pub(super) fn length(&self) -> Length {
-        let is_short = self.events.len() <= SHORT_EVENTS && self.bytes() <= SHORT_BYTES;
-        if is_short { Length::Short } else { Length::Long }
+    /// How many are added.
+    pub(super) fn events(&self) -> usize {
+        self.events.len()
     }
 
     pub(super) fn append(&self, db: &Connection) -> Result<u64, Failure> {

@@ -17,6 +17,12 @@ const LONG_BESIDE_SHORT: usize = 2;
 /// For how many transactions after the last short change another one is expected.
 const ABOUT: u32 = 32;
 
+/// As many rows are few: what a task that is answered at once tells.
+const FEW_ROWS: usize = 8;
+
+/// As many bytes are little.
+const FEW_BYTES: usize = 16 << 10;
+
 /// How long a change takes the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
@@ -24,6 +30,13 @@ pub(super) enum Length {
     Short,
     /// Many rows, or much to be written in them.
     Long,
+}
+
+impl Length {
+    /// That of so many rows with so many bytes together.
+    pub(super) fn of(rows: usize, bytes: usize) -> Self {
+        if rows <= FEW_ROWS && bytes <= FEW_BYTES { Self::Short } else { Self::Long }
+    }
 }
 
 /// Both queues, for those who ask.
@@ -43,7 +56,7 @@ impl<T> Queues<T> {
     pub(super) fn new() -> (Self, Waiting<T>) {
         let ((short, short_waiting), (long, long_waiting)) =
             (mpsc::channel(QUEUE), mpsc::channel(QUEUE));
-        let waiting = Waiting { short: short_waiting, long: long_waiting, since_short: ABOUT };
+        let waiting = Waiting { short: short_waiting, long: long_waiting, expected: 0 };
         (Self { short, long }, waiting)
     }
 
@@ -65,22 +78,21 @@ impl<T> Queues<T> {
 pub(super) struct Waiting<T> {
     short: Receiver<T>,
     long: Receiver<T>,
-    /// How many batches ago something short was taken.
-    since_short: u32,
+    /// For how many more transactions something short is expected.
+    expected: u32,
 }
 
 impl<T> Waiting<T> {
     /// Takes what is to share a transaction; true if nothing more will ever wait.
     pub(super) fn take(&mut self, batch: &mut Vec<T>) -> bool {
         let no_short = take(&mut self.short, batch, BATCH);
-        self.since_short = if batch.is_empty() { self.since_short + 1 } else { 0 };
-        let long = if self.since_short < ABOUT { LONG_BESIDE_SHORT } else { BATCH };
+        self.expected = if batch.is_empty() { self.expected.saturating_sub(1) } else { ABOUT };
+        let long = if self.expected > 0 { LONG_BESIDE_SHORT } else { BATCH };
         let no_long = take(&mut self.long, batch, long);
         if batch.is_empty() {
             // Whoever has slept waits for nobody.
-            self.since_short = ABOUT;
+            self.expected = 0;
         }
-        self.since_short = self.since_short.min(ABOUT);
         no_short && no_long
     }
 }
@@ -116,6 +128,13 @@ mod tests {
         let first = batch.iter().take(short);
         assert!(first.into_iter().all(|length| *length == Length::Short), "short ones first");
         (short, batch.len() - short, ended)
+    }
+
+    #[test]
+    fn a_line_is_short_and_a_bulk_is_long() {
+        assert_eq!(Length::of(FEW_ROWS, FEW_BYTES), Length::Short);
+        assert_eq!(Length::of(FEW_ROWS + 1, 0), Length::Long);
+        assert_eq!(Length::of(1, FEW_BYTES + 1), Length::Long);
     }
 
     #[test]

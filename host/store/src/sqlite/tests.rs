@@ -33,11 +33,18 @@ async fn begin(storage: &SqliteStorage, events: u64) -> TaskId {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keeps_the_contract() {
+    keeps_the_contract_in(|_| {}).await;
+}
+
+/// Each store is in a directory of its own, in which `prepare` may put something first.
+async fn keeps_the_contract_in(prepare: impl Fn(&Path)) {
     let dir = tempdir().unwrap();
     let stores = Cell::new(0);
     contract::suite(|| {
         stores.set(stores.get() + 1);
-        SqliteStorage::open(&dir.path().join(stores.get().to_string())).unwrap()
+        let dir = dir.path().join(stores.get().to_string());
+        prepare(&dir);
+        SqliteStorage::open(&dir).unwrap()
     })
     .await;
 }
@@ -55,14 +62,9 @@ fn from_before(file: &Path) -> Connection {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_from_before_keeps_the_contract() {
-    let dir = tempdir().unwrap();
-    let stores = Cell::new(0);
-    contract::suite(|| {
-        stores.set(stores.get() + 1);
-        let dir = dir.path().join(stores.get().to_string());
-        fs::create_dir(&dir).unwrap();
+    keeps_the_contract_in(|dir| {
+        fs::create_dir(dir).unwrap();
         drop(from_before(&dir.join(schema::FILE)));
-        SqliteStorage::open(&dir).unwrap()
     })
     .await;
 }
