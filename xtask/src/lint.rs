@@ -2,15 +2,21 @@
 
 use std::{
     env,
-    ffi::OsString,
-    fs,
+    ffi::{OsStr, OsString},
+    fs, io,
     path::{Path, PathBuf},
-    process::{self, Command},
+    process::{self, Command, ExitCode},
 };
 
 use anyhow::{Context as _, Result};
 
 const CLIPPY: &str = "clippy-driver";
+
+/// What clippy is told for all crates, in the folder that cargo calls compilers in.
+const SETTINGS: &str = "clippy.toml";
+
+/// Where rustc remembers what it found before.
+const INCREMENTAL: &str = "incremental=";
 
 /// What cargo calls in rustc's place for the workspace's own crates (the Cargo book, environment variables).
 const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
@@ -26,8 +32,9 @@ pub(crate) const LINTED: [(&str, &str); 2] = [
 /// The name under which cargo calls this program in rustc's place.
 const NAME: &str = "lint-once";
 
-/// Has `cargo` lint each file once: as a part of its crate's tests, and not a second time for the crates that use it. Cargo calls a
-/// copy of this program in `folder`, for it may write the program itself anew meanwhile.
+/// Has `cargo` lint each file once: as a part of its crate's tests, and not a second time for the crates that use it; and not again
+/// before it changes. A crate whose own files are those that clippy had nothing against is compiled with rustc's lints alone when
+/// something below it changed. Cargo calls a copy of this program in `folder`, for it may write the program itself anew meanwhile.
 pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
     let (copy, unfinished) = (folder.join(NAME), folder.join(format!("{NAME}.{}", process::id())));
     let put = || {
@@ -41,47 +48,176 @@ pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The compiler that is to take this process's place, when cargo called this program in rustc's place: the arguments are rustc's
-/// path and what rustc is to do.
-pub(crate) fn compiler() -> Option<Command> {
+/// Does what rustc was to do, when cargo called this program in rustc's place: the arguments are rustc's path and rustc's own.
+pub(crate) fn in_rustcs_place() -> Option<Result<ExitCode>> {
     let mut arguments = env::args_os();
     let called = PathBuf::from(arguments.next()?);
-    (called.file_name()? == NAME).then(|| compiler_for(arguments.collect()))
+    let rustc = arguments.next().filter(|_| called.file_name().is_some_and(|name| name == NAME))?;
+    Some(compile(rustc, arguments.collect()))
 }
 
-fn compiler_for(arguments: Vec<OsString>) -> Command {
-    // Examples have no tests.
-    let linted = |argument: &OsString| {
-        let folder = Path::new(argument).parent();
-        argument == "--test" || folder.is_some_and(|folder| folder.ends_with("examples"))
+fn compile(rustc: OsString, arguments: Vec<OsString>) -> Result<ExitCode> {
+    let Some(found) = Linted::of(&arguments) else {
+        return end(Command::new(rustc).args(arguments));
     };
-    let clippy = arguments.iter().any(linted).then(|| OsString::from(CLIPPY));
-    let mut all = clippy.into_iter().chain(arguments);
-    let mut compiler = Command::new(all.next().unwrap_or_default());
-    compiler.args(all);
-    compiler
+    if found.still_holds() {
+        return end(Command::new(rustc).args(without_clippy(arguments)));
+    }
+    let begun = found.begin()?;
+    let ended = end(Command::new(CLIPPY).arg(rustc).args(&arguments))?;
+    if ended == ExitCode::SUCCESS {
+        found.keep(&begun)?;
+    }
+    Ok(ended)
+}
+
+fn end(compiler: &mut Command) -> Result<ExitCode> {
+    let status = compiler.status().with_context(|| format!("failed to start {compiler:?}"))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A warning of rustc's is an error, as it is beside clippy's. What rustc remembers is kept apart, for it forgets what it knew whenever
+/// its lints differ.
+fn without_clippy(arguments: Vec<OsString>) -> Vec<OsString> {
+    let apart = |argument: OsString| match argument.to_str() {
+        Some(text) if text.starts_with(INCREMENTAL) => OsString::from(format!("{text}-plain")),
+        _ => argument,
+    };
+    arguments.into_iter().map(apart).chain(["-Dwarnings".into()]).collect()
+}
+
+/// That clippy had nothing against a crate: a file beside what rustc told of it, with the arguments it was asked with, as old as the
+/// beginning of that.
+struct Linted {
+    asked: Vec<u8>,
+    /// What names the files that the crate was made of, as `make` reads it.
+    sources: PathBuf,
+    record: PathBuf,
+}
+
+impl Linted {
+    /// Of a crate that is to be linted: one with its tests, or an example, which has none.
+    fn of(arguments: &[OsString]) -> Option<Self> {
+        let example = |argument: &OsString| {
+            let folder = Path::new(argument).parent();
+            folder.is_some_and(|folder| folder.ends_with("examples"))
+        };
+        let linted = |argument| argument == "--test" || example(argument);
+        if !arguments.iter().any(linted) {
+            return None;
+        }
+        let after = |name: &str| {
+            let at = arguments.iter().position(|argument| argument == name)?;
+            arguments.get(at + 1)?.to_str()
+        };
+        let begins =
+            |with: &str| arguments.iter().find_map(|found| found.to_str()?.strip_prefix(with));
+        let name = format!("{}{}", after("--crate-name")?, begins("extra-filename=")?);
+        let at = Path::new(after("--out-dir")?).join(name);
+        Some(Self {
+            asked: arguments.join(OsStr::new("\n")).into_encoded_bytes(),
+            sources: at.with_added_extension("d"),
+            record: at.with_added_extension("linted"),
+        })
+    }
+
+    fn still_holds(&self) -> bool {
+        let changed = |path: &Path| path.metadata().and_then(|found| found.modified());
+        let older = || {
+            let then = changed(&self.record)?;
+            let sources = fs::read_to_string(&self.sources)?;
+            for source in sources_in(&sources) {
+                if changed(&source)? >= then {
+                    return Ok(false);
+                }
+            }
+            let settings = changed(Path::new(SETTINGS)).is_ok_and(|changed| changed >= then);
+            io::Result::Ok(!settings && fs::read(&self.record)? == self.asked)
+        };
+        older().unwrap_or(false)
+    }
+
+    /// Notes the time at which the files begin to be read: what is changed later was not linted.
+    fn begin(&self) -> Result<PathBuf> {
+        let begun = self.record.with_added_extension("begun");
+        fs::write(&begun, &self.asked)
+            .with_context(|| format!("cannot write {}", begun.display()))?;
+        Ok(begun)
+    }
+
+    fn keep(&self, begun: &Path) -> Result<()> {
+        fs::rename(begun, &self.record)
+            .with_context(|| format!("cannot write {}", self.record.display()))
+    }
+}
+
+/// Each file has a line of its own, with nothing behind the colon.
+fn sources_in(told: &str) -> impl Iterator<Item = PathBuf> {
+    told.lines()
+        .filter_map(|line| line.strip_suffix(':'))
+        .map(|path| path.replace("\\ ", " ").into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn arguments(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
     #[test]
     fn a_crate_is_linted_with_its_tests_and_only_there() {
         for (does, linted) in [
-            (&["--crate-name", "hub", "src/lib.rs", "--crate-type", "lib"][..], false),
-            (&["--crate-name", "hub", "src/lib.rs", "--test"], true),
-            (&["--crate-name", "client", "cli/examples/client.rs", "--crate-type", "bin"], true),
-            (&["--crate-name", "chat", "examples/agents/chat/src/lib.rs"], false),
-            (&["-vV"], false),
+            ("--crate-name hub src/lib.rs --crate-type lib", false),
+            ("--crate-name hub src/lib.rs --test", true),
+            ("--crate-name client cli/examples/client.rs --crate-type bin", true),
+            ("--crate-name chat examples/agents/chat/src/lib.rs", false),
+            ("-vV", false),
         ] {
-            let arguments = ["rustc"].iter().chain(does).map(OsString::from).collect();
-            let compiler = compiler_for(arguments);
-            let called: Vec<_> =
-                [compiler.get_program()].into_iter().chain(compiler.get_args()).collect();
-            let expected = linted.then_some("clippy-driver").into_iter();
-            let expected: Vec<_> = expected.chain(["rustc"]).chain(does.iter().copied()).collect();
-            assert_eq!(called, expected);
+            let asked = format!("{does} --out-dir deps -C extra-filename=-1f");
+            assert_eq!(Linted::of(&arguments(&asked)).is_some(), linted, "{does}");
         }
+    }
+
+    #[test]
+    fn it_is_linted_again_once_a_file_of_it_or_what_is_asked_changed() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let at = |name: &str| folder.path().join(name);
+        let asked = |more: &str| {
+            let out = folder.path().display();
+            let all =
+                format!("--crate-name hub --test --out-dir {out} -C extra-filename=-1f {more}");
+            Linted::of(&arguments(&all)).context("it is linted")
+        };
+        let linted = asked("--warn=missing_docs")?;
+        let source = at("a lib.rs");
+        let old = std::time::UNIX_EPOCH;
+        fs::write(&source, "//! A crate.")?;
+        fs::File::open(&source)?.set_modified(old)?;
+        let told = source.display().to_string().replace(' ', "\\ ");
+        fs::write(at("hub-1f.d"), format!("hub-1f.rmeta: {told} \n\n{told}:\n\n# env-dep:HOME\n"))?;
+
+        assert!(!linted.still_holds(), "nothing was found yet");
+        let begun = linted.begin()?;
+        assert!(!linted.still_holds(), "clippy has not ended");
+        linted.keep(&begun)?;
+        assert!(linted.still_holds());
+        assert!(!asked("--deny=missing_docs")?.still_holds());
+        assert!(linted.still_holds());
+        fs::write(&source, "//! A crate, changed.")?;
+        assert!(!linted.still_holds());
+        fs::File::open(&source)?.set_modified(old)?;
+        assert!(linted.still_holds());
+        fs::remove_file(&source)?;
+        assert!(!linted.still_holds());
+        Ok(())
+    }
+
+    #[test]
+    fn rustcs_own_lints_still_count_and_keep_their_memory_apart() {
+        let plain = without_clippy(arguments("--test -C incremental=lints/incremental src/lib.rs"));
+        let expected = "--test -C incremental=lints/incremental-plain src/lib.rs -Dwarnings";
+        assert_eq!(plain, arguments(expected));
     }
 }

@@ -16,7 +16,6 @@ mod sizes;
 
 use std::{
     env,
-    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -84,14 +83,10 @@ enum Cli {
 }
 
 fn main() -> ExitCode {
-    let done = match lint::compiler() {
-        Some(mut compiler) => {
-            Err(compiler.exec()).with_context(|| format!("failed to start {compiler:?}"))
-        }
-        None => dispatch(Cli::parse()),
-    };
+    let done = lint::in_rustcs_place()
+        .unwrap_or_else(|| dispatch(Cli::parse()).map(|()| ExitCode::SUCCESS));
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -184,12 +179,12 @@ fn test_some(root: &Path, filter: &[String]) -> Result<()> {
 
 /// What holds before each commit, in seconds.
 fn check(root: &Path) -> Result<()> {
-    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    let formatted = Beside::start(cargo(root).args(["fmt", "--all", "--check"]))?;
     // Side by side: each spends most of its time on a chain of crates, one after the other. The lints have a folder of their own,
     // for cargo lets one build at a time into each.
     let lints = target_dir(root).join("lints");
     let mut linted = cargo(root);
-    linted.args(["check", "--locked", "--workspace", "--all-targets", "--quiet"]);
+    linted.args(["check", "--locked", "--workspace", "--lib", "--tests", "--examples", "--quiet"]);
     linted.arg("--target-dir").arg(&lints);
     lint::once(&mut linted, &lints)?;
     let linted = Beside::start(&mut linted)?;
@@ -197,7 +192,7 @@ fn check(root: &Path) -> Result<()> {
     // In a process for each crate, and not for each test as nextest has it: to start them takes longer than they do.
     let tests = ["test", "--locked", "--quiet", "--lib", "--bins", "--tests"];
     let tested = run(cargo(root).args(tests).args(fast));
-    linted.finish().and(tested)
+    formatted.finish().and(linted.finish()).and(tested)
 }
 
 fn nextest(root: &Path, arguments: &[&str]) -> Result<()> {

@@ -37,7 +37,7 @@ impl Beside {
         let shown = shown(command);
         announce(&shown);
         // Read at its end: should it have more to say than a pipe holds, it waits until then.
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = child.spawn().with_context(|| format!("failed to start `{shown}`"))?;
         Ok(Self { shown, child })
     }
@@ -45,6 +45,7 @@ impl Beside {
     /// Waits for its end; anything but success is an error that shows it.
     pub(crate) fn finish(self) -> Result<()> {
         let ended = self.child.wait_with_output()?;
+        io::stdout().write_all(&ended.stdout)?;
         io::stderr().write_all(&ended.stderr)?;
         if !ended.status.success() {
             bail!("`{}` failed: {}", self.shown, ended.status);
@@ -72,10 +73,19 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// The cargo that runs this program, in the workspace at `root`.
+/// The cargo that runs this program, in the workspace at `root`. It is not told which package this program is: build scripts that ask
+/// for that would run again whenever one calls cargo with and without `xtask` by turns, and what stands on them be compiled again.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root);
+    let of_this_package = |name: &str| {
+        ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(of_this_package) {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 
