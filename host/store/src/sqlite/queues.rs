@@ -74,6 +74,17 @@ impl<T> Queues<T> {
     }
 }
 
+/// What there is left in queues of which was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// More than was taken, perhaps.
+    More,
+    /// Nothing, for now.
+    Nothing,
+    /// Nothing, and nothing will come any more.
+    Ended,
+}
+
 /// What waits in both queues, for the writer.
 pub(super) struct Waiting<T> {
     short: Receiver<T>,
@@ -83,34 +94,39 @@ pub(super) struct Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Takes what is to share a transaction; true if nothing more will ever wait.
-    pub(super) fn take(&mut self, batch: &mut Vec<T>) -> bool {
-        let no_short = take(&mut self.short, batch, BATCH);
+    /// Takes what is to share a transaction.
+    pub(super) fn take(&mut self, batch: &mut Vec<T>) -> Left {
+        let short = take(&mut self.short, batch, BATCH);
         self.expected = if batch.is_empty() { self.expected.saturating_sub(1) } else { ABOUT };
-        let long = if self.expected > 0 { LONG_BESIDE_SHORT } else { BATCH };
-        let no_long = take(&mut self.long, batch, long);
+        let most = if self.expected > 0 { LONG_BESIDE_SHORT } else { BATCH };
+        let long = take(&mut self.long, batch, most);
         if batch.is_empty() {
             // Whoever has slept waits for nobody.
             self.expected = 0;
         }
-        no_short && no_long
+        match (short, long) {
+            (Left::More, _) | (_, Left::More) => Left::More,
+            (Left::Ended, Left::Ended) => Left::Ended,
+            (Left::Nothing | Left::Ended, Left::Nothing | Left::Ended) => Left::Nothing,
+        }
     }
 }
 
-/// Takes that many of a queue, if they are there; true if nothing more will ever be in it.
-fn take<T>(queue: &mut Receiver<T>, batch: &mut Vec<T>, most: usize) -> bool {
+/// Takes that many of a queue, if they are there.
+fn take<T>(queue: &mut Receiver<T>, batch: &mut Vec<T>, most: usize) -> Left {
     for _ in 0..most {
         match queue.try_recv() {
             Ok(change) => batch.push(change),
-            Err(why) => return why == TryRecvError::Disconnected,
+            Err(TryRecvError::Empty) => return Left::Nothing,
+            Err(TryRecvError::Disconnected) => return Left::Ended,
         }
     }
-    false
+    Left::More
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Left::*, *};
 
     /// Queues in which so many changes wait, told by their length.
     fn waiting(short: usize, long: usize) -> (Queues<Length>, Waiting<Length>) {
@@ -121,13 +137,13 @@ mod tests {
         (queues, waiting)
     }
 
-    fn next(waiting: &mut Waiting<Length>) -> (usize, usize, bool) {
+    fn next(waiting: &mut Waiting<Length>) -> (usize, usize, Left) {
         let mut batch = Vec::new();
-        let ended = waiting.take(&mut batch);
+        let left = waiting.take(&mut batch);
         let short = batch.iter().filter(|length| **length == Length::Short).count();
         let first = batch.iter().take(short);
         assert!(first.into_iter().all(|length| *length == Length::Short), "short ones first");
-        (short, batch.len() - short, ended)
+        (short, batch.len() - short, left)
     }
 
     #[test]
@@ -141,33 +157,33 @@ mod tests {
     fn what_is_long_goes_along_a_little_at_a_time_while_something_short_is_about() {
         let (queues, mut waiting) = waiting(3, 100);
         assert_eq!(queues.len(), 103);
-        assert_eq!(next(&mut waiting), (3, LONG_BESIDE_SHORT, false));
+        assert_eq!(next(&mut waiting), (3, LONG_BESIDE_SHORT, More));
         // Who has just stored something will do so again.
-        assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, false));
+        assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, More));
         queues.of(Length::Short).try_send(Length::Short).unwrap();
-        assert_eq!(next(&mut waiting), (1, LONG_BESIDE_SHORT, false));
+        assert_eq!(next(&mut waiting), (1, LONG_BESIDE_SHORT, More));
         for _ in 1..ABOUT {
-            assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, false));
+            assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, More));
         }
         let left = 100 - LONG_BESIDE_SHORT * (ABOUT as usize + 2);
-        assert_eq!(next(&mut waiting), (0, left, false), "nobody else is there");
-        assert_eq!((next(&mut waiting), queues.len()), ((0, 0, false), 0));
+        assert_eq!(next(&mut waiting), (0, left, Nothing), "nobody else is there");
+        assert_eq!((next(&mut waiting), queues.len()), ((0, 0, Nothing), 0));
     }
 
     #[test]
     fn what_is_long_goes_all_at_once_where_nothing_is_short() {
         let (queues, mut waiting) = waiting(0, BATCH + 1);
-        assert_eq!(next(&mut waiting), (0, BATCH, false));
-        assert_eq!(next(&mut waiting), (0, 1, false));
+        assert_eq!(next(&mut waiting), (0, BATCH, More));
+        assert_eq!(next(&mut waiting), (0, 1, Nothing));
         drop(queues);
-        assert_eq!(next(&mut waiting), (0, 0, true));
+        assert_eq!(next(&mut waiting), (0, 0, Ended));
     }
 
     #[test]
     fn no_more_share_a_transaction_than_may() {
         let (queues, mut waiting) = waiting(BATCH + 1, 1);
-        assert_eq!(next(&mut waiting), (BATCH, 1, false));
+        assert_eq!(next(&mut waiting), (BATCH, 1, More));
         drop(queues);
-        assert_eq!(next(&mut waiting), (1, 0, true), "what was asked for is done before the end");
+        assert_eq!(next(&mut waiting), (1, 0, Ended), "what was asked for is done before the end");
     }
 }

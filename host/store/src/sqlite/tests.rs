@@ -6,8 +6,18 @@ use crate::contract::{self, agent, chunk, created, status};
 use a2a_hub_protocol::{push::PushForm, task::TaskState};
 use rusqlite::Connection;
 use serde_json::json;
-use std::{cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use std::{
+    cell::Cell, fs, future::Future as _, os::unix::fs::PermissionsExt as _, path::PathBuf,
+    sync::Arc, task::Poll, time::Duration,
+};
 use tempfile::{TempDir, tempdir};
+use tokio::{
+    task::{JoinSet, yield_now},
+    time::{sleep, timeout},
+};
+
+/// More than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
 
 fn owner(name: &str) -> InstallationId {
     InstallationId::from(&agent(name))
@@ -124,6 +134,89 @@ async fn bulks_come_to_the_writer_one_after_the_other() {
     assert!(stored.iter().all(Result::is_ok), "{stored:?}");
 }
 
+/// Whoever has a change to make and gets no turn, such as an agent at low priority beside busy ones, keeps nobody else waiting.
+#[tokio::test]
+async fn nobody_waits_for_the_turn_of_another() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    // The writer may look into the queues by itself when it begins.
+    for _ in 0..20 {
+        let (seldom, often) = (TaskId::fresh(), TaskId::fresh());
+        let mut never_again = Box::pin(storage.append(&seldom, 0, vec![created(&seldom, "c")]));
+        let polled = std::future::poll_fn(|cx| Poll::Ready(never_again.as_mut().poll(cx))).await;
+        assert!(polled.is_pending(), "it is in the queue, and lets others go first");
+        let soon = timeout(LONG, storage.append(&often, 0, vec![created(&often, "c")])).await;
+        soon.expect("it waits for nobody").unwrap();
+        assert!(storage.task(&seldom).await.unwrap().is_some(), "both share the transaction");
+        never_again.await.unwrap();
+    }
+}
+
+/// A transaction writes a page of each index, for one task or for ten.
+#[tokio::test]
+async fn whoever_is_ready_before_long_shares_the_transaction() {
+    const TASKS: usize = 12;
+    let dir = tempdir().unwrap();
+    let storage = Arc::new(open(&dir));
+    let mut shared = 0;
+    // The writer may look into the queues by itself when it begins.
+    for _ in 0..5 {
+        let before = transactions(&dir);
+        let mut all = JoinSet::new();
+        for late in 0..TASKS {
+            let storage = Arc::clone(&storage);
+            all.spawn(async move {
+                // With four in each turn, the last ones are ready in the turn after the second.
+                for _ in 0..late / 4 {
+                    yield_now().await;
+                }
+                let task = TaskId::fresh();
+                storage.append(&task, 0, vec![created(&task, "c")]).await.unwrap();
+            });
+        }
+        all.join_all().await;
+        shared += usize::from(transactions(&dir) - before == 1);
+    }
+    assert!(shared > 0);
+}
+
+/// How many transactions are in the log: each ends with a page that tells how large the file is then (SQLite's file format, 4.1).
+fn transactions(dir: &TempDir) -> usize {
+    const HEADER: usize = 32;
+    const FRAME: usize = 24 + 4096;
+    let log = fs::read(dir.path().join("hub.db-wal")).unwrap();
+    let frames = log[HEADER.min(log.len())..].chunks_exact(FRAME);
+    frames.filter(|frame| frame[4..8] != [0; 4]).count()
+}
+
+/// Changes of which some are called off at any point: whatever is in a queue is found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_change_is_left_waiting() {
+    let dir = tempdir().unwrap();
+    let storage = Arc::new(open(&dir));
+    let mut all = JoinSet::new();
+    for writer in 0..48 {
+        let storage = Arc::clone(&storage);
+        all.spawn(async move {
+            for turn in 0..20 {
+                let task = TaskId::fresh();
+                let mut change = Box::pin(storage.append(&task, 0, vec![created(&task, "c")]));
+                if (writer + turn) % 3 == 0 {
+                    let polled = std::future::poll_fn(|cx| Poll::Ready(change.as_mut().poll(cx)));
+                    let _ = polled.await;
+                    drop(change);
+                    while storage.task(&task).await.unwrap().is_none() {
+                        sleep(Duration::from_millis(1)).await;
+                    }
+                } else {
+                    change.await.unwrap();
+                }
+            }
+        });
+    }
+    timeout(LONG, all.join_all()).await.expect("each is found");
+}
+
 #[tokio::test]
 async fn dropping_it_waits_for_what_was_asked() {
     let dir = tempdir().unwrap();
@@ -212,7 +305,7 @@ async fn what_was_written_is_brought_to_its_place_beside_those_who_write() {
         if changed() > before {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        sleep(Duration::from_millis(10)).await;
     }
     panic!("{pages} pages of the log are where they were");
 }
@@ -307,11 +400,11 @@ async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
         let mut condition = storage.condition();
         let well = async {
             while storage.condition().borrow().is_failing() {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                sleep(Duration::from_millis(20)).await;
                 storage.probe().await.unwrap();
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(5), well).await.unwrap();
+        timeout(Duration::from_secs(5), well).await.unwrap();
         assert!(!condition.borrow_and_update().is_failing());
     }
 }
