@@ -21,8 +21,11 @@ use tokio::{process::Command, runtime, task::JoinSet, time::sleep};
 /// that ask become more and more.
 const FOLLOWED: &str = "questions";
 
+/// Between what one hostile task is told and what the next one is.
+const AND: &str = " | ";
+
 /// What the hostile agent is told, under a name for people.
-const BEHAVIOURS: [(&str, &str); 18] = [
+const BEHAVIOURS: [(&str, &str); 20] = [
     ("spin", "spin"),
     ("memory", "bomb"),
     ("recursion", "recurse"),
@@ -41,6 +44,9 @@ const BEHAVIOURS: [(&str, &str); 18] = [
     (FOLLOWED, "flood-questions 100000"),
     ("questions, left", "flood-questions 100000"),
     ("many tasks", "reply x"),
+    // Whoever spins leaves what the others store, or have read, few turns.
+    ("spin, with events", "spin | flood-forever"),
+    ("spin, with files", "spin | put-many 1000000"),
 ];
 
 /// Hostile tasks at once.
@@ -187,12 +193,12 @@ struct Hostile {
 impl Hostile {
     fn start(address: SocketAddr, text: &str, follow: bool) -> Self {
         let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-        let (stopped, counted, body) =
-            (Arc::clone(&stop), Arc::clone(&answered), load::message("guest", text));
+        let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&answered));
+        let bodies: Vec<_> = text.split(AND).map(|text| load::message("guest", text)).collect();
         let clients = async move {
             let mut clients = JoinSet::new();
-            for _ in 0..HOSTILE {
-                let (body, counted) = (body.clone(), Arc::clone(&counted));
+            for body in bodies.into_iter().cycle().take(HOSTILE) {
+                let counted = Arc::clone(&counted);
                 clients.spawn(async move {
                     // A client that was refused tries again.
                     loop {

@@ -10,6 +10,7 @@ mod failure;
 mod fault;
 mod finished;
 mod journals;
+mod lanes;
 mod logs;
 mod memories;
 mod pages;
@@ -42,6 +43,7 @@ use a2a_hub_protocol::{
 pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine, restore};
 use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
+use lanes::Lanes;
 use queues::Length;
 use readers::Readers;
 pub use schema::LOCK_FILE;
@@ -63,8 +65,8 @@ pub struct SqliteStorage {
     // Closed in this order: the last connection tidies the files up and must be the one that can write.
     readers: Arc<Readers>,
     writer: Writer,
-    /// One bulk at a time is on its way to the writer, so that whoever has a line to write waits behind one at most.
-    bulks: Semaphore,
+    /// One bulk at a time is on its way to the writer, so that whoever has a line to write waits behind one at most; and one of others.
+    bulks: Lanes<Semaphore>,
     /// Tasks that are over and were asked for lately.
     lately: Arc<Lately>,
     lacks_log: bool,
@@ -81,7 +83,8 @@ impl SqliteStorage {
         while context_memories::sweep(&db)? {}
         let checkpointer = Checkpointer::start(schema::open_for_checkpoints(&file)?)?;
         let writer = Writer::start(db, checkpointer)?;
-        let (readers, bulks) = (Arc::new(Readers::of(file)), Semaphore::new(1));
+        let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
+        let readers = Arc::new(Readers::of(file));
         let lately = Arc::default();
         Ok(Self { readers, writer, bulks, lately, lacks_log, _lock: lock })
     }
@@ -111,7 +114,7 @@ impl TaskLog for SqliteStorage {
     ) -> Result<u64, StorageError> {
         let addition = logs::Addition::new(task.clone(), expected, events, by)?;
         let bytes = addition.bytes();
-        let _alone = if bytes > BULK { self.bulks.acquire().await.ok() } else { None };
+        let _alone = if bytes > BULK { self.bulks.of_caller().acquire().await.ok() } else { None };
         let length = Length::of(addition.events(), bytes);
         self.writer.write_of(length, move |db| addition.append(db)).await
     }

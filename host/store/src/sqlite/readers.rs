@@ -1,6 +1,6 @@
 //! A few connections that read, each on whatever blocking thread has a question.
 
-use super::{failure::Failure, fault::unavailable, schema};
+use super::{failure::Failure, fault::unavailable, lanes::Lanes, schema};
 use crate::StorageError;
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -10,17 +10,22 @@ use tokio::{sync::Semaphore, task::spawn_blocking};
 /// How many read at once; then whoever asks waits. Each connection may hold 2 MB of cache.
 const CONNECTIONS: usize = 4;
 
+/// How many others read at once: what agents at low priority ask for.
+const CONNECTIONS_OF_OTHERS: usize = 2;
+
 #[derive(Debug)]
 pub(super) struct Readers {
     file: PathBuf,
     /// Opened when first needed.
     idle: Mutex<Vec<Connection>>,
-    turns: Arc<Semaphore>,
+    turns: Lanes<Arc<Semaphore>>,
 }
 
 impl Readers {
     pub(super) fn of(file: PathBuf) -> Self {
-        Self { file, idle: Mutex::default(), turns: Arc::new(Semaphore::new(CONNECTIONS)) }
+        let of = |connections| Arc::new(Semaphore::new(connections));
+        let turns = Lanes::new(of(CONNECTIONS), of(CONNECTIONS_OF_OTHERS));
+        Self { file, idle: Mutex::default(), turns }
     }
 
     /// Asks a question. It sees everything that was durable before.
@@ -28,7 +33,7 @@ impl Readers {
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StorageError> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(unavailable)?;
+        let turn = Arc::clone(self.turns.of_caller()).acquire_owned().await.map_err(unavailable)?;
         let readers = Arc::clone(self);
         let read = move || {
             let _turn = turn;

@@ -4,11 +4,12 @@ use super::{failure::Failure, *};
 use crate::Counts;
 use crate::contract::{self, agent, chunk, created, status};
 use a2a_hub_protocol::{push::PushForm, task::TaskState};
+use futures::FutureExt as _;
 use rusqlite::Connection;
 use serde_json::json;
 use std::{
-    cell::Cell, fs, future::Future as _, os::unix::fs::PermissionsExt as _, path::PathBuf,
-    sync::Arc, task::Poll, time::Duration,
+    cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf, pin::Pin, sync::Arc,
+    task::Poll, time::Duration,
 };
 use tempfile::{TempDir, tempdir};
 use tokio::{
@@ -150,6 +151,37 @@ async fn nobody_waits_for_the_turn_of_another() {
         assert!(storage.task(&seldom).await.unwrap().is_some(), "both share the transaction");
         never_again.await.unwrap();
     }
+}
+
+/// Nor for that of others, on threads that run seldom: not for their turn to read, and not for that to store much.
+#[test]
+fn nobody_waits_for_those_on_other_threads() {
+    let dir = tempdir().unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (home, seldom) = (runtime(), runtime());
+    let storage = home.block_on(async { open(&dir) });
+    let one = owner("one");
+    let much = |task: &TaskId| vec![created(task, "c"), chunk(&"x".repeat(BULK + 1))];
+    let tasks = std::array::from_fn::<_, 16, _>(|_| TaskId::fresh());
+    let mut never_again: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
+    for task in &tasks {
+        never_again.push(Box::pin(storage.append(task, 0, much(task)).map(drop)));
+        never_again.push(Box::pin(storage.recall(&one, "k").map(drop)));
+    }
+    // Each is in a line, and whoever is before it has ended: its turn comes, and it does not take it.
+    seldom.block_on(async {
+        for asked in &mut never_again {
+            std::future::poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx).is_ready())).await;
+        }
+        sleep(Duration::from_millis(200)).await;
+    });
+    home.block_on(async {
+        let mine = TaskId::fresh();
+        let stored = timeout(LONG, storage.append(&mine, 0, much(&mine))).await;
+        stored.expect("it is stored").unwrap();
+        let read = timeout(LONG, storage.recall(&one, "k")).await;
+        assert_eq!(read.expect("it is read"), Ok(None));
+    });
 }
 
 /// A transaction writes a page of each index, for one task or for ten.
