@@ -32,7 +32,7 @@ use tokio::{
 /// that are written meanwhile wait for a disk that has more to do: with 384 they are less than one in a hundred.
 pub(super) const CHECKPOINT: usize = 384;
 
-/// How many turns whoever is ready to run has at most before a change is made. With sixteen clients, or more, a transaction is
+/// How many turns whoever is ready to run has at most before a change is made. With 64 clients, a transaction is
 /// shared by twice as many as with one turn; more turns make no more of them.
 const TURNS: usize = 4;
 
