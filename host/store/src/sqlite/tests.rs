@@ -1,24 +1,16 @@
 //! What SQLite promises beyond the contract: its files, their lock, and what a crash leaves.
 
+mod turns;
+
 use super::{failure::Failure, *};
 use crate::Counts;
 use crate::contract::{self, agent, chunk, created, status};
 use a2a_hub_protocol::{push::PushForm, task::TaskState};
-use futures::FutureExt as _;
 use rusqlite::Connection;
 use serde_json::json;
-use std::{
-    cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf, pin::Pin, sync::Arc,
-    task::Poll, time::Duration,
-};
+use std::{cell::Cell, fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 use tempfile::{TempDir, tempdir};
-use tokio::{
-    task::{JoinSet, yield_now},
-    time::{sleep, timeout},
-};
-
-/// More than anything here takes.
-const LONG: Duration = Duration::from_secs(60);
+use tokio::time::{sleep, timeout};
 
 fn owner(name: &str) -> InstallationId {
     InstallationId::from(&agent(name))
@@ -133,120 +125,6 @@ async fn bulks_come_to_the_writer_one_after_the_other() {
     busy.send(()).unwrap();
     let (_, stored) = all.await;
     assert!(stored.iter().all(Result::is_ok), "{stored:?}");
-}
-
-/// Whoever has a change to make and gets no turn, such as an agent at low priority beside busy ones, keeps nobody else waiting.
-#[tokio::test]
-async fn nobody_waits_for_the_turn_of_another() {
-    let dir = tempdir().unwrap();
-    let storage = open(&dir);
-    // The writer may look into the queues by itself when it begins.
-    for _ in 0..20 {
-        let (seldom, often) = (TaskId::fresh(), TaskId::fresh());
-        let mut never_again = Box::pin(storage.append(&seldom, 0, vec![created(&seldom, "c")]));
-        let polled = std::future::poll_fn(|cx| Poll::Ready(never_again.as_mut().poll(cx))).await;
-        assert!(polled.is_pending(), "it is in the queue, and lets others go first");
-        let soon = timeout(LONG, storage.append(&often, 0, vec![created(&often, "c")])).await;
-        soon.expect("it waits for nobody").unwrap();
-        assert!(storage.task(&seldom).await.unwrap().is_some(), "both share the transaction");
-        never_again.await.unwrap();
-    }
-}
-
-/// Nor for that of others, on threads that run seldom: not for their turn to read, and not for that to store much.
-#[test]
-fn nobody_waits_for_those_on_other_threads() {
-    let dir = tempdir().unwrap();
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let (home, seldom) = (runtime(), runtime());
-    let storage = home.block_on(async { open(&dir) });
-    let one = owner("one");
-    let much = |task: &TaskId| vec![created(task, "c"), chunk(&"x".repeat(BULK + 1))];
-    let tasks = std::array::from_fn::<_, 16, _>(|_| TaskId::fresh());
-    let mut never_again: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
-    for task in &tasks {
-        never_again.push(Box::pin(storage.append(task, 0, much(task)).map(drop)));
-        never_again.push(Box::pin(storage.recall(&one, "k").map(drop)));
-    }
-    // Each is in a line, and whoever is before it has ended: its turn comes, and it does not take it.
-    seldom.block_on(async {
-        for asked in &mut never_again {
-            std::future::poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx).is_ready())).await;
-        }
-        sleep(Duration::from_millis(200)).await;
-    });
-    home.block_on(async {
-        let mine = TaskId::fresh();
-        let stored = timeout(LONG, storage.append(&mine, 0, much(&mine))).await;
-        stored.expect("it is stored").unwrap();
-        let read = timeout(LONG, storage.recall(&one, "k")).await;
-        assert_eq!(read.expect("it is read"), Ok(None));
-    });
-}
-
-/// A transaction writes a page of each index, for one task or for ten.
-#[tokio::test]
-async fn whoever_is_ready_before_long_shares_the_transaction() {
-    const TASKS: usize = 12;
-    let dir = tempdir().unwrap();
-    let storage = Arc::new(open(&dir));
-    let mut shared = 0;
-    // The writer may look into the queues by itself when it begins.
-    for _ in 0..5 {
-        let before = transactions(&dir);
-        let mut all = JoinSet::new();
-        for late in 0..TASKS {
-            let storage = Arc::clone(&storage);
-            all.spawn(async move {
-                // With four in each turn, the last ones are ready in the turn after the second.
-                for _ in 0..late / 4 {
-                    yield_now().await;
-                }
-                let task = TaskId::fresh();
-                storage.append(&task, 0, vec![created(&task, "c")]).await.unwrap();
-            });
-        }
-        all.join_all().await;
-        shared += usize::from(transactions(&dir) - before == 1);
-    }
-    assert!(shared > 0);
-}
-
-/// How many transactions are in the log: each ends with a page that tells how large the file is then (SQLite's file format, 4.1).
-fn transactions(dir: &TempDir) -> usize {
-    const HEADER: usize = 32;
-    const FRAME: usize = 24 + 4096;
-    let log = fs::read(dir.path().join("hub.db-wal")).unwrap();
-    let frames = log[HEADER.min(log.len())..].chunks_exact(FRAME);
-    frames.filter(|frame| frame[4..8] != [0; 4]).count()
-}
-
-/// Changes of which some are called off at any point: whatever is in a queue is found.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_change_is_left_waiting() {
-    let dir = tempdir().unwrap();
-    let storage = Arc::new(open(&dir));
-    let mut all = JoinSet::new();
-    for writer in 0..48 {
-        let storage = Arc::clone(&storage);
-        all.spawn(async move {
-            for turn in 0..20 {
-                let task = TaskId::fresh();
-                let mut change = Box::pin(storage.append(&task, 0, vec![created(&task, "c")]));
-                if (writer + turn) % 3 == 0 {
-                    let polled = std::future::poll_fn(|cx| Poll::Ready(change.as_mut().poll(cx)));
-                    let _ = polled.await;
-                    drop(change);
-                    while storage.task(&task).await.unwrap().is_none() {
-                        sleep(Duration::from_millis(1)).await;
-                    }
-                } else {
-                    change.await.unwrap();
-                }
-            }
-        });
-    }
-    timeout(LONG, all.join_all()).await.expect("each is found");
 }
 
 #[tokio::test]
