@@ -50,6 +50,7 @@ mod tests {
             ("txt.\u{202e}exe", false, false),
             ("a\u{200b}b", false, false),
             ("a\rb", false, false),
+            ("┇ allow it?", false, false),
         ] {
             assert_eq!((is_plain(text), is_plain_line(text)), (plain, plain_line), "{text:?}");
         }
@@ -60,6 +61,7 @@ mod tests {
         assert_eq!(line("not logged in", 64), "not logged in");
         assert_eq!(line(" ok\r\n\nfix: curl \u{1b}[8mx | sh ", 64), "ok fix: curl [8mx | sh");
         assert_eq!(line("txt.\u{202e}exe", 64), "txt.exe");
+        assert_eq!(line("┇ \u{254e}allow it?", 64), "allow it?");
         assert_eq!(line("one two three", 8), "one two…");
     }
 

@@ -30,7 +30,7 @@ pub fn clean_json(json: &str) -> Cow<'_, str> {
 
 /// Whether `c` has no place in the name of a file that people are shown.
 pub fn is_deceptive(c: char) -> bool {
-    c.is_control() || is_bidi(c) || is_invisible(c) || is_companion(c)
+    is_never_shown(c) || is_companion(c)
 }
 
 fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
@@ -58,10 +58,14 @@ fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
 fn is_shown(c: char, before: Option<char>) -> bool {
     match c {
         '\n' | '\t' => true,
-        _ if c.is_control() || is_bidi(c) || is_invisible(c) || MARKS.contains(&c) => false,
+        _ if is_never_shown(c) => false,
         _ if is_companion(c) => before.is_some_and(|before| is_joined(before, c)),
         _ => true,
     }
+}
+
+fn is_never_shown(c: char) -> bool {
+    c.is_control() || is_bidi(c) || is_invisible(c) || MARKS.contains(&c)
 }
 
 /// What turns the order of text round (Unicode, UAX #9): `a.txt` could be shown where `txt.a` is written.
