@@ -35,6 +35,9 @@ const BUILD: [&str; 3] = ["build", "--locked", "--workspace"];
 /// The crates whose tests need neither a hub nor a component, and take seconds: what `check` runs.
 const FAST: [&str; 4] = ["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-runtime", "xtask"];
 
+/// How often `check` tries each property: a quarter of what `test` does.
+const FEWER_CASES: &str = "64";
+
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", about = "What a developer of a2a-hub runs")]
 enum Cli {
@@ -191,7 +194,7 @@ fn check(root: &Path) -> Result<()> {
     let fast = FAST.iter().flat_map(|name| ["--package", name]);
     // In a process for each crate, and not for each test as nextest has it: to start them takes longer than they do.
     let tests = ["test", "--locked", "--quiet", "--lib", "--bins", "--tests"];
-    let tested = run(cargo(root).args(tests).args(fast));
+    let tested = run(cargo(root).args(tests).args(fast).env("PROPTEST_CASES", FEWER_CASES));
     formatted.finish().and(linted.finish()).and(tested)
 }
 
