@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// and as much at once as a task of a large interpreter takes.
 const RATE: Rate = Rate { per_second: 500_000_000, burst: 50_000_000 };
 
+const SECOND: u128 = 1_000_000_000;
+
 /// An agent that has used too much for a long time owes no more than this, in nanoseconds: it has high priority again after
 /// a second.
 const MOST_OWED: u64 = 500_000_000;
@@ -20,6 +22,17 @@ pub const SHORT_RUN: Duration = Duration::from_millis(4);
 
 /// How long an agent within its share is about after it has run.
 const ABOUT: Duration = Duration::from_secs(1);
+
+/// How long a short run of an agent within its share holds off the runs of those that are not, where these would leave it no core: it
+/// goes on, its answer goes out and the next one comes in meanwhile.
+const HELD_OFF: Duration = Duration::from_millis(10);
+
+/// What those use together even so, in nanoseconds of the processor: a hundredth of a core, about what the kernel leaves to the nicest
+/// process (`nice` 19) beside a busy one.
+const MEANWHILE: Rate = Rate { per_second: 10_000_000, burst: 5_000_000 };
+
+/// They owe no more than this of it, in nanoseconds, however much one of them used at once: they are held off for ten seconds at most.
+const MOST_LENT: u64 = 100_000_000;
 
 /// How urgent the work for an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +48,14 @@ pub enum Priority {
 pub struct Share {
     bucket: Bucket,
     priority: Priority,
+    /// How many of its runs are held off: who waits for the processor is not modest.
+    held_off: usize,
 }
 
 impl Share {
     /// That of an agent that has used nothing.
     pub fn new(now: Instant) -> Self {
-        Self { bucket: Bucket::full(RATE, now), priority: Priority::High }
+        Self { bucket: Bucket::full(RATE, now), priority: Priority::High, held_off: 0 }
     }
 
     /// The agent has used the processor for so long.
@@ -55,10 +70,26 @@ impl Share {
         let left = self.bucket.level(now);
         self.priority = match self.priority {
             Priority::High if left < 0 => Priority::Low,
-            Priority::Low if left.unsigned_abs() >= RATE.burst / 2 && left > 0 => Priority::High,
+            Priority::Low
+                if left.unsigned_abs() >= RATE.burst / 2 && left > 0 && self.held_off == 0 =>
+            {
+                Priority::High
+            }
             unchanged @ (Priority::High | Priority::Low) => unchanged,
         };
         self.priority
+    }
+
+    /// A run of this agent is held off.
+    pub fn is_held_off(&mut self) {
+        self.held_off += 1;
+    }
+
+    /// A run is not held off any more that was for so long: it has nothing for having waited.
+    pub fn goes_on(&mut self, waited: Duration, now: Instant) {
+        self.held_off = self.held_off.saturating_sub(1);
+        let come = waited.as_nanos() * u128::from(RATE.per_second) / SECOND;
+        self.charge(Duration::from_nanos(u64::try_from(come).unwrap_or(u64::MAX)), now);
     }
 
     /// How urgent one run of this agent is, which has used the processor for so long, beside the others.
@@ -71,7 +102,7 @@ impl Share {
     ) -> Priority {
         match self.priority(now) {
             Priority::High => {
-                contention.ran(agent, now);
+                contention.ran(agent, used, now);
                 Priority::High
             }
             Priority::Low if used < SHORT_RUN && !contention.is_there_for(agent, now) => {
@@ -85,19 +116,70 @@ impl Share {
 /// What tells an agent from the others.
 pub type AgentKey = u64;
 
-/// Whether agents that are within their share want the processor, too: which of them ran last, and when.
-#[derive(Clone, Debug, Default)]
-pub struct Contention(Option<(AgentKey, Instant)>);
+/// Whether agents that are within their share want the processor, too, and what the others are given of it meanwhile.
+#[derive(Clone, Debug)]
+pub struct Contention {
+    /// Which of them ran last, and when.
+    last: Option<(AgentKey, Instant)>,
+    /// When a short run of one did.
+    short: Option<Instant>,
+    /// What runs of low priority may use while they are held off.
+    meanwhile: Bucket,
+    /// How many of those run.
+    greedy: usize,
+    /// For how many there are cores that nobody else needs.
+    spare: usize,
+}
 
 impl Contention {
+    /// Of agents that share so many cores.
+    pub fn on(cores: usize, now: Instant) -> Self {
+        let (last, short, greedy) = Default::default();
+        // One of the others is for who is within its share, and one for the hub.
+        Self {
+            last,
+            short,
+            meanwhile: Bucket::full(MEANWHILE, now),
+            greedy,
+            spare: cores.saturating_sub(2),
+        }
+    }
+
     /// An agent runs that is within its share.
-    fn ran(&mut self, agent: AgentKey, now: Instant) {
-        self.0 = Some((agent, now));
+    fn ran(&mut self, agent: AgentKey, used: Duration, now: Instant) {
+        self.last = Some((agent, now));
+        // Who lives long could hold all others off with next to nothing.
+        if used < SHORT_RUN {
+            self.short = Some(now);
+        }
     }
 
     /// Whether another one than this has run lately.
     fn is_there_for(&self, agent: AgentKey, now: Instant) -> bool {
-        self.0.is_some_and(|(last, at)| last != agent && now.saturating_duration_since(at) < ABOUT)
+        self.last
+            .is_some_and(|(last, at)| last != agent && now.saturating_duration_since(at) < ABOUT)
+    }
+
+    /// Whether a run of low priority has to wait before it goes on: for how long, until it is asked again.
+    pub fn holds_off(&mut self, now: Instant) -> Option<Duration> {
+        let left = HELD_OFF.checked_sub(now.saturating_duration_since(self.short?))?;
+        if self.greedy < self.spare {
+            return None;
+        }
+        let owed = self.meanwhile.take(0, now);
+        (!owed.is_zero()).then(|| owed.min(left))
+    }
+
+    /// A run of low priority goes on.
+    pub fn begins(&mut self) {
+        self.greedy += 1;
+    }
+
+    /// It has used the processor for so long.
+    pub fn ends(&mut self, used: Duration, now: Instant) {
+        self.greedy = self.greedy.saturating_sub(1);
+        self.meanwhile.take(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), now);
+        self.meanwhile.forgive(MOST_LENT);
     }
 }
 
@@ -145,7 +227,8 @@ mod tests {
 
     #[test]
     fn a_short_run_of_a_busy_agent_keeps_its_priority_while_nobody_else_is_about() {
-        let (begun, mut contention) = (begun(), Contention::default());
+        let begun = begun();
+        let mut contention = Contention::on(2, begun);
         let (mut busy, mut modest) = (Share::new(begun), Share::new(begun));
         assert_eq!(busy.priority_of_run(SHORT_RUN, begun, 1, &mut contention), Priority::High);
         busy.charge(ms(500), begun);
@@ -160,5 +243,64 @@ mod tests {
         assert_eq!(of(&mut busy, 1, ms(999)), Priority::Low, "the other one goes first");
         busy.charge(ms(500), begun + ms(1_000));
         assert_eq!(of(&mut busy, 1, ms(1_000)), Priority::High, "it has been away for a second");
+    }
+
+    /// A modest agent that has run just now.
+    fn modest(contention: &mut Contention, used: Duration, now: Instant) {
+        Share::new(now).priority_of_run(used, now, 1, contention);
+    }
+
+    #[test]
+    fn short_runs_hold_off_the_greedy_ones() {
+        let begun = begun();
+        let mut contention = Contention::on(2, begun);
+        assert_eq!(contention.holds_off(begun), None, "nobody else is about");
+        let mut used = Duration::ZERO;
+        // A request each millisecond for ten seconds, and somebody who would take each turn of 5 ms that there is.
+        for at in 0..10_000 {
+            let now = begun + ms(at);
+            modest(&mut contention, ms(0), now);
+            if contention.holds_off(now).is_none() {
+                contention.begins();
+                contention.ends(ms(5), now);
+                used += ms(5);
+            }
+        }
+        assert_eq!(used, ms(105), "a hundredth, and what there was to begin with");
+        let last = begun + ms(9_999);
+        contention.ends(ms(5), last);
+        assert_eq!(contention.holds_off(last), Some(HELD_OFF));
+        assert_eq!(contention.holds_off(last + HELD_OFF + ms(1)), None, "they are gone");
+        modest(&mut contention, SHORT_RUN, last + ms(20));
+        assert_eq!(contention.holds_off(last + ms(20)), None, "a long run holds nobody off");
+    }
+
+    #[test]
+    fn nobody_is_held_off_while_there_are_cores_for_all() {
+        let begun = begun();
+        let mut contention = Contention::on(4, begun);
+        contention.ends(ms(100), begun);
+        modest(&mut contention, ms(0), begun);
+        assert_eq!(contention.holds_off(begun), None);
+        contention.begins();
+        assert_eq!(contention.holds_off(begun), None);
+        contention.begins();
+        assert!(contention.holds_off(begun).is_some(), "two are left for the others");
+        contention.ends(ms(1), begun);
+        assert_eq!(contention.holds_off(begun), None);
+    }
+
+    #[test]
+    fn who_is_held_off_is_not_modest() {
+        let begun = begun();
+        let mut share = Share::new(begun);
+        share.charge(ms(551), begun);
+        assert_eq!(share.priority(begun), Priority::Low);
+        share.is_held_off();
+        let later = begun + ms(10_000);
+        assert_eq!(share.priority(later), Priority::Low);
+        share.goes_on(ms(10_000), later);
+        assert_eq!(share.priority(later), Priority::Low);
+        assert_eq!(share.priority(later + ms(1_100)), Priority::High);
     }
 }

@@ -49,7 +49,7 @@ impl Runtime for Plugin {
     }
 
     async fn on_behalf(&self, work: HubWork) {
-        let account = Arc::new(CpuAccount::new(Arc::clone(&self.share)));
+        let account = Arc::new(CpuAccount::of_hub(Arc::clone(&self.share)));
         // Nothing ends it but its own end.
         let _done = self.engine.scheduler.run(&account, &CancellationToken::new(), work).await;
     }

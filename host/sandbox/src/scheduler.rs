@@ -1,6 +1,6 @@
 //! Where guests run: on the hub's own threads while their agent is within its share of the processor, or they have only begun and no
 //! other agent is about; after that on threads of low priority (`nice`), which take what everything else leaves. So a spinner uses the whole of an idle
-//! machine, and nobody notices it on a busy one.
+//! machine, and nobody notices it on a busy one: short runs of others hold it off where it would leave them no core.
 //!
 //! Whatever is done while a guest's future is polled is on the guest's account, be it its own code or what the hub does for
 //! it: reading its JSON, comparing its arguments, copying, hashing, redaction. What it waits for is not. What the hub does for
@@ -16,7 +16,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    task::Poll,
+    task::{Poll, ready},
     thread::{self, available_parallelism},
     time::{Duration, Instant},
 };
@@ -36,6 +36,9 @@ const NICE: i32 = 10;
 /// secrets, and written.
 const BYTE: u64 = 20;
 
+/// What the hub does for an event beside its bytes, about, in nanoseconds of the processor: it is numbered, stored and told.
+const EVENT: u64 = 20_000;
+
 /// Bytes with which the hub is done in less than a millisecond.
 const SHORT: usize = 32 << 10;
 
@@ -46,6 +49,7 @@ pub(crate) struct AgentShare {
     share: Mutex<Share>,
     /// That of all agents of the hub.
     contention: Arc<Mutex<Contention>>,
+    line: Arc<Line>,
     /// What interrupts its runs.
     pulse: Arc<Pulse>,
 }
@@ -77,12 +81,20 @@ pub(crate) struct CpuAccount {
     /// What was paid for in advance, in nanoseconds.
     ahead: AtomicU64,
     share: Arc<AgentShare>,
+    /// Whether short runs of others hold it off at low priority.
+    yields: bool,
 }
 
 impl CpuAccount {
+    /// Of a run of the agent's own.
     pub(crate) fn new(share: Arc<AgentShare>) -> Self {
         let (used, begun, ahead) = Default::default();
-        Self { used, begun, ahead, share }
+        Self { used, begun, ahead, share, yields: true }
+    }
+
+    /// Of what the hub does for a task of the agent's. Nothing holds that off, for to cancel the task is a part of it.
+    pub(crate) fn of_hub(share: Arc<AgentShare>) -> Self {
+        Self { yields: false, ..Self::new(share) }
     }
 
     /// What was used so far. For the thread that polls.
@@ -93,14 +105,23 @@ impl CpuAccount {
 
     /// How urgent the run is. For whoever does not poll it now.
     fn priority(&self) -> Priority {
-        let used = self.used.load(Relaxed) + self.ahead.load(Relaxed);
-        self.share.priority_of_run(Duration::from_nanos(used))
+        self.share.priority_of_run(Duration::from_nanos(self.paid()))
+    }
+
+    /// What was used up to the last poll that has ended, or paid in advance, in nanoseconds.
+    fn paid(&self) -> u64 {
+        self.used.load(Relaxed) + self.ahead.load(Relaxed)
     }
 
     /// Pays for something before it is done.
     fn pay(&self, ahead: Duration) {
         self.share.charge(ahead);
         self.ahead.fetch_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// Pays for what the hub does for so many events of the guest's.
+    pub(crate) fn tells(&self, events: u64) {
+        self.pay(Duration::from_nanos(events.saturating_mul(EVENT)));
     }
 
     /// Does something on this account.
@@ -123,6 +144,60 @@ impl CpuAccount {
             self.pay(Duration::from_nanos(bytes.saturating_mul(BYTE)));
             tokio::task::yield_now().await;
         }
+    }
+}
+
+/// Who is held off by others: the first of them asks again and again, so that many cost no more than one.
+#[derive(Debug, Default)]
+struct Line(tokio::sync::Mutex<()>);
+
+impl CpuAccount {
+    /// Returns once the run may go on at low priority.
+    async fn may_go_on(&self) {
+        let share = &self.share;
+        let holds_off = || share.contention.lock().holds_off(now());
+        if !self.yields || holds_off().is_none() {
+            return;
+        }
+        let _held = HeldOff::new(share);
+        let _first = share.line.0.lock().await;
+        while let Some(wait) = holds_off() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+/// While it is there, a run of this agent is held off.
+struct HeldOff<'s>(&'s AgentShare, Instant);
+
+impl<'s> HeldOff<'s> {
+    fn new(share: &'s AgentShare) -> Self {
+        share.share.lock().is_held_off();
+        Self(share, now())
+    }
+}
+
+impl Drop for HeldOff<'_> {
+    fn drop(&mut self) {
+        let now = now();
+        self.0.share.lock().goes_on(now.saturating_duration_since(self.1), now);
+    }
+}
+
+/// While it is there, a run of low priority uses the processor.
+struct Greedy<'a>(&'a CpuAccount, u64);
+
+impl<'a> Greedy<'a> {
+    fn new(account: &'a CpuAccount) -> Self {
+        account.share.contention.lock().begins();
+        Self(account, account.paid())
+    }
+}
+
+impl Drop for Greedy<'_> {
+    fn drop(&mut self) {
+        let used = Duration::from_nanos(self.0.paid().saturating_sub(self.1));
+        self.0.share.contention.lock().ends(used, now());
     }
 }
 
@@ -155,12 +230,23 @@ fn own_threads() -> Handle {
 }
 
 /// The threads of low priority, of which there are none until somebody needs them; and who takes part.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scheduler {
     low: OnceLock<Option<Runtime>>,
     agents: AtomicU64,
     contention: Arc<Mutex<Contention>>,
+    line: Arc<Line>,
     pulse: Arc<Pulse>,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self::on(cores())
+    }
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, usize::from)
 }
 
 /// How far a run has come on the threads where it was.
@@ -173,12 +259,19 @@ enum Turn<T> {
 }
 
 impl Scheduler {
+    /// Of agents that share so many cores.
+    fn on(cores: usize) -> Self {
+        let contention = Arc::new(Mutex::new(Contention::on(cores, now())));
+        let (low, agents, line, pulse) = Default::default();
+        Self { low, agents, contention, line, pulse }
+    }
+
     /// The share of one more agent.
     pub(crate) fn share(&self) -> AgentShare {
         let agent = self.agents.fetch_add(1, Relaxed);
-        let contention = Arc::clone(&self.contention);
+        let (contention, line) = (Arc::clone(&self.contention), Arc::clone(&self.line));
         let (share, pulse) = (Mutex::new(Share::new(now())), self.pulse());
-        AgentShare { agent, share, contention, pulse }
+        AgentShare { agent, share, contention, line, pulse }
     }
 
     /// What tells that something runs.
@@ -226,7 +319,7 @@ impl Scheduler {
     fn low(&self) -> Option<&Runtime> {
         let start = || {
             let mut low = Builder::new_multi_thread();
-            low.worker_threads(available_parallelism().map_or(1, usize::from));
+            low.worker_threads(cores());
             low.thread_name("guests-low").on_thread_start(yield_to_others).enable_all();
             low.build().inspect_err(|why| tracing::warn!(%why, "no threads of low priority")).ok()
         };
@@ -267,6 +360,7 @@ async fn turn<T>(
     end: &CancellationToken,
 ) -> Turn<T> {
     let mut end = pin!(end.cancelled());
+    let mut may_go_on = pin!(account.may_go_on());
     poll_fn(|cx| {
         if end.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Turn::Ended);
@@ -274,10 +368,18 @@ async fn turn<T>(
         if account.priority() != here {
             return Poll::Ready(Turn::Moves);
         }
-        let polled = account.charged(|| work.as_mut().poll(cx));
-        if here == Priority::Low {
-            let_others_run();
-        }
+        let polled = match here {
+            Priority::High => account.charged(|| work.as_mut().poll(cx)),
+            Priority::Low => {
+                ready!(may_go_on.as_mut().poll(cx));
+                may_go_on.set(account.may_go_on());
+                let greedy = Greedy::new(account);
+                let polled = account.charged(|| work.as_mut().poll(cx));
+                drop(greedy);
+                let_others_run();
+                polled
+            }
+        };
         match polled {
             Poll::Ready(done) => Poll::Ready(Turn::Done(done)),
             Poll::Pending if account.priority() != here => Poll::Ready(Turn::Moves),
@@ -378,6 +480,43 @@ mod tests {
             scheduler.run(&account, &end, Box::pin(long)).await.as_deref(),
             Some("guests-low")
         );
+    }
+
+    /// Has a short run of another agent go on until then, and low priority owe all that it can.
+    fn hold_off(scheduler: &Scheduler, until: Instant) {
+        let mut contention = scheduler.contention.lock();
+        let (mut other, key) = (Share::new(until), AgentKey::MAX);
+        other.priority_of_run(Duration::ZERO, until, key, &mut contention);
+        contention.begins();
+        contention.ends(A_LOT, now());
+    }
+
+    #[tokio::test]
+    async fn short_runs_of_others_hold_off_the_greedy_and_nothing_that_the_hub_does_for_them() {
+        let scheduler = Scheduler::on(2);
+        let account = account(&scheduler);
+        account.pay(A_LOT);
+        hold_off(&scheduler, now() + Duration::from_secs(3_600));
+        let began = Arc::new(AtomicU64::new(0));
+        let (begins, end) = (Arc::clone(&began), CancellationToken::new());
+        let held = scheduler.run(&account, &end, Box::pin(async move { begins.store(1, Relaxed) }));
+        let of_hub = Arc::new(CpuAccount::of_hub(Arc::clone(&account.share)));
+        let beside = async {
+            let never = CancellationToken::new();
+            let stored = scheduler.run(&of_hub, &never, Box::pin(async { here() })).await;
+            assert_eq!(stored.as_deref(), Some("guests-low"));
+            end.cancel();
+        };
+        let (held, ()) = tokio::join!(held, beside);
+        assert_eq!((held, began.load(Relaxed)), (None, 0), "it ends without having begun");
+
+        let scheduler = Scheduler::on(2);
+        let account = self::account(&scheduler);
+        account.pay(A_LOT);
+        hold_off(&scheduler, now());
+        let never = CancellationToken::new();
+        let goes_on = scheduler.run(&account, &never, Box::pin(async { here() })).await;
+        assert_eq!(goes_on.as_deref(), Some("guests-low"), "once the others are gone");
     }
 
     #[tokio::test]

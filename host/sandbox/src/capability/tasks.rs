@@ -94,8 +94,9 @@ impl State {
 }
 
 impl State {
-    /// Waits until so many events of so many bytes are not too much at once.
+    /// Waits until so many events of so many bytes are not too much at once, and pays for them.
     pub(super) async fn until_its_pace(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
+        self.account.tells(events);
         let paces = &mut self.paces;
         let time = pace(&mut paces.events, events).max(pace(&mut paces.output_bytes, bytes));
         wait(time, &self.cancel).await
