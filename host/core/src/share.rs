@@ -23,9 +23,12 @@ pub const SHORT_RUN: Duration = Duration::from_millis(4);
 /// How long an agent within its share is about after it has run.
 const ABOUT: Duration = Duration::from_secs(1);
 
-/// How long a short run of an agent within its share holds off the runs of those that are not, where these would leave it no core: it
-/// goes on, its answer goes out and the next one comes in meanwhile.
+/// How long a short run of an agent within its share holds off the runs of those that are not, where these would leave it no core, once
+/// it is over: its answer goes out and the next request comes in meanwhile.
 const HELD_OFF: Duration = Duration::from_millis(10);
+
+/// How long it does so while it waits for something, such as the disk.
+const WHILE_IT_WAITS: Duration = Duration::from_millis(50);
 
 /// What those use together even so, in nanoseconds of the processor: a hundredth of a core, about what the kernel leaves to the nicest
 /// process (`nice` 19) beside a busy one.
@@ -121,8 +124,8 @@ pub type AgentKey = u64;
 pub struct Contention {
     /// Which of them ran last, and when.
     last: Option<(AgentKey, Instant)>,
-    /// When a short run of one did.
-    short: Option<Instant>,
+    /// Until when a short run of one holds off the others.
+    until: Option<Instant>,
     /// What runs of low priority may use while they are held off.
     meanwhile: Bucket,
     /// How many of those run.
@@ -134,11 +137,11 @@ pub struct Contention {
 impl Contention {
     /// Of agents that share so many cores.
     pub fn on(cores: usize, now: Instant) -> Self {
-        let (last, short, greedy) = Default::default();
+        let (last, until, greedy) = Default::default();
         // One of the others is for who is within its share, and one for the hub.
         Self {
             last,
-            short,
+            until,
             meanwhile: Bucket::full(MEANWHILE, now),
             greedy,
             spare: cores.saturating_sub(2),
@@ -150,8 +153,13 @@ impl Contention {
         self.last = Some((agent, now));
         // Who lives long could hold all others off with next to nothing.
         if used < SHORT_RUN {
-            self.short = Some(now);
+            self.until = Some(now + WHILE_IT_WAITS);
         }
+    }
+
+    /// A run is over.
+    pub fn is_over(&mut self, now: Instant) {
+        self.until = self.until.map(|until| until.min(now + HELD_OFF));
     }
 
     /// Whether another one than this has run lately.
@@ -162,7 +170,7 @@ impl Contention {
 
     /// Whether a run of low priority has to wait before it goes on: for how long, until it is asked again.
     pub fn holds_off(&mut self, now: Instant) -> Option<Duration> {
-        let left = HELD_OFF.checked_sub(now.saturating_duration_since(self.short?))?;
+        let left = self.until?.checked_duration_since(now)?;
         if self.greedy < self.spare {
             return None;
         }
@@ -248,6 +256,7 @@ mod tests {
     /// A modest agent that has run just now.
     fn modest(contention: &mut Contention, used: Duration, now: Instant) {
         Share::new(now).priority_of_run(used, now, 1, contention);
+        contention.is_over(now);
     }
 
     #[test]
@@ -271,8 +280,11 @@ mod tests {
         contention.ends(ms(5), last);
         assert_eq!(contention.holds_off(last), Some(HELD_OFF));
         assert_eq!(contention.holds_off(last + HELD_OFF + ms(1)), None, "they are gone");
-        modest(&mut contention, SHORT_RUN, last + ms(20));
-        assert_eq!(contention.holds_off(last + ms(20)), None, "a long run holds nobody off");
+        Share::new(last).priority_of_run(ms(0), last + ms(20), 1, &mut contention);
+        let waits = contention.holds_off(last + ms(50));
+        assert_eq!(waits, Some(ms(20)), "it is not over");
+        modest(&mut contention, SHORT_RUN, last + ms(100));
+        assert_eq!(contention.holds_off(last + ms(100)), None, "a long run holds nobody off");
     }
 
     #[test]

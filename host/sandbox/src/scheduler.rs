@@ -108,6 +108,11 @@ impl CpuAccount {
         self.share.priority_of_run(Duration::from_nanos(self.paid()))
     }
 
+    /// The run is over.
+    fn is_over(&self) {
+        self.share.contention.lock().is_over(now());
+    }
+
     /// What was used up to the last poll that has ended, or paid in advance, in nanoseconds.
     fn paid(&self) -> u64 {
         self.used.load(Relaxed) + self.ahead.load(Relaxed)
@@ -381,7 +386,10 @@ async fn turn<T>(
             }
         };
         match polled {
-            Poll::Ready(done) => Poll::Ready(Turn::Done(done)),
+            Poll::Ready(done) => {
+                account.is_over();
+                Poll::Ready(Turn::Done(done))
+            }
             Poll::Pending if account.priority() != here => Poll::Ready(Turn::Moves),
             Poll::Pending => Poll::Pending,
         }
