@@ -95,7 +95,7 @@ async fn execute(plugin: Plugin, call: Call, work: Work, seat: Seat) -> Ended {
 /// Asks a guest how it is, with its capabilities.
 pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let (seat, of) = (Seat::of(&plugin.share), plugin.clone());
+    let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let work = async move {
         let health =
@@ -111,7 +111,7 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
 /// Lets a fresh instance clean up after a task that was cancelled.
 pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let (seat, of, task) = (Seat::of(&plugin.share), plugin.clone(), task.to_string());
+    let (seat, of, task) = (Seat::of_visit(&plugin.share), plugin.clone(), task.to_string());
     let account = Arc::clone(&seat.account);
     let work = async move {
         let cancel = async |guest: &Instance, store: &mut _| {
@@ -127,7 +127,7 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
 
 /// Asks a guest for its card: what it says of itself, in JSON.
 pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure> {
-    let (seat, of) = (Seat::of(&plugin.share), plugin.clone());
+    let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
     let work = async move { self::call(&of, call, seat, Place::Visit, None, card).await };
@@ -201,6 +201,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
     if let Some(failure) = why.downcast_ref::<Failure>() {
         return failure.clone();
     }
+    store.data().account.breaks();
     if let Some(exhausted) = why.downcast_ref::<CpuExhausted>() {
         return Failure::Exhausted(format!(
             "{exhausted}; the operator raises it with `cpu_ms` in the agent's `limits`"
@@ -230,6 +231,8 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
 mod tests {
     use super::*;
     use crate::engine::{EngineSettings, VISITS};
+    use crate::scheduler::AgentShare;
+    use a2a_hub_core::share::{Priority, SHORT_RUN};
     use a2a_hub_protocol::id::AgentId;
     use wasmtime::{Instance, Module};
 
@@ -255,5 +258,27 @@ mod tests {
         let mut second = store();
         let why = Instance::new_async(&mut second, &module, &[]).await.unwrap_err();
         assert_eq!(why_it_broke(&why, &second, &limits), Failure::HubFull);
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_traps_again_and_again_is_soon_behind_others() {
+        let engine = Engine::new(&EngineSettings::default()).unwrap();
+        let module = wat::parse_str("(module (func $trap unreachable) (start $trap))").unwrap();
+        let module = Module::new(&engine.inner, module).unwrap();
+        let (limits, share) = (Limits::default(), Arc::new(engine.scheduler.share()));
+        for _ in 0..60 {
+            let call = Call::bare(AgentId::parse("a").unwrap(), limits);
+            let mut store = store_for(&engine, call, Seat::of(&share));
+            let why = Instance::new_async(&mut store, &module, &[]).await.unwrap_err();
+            assert!(matches!(why_it_broke(&why, &store, &limits), Failure::Trapped(_)), "{why:?}");
+        }
+        let priority = |share: &Arc<AgentShare>| {
+            let next = Seat::of(share).account;
+            // More than a short run, which may go on where nobody else is about.
+            next.pay(SHORT_RUN);
+            next.priority()
+        };
+        assert_eq!(priority(&Arc::new(engine.scheduler.share())), Priority::High);
+        assert_eq!(priority(&share), Priority::Low);
     }
 }

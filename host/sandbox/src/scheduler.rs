@@ -7,7 +7,7 @@
 //! its tasks beside it, such as storing its events, is done at the agent's priority as well.
 
 use crate::{thread_time::thread_used, ticker::Pulse};
-use a2a_hub_core::share::{AgentKey, Contention, Priority, Share};
+use a2a_hub_core::share::{AgentKey, Contention, Priority, SHORT_RUN, Share};
 use parking_lot::Mutex;
 use std::{
     future::poll_fn,
@@ -38,6 +38,10 @@ const BYTE: u64 = 20;
 
 /// What the hub does for an event beside its bytes, about, in nanoseconds of the processor: it is numbered, stored and told.
 const EVENT: u64 = 20_000;
+
+/// What a run pays that breaks, in nanoseconds of the processor: more than one that does its work, so that an agent that does nothing but
+/// trap, and is started again, is soon behind others.
+const BREAKING: u64 = 1_000_000;
 
 /// Bytes with which the hub is done in less than a millisecond.
 const SHORT: usize = 32 << 10;
@@ -81,20 +85,26 @@ pub(crate) struct CpuAccount {
     /// What was paid for in advance, in nanoseconds.
     ahead: AtomicU64,
     share: Arc<AgentShare>,
-    /// Whether short runs of others hold it off at low priority.
-    yields: bool,
+    /// With how much use short runs of others begin to hold it off at low priority, in nanoseconds.
+    held_off_from: u64,
 }
 
 impl CpuAccount {
-    /// Of a run of the agent's own.
+    /// Of a task of the agent's.
     pub(crate) fn new(share: Arc<AgentShare>) -> Self {
         let (used, begun, ahead) = Default::default();
-        Self { used, begun, ahead, share, yields: true }
+        Self { used, begun, ahead, share, held_off_from: 0 }
+    }
+
+    /// Of a question about its card or its health, or of a clean-up: somebody waits for it, and not for long. So it begins at once.
+    fn of_visit(share: Arc<AgentShare>) -> Self {
+        let a_short_run = u64::try_from(SHORT_RUN.as_nanos()).unwrap_or(u64::MAX);
+        Self { held_off_from: a_short_run, ..Self::new(share) }
     }
 
     /// Of what the hub does for a task of the agent's. Nothing holds that off, for to cancel the task is a part of it.
     pub(crate) fn of_hub(share: Arc<AgentShare>) -> Self {
-        Self { yields: false, ..Self::new(share) }
+        Self { held_off_from: u64::MAX, ..Self::new(share) }
     }
 
     /// What was used so far. For the thread that polls.
@@ -104,7 +114,7 @@ impl CpuAccount {
     }
 
     /// How urgent the run is. For whoever does not poll it now.
-    fn priority(&self) -> Priority {
+    pub(crate) fn priority(&self) -> Priority {
         self.share.priority_of_run(Duration::from_nanos(self.paid()))
     }
 
@@ -119,7 +129,7 @@ impl CpuAccount {
     }
 
     /// Pays for something before it is done.
-    fn pay(&self, ahead: Duration) {
+    pub(crate) fn pay(&self, ahead: Duration) {
         self.share.charge(ahead);
         self.ahead.fetch_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
@@ -127,6 +137,11 @@ impl CpuAccount {
     /// Pays for what the hub does for so many events of the guest's.
     pub(crate) fn tells(&self, events: u64) {
         self.pay(Duration::from_nanos(events.saturating_mul(EVENT)));
+    }
+
+    /// Pays for having broken.
+    pub(crate) fn breaks(&self) {
+        self.pay(Duration::from_nanos(BREAKING));
     }
 
     /// Does something on this account.
@@ -161,7 +176,7 @@ impl CpuAccount {
     async fn may_go_on(&self) {
         let share = &self.share;
         let holds_off = || share.contention.lock().holds_off(now());
-        if !self.yields || holds_off().is_none() {
+        if self.paid() < self.held_off_from || holds_off().is_none() {
             return;
         }
         let _held = HeldOff::new(share);
@@ -217,9 +232,18 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// A new one for a run of this agent.
+    /// A new one for a task of this agent.
     pub(crate) fn of(share: &Arc<AgentShare>) -> Self {
-        let account = Arc::new(CpuAccount::new(Arc::clone(share)));
+        Self::with(CpuAccount::new(Arc::clone(share)))
+    }
+
+    /// The same for something else that its guest is asked for.
+    pub(crate) fn of_visit(share: &Arc<AgentShare>) -> Self {
+        Self::with(CpuAccount::of_visit(Arc::clone(share)))
+    }
+
+    fn with(account: CpuAccount) -> Self {
+        let account = Arc::new(account);
         Self { account, cancel: CancellationToken::new(), hub: own_threads() }
     }
 }
@@ -508,11 +532,13 @@ mod tests {
         let began = Arc::new(AtomicU64::new(0));
         let (begins, end) = (Arc::clone(&began), CancellationToken::new());
         let held = scheduler.run(&account, &end, Box::pin(async move { begins.store(1, Relaxed) }));
-        let of_hub = Arc::new(CpuAccount::of_hub(Arc::clone(&account.share)));
         let beside = async {
             let never = CancellationToken::new();
-            let stored = scheduler.run(&of_hub, &never, Box::pin(async { here() })).await;
-            assert_eq!(stored.as_deref(), Some("guests-low"));
+            for not_held in [CpuAccount::of_hub, CpuAccount::of_visit] {
+                let account = Arc::new(not_held(Arc::clone(&account.share)));
+                let done = scheduler.run(&account, &never, Box::pin(async { here() })).await;
+                assert_eq!(done.as_deref(), Some("guests-low"));
+            }
             end.cancel();
         };
         let (held, ()) = tokio::join!(held, beside);
