@@ -11,10 +11,10 @@ use super::{
 };
 use a2a_hub_config::{self as config, Settings};
 use a2a_hub_core::span::Span;
-use a2a_hub_process::{Supervisor, confine::Network, probe};
+use a2a_hub_process::{Supervisor, confine::Network, controllers_of_trees, daemon, probe};
 use a2a_hub_store::{
     StorageError,
-    sqlite::{self, Examined},
+    sqlite::{self, Examined, LOCK_FILE},
 };
 use clap::Args;
 use futures::future::join_all;
@@ -156,11 +156,25 @@ async fn confinement(dir: &Path) -> Finding {
     let fix = "mend it, or say `agents.<id>.confine = false` of plug-ins that you trust with all that your user may";
     match supervisor.support().await {
         Ok(support) => match support.allows(&Network::Ports([443].into())) {
-            Ok(()) => ok(about, support.told() + "; memory of each process, not of all"),
+            Ok(()) => ok(about, support.told() + "; " + &bounds_of_trees(dir)),
             Err(why) => warn(about, why.to_string(), fix),
         },
         Err(why) => warn(about, why.to_string(), "see `a2a-hub logs`"),
     }
+}
+
+/// What the running hub holds a confined program to together with all that it starts.
+fn bounds_of_trees(dir: &Path) -> String {
+    let hub = daemon::holder(&dir.join(LOCK_FILE)).ok().flatten();
+    let controllers = hub.map(|hub| controllers_of_trees(hub.pid)).unwrap_or_default();
+    let mut told = match controllers.is_empty() {
+        true => String::new(),
+        false => format!("control groups for {}; ", controllers.join(", ")),
+    };
+    if !controllers.contains(&"memory") {
+        told += "memory of each process, and a look at that of all";
+    }
+    told.trim_end_matches("; ").to_owned()
 }
 
 /// The first of the data directory and the files there that this user may not write, and why.

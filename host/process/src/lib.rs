@@ -31,6 +31,7 @@
 
 mod child;
 pub mod confine;
+mod control_group;
 pub mod daemon;
 mod errand;
 mod launch;
@@ -52,6 +53,8 @@ mod worker;
 use std::time::Duration;
 
 pub use child::{Child, MAX_CHUNK, Pruned};
+pub use control_group::controllers_of_trees;
+
 pub use errand::errand;
 pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, OnBehalf};

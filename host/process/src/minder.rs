@@ -19,6 +19,7 @@ use rustix::process::{
 };
 
 use super::confine::{INIT, NotConfined, enter_namespaces};
+use super::control_group::TreeGroup;
 use super::memory::MemoryWatch;
 use super::own::Own;
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
@@ -58,9 +59,11 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     }
     let launched = receive_launch(&mut hub)?;
     let limit = launched.confinement.as_ref().and_then(|it| it.ceilings.memory_bytes);
+    let mut group =
+        launched.confinement.as_ref().and_then(|confinement| TreeGroup::make(confinement.ceilings));
     let started = match launched.confinement {
         None => start(&program, args, launched, leaked),
-        Some(_) => start_confined(&program, args, launched, leaked),
+        Some(_) => start_confined(&program, args, launched, leaked, &mut group),
     };
     let report = match &started {
         Ok(_) => MinderReport::Started,
@@ -76,9 +79,10 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let unread = Vec::new();
     let own = Own::of_now();
     let memory = limit.map(MemoryWatch::new);
+    let walls = group;
     let exit = None;
     let mut minder =
-        Minder { hub, unread, hub_lives: true, program, init, grace, exit, own, memory };
+        Minder { hub, unread, hub_lives: true, program, init, grace, exit, own, memory, walls };
     // Without a handle on the program nobody could tell its end: then it ends now.
     let _ = minder.watch();
     let left = minder.sweep();
@@ -135,6 +139,7 @@ fn start_confined(
     args: impl Iterator<Item = OsString>,
     launched: Launched,
     leaked: Vec<RawFd>,
+    group: &mut Option<TreeGroup>,
 ) -> Result<Started, NotStarted> {
     let Launched { pipes, env, confinement, rehearses } = launched;
     let body = Body::new(env, confinement.as_ref(), rehearses)?;
@@ -149,6 +154,8 @@ fn start_confined(
     command.stdin(OwnedFd::from(inits)).stdout(Stdio::null()).stderr(Stdio::null());
     blank(&mut command, leaked)?;
     let init = Pid::from_child(&command.spawn()?);
+    // It starts nothing before it is told what.
+    *group = group.take().filter(|group| group.add(init).is_ok());
     drop(command); // or the end of the init would leave its socket open
     send_pipes(&ours, &pipes, &body)?;
     drop(pipes); // or the hub would never see the program close them
@@ -216,6 +223,8 @@ struct Minder {
     own: Own,
     /// What its memory is bounded by.
     memory: Option<MemoryWatch>,
+    /// The kernel's own bounds, where there are some.
+    walls: Option<TreeGroup>,
 }
 
 impl Minder {
@@ -252,7 +261,10 @@ impl Minder {
                 return tell(&mut self.hub, &MinderReport::MemoryExceeded(taken));
             }
         }
-        Ok(())
+        match self.walls.as_ref().and_then(TreeGroup::overrun) {
+            Some(taken) => tell(&mut self.hub, &MinderReport::MemoryExceeded(taken)),
+            None => Ok(()),
+        }
     }
 
     /// Waits for the program's end or the hub's word, and says whether it is the latter.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::confine::{Confinement, NotConfined, Support};
+use super::control_group;
 use super::lineage::{Minders, OnBehalf};
 use super::ownership::{Lease, Owned, Trees};
 use super::tree::{self, TreeSettings};
@@ -65,12 +66,14 @@ impl Supervisor {
     }
 
     /// The same in a process that is the hub's alone: the orphans of a minder that was killed stay below it (it becomes a
-    /// subreaper, `prctl(2)`), and who is below it without a minder is nobody's. For a supervisor of no programs yet.
+    /// subreaper, `prctl(2)`), and who is below it without a minder is nobody's; and if it is alone in a control group that was delegated
+    /// to it, confined programs get groups of their own there. For a supervisor of no programs yet.
     ///
     /// # Errors
     /// The system's, which knows no reason to refuse.
     pub fn adopting_orphans(self) -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
+        control_group::take();
         let settings = TreeSettings { adopts: true, ..TreeSettings::clone(&self.settings) };
         Ok(Self { settings: Arc::new(settings), ..self })
     }

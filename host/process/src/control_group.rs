@@ -1,0 +1,264 @@
+//! A control group (cgroup v2) for each confined tree, where the hub was delegated one: the kernel's wall around what the processes of a
+//! tree take together. Where there is none, `memory` looks after their memory, and `confine` bounds their number by other means.
+
+use super::confine::Ceilings;
+use super::proc::pause;
+use rustix::process::{Pid, getpid};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// What is mounted where, a line each (proc(5)).
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// The group of the hub and its minders: a group that gives its children controllers may have no process itself.
+const HUB: &str = "hub";
+
+/// What the name of a tree's group begins with; the number of its minder follows.
+const TREE: &str = "tree-";
+
+/// The controllers that hold a tree.
+const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+
+/// What a tree may take beyond its limit before the kernel ends it, in bytes: the minder's own look, which tells how much it was, is to come
+/// first where it can.
+const SLACK: u64 = 64 << 20;
+
+/// Processes of a tree that are the hub's: its init.
+const OWN: u32 = 1;
+
+/// How often it is tried to remove a group whose processes are just gone, and the pause between two tries.
+const TRIES: (u32, Duration) = (50, Duration::from_millis(2));
+
+/// Takes the group that this process is alone in, as `Delegate=` of systemd makes one: the process moves one level down, so that there
+/// can be groups for trees beside it. Nothing happens where it is not alone, or may not.
+pub(super) fn take() {
+    let Some(found) = own() else { return };
+    if delegated(&found).is_none()
+        && let Err(why) = take_at(&found, getpid())
+    {
+        tracing::debug!(group = %found.display(), %why, "the hub's control group is not delegated");
+    }
+    if let Some(group) = own().as_deref().and_then(delegated) {
+        remove_leftovers(&group);
+    }
+}
+
+/// The directory of this process's group.
+fn own() -> Option<PathBuf> {
+    group_of("self")
+}
+
+/// That of any process. Its groups are told in a file, one hierarchy a line; that of version 2 is `0::PATH` (cgroups(7)).
+fn group_of(process: &str) -> Option<PathBuf> {
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mounts = fs::read_to_string(MOUNTS).ok()?;
+    Some(mounted(&mounts)?.join(path.trim_start_matches('/')))
+}
+
+/// The controllers of the control group that the hub with this process number gives each confined program: of `memory` and `pids` those that
+/// were delegated to it.
+pub fn controllers_of_trees(hub: i32) -> Vec<&'static str> {
+    let parent = group_of(&hub.to_string()).as_deref().and_then(delegated);
+    parent.map(|parent| given(&parent)).unwrap_or_default()
+}
+
+/// Where the hierarchy of version 2 is mounted.
+fn mounted(mounts: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let at = mount.split(' ').nth(4)?;
+        (kind.split(' ').next() == Some("cgroup2")).then(|| PathBuf::from(at))
+    })
+}
+
+/// The group that those of trees are made in, from the hub's own.
+fn delegated(own: &Path) -> Option<PathBuf> {
+    let parent = own.parent().filter(|_| own.ends_with(HUB))?;
+    (!given(parent).is_empty()).then(|| parent.to_owned())
+}
+
+/// What a group gives those below it.
+fn given(group: &Path) -> Vec<&'static str> {
+    let given = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
+    wanted(&given)
+}
+
+fn wanted(controllers: &str) -> Vec<&'static str> {
+    let has = |wanted: &&str| controllers.split_whitespace().any(|found| found == *wanted);
+    CONTROLLERS.into_iter().filter(has).collect()
+}
+
+/// Writes to a file that the kernel has there. What looks like a group in a test has none of them to begin with.
+fn write(file: &Path, value: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).create(cfg!(test)).open(file)?.write_all(value.as_bytes())
+}
+
+fn take_at(own: &Path, us: Pid) -> io::Result<bool> {
+    let wanted = wanted(&fs::read_to_string(own.join("cgroup.controllers"))?);
+    let us = us.to_string();
+    let alone = fs::read_to_string(own.join("cgroup.procs"))?.lines().eq([us.as_str()]);
+    if wanted.is_empty() || !alone {
+        return Ok(false);
+    }
+    let hub = own.join(HUB);
+    fs::create_dir(&hub)?;
+    let enabled = write(&hub.join("cgroup.procs"), &us).and_then(|()| {
+        let given: Vec<_> = wanted.iter().map(|wanted| format!("+{wanted}")).collect();
+        write(&own.join("cgroup.subtree_control"), &given.join(" "))
+    });
+    if let Err(why) = enabled {
+        // As it was before.
+        let _ = write(&own.join("cgroup.procs"), &us);
+        let _ = fs::remove_dir(&hub);
+        return Err(why);
+    }
+    Ok(true)
+}
+
+/// Those of a hub that was killed together with its minders.
+fn remove_leftovers(group: &Path) {
+    let Ok(entries) = fs::read_dir(group) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(TREE) {
+            // One that lives keeps its group.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// The group of one tree. It goes when this is dropped, once no process is in it.
+#[derive(Debug)]
+pub(super) struct TreeGroup(PathBuf);
+
+impl TreeGroup {
+    /// Makes one with these walls, if the hub was delegated a group. For a minder, and its one tree.
+    pub(super) fn make(ceilings: Ceilings) -> Option<Self> {
+        let delegated = delegated(&own()?)?;
+        Self::make_at(&delegated.join(format!("{TREE}{}", getpid())), ceilings).ok()
+    }
+
+    fn make_at(group: &Path, ceilings: Ceilings) -> io::Result<Self> {
+        fs::create_dir(group)?;
+        let group = Self(group.to_owned());
+        if let Some(bytes) = ceilings.memory_bytes {
+            group.set("memory.max", &bytes.saturating_add(SLACK).to_string())?;
+            // Its memory is no more of it on a disk.
+            group.set("memory.swap.max", "0")?;
+            // All of it is ended, and not one process that the others go on without.
+            group.set("memory.oom.group", "1")?;
+        }
+        group.set("pids.max", &ceilings.processes.saturating_add(OWN).to_string())?;
+        Ok(group)
+    }
+
+    /// Sets what a controller has, if it was delegated.
+    fn set(&self, what: &str, value: &str) -> io::Result<()> {
+        match write(&self.0.join(what), value) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+            written => written,
+        }
+    }
+
+    /// Has a process in it, with all that it will start.
+    pub(super) fn add(&self, process: Pid) -> io::Result<()> {
+        write(&self.0.join("cgroup.procs"), &process.to_string())
+    }
+
+    /// The bytes of memory at which the kernel has ended it, if it has.
+    pub(super) fn overrun(&self) -> Option<u64> {
+        let events = fs::read_to_string(self.0.join("memory.events")).ok()?;
+        let times = events.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+        let most = fs::read_to_string(self.0.join("memory.max")).ok()?;
+        most.trim().parse().ok().filter(|_| times != "0")
+    }
+}
+
+impl Drop for TreeGroup {
+    fn drop(&mut self) {
+        for _ in 0..TRIES.0 {
+            match fs::remove_dir(&self.0) {
+                Err(why) if why.kind() == io::ErrorKind::ResourceBusy => pause(TRIES.1),
+                Ok(()) | Err(_) => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::{TempDir, tempdir};
+
+    /// A directory that looks like a group with these controllers and processes.
+    fn group(controllers: &str, processes: &str) -> TempDir {
+        let group = tempdir().unwrap();
+        fs::write(group.path().join("cgroup.controllers"), controllers).unwrap();
+        fs::write(group.path().join("cgroup.procs"), processes).unwrap();
+        group
+    }
+
+    fn read(group: &Path, what: &str) -> String {
+        fs::read_to_string(group.join(what)).unwrap()
+    }
+
+    #[test]
+    fn the_hierarchy_of_version_2_is_found_among_all_mounts() {
+        let mounts = "36 26 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+                      37 26 0:32 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
+        assert_eq!(mounted(mounts), Some(PathBuf::from("/sys/fs/cgroup/unified")));
+        assert_eq!(mounted("36 26 0:31 / /proc rw - proc proc rw\n"), None);
+    }
+
+    #[test]
+    fn a_group_is_taken_by_who_is_alone_in_it() {
+        let us = Pid::from_raw(41).unwrap();
+        let delegated_one = group("cpu memory pids\n", "41\n");
+        assert!(take_at(delegated_one.path(), us).unwrap());
+        let hub = delegated_one.path().join(HUB);
+        assert_eq!(read(&hub, "cgroup.procs"), "41");
+        assert_eq!(read(delegated_one.path(), "cgroup.subtree_control"), "+memory +pids");
+        fs::write(delegated_one.path().join("cgroup.subtree_control"), "memory pids\n").unwrap();
+        assert_eq!(delegated(&hub).as_deref(), Some(delegated_one.path()));
+        assert_eq!(delegated(delegated_one.path()), None);
+
+        for (controllers, processes) in
+            [("cpu\n", "41\n"), ("memory\n", "40\n41\n"), ("memory\n", "40\n"), ("memory\n", "")]
+        {
+            let other = group(controllers, processes);
+            assert!(!take_at(other.path(), us).unwrap(), "{controllers} {processes}");
+            assert!(!other.path().join(HUB).exists(), "and nothing is changed");
+        }
+    }
+
+    #[test]
+    fn a_group_that_gives_nothing_is_left_as_it_was() {
+        let us = Pid::from_raw(41).unwrap();
+        let refuses = group("memory\n", "41\n");
+        fs::create_dir(refuses.path().join("cgroup.subtree_control")).unwrap();
+        take_at(refuses.path(), us).unwrap_err();
+        assert_eq!(read(refuses.path(), "cgroup.procs").trim(), "41", "it is back");
+    }
+
+    #[test]
+    fn a_tree_has_walls_of_its_own() {
+        let dir = tempdir().unwrap();
+        let group = dir.path().join("tree-7");
+        let ceilings =
+            Ceilings { processes: 10, memory_bytes: Some(1 << 30), ..Ceilings::default() };
+        let made = TreeGroup::make_at(&group, ceilings).unwrap();
+        assert_eq!(read(&group, "memory.max"), ((1 << 30) + SLACK).to_string());
+        assert_eq!(read(&group, "pids.max"), "11");
+        assert_eq!(read(&group, "memory.oom.group"), "1");
+        made.add(Pid::from_raw(8).unwrap()).unwrap();
+        assert_eq!(read(&group, "cgroup.procs"), "8");
+        fs::write(group.join("memory.events"), "low 0\noom 3\noom_kill 0\n").unwrap();
+        assert_eq!(made.overrun(), None);
+        fs::write(group.join("memory.events"), "low 0\noom 3\noom_kill 2\n").unwrap();
+        assert_eq!(made.overrun(), Some((1 << 30) + SLACK));
+    }
+}
