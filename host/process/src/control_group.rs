@@ -95,7 +95,9 @@ fn wanted(controllers: &str) -> Vec<&'static str> {
 
 /// Writes to a file that the kernel has there. What looks like a group in a test has none of them to begin with.
 fn write(file: &Path, value: &str) -> io::Result<()> {
-    fs::OpenOptions::new().write(true).create(cfg!(test)).open(file)?.write_all(value.as_bytes())
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(cfg!(test)).truncate(false);
+    options.open(file)?.write_all(value.as_bytes())
 }
 
 fn take_at(own: &Path, us: Pid) -> io::Result<bool> {
