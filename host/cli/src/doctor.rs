@@ -167,14 +167,13 @@ async fn confinement(dir: &Path) -> Finding {
 fn bounds_of_trees(dir: &Path) -> String {
     let hub = daemon::holder(&dir.join(LOCK_FILE)).ok().flatten();
     let controllers = hub.map(|hub| controllers_of_trees(hub.pid)).unwrap_or_default();
-    let mut told = match controllers.is_empty() {
-        true => String::new(),
-        false => format!("control groups for {}; ", controllers.join(", ")),
-    };
-    if !controllers.contains(&"memory") {
-        told += "memory of each process, and a look at that of all";
+    let groups = format!("control groups for {}", controllers.join(", "));
+    let looks = "memory of each process, and a look at that of all".to_owned();
+    match (controllers.is_empty(), controllers.contains(&"memory")) {
+        (true, _) => looks,
+        (false, true) => groups,
+        (false, false) => groups + "; " + &looks,
     }
-    told.trim_end_matches("; ").to_owned()
 }
 
 /// The first of the data directory and the files there that this user may not write, and why.

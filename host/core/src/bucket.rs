@@ -17,6 +17,12 @@ impl Rate {
     pub fn of(per_second: u64) -> Self {
         Self { per_second, burst: per_second.saturating_mul(2) }
     }
+
+    /// The tokens that come within so long.
+    pub(crate) fn come(self, within: Duration) -> u64 {
+        let come = within.as_nanos() * u128::from(self.per_second.max(1)) / SECOND;
+        u64::try_from(come).unwrap_or(u64::MAX)
+    }
 }
 
 /// A bucket of tokens, full at first.
@@ -71,14 +77,12 @@ impl Bucket {
     /// How many tokens there are; fewer than none if more was taken than there was.
     pub fn level(&mut self, now: Instant) -> i64 {
         let passed = now.saturating_duration_since(self.counted);
-        let per_second = u128::from(self.rate.per_second.max(1));
-        let come = passed.as_nanos() * per_second / SECOND;
+        let come = self.rate.come(passed);
         if come > 0 {
             let full = self.tokens.max(signed(self.rate.burst));
-            let tokens = i64::try_from(come).unwrap_or(i64::MAX);
-            self.tokens = self.tokens.saturating_add(tokens).min(full);
+            self.tokens = self.tokens.saturating_add(signed(come)).min(full);
             // What remains of a token counts for the next one.
-            let counted = come * SECOND / per_second;
+            let counted = u128::from(come) * SECOND / u128::from(self.rate.per_second.max(1));
             self.counted += Duration::from_nanos(u64::try_from(counted).unwrap_or(u64::MAX));
         }
         self.tokens

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 /// and as much at once as a task of a large interpreter takes.
 const RATE: Rate = Rate { per_second: 500_000_000, burst: 50_000_000 };
 
-const SECOND: u128 = 1_000_000_000;
-
 /// An agent that has used too much for a long time owes no more than this, in nanoseconds: it has high priority again after
 /// a second.
 const MOST_OWED: u64 = 500_000_000;
@@ -23,8 +21,8 @@ pub const SHORT_RUN: Duration = Duration::from_millis(4);
 /// How long an agent within its share is about after it has run.
 const ABOUT: Duration = Duration::from_secs(1);
 
-/// How long a short run of an agent within its share holds off the runs of those that are not, where these would leave it no core, once
-/// it is over: its answer goes out and the next request comes in meanwhile.
+/// How long a short run of an agent within its share holds off (throttles) the runs of those that are not, where these would leave it no
+/// core, once it is over: its answer goes out and the next request comes in meanwhile.
 const HELD_OFF: Duration = Duration::from_millis(10);
 
 /// How long it does so while it waits for something, such as the disk.
@@ -91,8 +89,7 @@ impl Share {
     /// A run is not held off any more that was for so long: it has nothing for having waited.
     pub fn goes_on(&mut self, waited: Duration, now: Instant) {
         self.held_off = self.held_off.saturating_sub(1);
-        let come = waited.as_nanos() * u128::from(RATE.per_second) / SECOND;
-        self.charge(Duration::from_nanos(u64::try_from(come).unwrap_or(u64::MAX)), now);
+        self.charge(Duration::from_nanos(RATE.come(waited)), now);
     }
 
     /// How urgent one run of this agent is, which has used the processor for so long, beside the others.
@@ -138,14 +135,10 @@ impl Contention {
     /// Of agents that share so many cores.
     pub fn on(cores: usize, now: Instant) -> Self {
         let (last, until, greedy) = Default::default();
+        let meanwhile = Bucket::full(MEANWHILE, now);
         // One of the others is for who is within its share, and one for the hub.
-        Self {
-            last,
-            until,
-            meanwhile: Bucket::full(MEANWHILE, now),
-            greedy,
-            spare: cores.saturating_sub(2),
-        }
+        let spare = cores.saturating_sub(2);
+        Self { last, until, meanwhile, greedy, spare }
     }
 
     /// An agent runs that is within its share.
@@ -157,7 +150,7 @@ impl Contention {
         }
     }
 
-    /// A run is over.
+    /// A run of high priority is over.
     pub fn is_over(&mut self, now: Instant) {
         self.until = self.until.map(|until| until.min(now + HELD_OFF));
     }

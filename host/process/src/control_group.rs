@@ -141,7 +141,10 @@ impl TreeGroup {
     /// Makes one with these walls, if the hub was delegated a group. For a minder, and its one tree.
     pub(super) fn make(ceilings: Ceilings) -> Option<Self> {
         let delegated = delegated(&own()?)?;
-        Self::make_at(&delegated.join(format!("{TREE}{}", getpid())), ceilings).ok()
+        let group = delegated.join(format!("{TREE}{}", getpid()));
+        // That of a minder of this number that was killed; one that is not empty stays.
+        let _ = fs::remove_dir(&group);
+        Self::make_at(&group, ceilings).ok()
     }
 
     fn make_at(group: &Path, ceilings: Ceilings) -> io::Result<Self> {

@@ -79,10 +79,9 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let unread = Vec::new();
     let own = Own::of_now();
     let memory = limit.map(MemoryWatch::new);
-    let walls = group;
     let exit = None;
     let mut minder =
-        Minder { hub, unread, hub_lives: true, program, init, grace, exit, own, memory, walls };
+        Minder { hub, unread, hub_lives: true, program, init, grace, exit, own, memory, group };
     // Without a handle on the program nobody could tell its end: then it ends now.
     let _ = minder.watch();
     let left = minder.sweep();
@@ -224,7 +223,7 @@ struct Minder {
     /// What its memory is bounded by.
     memory: Option<MemoryWatch>,
     /// The kernel's own bounds, where there are some.
-    walls: Option<TreeGroup>,
+    group: Option<TreeGroup>,
 }
 
 impl Minder {
@@ -261,7 +260,7 @@ impl Minder {
                 return tell(&mut self.hub, &MinderReport::MemoryExceeded(taken));
             }
         }
-        match self.walls.as_ref().and_then(TreeGroup::overrun) {
+        match self.group.as_ref().and_then(TreeGroup::overrun) {
             Some(taken) => tell(&mut self.hub, &MinderReport::MemoryExceeded(taken)),
             None => Ok(()),
         }

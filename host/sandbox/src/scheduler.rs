@@ -53,7 +53,8 @@ pub(crate) struct AgentShare {
     share: Mutex<Share>,
     /// That of all agents of the hub.
     contention: Arc<Mutex<Contention>>,
-    line: Arc<Line>,
+    /// In which its runs stand that others hold off: the first of them asks again and again, so that many cost no more than one.
+    line: tokio::sync::Mutex<()>,
     /// What interrupts its runs.
     pulse: Arc<Pulse>,
 }
@@ -118,7 +119,7 @@ impl CpuAccount {
         self.share.priority_of_run(Duration::from_nanos(self.paid()))
     }
 
-    /// The run is over.
+    /// The run is over, at high priority.
     fn is_over(&self) {
         self.share.contention.lock().is_over(now());
     }
@@ -165,13 +166,7 @@ impl CpuAccount {
             tokio::task::yield_now().await;
         }
     }
-}
 
-/// Who is held off by others: the first of them asks again and again, so that many cost no more than one.
-#[derive(Debug, Default)]
-struct Line(tokio::sync::Mutex<()>);
-
-impl CpuAccount {
     /// Returns once the run may go on at low priority.
     async fn may_go_on(&self) {
         let share = &self.share;
@@ -180,7 +175,7 @@ impl CpuAccount {
             return;
         }
         let _held = HeldOff::new(share);
-        let _first = share.line.0.lock().await;
+        let _first = share.line.lock().await;
         while let Some(wait) = holds_off() {
             tokio::time::sleep(wait).await;
         }
@@ -264,7 +259,6 @@ pub(crate) struct Scheduler {
     low: OnceLock<Option<Runtime>>,
     agents: AtomicU64,
     contention: Arc<Mutex<Contention>>,
-    line: Arc<Line>,
     pulse: Arc<Pulse>,
 }
 
@@ -291,16 +285,16 @@ impl Scheduler {
     /// Of agents that share so many cores.
     fn on(cores: usize) -> Self {
         let contention = Arc::new(Mutex::new(Contention::on(cores, now())));
-        let (low, agents, line, pulse) = Default::default();
-        Self { low, agents, contention, line, pulse }
+        let (low, agents, pulse) = Default::default();
+        Self { low, agents, contention, pulse }
     }
 
     /// The share of one more agent.
     pub(crate) fn share(&self) -> AgentShare {
         let agent = self.agents.fetch_add(1, Relaxed);
-        let (contention, line) = (Arc::clone(&self.contention), Arc::clone(&self.line));
+        let contention = Arc::clone(&self.contention);
         let (share, pulse) = (Mutex::new(Share::new(now())), self.pulse());
-        AgentShare { agent, share, contention, line, pulse }
+        AgentShare { agent, share, contention, line: Default::default(), pulse }
     }
 
     /// What tells that something runs.
@@ -411,7 +405,9 @@ async fn turn<T>(
         };
         match polled {
             Poll::Ready(done) => {
-                account.is_over();
+                if here == Priority::High {
+                    account.is_over();
+                }
                 Poll::Ready(Turn::Done(done))
             }
             Poll::Pending if account.priority() != here => Poll::Ready(Turn::Moves),
