@@ -17,6 +17,7 @@ mod pages;
 mod pushes;
 mod queues;
 mod readers;
+mod rows;
 mod schema;
 mod sizes;
 #[cfg(test)]

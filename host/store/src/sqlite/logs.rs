@@ -1,6 +1,11 @@
 //! Task logs and what is read from them, in SQL.
 
-use super::{context_key, failure::Failure, fault::unavailable, schema::integer};
+use super::{
+    context_key,
+    failure::Failure,
+    rows::{self, Row as EventRow, each_event},
+    schema::integer,
+};
 use crate::{
     Head, HeadFilter, Request, StorageError, StoredTask, Tally,
     log::{self, Conversation},
@@ -42,12 +47,12 @@ const SPARE_PAGES: i64 = 256;
 /// Pages given back in one change. Each costs as much as writing one.
 const PAGES_AT_ONCE: i64 = 1024;
 
-/// Events to be added to a log, with their JSON made before the writer's turn comes.
+/// Events to be added to a log, with their rows made before the writer's turn comes.
 pub(super) struct Addition {
     task: TaskId,
     expected: u64,
     events: Vec<Arc<TaskEvent>>,
-    json: Vec<String>,
+    rows: Vec<EventRow>,
     by: Option<String>,
 }
 
@@ -58,15 +63,13 @@ impl Addition {
         events: Vec<Arc<TaskEvent>>,
         by: Option<&Principal>,
     ) -> Result<Self, StorageError> {
-        let json = events.iter().map(|event| serde_json::to_string(event.as_ref()));
-        let json = json.collect::<Result<_, _>>();
-        let json = json.map_err(|why| unavailable(format!("write an event as JSON: {why}")))?;
-        Ok(Self { task, expected, events, json, by: by.map(Principal::to_log) })
+        let rows = rows::of(expected, &events)?;
+        Ok(Self { task, expected, events, rows, by: by.map(Principal::to_log) })
     }
 
     /// Bytes to be written.
     pub(super) fn bytes(&self) -> usize {
-        self.json.iter().map(String::len).sum()
+        self.rows.iter().map(|row| row.events.len()).sum()
     }
 
     /// How many are added.
@@ -76,14 +79,15 @@ impl Addition {
 
     pub(super) fn append(&self, db: &Connection) -> Result<u64, Failure> {
         let known = head(db, &self.task)?;
+        let is_new = known.is_none();
         let head = log::extend(known, &self.task, self.expected, &self.events)?;
         let sql = "INSERT INTO events (task, seq, event, asker) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = db.prepare_cached(sql)?;
-        for (seq, json) in (integer(self.expected) + 1..).zip(&self.json) {
-            let by = self.by.as_ref().filter(|_| self.expected > 0 || seq == 1);
-            insert.execute(params![self.task.as_str(), seq, json, by])?;
+        for EventRow { first, events } in &self.rows {
+            let by = self.by.as_ref().filter(|_| self.expected > 0 || *first == 1);
+            insert.execute(params![self.task.as_str(), integer(*first), events, by])?;
         }
-        set_head(db, &head)?;
+        if is_new { insert_head(db, &head)? } else { update_head(db, &head)? }
         Ok(head.seq)
     }
 }
@@ -94,11 +98,17 @@ pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failu
     rows.next()?.map(head_of).transpose()
 }
 
-fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
-    let sql = "INSERT INTO tasks (id, context, agent, state, seq, created, updated, directory, parent, workflow, tenant)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-        ON CONFLICT (id) DO UPDATE SET state = ?4, seq = ?5, updated = ?7, directory = ?8";
-    db.prepare_cached(sql)?.execute(params![
+/// Like [`UPDATE_HEAD`], in words with which SQLite needs no statement journal (its documentation, "Temporary Files Used By SQLite", section 2.5): `OR FAIL`,
+/// for whatever fails takes back the whole transaction, and neither functions nor `DO UPDATE`, here or in the triggers of `schema.rs`.
+const INSERT_HEAD: &str = "INSERT OR FAIL INTO tasks
+    (id, context, agent, state, seq, created, updated, directory, parent, workflow, tenant)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+
+const UPDATE_HEAD: &str =
+    "UPDATE OR FAIL tasks SET state = ?2, seq = ?3, updated = ?4, directory = ?5 WHERE id = ?1";
+
+fn insert_head(db: &Connection, head: &Head) -> Result<(), Failure> {
+    db.prepare_cached(INSERT_HEAD)?.execute(params![
         head.task.as_str(),
         context_key::key(&head.context),
         head.agent.as_str(),
@@ -114,6 +124,17 @@ fn set_head(db: &Connection, head: &Head) -> Result<(), Failure> {
     Ok(())
 }
 
+fn update_head(db: &Connection, head: &Head) -> Result<(), Failure> {
+    db.prepare_cached(UPDATE_HEAD)?.execute(params![
+        head.task.as_str(),
+        head.state.name(),
+        integer(head.seq),
+        head.updated,
+        head.directory
+    ])?;
+    Ok(())
+}
+
 pub(super) fn events(
     db: &Connection,
     task: &TaskId,
@@ -121,35 +142,32 @@ pub(super) fn events(
     limit: usize,
 ) -> Result<Vec<SequencedEvent>, Failure> {
     let Some(head) = head(db, task)? else { return Ok(Vec::new()) };
-    let sql = "SELECT seq, event FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query(params![task.as_str(), integer(after), integer(limit as u64)])?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        let seq = row.get::<_, i64>(0)?.unsigned_abs();
-        let mut event = parse(row, 1, || format!("event {seq} of task {task}"))?;
+    each_event(db, task, after, limit, |seq, event| {
+        let mut event = parse_text(event, || format!("event {seq} of task {task}"))?;
         if let TaskEvent::Created(created) = &mut event {
             created.task.context_id.clone_from(&head.context);
         }
-        events.push(SequencedEvent {
-            task: task.clone(),
-            context: head.context.clone(),
-            seq,
-            event,
-        });
-    }
+        let (task, context) = (task.clone(), head.context.clone());
+        events.push(SequencedEvent { task, context, seq, event });
+        Ok(())
+    })?;
     Ok(events)
 }
 
 pub(super) fn askers(db: &Connection, task: &TaskId) -> Result<Vec<(u64, Principal)>, Failure> {
-    let sql = "SELECT seq, asker FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
+    let sql = "SELECT seq, asker, event FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([task.as_str()])?;
     let mut askers = Vec::new();
     while let Some(row) = rows.next()? {
-        let (seq, asker) = (row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, String>(1)?);
+        let (first, asker) = (row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, String>(1)?);
+        let events = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        // What was stored along with a task's creation came of it, and nobody asked for that.
+        let asked = if first == 1 { 1 } else { rows::count(events) };
         // A later hub may know of others.
-        askers.extend(Principal::from_log(&asker).map(|asker| (seq, asker)));
+        let Some(asker) = Principal::from_log(&asker) else { continue };
+        askers.extend((first..).take(asked).map(|seq| (seq, asker.clone())));
     }
     Ok(askers)
 }
@@ -206,9 +224,6 @@ fn document(db: &Connection, id: &TaskId) -> Result<Option<Task>, Failure> {
     Ok(Some(parse(row, 0, || format!("the document of task {id}"))?))
 }
 
-const REPLAY: &str =
-    "SELECT event FROM events WHERE task = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
-
 /// What a task comes to after event `to`, given what it came to after event `from`.
 fn replay(
     db: &Connection,
@@ -217,12 +232,12 @@ fn replay(
     from: u64,
     to: u64,
 ) -> Result<Task, Failure> {
-    let mut found = db.prepare_cached(REPLAY)?;
-    let mut rows = found.query(params![id.as_str(), integer(from), integer(to)])?;
     let mut events = Vec::<TaskEvent>::new();
-    while let Some(row) = rows.next()? {
-        events.push(parse(row, 0, || format!("the log of task {id}"))?);
-    }
+    let all = usize::try_from(to - from).unwrap_or(usize::MAX);
+    each_event(db, id, from, all, |_, event| {
+        events.push(parse_text(event, || format!("the log of task {id}"))?);
+        Ok(())
+    })?;
     Ok(log::fold(id, known, events)?)
 }
 
@@ -317,10 +332,15 @@ pub(super) fn requests(
     since: &str,
     limit: usize,
 ) -> Result<Vec<Request>, Failure> {
-    let sql = "SELECT event ->> '$.created.request' AS request, id, created
-        FROM (SELECT id, created FROM tasks WHERE updated >= ?1 ORDER BY id DESC LIMIT ?2)
-        JOIN events ON task = id AND seq = 1
-        WHERE created >= ?1 AND json_valid(event) AND request IS NOT NULL ORDER BY id";
+    // Of what was stored together, the first is the creation.
+    let sql = "SELECT creation ->> '$.created.request' AS request, id, created
+        FROM (
+            SELECT iif(instr(event, char(10)), substr(event, 1, instr(event, char(10)) - 1), event)
+                AS creation, id, created
+            FROM (SELECT id, created FROM tasks WHERE updated >= ?1 ORDER BY id DESC LIMIT ?2)
+            JOIN events ON task = id AND seq = 1 WHERE created >= ?1
+        )
+        WHERE json_valid(creation) AND request IS NOT NULL ORDER BY id";
     let mut found = db.prepare_cached(sql)?;
     let request = |row: &Row<'_>| {
         let (fingerprint, task) = (row.get(0)?, TaskId::new(row.get::<_, String>(1)?));
@@ -455,8 +475,14 @@ fn parse<T: DeserializeOwned>(
     column: usize,
     what: impl FnOnce() -> String,
 ) -> Result<T, Failure> {
-    let json = row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?;
-    Ok(serde_json::from_slice(json).map_err(|why| corrupt(what(), why))?)
+    parse_text(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?, what)
+}
+
+fn parse_text<T: DeserializeOwned>(
+    json: &str,
+    what: impl FnOnce() -> String,
+) -> Result<T, Failure> {
+    Ok(serde_json::from_str(json).map_err(|why| corrupt(what(), why))?)
 }
 
 pub(super) fn corrupt(what: String, why: impl Display) -> StorageError {
@@ -499,6 +525,26 @@ mod tests {
         assert_eq!(plan(of_tenant), "SEARCH tasks USING INDEX tasks_of_tenant (tenant=?)");
     }
 
+    /// A function, or an update in place of an insertion, might abort; SQLite would keep a copy of each page that a statement changes then.
+    #[test]
+    fn a_head_is_set_without_a_statement_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
+        for (sql, parameters) in [(INSERT_HEAD, 11), (UPDATE_HEAD, 5)] {
+            let mut plan = db.prepare(&format!("EXPLAIN {sql}")).unwrap();
+            let none = params_from_iter(vec![None::<String>; parameters]);
+            let steps = plan.query_map(none, |row| Ok((row.get(1)?, row.get(3)?))).unwrap();
+            let steps = steps.collect::<Result<Vec<(String, i64)>, _>>().unwrap();
+            assert!(steps.iter().any(|(step, _)| step == "Program"), "it has triggers");
+            // By the second operand of a halt: what is done about a constraint that is broken, of which 2 is to abort.
+            let aborts = |(step, then): &&(String, i64)| match step.as_str() {
+                "Halt" | "HaltIfNull" => *then == 2,
+                step => step.contains("Function") || step == "MustBeInt",
+            };
+            assert_eq!(steps.iter().find(aborts), None, "{sql}");
+        }
+    }
+
     /// To plan a question takes longer than to answer it.
     #[test]
     fn a_question_is_planned_once_whatever_it_is_asked_for() {
@@ -510,7 +556,7 @@ mod tests {
             Addition::new(id.clone(), 0, created, None).unwrap().append(&db).unwrap();
             assert!(task(&db, &id).unwrap().is_some());
         }
-        let asked = db.prepare_cached(REPLAY).unwrap();
+        let asked = db.prepare_cached(rows::ROWS).unwrap();
         assert_eq!(asked.get_status(StatementStatus::Run), 3);
         assert_eq!(asked.get_status(StatementStatus::RePrepare), 0);
     }

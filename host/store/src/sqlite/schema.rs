@@ -16,7 +16,7 @@ use std::{
 const APPLICATION_ID: i32 = 0x6132_6168;
 
 /// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
-pub(super) const MIGRATIONS: [&str; 5] = ["
+pub(super) const MIGRATIONS: [&str; 6] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
         context TEXT NOT NULL,
@@ -84,11 +84,13 @@ pub(super) const MIGRATIONS: [&str; 5] = ["
 ", "
     -- When what failed is tried again: a receiver that asked for rest has it from the next hub, too.
     ALTER TABLE pushes ADD COLUMN again TEXT;
+", "
+    -- From here on a row of `events` may hold several, a line each (`rows.rs`), which no hub before could read.
 "];
 
 /// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
 /// tables that triggers keep up. A line here never changes once it was released.
-pub(super) const ADDITIONS: [&str; 9] = ["
+pub(super) const ADDITIONS: [&str; 10] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -251,6 +253,25 @@ pub(super) const ADDITIONS: [&str; 9] = ["
     ) STRICT;
     CREATE TRIGGER document_forgotten AFTER DELETE ON tasks BEGIN
         DELETE FROM documents WHERE task = old.id;
+    END;
+", "
+    -- The same in words with which SQLite keeps no copy of each page that it changes, to take back one statement (a statement journal):
+    -- neither functions nor `DO UPDATE`, which might abort. `logs.rs` says the rest.
+    DROP TRIGGER task_created;
+    CREATE TRIGGER task_created AFTER INSERT ON tasks BEGIN
+        UPDATE task_counts SET tasks = tasks + 1 WHERE agent = new.agent AND state = new.state;
+        INSERT INTO task_counts VALUES (new.agent, new.state, 1) ON CONFLICT DO NOTHING;
+        UPDATE contexts SET newest = new.id WHERE id = new.context AND newest < new.id;
+        INSERT INTO contexts VALUES (new.context, new.id) ON CONFLICT DO NOTHING;
+        UPDATE context_agents SET tasks = tasks + 1
+            WHERE context = new.context AND agent = new.agent;
+        INSERT INTO context_agents VALUES (new.context, new.agent, 1) ON CONFLICT DO NOTHING;
+    END;
+    DROP TRIGGER task_moved;
+    CREATE TRIGGER task_moved AFTER UPDATE OF state ON tasks WHEN old.state <> new.state BEGIN
+        UPDATE task_counts SET tasks = tasks - 1 WHERE agent = old.agent AND state = old.state;
+        UPDATE task_counts SET tasks = tasks + 1 WHERE agent = new.agent AND state = new.state;
+        INSERT INTO task_counts VALUES (new.agent, new.state, 1) ON CONFLICT DO NOTHING;
     END;
 "];
 

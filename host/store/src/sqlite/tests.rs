@@ -55,7 +55,7 @@ async fn keeps_the_contract_in(prepare: impl Fn(&Path)) {
 /// The file of a hub from before anything was added to its tables.
 fn from_before(file: &Path) -> Connection {
     let old = Connection::open(file).unwrap();
-    for migration in &schema::MIGRATIONS {
+    for migration in &schema::MIGRATIONS[..5] {
         old.execute_batch(migration).unwrap();
     }
     old.pragma_update(None, "application_id", 0x6132_6168).unwrap();
@@ -263,7 +263,7 @@ async fn it_opens_nothing_that_it_does_not_understand() {
         assert_eq!(fs::read(&file).unwrap(), before, "it was not touched");
         error
     };
-    let newer = StorageError::Newer { path: file.clone(), found: 99, known: 5 };
+    let newer = StorageError::Newer { path: file.clone(), found: 99, known: 6 };
     assert_eq!(change("user_version", 99), newer);
     assert!(matches!(change("application_id", 7), StorageError::Corrupt { .. }));
 
@@ -533,7 +533,7 @@ async fn counters_stay_true_whatever_happens_to_tasks() {
 }
 
 #[tokio::test]
-async fn a_store_from_before_is_brought_up_to_date_and_stays_open_to_the_hub_of_then() {
+async fn a_store_from_before_is_brought_up_to_date() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("hub.db");
     let old = from_before(&file);
@@ -560,15 +560,11 @@ async fn a_store_from_before_is_brought_up_to_date_and_stays_open_to_the_hub_of_
     let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
     assert_eq!(contexts.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
 
-    // The hub of then knows the file by its version, and writes as it did: its tasks are counted all the same.
-    let then = Connection::open(&file).unwrap();
-    let version = then.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!(version, 5);
-    then.execute(head, ["4", "c", "working"]).unwrap();
-    then.execute("INSERT INTO events (task, seq, event) VALUES ('4', 1, '{}')", []).unwrap();
-    assert_counted(&then);
-    assert_eq!(storage.counts().await, Ok(Counts { live: 2, total: 4 }));
-    assert_eq!(storage.askers(&TaskId::new("4")).await, Ok(Vec::new()));
+    // What was said then can go on.
+    let goes_on = storage.append(&TaskId::new("1"), 1, vec![chunk("x")]).await;
+    assert_eq!(goes_on, Ok(2));
+    assert_counted(&schema::open_to_read(&file).unwrap());
+    assert_eq!(storage.askers(&TaskId::new("1")).await, Ok(Vec::new()));
 }
 
 /// What this process has written so far, in bytes: into files, whatever files these are.

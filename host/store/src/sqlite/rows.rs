@@ -1,0 +1,147 @@
+//! A task's log as rows of `events`: events that are stored together share a row, a line each, as long as it fits into a page. A row costs an entry of its own in
+//! the index and in the log that is written ahead, whatever it holds; so a task that is answered at once is one of them, and a stream a few.
+
+use super::{failure::Failure, fault::unavailable, schema::integer};
+use crate::StorageError;
+use a2a_hub_protocol::{event::TaskEvent, id::TaskId};
+use rusqlite::{Connection, params};
+use std::sync::Arc;
+
+/// Bytes of the events that share a row: beside its id and who asked for it, a page of 4,096 has room for as many.
+const ROOM: usize = 3_800;
+
+/// Stands between two events of a row. JSON in one line has none (RFC 8259, section 7).
+const BETWEEN: char = '\n';
+
+/// Events that are stored together.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// The number of the first of them in their task's log.
+    pub(super) first: u64,
+    /// Their JSON, a line each.
+    pub(super) events: String,
+}
+
+/// The rows of events that come after so many.
+pub(super) fn of(after: u64, events: &[Arc<TaskEvent>]) -> Result<Vec<Row>, StorageError> {
+    let mut rows = Vec::<Row>::new();
+    for (number, event) in (1..).zip(events) {
+        let first = after.saturating_add(number);
+        let event = serde_json::to_string(event.as_ref());
+        let event = event.map_err(|why| unavailable(format!("write an event as JSON: {why}")))?;
+        match rows.last_mut() {
+            Some(row) if row.events.len() + event.len() < ROOM => {
+                row.events.push(BETWEEN);
+                row.events.push_str(&event);
+            }
+            Some(_) | None => rows.push(Row { first, events: event }),
+        }
+    }
+    Ok(rows)
+}
+
+/// How many events a row holds.
+pub(super) fn count(events: &str) -> usize {
+    events.split(BETWEEN).count()
+}
+
+/// The rows of a log that hold what comes after event `?2`, and perhaps one more.
+pub(super) const ROWS: &str = "SELECT seq, event FROM events WHERE task = ?1
+    AND seq >= coalesce((SELECT max(seq) FROM events WHERE task = ?1 AND seq <= ?2), 0)
+    ORDER BY seq LIMIT ?3";
+
+/// Hands on the JSON of the events of a log after that number, one by one, until there are no more or so many were handed on.
+pub(super) fn each_event(
+    db: &Connection,
+    task: &TaskId,
+    after: u64,
+    limit: usize,
+    mut take: impl FnMut(u64, &str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut found = db.prepare_cached(ROWS)?;
+    // The first row may hold nothing that is asked for.
+    let rows = integer((limit as u64).saturating_add(1));
+    let mut rows = found.query(params![task.as_str(), integer(after), rows])?;
+    let mut left = limit;
+    while left > 0
+        && let Some(row) = rows.next()?
+    {
+        let first = row.get::<_, i64>(0)?.unsigned_abs();
+        let events = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+        let wanted = (first..).zip(events.split(BETWEEN)).filter(|(seq, _)| *seq > after);
+        for (seq, event) in wanted.take(left) {
+            take(seq, event)?;
+            left -= 1;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        contract::{chunk, created, status},
+        sqlite::{logs::Addition, schema},
+    };
+    use a2a_hub_protocol::task::TaskState;
+
+    fn json(event: &Arc<TaskEvent>) -> String {
+        serde_json::to_string(event.as_ref()).unwrap()
+    }
+
+    #[test]
+    fn what_is_stored_together_shares_rows_that_fit_into_a_page() {
+        let id = TaskId::fresh();
+        let (begins, works) = (created(&id, "c"), status(TaskState::Working, 1, None));
+        let (line, long) = (chunk("two\nlines"), chunk(&"x".repeat(ROOM)));
+        let rows = of(0, &[begins.clone(), works.clone(), line.clone()]).unwrap();
+        let all = [json(&begins), json(&works), json(&line)].join("\n");
+        assert_eq!(rows, [Row { first: 1, events: all }]);
+        assert_eq!(count(&rows[0].events), 3);
+
+        let rows = of(6, &[line.clone(), long.clone(), line.clone(), line.clone()]).unwrap();
+        let numbers: Vec<_> = rows.iter().map(|row| (row.first, count(&row.events))).collect();
+        assert_eq!(numbers, [(7, 1), (8, 1), (9, 2)]);
+
+        let many = of(0, &vec![line; 200]).unwrap();
+        assert!(many.iter().all(|row| row.events.len() < ROOM), "{}", many.len());
+        assert_eq!(many.iter().map(|row| count(&row.events)).sum::<usize>(), 200);
+    }
+
+    #[test]
+    fn a_log_is_read_from_anywhere_however_its_events_share_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = schema::open(&dir.path().join("hub.db")).unwrap().0;
+        let id = TaskId::fresh();
+        let (mut all, mut stored) = (Vec::new(), 0);
+        for together in [3, 1, 40, 1, 2] {
+            let mut events = Vec::new();
+            for seq in stored + 1..=stored + together {
+                events.push(match seq {
+                    1 => created(&id, "c"),
+                    2 => status(TaskState::Working, 1, None),
+                    _ => chunk(&format!("{seq} {}", "x".repeat(200))),
+                });
+            }
+            all.extend(events.iter().map(json));
+            let addition = Addition::new(id.clone(), stored, events, None).unwrap();
+            stored = addition.append(&db).unwrap();
+        }
+        let rows: i64 = db.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
+        assert!((6..12).contains(&rows), "{rows}");
+        for after in 0..=all.len() + 1 {
+            for limit in [0, 1, 2, 5, all.len(), usize::MAX] {
+                let mut read = Vec::new();
+                each_event(&db, &id, after as u64, limit, |seq, event| {
+                    read.push((seq, event.to_owned()));
+                    Ok(())
+                })
+                .unwrap();
+                let wanted: Vec<_> =
+                    (1..).zip(all.iter().cloned()).skip(after).take(limit).collect();
+                assert_eq!(read, wanted, "after {after}, {limit}");
+            }
+        }
+    }
+}
