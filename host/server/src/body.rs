@@ -7,7 +7,7 @@ use super::{
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use axum::{
     body::Bytes,
-    extract::{FromRequest as _, Request},
+    extract::{DefaultBodyLimit, FromRequest as _, Request},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
@@ -30,7 +30,11 @@ impl Unread {
 }
 
 /// Reads the whole body, for as long as the hub has patience with it (slow loris).
-pub(super) async fn read_body(dispatcher: &Dispatcher, request: Request) -> Result<Bytes, Unread> {
+pub(super) async fn read_body(
+    dispatcher: &Dispatcher,
+    mut request: Request,
+) -> Result<Bytes, Unread> {
+    DefaultBodyLimit::max(MAX_REQUEST).apply(&mut request);
     match timeout(dispatcher.patience(), Bytes::from_request(request, &())).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(why)) => {

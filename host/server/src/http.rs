@@ -2,7 +2,6 @@
 //! gRPC, MCP on `/mcp`, and the five-step protocol.
 
 use super::{
-    MAX_REQUEST,
     body::read_body,
     cards,
     dispatcher::{Dispatcher, RequestContext},
@@ -20,8 +19,7 @@ use a2a_hub_hub::token::Tokens;
 use a2a_hub_protocol::dialect::Dialect;
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, Request, State},
-    middleware,
+    extract::{Request, State},
     response::Response,
     routing::post,
 };
@@ -78,10 +76,8 @@ impl Http {
             .merge(five_step::routes())
             .merge(grpc::routes())
             .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
-            .layer(DefaultBodyLimit::max(MAX_REQUEST))
-            .layer(middleware::from_fn_with_state(guard, origin_guard::check))
             .with_state(dispatcher);
-        HttpListener::new(self.listener, patience, lineage).serve(routes, stop).await;
+        HttpListener::new(self.listener, patience, lineage).serve(guard, routes, stop).await;
     }
 }
 

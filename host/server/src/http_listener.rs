@@ -1,7 +1,10 @@
 //! Where HTTP connections come in: so many at once, each with what can be known of its other end, and with a deadline for
 //! what it begins (slow loris).
 
-use super::{frames::FrameCounter, peer::Lineages, peers::Peers, write_timeout::WriteTimeout};
+use super::{
+    frames::FrameCounter, origin_guard::OriginGuard, peer::Lineages, peers::Peers,
+    write_timeout::WriteTimeout,
+};
 use a2a_hub_core::access::Principal;
 use axum::{
     Router,
@@ -60,8 +63,8 @@ impl HttpListener {
         Self { listener, room, patience, peers }
     }
 
-    /// Lets connections in until `stop`, then lets the requests that are under way come to their end.
-    pub(super) async fn serve(self, routes: Router, stop: CancellationToken) {
+    /// Lets connections in until `stop`, then lets the requests that are under way come to their end. The guard sees a request before it is routed.
+    pub(super) async fn serve(self, guard: OriginGuard, routes: Router, stop: CancellationToken) {
         let connections = TaskTracker::new();
         loop {
             let (connection, remote) = tokio::select! {
@@ -70,7 +73,8 @@ impl HttpListener {
             };
             let caller = Caller::new(connection.local, remote, self.peers.clone());
             let (patience, calls) = (self.patience, Calls(connections.clone()));
-            let talk = talk(connection, caller, routes.clone(), patience, calls, stop.clone());
+            let behind = (guard.clone(), routes.clone());
+            let talk = talk(connection, caller, behind, patience, calls, stop.clone());
             connections.spawn(talk);
         }
         drop(self.listener);
@@ -106,16 +110,22 @@ impl HttpListener {
 async fn talk(
     mut connection: Connection,
     caller: Caller,
-    routes: Router,
+    (guard, routes): (OriginGuard, Router),
     patience: Duration,
     calls: Calls,
     stop: CancellationToken,
 ) {
     let routes = TowerToHyperService::new(routes);
     let answer = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(caller.clone()));
-        name_host(&mut request);
-        routes.call(request)
+        let (caller, guard, routes) = (caller.clone(), guard.clone(), routes.clone());
+        async move {
+            name_host(&mut request);
+            if let Err(refused) = guard.admit(&caller, &mut request).await {
+                return Ok(refused);
+            }
+            request.extensions_mut().insert(ConnectInfo(caller));
+            routes.call(request).await
+        }
     });
     // Both have the same methods, and no trait in common.
     macro_rules! finish {

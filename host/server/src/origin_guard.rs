@@ -25,9 +25,8 @@ use a2a_hub_protocol::{
 };
 use axum::{
     Json,
-    extract::{ConnectInfo, Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 use serde_json::json;
@@ -82,44 +81,45 @@ impl OriginGuard {
     }
 }
 
-/// Lets a request pass, or says why not.
-pub(super) async fn check(
-    State(guard): State<OriginGuard>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let is_grpc = is_grpc(request.headers());
-    let verdict = verdict(&guard.names, request.method(), request.uri(), request.headers());
-    if let Err((status, why)) = verdict {
-        if is_grpc {
-            return grpc_refusal(status, why);
+impl OriginGuard {
+    /// Lets a request pass, with a note of who asks, or says why not.
+    pub(super) async fn admit<B>(
+        &self,
+        caller: &Caller,
+        request: &mut Request<B>,
+    ) -> Result<(), Response> {
+        let is_grpc = is_grpc(request.headers());
+        let verdict = verdict(&self.names, request.method(), request.uri(), request.headers());
+        if let Err((status, why)) = verdict {
+            if is_grpc {
+                return Err(grpc_refusal(status, why));
+            }
+            let told = match status {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => wrong_media(request.uri().path(), why),
+                _ => None,
+            };
+            return Err(told.unwrap_or_else(|| refusal(status, why, request.uri().path())));
         }
-        let told = match status {
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => wrong_media(request.uri().path(), why),
-            _ => None,
+        let is_public = request.uri().path() == keys::PATH;
+        let principal = match is_public {
+            true => Some(Principal::Anonymous),
+            false => self.principal(caller, request.headers()).await,
         };
-        return told.unwrap_or_else(|| refusal(status, why, request.uri().path()));
+        let Some(principal) = principal else {
+            let why = format!(
+                "this hub serves its own user; others send `Authorization: Bearer` and what the file \
+                 `{TOKEN_FILE}` in the hub's data directory holds"
+            );
+            if is_grpc {
+                return Err(grpc_refusal(StatusCode::UNAUTHORIZED, &why));
+            }
+            let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
+            let told = refusal(StatusCode::UNAUTHORIZED, &why, request.uri().path());
+            return Err((challenge, told).into_response());
+        };
+        request.extensions_mut().insert(principal);
+        Ok(())
     }
-    let is_public = request.uri().path() == keys::PATH;
-    let principal = match is_public {
-        true => Some(Principal::Anonymous),
-        false => guard.principal(&caller, request.headers()).await,
-    };
-    let Some(principal) = principal else {
-        let why = format!(
-            "this hub serves its own user; others send `Authorization: Bearer` and what the file \
-             `{TOKEN_FILE}` in the hub's data directory holds"
-        );
-        if is_grpc {
-            return grpc_refusal(StatusCode::UNAUTHORIZED, &why);
-        }
-        let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
-        let told = refusal(StatusCode::UNAUTHORIZED, &why, request.uri().path());
-        return (challenge, told).into_response();
-    };
-    request.extensions_mut().insert(principal);
-    next.run(request).await
 }
 
 /// Who asks, as the guard found; nobody whom the hub knows, should a request have got around it.

@@ -6,6 +6,7 @@ use a2a_hub_process::Supervisor;
 use a2a_hub_runtime::{Failure, port::files::FilesPort};
 use parking_lot::Mutex;
 use std::{
+    borrow::Cow,
     fs,
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -36,7 +37,7 @@ const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 pub(crate) struct Files(Arc<Shared>);
 
 struct Shared {
-    folder: PathBuf,
+    folder: Arc<Path>,
     supervisor: Supervisor,
     made: AtomicU64,
     removals: TaskTracker,
@@ -55,7 +56,7 @@ impl Files {
     pub(crate) fn new(data_dir: &Path, supervisor: Supervisor) -> Self {
         let folder = data_dir.join(FOLDER);
         // What programs are told must hold wherever they stand.
-        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let folder = std::path::absolute(&folder).unwrap_or(folder).into();
         let (made, removals) = (AtomicU64::new(0), TaskTracker::new());
         Self(Arc::new(Shared { folder, supervisor, made, removals }))
     }
@@ -63,9 +64,9 @@ impl Files {
     /// The directory of a new instance, whose programs run on behalf of `owner`, and which may write what `live` allows.
     pub(crate) fn of(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
         let number = self.0.made.fetch_add(1, Relaxed);
-        let path = self.0.folder.join(format!("{}-{number}", std::process::id()));
-        let directory = Arc::new(Directory { path, is_removed: Mutex::default() });
-        let own = Given { directory: Arc::clone(&directory), folder: GIVEN.to_owned() };
+        let folder = Arc::clone(&self.0.folder);
+        let directory = Arc::new(Directory { folder, number, is_removed: Mutex::default() });
+        let own = Given { directory: Arc::clone(&directory), folder: GIVEN.into() };
         InstanceFiles {
             directory,
             places: Arc::new(Mutex::new(vec![own])),
@@ -106,19 +107,26 @@ struct Withdrawing {
 }
 
 struct Directory {
-    path: PathBuf,
+    /// That of all instances, and which of this hub's it is.
+    folder: Arc<Path>,
+    number: u64,
     /// What comes after this must not bring it back.
     is_removed: Mutex<bool>,
 }
 
 impl Directory {
+    /// Few instances have files: it is put together when it is needed.
+    fn path(&self) -> PathBuf {
+        self.folder.join(format!("{}-{}", std::process::id(), self.number))
+    }
+
     /// Makes a folder in it if need be, and does something there; it is not removed meanwhile.
     fn with<T>(&self, folder: &str, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
         let is_removed = self.is_removed.lock();
         if *is_removed {
             return Err(io::Error::other("the task is over"));
         }
-        let folder = self.path.join(folder);
+        let folder = self.path().join(folder);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         act(folder)
     }
@@ -136,12 +144,12 @@ impl Directory {
     /// Removes what the agent wrote; its programs keep their temporary files.
     fn withdraw(&self, folder: &str) -> io::Result<()> {
         let _guard = self.is_removed.lock();
-        gone(fs::remove_dir_all(self.path.join(folder)))
+        gone(fs::remove_dir_all(self.path().join(folder)))
     }
 
     fn remove(&self) -> io::Result<()> {
         *self.is_removed.lock() = true;
-        gone(fs::remove_dir_all(&self.path))
+        gone(fs::remove_dir_all(self.path()))
     }
 }
 
@@ -149,7 +157,7 @@ impl Directory {
 #[derive(Clone)]
 struct Given {
     directory: Arc<Directory>,
-    folder: String,
+    folder: Cow<'static, str>,
 }
 
 /// All places where an instance has written, the one where it writes now last.
@@ -166,7 +174,7 @@ impl InstanceFiles {
     /// instance all the same.
     pub(crate) fn share(&self, other: &Self) {
         let number = self.shared.made.fetch_add(1, Relaxed);
-        let (directory, folder) = (Arc::clone(&other.directory), format!("{GIVEN}-{number}"));
+        let (directory, folder) = (Arc::clone(&other.directory), format!("{GIVEN}-{number}").into());
         let mut places = self.places.lock();
         places.retain(|given| Arc::ptr_eq(&given.directory, &self.directory));
         places.push(Given { directory, folder });
@@ -343,7 +351,7 @@ mod tests {
         one.put("a", Vec::new()).await.unwrap();
         one.directory.remove().unwrap();
         assert!(one.put("b", Vec::new()).await.is_err() && one.temporary().is_err());
-        assert!(!one.directory.path.exists());
+        assert!(!one.directory.path().exists());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! One task, from its first event to its last: tells the task's lifecycle what happens, and does what that decides.
 
 use super::{
-    awaiting::{called, ended, heard, withdrawn, woken},
     command::{Begin, Command, Kept, Start},
     given_up::GivenUp,
     parking::{Offer, Parking},
@@ -39,15 +38,11 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::Instant,
 };
 
 /// What a guest may say before it must wait for the store (backpressure); also the largest batch that is stored together.
 pub(super) const SAID: usize = 64;
-
-/// How long the first event of a task waits for what the agent says first, to be stored along with it: longer than a busy hub takes to begin, and
-/// shorter than anybody notices.
-const BIRTH: Duration = Duration::from_millis(100);
 
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
@@ -95,7 +90,7 @@ pub(super) struct RunningTask {
     pub(super) run: Box<dyn Run>,
     pub(super) said: mpsc::Receiver<GuestRequest>,
     /// Where it waits for its answer, if it does.
-    asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
+    pub(super) asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// The answer, until it is the task's turn again.
     pub(super) answer: Option<Answer>,
     /// When it was given the task, until it says its first word.
@@ -306,37 +301,6 @@ impl TaskActor {
 
     fn queued_up(&mut self) -> Option<GuestRequest> {
         self.guest.as_mut()?.said.try_recv().ok()
-    }
-
-    async fn next(&mut self) -> Happening {
-        let wake_at = self.lifecycle.wake_at();
-        let (ticket, guest) = (&mut self.ticket, &mut self.guest);
-        let (mut said, mut run, mut asked) = (None, None, None);
-        if let Some(guest) = guest {
-            (said, run) = (Some(&mut guest.said), Some(&mut guest.run));
-            asked = guest.asked.as_mut().filter(|_| self.lifecycle.asks());
-        }
-        tokio::select! {
-            // Orders and time first, lest a guest that never stops talking put them off; then what was said, which must
-            // all be heard before the end.
-            biased;
-            command = self.commands.recv() => Happening::Command(command),
-            turn = called(ticket) => Happening::Turn(turn),
-            () = woken(wake_at.map(Instant::from_std)) => Happening::Time,
-            () = withdrawn(&mut asked) => Happening::Withdrawn,
-            said = heard(&mut said) => Happening::Said(said),
-            ended = ended(&mut run) => Happening::Ended(ended),
-        }
-    }
-
-    /// What happens first, if it does soon. On a hub with too much to do the agent may not have begun by then: it is given its turn
-    /// once more, for a task that is stored by itself is more to do.
-    async fn first_word(&mut self) -> Option<Happening> {
-        if let Ok(happening) = timeout(BIRTH, self.next()).await {
-            return Some(happening);
-        }
-        tokio::task::yield_now().await;
-        self.next().now_or_never()
     }
 
     /// Tells the lifecycle, and does what it decides. What is recorded is stored before anybody hears of it.

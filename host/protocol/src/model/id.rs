@@ -1,7 +1,8 @@
-//! Ids of tasks, conversations, messages, artifacts, push configurations and agents, each a type of its own.
+//! Ids of tasks, conversations, messages, artifacts, push configurations and agents, each a type of its own. Clones share their text, for a task's id stands
+//! with all that happens to it.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::{borrow::Cow, fmt, sync::Arc};
 use uuid::Uuid;
 
@@ -13,17 +14,17 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The id that reads `name`.
-            pub fn new(name: impl Into<String>) -> Self {
+            pub fn new(name: impl Into<Arc<str>>) -> Self {
                 Self(name.into())
             }
 
             /// A fresh id, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
             pub fn fresh() -> Self {
-                Self(Uuid::now_v7().to_string())
+                Self(fresh())
             }
 
             /// The id as text.
@@ -38,6 +39,12 @@ macro_rules! id {
             }
         }
     };
+}
+
+/// A fresh version 7 UUID.
+fn fresh() -> Arc<str> {
+    let mut text = Uuid::encode_buffer();
+    Uuid::now_v7().hyphenated().encode_lower(&mut text)[..].into()
 }
 
 id!(
@@ -63,9 +70,9 @@ id!(
 );
 
 /// The id of an agent of this hub: `^[a-z][a-z0-9-]{0,62}$`, so that it is safe in a path, a URL and a table.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct AgentId(String);
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct AgentId(Arc<str>);
 
 /// A text that cannot be the id of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +89,7 @@ impl AgentId {
         let begins = bytes.next().is_some_and(|b| b.is_ascii_lowercase());
         let goes_on = bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if begins && goes_on && name.len() <= 63 {
-            Ok(Self(name))
+            Ok(Self(name.into()))
         } else {
             Err(InvalidAgentId(name))
         }
@@ -112,9 +119,15 @@ impl TryFrom<String> for AgentId {
     }
 }
 
+impl Serialize for AgentId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
 impl From<AgentId> for String {
     fn from(id: AgentId) -> Self {
-        id.0
+        id.as_str().to_owned()
     }
 }
 
@@ -126,8 +139,8 @@ impl fmt::Display for AgentId {
 
 /// A tenant: one of those who share a hub and see nothing of one another. The default tenant has no name, and is that of all who
 /// name none.
-#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct TenantId(Option<Arc<str>>);
 
 /// A text that cannot name a tenant.
@@ -174,6 +187,12 @@ impl TryFrom<String> for TenantId {
     }
 }
 
+impl Serialize for TenantId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
 impl From<TenantId> for String {
     fn from(id: TenantId) -> Self {
         id.as_str().to_owned()
@@ -194,22 +213,22 @@ impl fmt::Debug for TenantId {
 
 /// The id of a conversation, which A2A calls a context: the tasks and messages that belong together. Two tenants may have one of the
 /// same name each: those are two conversations. On the wire and in logs it is its name alone.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(from = "String")]
 pub struct ContextId {
-    name: String,
+    name: Arc<str>,
     tenant: TenantId,
 }
 
 impl ContextId {
     /// The conversation of the default tenant that is called `name`.
-    pub fn new(name: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), tenant: TenantId::default() }
     }
 
     /// A fresh id, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
     pub fn fresh() -> Self {
-        Self::new(Uuid::now_v7().to_string())
+        Self::new(fresh())
     }
 
     /// The conversation of that name which is this tenant's.
@@ -235,9 +254,15 @@ impl From<String> for ContextId {
     }
 }
 
+impl Serialize for ContextId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
 impl From<ContextId> for String {
     fn from(id: ContextId) -> Self {
-        id.name
+        id.as_str().to_owned()
     }
 }
 

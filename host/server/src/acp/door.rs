@@ -237,7 +237,7 @@ impl Door {
     async fn load(&self, params: Value) -> Result<Value, Refusal> {
         let LoadSession { session_id, cwd } = read(params)?;
         let get =
-            Operation::GetContext { id: ContextId::new(&session_id), history_length: HISTORY };
+            Operation::GetContext { id: ContextId::new(&*session_id), history_length: HISTORY };
         let Answer::Context(_, said) = self.one(get).await? else {
             return Err(Refusal::params("the hub tells of no conversation"));
         };

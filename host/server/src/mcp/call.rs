@@ -119,7 +119,7 @@ impl Call<'_> {
 
     /// Answers what a task asks.
     pub(super) async fn answer(&self, answer: &Answer) -> Result<CallToolResponse, A2aError> {
-        let task = TaskId::new(&answer.task_id);
+        let task = TaskId::new(&*answer.task_id);
         let operation =
             said::answer(&task, said::text(&answer.message), answer.question_id.as_deref())?;
         self.converse(operation, "of this task", answer.wait()).await

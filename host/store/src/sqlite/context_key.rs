@@ -44,7 +44,7 @@ mod tests {
             names in prop::array::uniform2("[ab\u{1f}]{0,4}"),
         ) {
             let tenants = tenants.map(|name| TenantId::try_from(name).unwrap());
-            let [one, other] = [0, 1].map(|n| ContextId::new(&names[n]).of_tenant(&tenants[n]));
+            let [one, other] = [0, 1].map(|n| ContextId::new(names[n].clone()).of_tenant(&tenants[n]));
             prop_assert_eq!(key(&one) == key(&other), one == other);
             prop_assert_eq!(read(key(&one).into_owned()), one);
         }
