@@ -267,7 +267,7 @@ impl Local {
             return self.send(send, agent).await;
         }
         self.address(&mut send, agent)?;
-        let stream = Operation::StreamMessage(send);
+        let stream = Operation::StreamMessage(Box::new(send));
         let reply = engine.handle(&Principal::Operator, None, stream).await?;
         self.shared.callbacks.begun(&id);
         if let Reply::Stream(ReplyStream::Task(mut heard)) = reply {
@@ -289,7 +289,7 @@ impl Local {
     async fn send(&self, mut send: SendMessage, agent: Option<&AgentId>) -> Result<Task, A2aError> {
         self.address(&mut send, agent)?;
         send.wait = Wait::ToTheEnd;
-        let operation = Operation::SendMessage(send);
+        let operation = Operation::SendMessage(Box::new(send));
         task_of(self.shared.engine.handle(&Principal::Operator, None, operation).await?)
     }
 

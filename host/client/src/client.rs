@@ -88,7 +88,7 @@ impl A2aClient {
         send: SendMessage,
         patience: Duration,
     ) -> Result<StreamResponse, ClientError> {
-        let told = self.call(&Operation::SendMessage(send), patience).await?;
+        let told = self.call(&Operation::SendMessage(Box::new(send)), patience).await?;
         self.told(told)
     }
 

@@ -65,7 +65,7 @@ mod tests {
     fn message(facts: &Value) -> Operation {
         let message =
             Message { metadata: facts.as_object().cloned(), ..Message::text(Role::User, "hi") };
-        Operation::SendMessage(SendMessage::new(message, None).unwrap())
+        Operation::SendMessage(Box::new(SendMessage::new(message, None).unwrap()))
     }
 
     #[test]

@@ -72,8 +72,8 @@ impl TaskStream {
     /// Has an agent work on a message.
     async fn of_work(agent: A2aClient, send: SendMessage) -> Result<Self, ClientError> {
         let asks = match agent.streams {
-            true => Operation::StreamMessage(send),
-            false => Operation::SendMessage(SendMessage { wait: Wait::No, ..send }),
+            true => Operation::StreamMessage(Box::new(send)),
+            false => Operation::SendMessage(Box::new(SendMessage { wait: Wait::No, ..send })),
         };
         let mut telling = Self::new(agent, None);
         telling.begin(&asks).await?;

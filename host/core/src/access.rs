@@ -342,8 +342,8 @@ mod tests {
             SendMessage::new(message, None).unwrap()
         };
         for (session, access) in [(None, Access::Delegate), (Some("s"), Access::Administer)] {
-            assert_eq!(needed(&Operation::SendMessage(send(session))), access);
-            assert_eq!(needed(&Operation::StreamMessage(send(session))), access);
+            assert_eq!(needed(&Operation::SendMessage(Box::new(send(session)))), access);
+            assert_eq!(needed(&Operation::StreamMessage(Box::new(send(session)))), access);
         }
     }
 

@@ -231,7 +231,7 @@ impl Hub {
             }
             Operation::SetPushConfig { task, push } => {
                 let sent = self.tasks.get(&task).await?.seq;
-                let push = self.pushes.admit(push).await?;
+                let push = Box::pin(self.pushes.admit(push)).await?;
                 Answer::PushConfig(Box::new(self.pushes.set(task, push, sent).await?))
             }
             Operation::GetPushConfig { task, id } => {
@@ -326,7 +326,7 @@ impl Hub {
         }))
     }
 
-    async fn send(&self, caller: &Caller, send: SendMessage) -> Result<Answer, HubError> {
+    async fn send(&self, caller: &Caller, send: Box<SendMessage>) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
         // Who does not wait may listen later.
         let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
@@ -354,18 +354,20 @@ impl Hub {
     async fn start(
         &self,
         caller: &Caller,
-        send: SendMessage,
+        send: Box<SendMessage>,
         streamed: bool,
     ) -> Result<Subscription, HubError> {
         if send.message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
         match send.message.task_id.clone() {
-            Some(task) => self.go_on(caller, task, send).await,
+            // On the heap, for it is the larger part.
+            Some(task) => Box::pin(self.go_on(caller, task, *send)).await,
             None => match &caller.principal {
                 Principal::AgentTask { task, .. } => {
                     let (hub, task) = (self.clone(), task.clone());
-                    self.tasks.see_through(async move { hub.give(&task, send).await }).await
+                    let given = Box::pin(async move { hub.give(&task, *send).await });
+                    self.tasks.see_through(given).await
                 }
                 Principal::Operator | Principal::Client(_) | Principal::Anonymous => {
                     if Inherit::of(send.message.metadata.as_ref())?.is_some() {
@@ -416,7 +418,7 @@ impl Hub {
     /// Whether notifications may be sent where a message says, if it does.
     async fn receiver(&self, push: Option<OfferedPush>) -> Result<Option<Admitted>, HubError> {
         Ok(match push {
-            Some(push) => Some(self.pushes.admit(push).await?),
+            Some(push) => Some(Box::pin(self.pushes.admit(push)).await?),
             None => None,
         })
     }

@@ -35,11 +35,12 @@ impl Guest {
     pub fn start(plugin: &Plugin, call: Call, work: Work) -> Self {
         let seat = Seat::of(&plugin.share);
         let (cancel, end) = (seat.cancel.clone(), CancellationToken::new());
-        let (plugin, until) = (plugin.clone(), end.clone());
+        let (plugin, until) = (Arc::new(plugin.clone()), end.clone());
         let (mut run, hub) = (JoinSet::new(), seat.hub.clone());
+        let (call, work) = (Box::new(call), Box::new(work));
         let on_its_account = async move {
             let account = Arc::clone(&seat.account);
-            let run = Box::pin(execute(plugin.clone(), call, work, seat));
+            let run = Box::pin(execute(Arc::clone(&plugin), call, work, seat));
             let ended = plugin.engine.scheduler.run(&account, &until, run).await;
             ended.unwrap_or(Ended::Failed(Failure::Cancelled))
         };
@@ -71,14 +72,17 @@ impl Run for Guest {
     }
 }
 
-async fn execute(plugin: Plugin, call: Call, work: Work, seat: Seat) -> Ended {
-    let directory = call.working_directory.clone();
+/// What it is given stands on the heap and goes as soon as the guest has it, for a guest may wait for days.
+async fn execute(plugin: Arc<Plugin>, call: Box<Call>, work: Box<Work>, seat: Seat) -> Ended {
     let secrets = Arc::clone(&call.secrets);
-    let task = task_to_guest(&work.task, &work.message, &work.history, directory.as_deref());
-    let journal = work.journal;
+    let (task, journal, live) = {
+        let directory = call.working_directory.as_deref();
+        let Work { task, message, history, live, journal } = *work;
+        (task_to_guest(&task, &message, &history, directory), journal, live)
+    };
     let ended = self::call(&plugin, call, seat, Place::Task, journal, async |guest, store| {
         let agent = guest.a2a_hub_agent();
-        let ended = if work.live {
+        let ended = if live {
             agent.call_stream(&mut *store, &task).await
         } else {
             agent.call_execute(&mut *store, &task).await
@@ -100,7 +104,7 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let work = async move {
         let health =
             async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_health(store).await;
-        self::call(&of, call, seat, Place::Visit, None, health).await
+        self::call(&of, Box::new(call), seat, Place::Visit, None, health).await
     };
     let report = scheduled(plugin, &account, Box::pin(work));
     let mut report = report.await.map(report_from_guest);
@@ -117,7 +121,7 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
         let cancel = async |guest: &Instance, store: &mut _| {
             guest.a2a_hub_agent().call_cancel(store, &task).await
         };
-        self::call(&of, call, seat, Place::Visit, None, cancel).await
+        self::call(&of, Box::new(call), seat, Place::Visit, None, cancel).await
     };
     let cleaned = scheduled(plugin, &account, Box::pin(work));
     let mut cleaned = cleaned.await.and_then(|cleaned| cleaned.map_err(failure_from_guest));
@@ -130,7 +134,7 @@ pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure>
     let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
-    let work = async move { self::call(&of, call, seat, Place::Visit, None, card).await };
+    let work = async move { self::call(&of, Box::new(call), seat, Place::Visit, None, card).await };
     scheduled(plugin, &account, Box::pin(work)).await
 }
 
@@ -147,7 +151,7 @@ async fn scheduled<T: Send + 'static>(
 /// Calls one of a fresh instance's functions, in a run that is recorded if there is a journal. Dropping the future ends the guest.
 async fn call<T>(
     plugin: &Plugin,
-    call: Call,
+    call: Box<Call>,
     seat: Seat,
     place: Place,
     journal: Option<Journal>,
@@ -164,7 +168,7 @@ async fn call<T>(
         Some(port) => Some(port.open(call.working_directory.as_deref()).await?),
         None => None,
     };
-    let mut store = store_for(&plugin.engine, call, seat);
+    let mut store = store_for(&plugin.engine, *call, seat);
     if let Some(open) = workspace {
         store.data_mut().enter(&open)?;
     }

@@ -68,7 +68,8 @@ fn message(parts: Vec<Value>) -> Value {
 fn stream(message: Value) -> Result<Operation, A2aError> {
     let offered: OfferedMessage =
         serde_json::from_value(message).map_err(|why| A2aError::invalid("message", why))?;
-    Ok(Operation::StreamMessage(SendMessage::new(offered.accept("message")?, None)?))
+    let send = SendMessage::new(offered.accept("message")?, None)?;
+    Ok(Operation::StreamMessage(Box::new(send)))
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ fn read_send(mut params: Map<String, Value>, message: Value) -> Result<SendMessa
     else {
         return Err(A2aError::new(ErrorKind::Internal, "`message/send` is read as something else"));
     };
-    Ok(send)
+    Ok(*send)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ async fn three(config: &str) -> Result<Hub> {
 }
 
 async fn handle(hub: &Hub, send: SendMessage) -> Result<Task, A2aError> {
-    match hub.handle(&Principal::Operator, Operation::SendMessage(send)).await? {
+    match hub.handle(&Principal::Operator, Operation::SendMessage(Box::new(send))).await? {
         Reply::One(Answer::Task(task)) => Ok(*task),
         Reply::One(_) | Reply::Stream(_) => panic!("no task came of it"),
     }
@@ -161,7 +161,8 @@ async fn one_that_is_busy_or_left_alone_is_passed_over_and_one_that_began_is_not
 
     let failed = ask(&hub, "fail", json!({ "targetAgent": "a" })).await?;
     assert_eq!(failed.status.state, TaskState::Failed, "its breaker is open now");
-    let occupying = Operation::StreamMessage(message("hi", json!({ "targetAgent": "busy" })));
+    let occupying =
+        Operation::StreamMessage(Box::new(message("hi", json!({ "targetAgent": "busy" }))));
     let occupied = hub.handle(&Principal::Operator, occupying).await?;
     let mut served = Vec::new();
     for _ in 0..6 {
@@ -292,7 +293,7 @@ async fn the_least_loaded_is_given_the_next_message() -> Result<()> {
     });
     let builder = builder(hub_config)?.agent(id("idle"), reviewer("1.0.0"), who("idle"));
     let hub = builder.agent(id("loaded"), reviewer("1.0.0"), loaded).start().await?;
-    let one = Operation::StreamMessage(message("hi", json!({ "targetAgent": "loaded" })));
+    let one = Operation::StreamMessage(Box::new(message("hi", json!({ "targetAgent": "loaded" }))));
     let held = hub.handle(&Principal::Operator, one).await?;
     for _ in 0..4 {
         let task = ask(&hub, "hi", json!({ "targetAgent": "reviewer" })).await?;

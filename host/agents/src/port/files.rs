@@ -174,7 +174,8 @@ impl InstanceFiles {
     /// instance all the same.
     pub(crate) fn share(&self, other: &Self) {
         let number = self.shared.made.fetch_add(1, Relaxed);
-        let (directory, folder) = (Arc::clone(&other.directory), format!("{GIVEN}-{number}").into());
+        let (directory, folder) =
+            (Arc::clone(&other.directory), format!("{GIVEN}-{number}").into());
         let mut places = self.places.lock();
         places.retain(|given| Arc::ptr_eq(&given.directory, &self.directory));
         places.push(Given { directory, folder });

@@ -26,7 +26,7 @@ enum Addressee {
 
 /// A message on its way to its agent.
 struct Beginning {
-    send: SendMessage,
+    send: Box<SendMessage>,
     by: Caller,
     request: Option<String>,
     streamed: bool,
@@ -45,7 +45,7 @@ impl Hub {
     pub(super) async fn start_anew(
         &self,
         caller: &Caller,
-        mut send: SendMessage,
+        mut send: Box<SendMessage>,
         streamed: bool,
     ) -> Result<Subscription, HubError> {
         let addressee = self.addressee(&send)?;
@@ -129,7 +129,7 @@ impl Hub {
         agent.must_work().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
         let Beginning { send, by, request, streamed, budget } = beginning;
-        let new = NewTask {
+        let new = Box::new(NewTask {
             id: send.own_id.clone(),
             permissions: None,
             inherited: None,
@@ -145,7 +145,7 @@ impl Hub {
             limits: agent.config.tree_limits().narrowed(*budget),
             trace: send.trace.clone(),
             routing,
-        };
+        });
         self.tasks.submit(new).await.map_err(|why| match why {
             busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
             why @ SubmitError::Storage(_) => Refused::ByHub(why.into()),

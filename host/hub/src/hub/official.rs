@@ -110,8 +110,8 @@ impl Hub {
     async fn addressed(
         &self,
         visit: &Visit,
-        mut send: SendMessage,
-    ) -> Result<(Option<Arc<Agent>>, SendMessage), HubError> {
+        mut send: Box<SendMessage>,
+    ) -> Result<(Option<Arc<Agent>>, Box<SendMessage>), HubError> {
         if visit.agent.is_some() {
             send.agent.clone_from(&visit.agent);
         }

@@ -163,7 +163,7 @@ impl Delegation {
                 return Err(why);
             }
         };
-        let new = NewTask {
+        let new = Box::new(NewTask {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
@@ -181,7 +181,7 @@ impl Delegation {
             // The message has it.
             trace: None,
             routing,
-        };
+        });
         match self.tasks.submit_as(id.clone(), new, Some(parent), of_kin).await {
             Ok(heard) => {
                 self.look_after(&child.id, &heard, answers);

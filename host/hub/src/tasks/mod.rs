@@ -175,7 +175,7 @@ impl Tasks {
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
-    pub async fn submit(&self, mut new: NewTask) -> Result<Subscription, SubmitError> {
+    pub async fn submit(&self, mut new: Box<NewTask>) -> Result<Subscription, SubmitError> {
         let id = new.id.take().unwrap_or_else(TaskId::fresh);
         self.trees().plant(id.clone(), new.limits);
         let begun = self.submit_as(id.clone(), new, None, false).await;
@@ -190,7 +190,7 @@ impl Tasks {
     async fn submit_as(
         &self,
         id: TaskId,
-        new: NewTask,
+        new: Box<NewTask>,
         parent: Option<Parent>,
         of_kin: bool,
     ) -> Result<Subscription, SubmitError> {
@@ -210,7 +210,7 @@ impl Tasks {
             routing,
             id: _,
             limits: _,
-        } = new;
+        } = *new;
         let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
         let goes_on = message.context_id.is_some();
         let context = message.context_id.take().unwrap_or_else(ContextId::fresh).of_tenant(&tenant);

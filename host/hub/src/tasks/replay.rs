@@ -40,6 +40,11 @@ impl TaskActor {
         if !self.agent.replays() {
             return Ok(given);
         }
+        // On the heap, for few runs are.
+        Box::pin(self.record_or_repeat(given)).await
+    }
+
+    async fn record_or_repeat(&mut self, given: Given) -> Result<Given, StorageError> {
         let Given { work, directory, client } = given;
         let storage = Arc::clone(self.recorder.storage());
         let task = work.task.id.clone();

@@ -74,7 +74,7 @@ impl Stand {
             trace: None,
             routing: None,
         };
-        Ok(self.tasks.submit(new).await?.task().clone())
+        Ok(self.tasks.submit(Box::new(new)).await?.task().clone())
     }
 
     async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {

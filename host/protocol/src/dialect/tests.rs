@@ -49,8 +49,16 @@ fn asked(form: PushForm) -> Vec<Operation> {
         ..ClientCapabilities::default()
     };
     vec![
-        Operation::SendMessage(SendMessage { push: Some(push(None)), client: client(), ..send() }),
-        Operation::StreamMessage(SendMessage { history_length: Some(2), wait: Wait::No, ..send() }),
+        Operation::SendMessage(Box::new(SendMessage {
+            push: Some(push(None)),
+            client: client(),
+            ..send()
+        })),
+        Operation::StreamMessage(Box::new(SendMessage {
+            history_length: Some(2),
+            wait: Wait::No,
+            ..send()
+        })),
         Operation::GetTask { id: id(), history_length: Some(3) },
         Operation::PageTasks(TaskPageQuery {
             agent: None,

@@ -237,7 +237,7 @@ pub static METHODS: &[HubMethod] = &[
             "metadata": {"targetAgent": "claude-code"}}, "configuration": {"historyLength": 10}}"#,
         params: v03::params::MessageSend::json_schema,
         result: schemas::task_or_message,
-        read: |said| Ok(Operation::SendMessage(v03::params::send_message(said)?)),
+        read: |said| Ok(Operation::SendMessage(Box::new(v03::params::send_message(said)?))),
         ..PLAIN
     },
     HubMethod {
@@ -248,7 +248,7 @@ pub static METHODS: &[HubMethod] = &[
         streams: true,
         params: v03::params::MessageSend::json_schema,
         result: schemas::task_event,
-        read: |said| Ok(Operation::StreamMessage(v03::params::send_message(said)?)),
+        read: |said| Ok(Operation::StreamMessage(Box::new(v03::params::send_message(said)?))),
         ..PLAIN
     },
     HubMethod {

@@ -47,9 +47,9 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// Have an agent work on a message, and wait for the end (A2A 1.0, section 3.1.1).
-    SendMessage(SendMessage),
+    SendMessage(Box<SendMessage>),
     /// Have an agent work on a message, and hear what happens as it happens (section 3.1.2).
-    StreamMessage(SendMessage),
+    StreamMessage(Box<SendMessage>),
     /// Show a task (section 3.1.3).
     GetTask {
         /// The task to show.
@@ -210,11 +210,12 @@ impl Operation {
 
     /// Has the stream of a task go on after the event that the client heard last, unless the operation says so itself.
     pub fn go_on_after(&mut self, heard: Option<u64>) {
-        if let Self::StreamMessage(SendMessage { after: after @ None, .. })
-        | Self::Resubscribe { after: after @ None, .. } = self
-        {
-            *after = heard;
-        }
+        let after = match self {
+            Self::StreamMessage(send) => &mut send.after,
+            Self::Resubscribe { after, .. } => after,
+            _ => return,
+        };
+        *after = after.or(heard);
     }
 
     /// Has the message be one of the trace that its client is in, as that said beside it.

@@ -19,7 +19,7 @@ type Read = fn(Value) -> Result<Operation, A2aError>;
 /// The methods, in the order of the specification.
 const METHODS: [(&str, Read); 10] = [
     ("message/send", read_send),
-    ("message/stream", |said| Ok(Operation::StreamMessage(params::send_message(said)?))),
+    ("message/stream", |said| Ok(Operation::StreamMessage(Box::new(params::send_message(said)?)))),
     ("tasks/get", params::get_task),
     ("tasks/cancel", params::cancel_task),
     ("tasks/resubscribe", params::resubscribe),
@@ -53,7 +53,7 @@ fn read_send(params: Value) -> Result<Operation, A2aError> {
     if unsaid {
         send.wait = Wait::AtMost(UNSAID_WAIT);
     }
-    Ok(Operation::SendMessage(send))
+    Ok(Operation::SendMessage(Box::new(send)))
 }
 
 /// The method and the parameters that ask for this; none if A2A 0.3 has no such operation.

@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 /// What a method asks for with these parameters. They are read as 1.0's, but where they hold a noun.
 pub fn operation(method: Method, params: Value) -> Result<Operation, A2aError> {
     match method {
-        Method::SendMessage => Ok(Operation::SendMessage(read_send(params)?)),
-        Method::SendStreamingMessage => Ok(Operation::StreamMessage(read_send(params)?)),
+        Method::SendMessage => Ok(Operation::SendMessage(Box::new(read_send(params)?))),
+        Method::SendStreamingMessage => Ok(Operation::StreamMessage(Box::new(read_send(params)?))),
         Method::CreateTaskPushNotificationConfig => read_push_request(params),
         Method::GetTask
         | Method::ListTasks

@@ -34,8 +34,8 @@ const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
 pub fn read(method: Method, params: Value) -> Result<Operation, A2aError> {
     let mut of = Members::of(params, "")?;
     Ok(match method {
-        Method::SendMessage => Operation::SendMessage(read_send(of)?),
-        Method::SendStreamingMessage => Operation::StreamMessage(read_send(of)?),
+        Method::SendMessage => Operation::SendMessage(Box::new(read_send(of)?)),
+        Method::SendStreamingMessage => Operation::StreamMessage(Box::new(read_send(of)?)),
         Method::GetTask => Operation::GetTask {
             id: TaskId::new(of.need_text("id")?),
             history_length: of.count("historyLength")?,

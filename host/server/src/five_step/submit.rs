@@ -108,7 +108,7 @@ async fn begin(
         }
     }
     let target = (!is_one_of_several).then_some(agent);
-    let mut operation = Operation::SendMessage(submission.message(target, card, skill)?);
+    let mut operation = Operation::SendMessage(Box::new(submission.message(target, card, skill)?));
     operation.in_trace(&trace(headers));
     match dispatcher.ask(caller, operation).await?.0 {
         Reply::One(Answer::Task(task)) => Ok(*task),

@@ -87,7 +87,11 @@ impl Addition {
             let by = self.by.as_ref().filter(|_| self.expected > 0 || *first == 1);
             insert.execute(params![self.task.as_str(), integer(*first), events, by])?;
         }
-        if is_new { insert_head(db, &head)? } else { update_head(db, &head)? }
+        if is_new {
+            insert_head(db, &head)?
+        } else {
+            update_head(db, &head)?
+        }
         Ok(head.seq)
     }
 }
@@ -156,7 +160,8 @@ pub(super) fn events(
 }
 
 pub(super) fn askers(db: &Connection, task: &TaskId) -> Result<Vec<(u64, Principal)>, Failure> {
-    let sql = "SELECT seq, asker, event FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
+    let sql =
+        "SELECT seq, asker, event FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([task.as_str()])?;
     let mut askers = Vec::new();
