@@ -1,9 +1,9 @@
 //! What others find at well-known places: the cards of the hub and of its agents.
 
 use super::{
+    caller::Caller,
     dispatcher::Dispatcher,
     http_context::{own_url, version},
-    http_listener::Caller,
     origin_guard,
 };
 use a2a_hub_clock as clock;

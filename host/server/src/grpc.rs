@@ -4,9 +4,9 @@
 use super::{
     MAX_REQUEST,
     body::read_body,
+    caller::Caller,
     dispatcher::{Dispatcher, Spelled, SpelledAnswer},
     http_context::{self, is_grpc, own_url},
-    http_listener::Caller,
     origin_guard,
     task_stream::{Item, TaskStream, Told},
 };

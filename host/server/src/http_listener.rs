@@ -2,10 +2,9 @@
 //! what it begins (slow loris).
 
 use super::{
-    frames::FrameCounter, origin_guard::OriginGuard, peer::Lineages, peers::Peers,
+    caller::Caller, frames::FrameCounter, origin_guard::OriginGuard, peer::Lineages, peers::Peers,
     write_timeout::WriteTimeout,
 };
-use a2a_hub_core::access::Principal;
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
@@ -32,7 +31,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -272,31 +271,5 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-/// The other end of a connection.
-#[derive(Clone)]
-pub(super) struct Caller(Arc<Ends>);
-
-struct Ends {
-    local: Option<SocketAddr>,
-    remote: SocketAddr,
-    peers: Peers,
-    /// Found out once: who connected is who asks.
-    principal: OnceCell<Option<Principal>>,
-}
-
-impl Caller {
-    fn new(local: Option<SocketAddr>, remote: SocketAddr, peers: Peers) -> Self {
-        Self(Arc::new(Ends { local, remote, peers, principal: OnceCell::new() }))
-    }
-
-    /// Who is at the other end, if it is a program of the hub's own user.
-    pub(super) async fn own_user(&self) -> Option<&Principal> {
-        let Ends { local, remote, peers, principal } = &*self.0;
-        let ends = ((*local)?, *remote);
-        let look = || peers.who(ends);
-        principal.get_or_init(look).await.as_ref()
     }
 }

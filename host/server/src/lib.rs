@@ -3,6 +3,7 @@
 mod acp;
 mod asked;
 mod body;
+mod caller;
 mod cards;
 mod dispatcher;
 mod endpoint_path;

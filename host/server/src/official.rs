@@ -3,11 +3,11 @@
 
 use super::{
     body::{Unread, read_body},
+    caller::Caller,
     cards,
     dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
     endpoint_path::EndpointPath,
     http_context::{context, own_url, version, with_extensions},
-    http_listener::Caller,
     http_reply::{TODAYS, answer, json_body, media, refusal, rest_body},
     jsonrpc::{self, Stream},
     origin_guard,

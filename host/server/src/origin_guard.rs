@@ -8,10 +8,10 @@
 //! the public keys are for everybody. A program that an agent started is that agent's, and no token makes it the operator.
 
 use super::{
+    caller::Caller,
     dispatcher::HUB,
     endpoint_path::EndpointPath,
     http_context::is_grpc,
-    http_listener::Caller,
     http_reply::{self, TODAYS, json_body},
     jsonrpc, keys,
 };
