@@ -59,7 +59,7 @@ async fn embed(port: Option<String>) -> Result<()> {
 
     let mut send = SendMessage::new(Message::text(Role::User, "hello"), None)?;
     send.agent = Some(shout_id);
-    let reply = hub.handle(&Principal::Operator, Operation::SendMessage(Box::new(send))).await?;
+    let reply = hub.handle(&Principal::Operator, Operation::SendMessage(send.into())).await?;
     let Reply::One(Answer::Task(task)) = reply else { bail!("no task came of it") };
     let said = task.status.message.as_ref().map(Message::joined_text);
     println!("{}: {}", task.status.state.name(), said.unwrap_or_default());
