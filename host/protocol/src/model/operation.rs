@@ -210,12 +210,11 @@ impl Operation {
 
     /// Has the stream of a task go on after the event that the client heard last, unless the operation says so itself.
     pub fn go_on_after(&mut self, heard: Option<u64>) {
-        let after = match self {
-            Self::StreamMessage(send) => &mut send.after,
-            Self::Resubscribe { after, .. } => after,
-            _ => return,
-        };
-        *after = after.or(heard);
+        if let Self::StreamMessage(send) = self {
+            send.after = send.after.or(heard);
+        } else if let Self::Resubscribe { after, .. } = self {
+            *after = after.or(heard);
+        }
     }
 
     /// Has the message be one of the trace that its client is in, as that said beside it.

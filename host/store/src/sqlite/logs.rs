@@ -88,9 +88,9 @@ impl Addition {
             insert.execute(params![self.task.as_str(), integer(*first), events, by])?;
         }
         if is_new {
-            insert_head(db, &head)?
+            insert_head(db, &head)?;
         } else {
-            update_head(db, &head)?
+            update_head(db, &head)?;
         }
         Ok(head.seq)
     }
