@@ -12,9 +12,6 @@ use std::{fs, path::Path, time::Duration};
 /// How long a hub may take to end once it has cut off what was at work; it gives up on what hangs before that.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long the first of two signals needs to be heard: two at once are one.
-const HEARD: Duration = Duration::from_millis(200);
-
 /// How long one that is to be stopped by force may take to end in order.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -81,7 +78,7 @@ impl Stopped {
         // The hub itself cuts off what is at work when its own time is up; told a second time, it does so sooner.
         let patience = if drain < own { drain } else { own + PATIENCE };
         let is_gone = daemon::terminate(pid, patience).await.context("stop the hub")?
-            || daemon::terminate(pid, PATIENCE).await.context("stop the hub")?;
+            || daemon::terminate_again(pid, PATIENCE).await.context("stop the hub")?;
         if !is_gone {
             bail!(
                 "stop the hub: process {pid} is still there {} after its deadline; `a2a-hub stop --force` kills it",
@@ -109,7 +106,8 @@ impl Stopped {
         if answers.await.is_ok() {
             let told = async {
                 anyhow::Ok(
-                    daemon::terminate(pid, HEARD).await? || daemon::terminate(pid, GRACE).await?,
+                    daemon::terminate(pid, Duration::ZERO).await?
+                        || daemon::terminate_again(pid, GRACE).await?,
                 )
             };
             if told.await.context("stop the hub")? {

@@ -83,11 +83,21 @@ pub fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
 
-/// Asks the process `pid` to end, and waits until it has; false if it has not within `patience`.
+/// Asks the process `pid` to end (SIGTERM), and waits until it has; false if it has not within `patience`.
 pub async fn terminate(pid: i32, patience: Duration) -> io::Result<bool> {
+    ask(pid, Signal::TERM, patience).await
+}
+
+/// The same for one that was asked to end before, however short a time ago (SIGINT): of two signals of one kind, the second is lost while the first is
+/// pending (signal(7)).
+pub async fn terminate_again(pid: i32, patience: Duration) -> io::Result<bool> {
+    ask(pid, Signal::INT, patience).await
+}
+
+async fn ask(pid: i32, how: Signal, patience: Duration) -> io::Result<bool> {
     let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => signal(process, Signal::TERM, patience).await,
+        Ok(process) => signal(process, how, patience).await,
         Err(rustix::io::Errno::SRCH) => Ok(true),
         Err(why) => Err(why.into()),
     }

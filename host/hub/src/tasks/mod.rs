@@ -30,6 +30,7 @@ mod replay;
 mod routed;
 mod routed_call;
 mod run_queue;
+mod running_tasks;
 mod standing;
 mod stopping;
 #[cfg(test)]
@@ -71,14 +72,14 @@ use command::{Begin, Command, Input, Kept, Start};
 use feed::Feed;
 use parking::Parking;
 use parking_lot::MutexGuard;
-use parts::{Running, TasksParts};
+use parts::TasksParts;
 use recorder::{Recorder, Unborn};
 use refused::{must_have_happened, not_cancelable, not_waiting};
 use relations::OtherTasks as _;
 use run_queue::{Admitted, Asking, RunQueue};
+use running_tasks::{Running, RunningTasks};
 use serde_json::json;
 use std::{
-    collections::HashMap,
     ops::Deref,
     sync::{
         Arc,
@@ -327,7 +328,7 @@ impl Tasks {
         let agent_id = agent.id.clone();
         let (calls, listener) = (None, recorder.listener());
         let running = Running { agent: agent_id, calls, context, commands, listener };
-        self.running().insert(id.clone(), running.clone());
+        self.running().begin(id.clone(), running.clone());
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
@@ -538,7 +539,7 @@ impl Tasks {
     /// Stops all tasks, waits until they are in the log, and tells which of them were cut off at their work. Those that wait, for
     /// their turn or for their client, wait for the next hub.
     pub async fn shutdown(&self) -> Vec<TaskId> {
-        let running: Vec<_> = self.running().values().cloned().collect();
+        let running = self.running().go_down();
         for task in running {
             // One that has just ended needs no order.
             let _ = task.commands.send(Command::Shutdown).await;
@@ -571,7 +572,7 @@ impl Tasks {
         running.listener.subscribe(id.clone(), running.context.clone(), storage, after)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<TaskId, Running>> {
+    fn running(&self) -> MutexGuard<'_, RunningTasks> {
         self.running.lock()
     }
 }

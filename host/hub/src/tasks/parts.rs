@@ -1,19 +1,13 @@
 //! What the tasks of a hub have in common. It is cloned for each task, so that all of it is held by one pointer.
 
-use super::{
-    command::Command, feed::Listener, parking::Parking, relations::Calls, run_queue::RunQueue,
-};
+use super::{parking::Parking, run_queue::RunQueue, running_tasks::RunningTasks};
 use crate::{events::Events, routes::Routes, spans::Spans};
 use a2a_hub_agents::Agent;
 use a2a_hub_core::tree::Trees;
-use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
+use a2a_hub_protocol::id::{AgentId, TaskId};
 use a2a_hub_store::{Readiness, TaskStore};
 use parking_lot::Mutex;
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock, Weak, atomic::AtomicBool},
-};
-use tokio::sync::mpsc;
+use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 use tokio_util::task::TaskTracker;
 
 /// The parts of [`Tasks`](super::Tasks), for the tasks alone.
@@ -25,7 +19,7 @@ pub struct TasksParts {
     /// Where the spans of those go that are over.
     pub(super) spans: Spans,
     pub(super) actors: TaskTracker,
-    pub(super) running: Arc<Mutex<HashMap<TaskId, Running>>>,
+    pub(super) running: Arc<Mutex<RunningTasks>>,
     pub(super) queue: RunQueue,
     pub(super) parking: Parking,
     /// The trees of tasks that agents gave one another.
@@ -38,17 +32,6 @@ pub struct TasksParts {
     pub(super) cut: Arc<Mutex<Vec<TaskId>>>,
     /// Whether a task may be of another than the default tenant.
     pub(super) may_have_tenants: Arc<AtomicBool>,
-}
-
-/// A task whose actor runs.
-#[derive(Clone)]
-pub(super) struct Running {
-    pub(super) agent: AgentId,
-    /// Where its agent's programs give tasks to other agents.
-    pub(super) calls: Option<Weak<dyn Calls>>,
-    pub(super) context: ContextId,
-    pub(super) commands: mpsc::Sender<Command>,
-    pub(super) listener: Listener,
 }
 
 /// Finds an agent by its name.

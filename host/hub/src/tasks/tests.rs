@@ -5,6 +5,7 @@ mod distant;
 mod inheriting;
 mod lanes;
 mod lending;
+mod stopping;
 mod trees;
 
 use super::*;
