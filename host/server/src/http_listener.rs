@@ -31,13 +31,16 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError},
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Connections at once; each costs some ten kilobytes. Others wait with the system until one is over.
 const MAX_CONNECTIONS: usize = 4_000;
+
+/// How many of them may be of others than the hub's own user: who may not even ask must not keep that user out.
+const MAX_STRANGERS: usize = MAX_CONNECTIONS / 2;
 
 /// How many calls a client of HTTP/2 may make at once on one connection. As RFC 9113 (6.5.2) would have it, at least 100.
 const MAX_CALLS: u32 = 100;
@@ -52,14 +55,16 @@ const BREATH: Duration = Duration::from_millis(100);
 pub(super) struct HttpListener {
     listener: TcpListener,
     room: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
     patience: Duration,
     peers: Peers,
 }
 
 impl HttpListener {
     pub(super) fn new(listener: TcpListener, patience: Duration, lineage: Lineages) -> Self {
-        let (room, peers) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Peers::new(lineage));
-        Self { listener, room, patience, peers }
+        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
+        Self { listener, room, strangers, patience, peers: Peers::new(lineage) }
     }
 
     /// Lets connections in until `stop`, then lets the requests that are under way come to their end. The guard sees a request before it is routed.
@@ -72,9 +77,14 @@ impl HttpListener {
             };
             let caller = Caller::new(connection.local, remote, self.peers.clone());
             let (patience, calls) = (self.patience, Calls(connections.clone()));
-            let behind = (guard.clone(), routes.clone());
-            let talk = talk(connection, caller, behind, patience, calls, stop.clone());
-            connections.spawn(talk);
+            let (behind, strangers) = ((guard.clone(), routes.clone()), self.strangers.clone());
+            let talk = talk(connection, caller.clone(), behind, patience, calls, stop.clone());
+            connections.spawn(async move {
+                match place(&caller, strangers).await {
+                    Ok(_place) => talk.await,
+                    Err(_) => tracing::debug!(%remote, "other users have too many connections"),
+                }
+            });
         }
         drop(self.listener);
         connections.close();
@@ -101,6 +111,17 @@ impl HttpListener {
                 }
             }
         }
+    }
+}
+
+/// The place that a connection takes of those for other users, if it is one's; there may be none left.
+async fn place(
+    caller: &Caller,
+    strangers: Arc<Semaphore>,
+) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
+    match caller.own_user().await {
+        Some(_) => Ok(None),
+        None => strangers.try_acquire_owned().map(Some),
     }
 }
 
@@ -271,5 +292,43 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::Lineage;
+    use a2a_hub_core::access::Principal;
+
+    /// To whom all of the hub's own user is the operator.
+    struct Operators;
+
+    impl Lineage for Operators {
+        fn of_process(&self, _: i32) -> Option<Principal> {
+            None
+        }
+
+        fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
+            inodes.iter().map(|_| Some(Principal::Operator)).collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn other_users_cannot_take_all_the_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = listener.local_addr().unwrap();
+        let client = TcpStream::connect(here).await.unwrap();
+        let (peers, remote) = (Peers::new(Arc::new(Operators)), client.local_addr().unwrap());
+        let own = Caller::new(Some(here), remote, peers.clone());
+        // Whose connection cannot be found is nobody's whom the hub knows.
+        let other = Caller::new(None, remote, peers);
+        let strangers = Arc::new(Semaphore::new(1));
+        let first = place(&other, strangers.clone()).await.unwrap();
+        assert!(first.is_some());
+        assert!(place(&other, strangers.clone()).await.is_err(), "there is no more");
+        assert!(place(&own, strangers.clone()).await.unwrap().is_none(), "it takes none of theirs");
+        drop(first);
+        assert!(place(&other, strangers).await.is_ok(), "it was given back");
     }
 }

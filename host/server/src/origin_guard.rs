@@ -25,6 +25,7 @@ use a2a_hub_protocol::{
 };
 use axum::{
     Json,
+    body::HttpBody,
     extract::Request,
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
@@ -83,13 +84,16 @@ impl OriginGuard {
 
 impl OriginGuard {
     /// Lets a request pass, with a note of who asks, or says why not.
-    pub(super) async fn admit<B>(
+    pub(super) async fn admit<B: HttpBody>(
         &self,
         caller: &Caller,
         request: &mut Request<B>,
     ) -> Result<(), Response> {
         let is_grpc = is_grpc(request.headers());
-        let verdict = verdict(&self.names, request.method(), request.uri(), request.headers());
+        // HTTP/2 has a body where no header tells of one (RFC 9113, section 8.1).
+        let has_body = !request.body().is_end_stream();
+        let asked = (request.method(), request.uri(), request.headers());
+        let verdict = verdict(&self.names, asked, has_body);
         if let Err((status, why)) = verdict {
             if is_grpc {
                 return Err(grpc_refusal(status, why));
@@ -177,9 +181,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 fn verdict(
     names: &Names,
-    method: &Method,
-    target: &Uri,
-    headers: &HeaderMap,
+    (method, target, headers): (&Method, &Uri, &HeaderMap),
+    has_body: bool,
 ) -> Result<(), (StatusCode, &'static str)> {
     let forbidden = |why| Err((StatusCode::FORBIDDEN, why));
     // In the absolute form, as proxies are sent it, the target counts and not the Host (RFC 9112, section 3.2.2).
@@ -192,20 +195,22 @@ fn verdict(
         return forbidden("the Host header must name this server, such as 127.0.0.1 and its port");
     }
     let Ok(origin) = only(headers, &header::ORIGIN) else {
-        return forbidden("there is more than one Origin header");
+        return forbidden("the Origin header must be there once, and be text");
     };
     let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|host| names.has(host));
     if origin.is_some_and(|origin| !own(origin)) {
         return forbidden("requests from web pages of another origin are refused");
     }
     let Ok(site) = only(headers, &SEC_FETCH_SITE) else {
-        return forbidden("there is more than one Sec-Fetch-Site header");
+        return forbidden("the Sec-Fetch-Site header must be there once, and be text");
     };
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return forbidden("requests from web pages of another site are refused");
     }
     let is_known = is_json(headers) || is_grpc(headers);
-    if method == Method::POST && !is_known && !is_empty(headers) {
+    // Without a body nothing needs to be said of it: A2A's clients subscribe so over REST. A page that posts nothing is still told by its `Origin`.
+    let says_what = has_body || headers.contains_key(header::CONTENT_TYPE);
+    if method == Method::POST && !is_known && says_what {
         let why = "send the request with `Content-Type: application/json`";
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
@@ -222,15 +227,6 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     value.to_str().map(Some).map_err(|_| ())
 }
 
-/// Whether there is no body, of which nothing needs to be said: A2A's clients subscribe so over REST. A page that posts
-/// nothing is still told by its `Origin`.
-fn is_empty(headers: &HeaderMap) -> bool {
-    let length = only(headers, &header::CONTENT_LENGTH);
-    !headers.contains_key(header::CONTENT_TYPE)
-        && !headers.contains_key(header::TRANSFER_ENCODING)
-        && length.is_ok_and(|length| length.is_none_or(|length| length == "0"))
-}
-
 fn is_json(headers: &HeaderMap) -> bool {
     let Ok(Some(media)) = only(headers, &header::CONTENT_TYPE) else { return false };
     let essence = media.split(';').next().unwrap_or_default().trim();
@@ -242,13 +238,28 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{peer::Lineage, peers::Peers};
+    use axum::body::Body;
+
+    /// Knows no program.
+    struct Nobody;
+
+    impl Lineage for Nobody {
+        fn of_process(&self, _: i32) -> Option<Principal> {
+            None
+        }
+
+        fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
+            inodes.iter().map(|_| None).collect()
+        }
+    }
 
     /// What is answered to a request with these headers, one a line.
     fn status(method: &Method, headers: &str) -> u16 {
-        status_of(method, "/", headers)
+        status_of(method, "/", headers, false)
     }
 
-    fn status_of(method: &Method, target: &str, headers: &str) -> u16 {
+    fn status_of(method: &Method, target: &str, headers: &str, has_body: bool) -> u16 {
         let names =
             Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)), Some("https://hub.example/x"));
         let mut map = HeaderMap::new();
@@ -257,7 +268,7 @@ mod tests {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             map.append(name, value.parse().unwrap());
         }
-        verdict(&names, method, &target.parse().unwrap(), &map)
+        verdict(&names, (method, &target.parse().unwrap(), &map), has_body)
             .map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 
@@ -289,7 +300,7 @@ mod tests {
     /// As a proxy is asked: who is asked so in passing would carry on with a Host that the client made up.
     #[test]
     fn a_target_with_the_authority_of_another_server_is_refused() {
-        let get = |target: &str| status_of(&Method::GET, target, "host: 127.0.0.1:8080");
+        let get = |target: &str| status_of(&Method::GET, target, "host: 127.0.0.1:8080", false);
         for own in
             ["/", "http://127.0.0.1:8080/", "http://LocalHost:8080/x", "https://hub.example/"]
         {
@@ -344,11 +355,27 @@ mod tests {
         assert_eq!(post("application/grpc-web"), 415, "a web page may send it");
         assert_eq!(post("text/plain"), 415);
         assert_eq!(post("application/jsonp"), 415);
-        let silent = |more: &str| status(&Method::POST, &format!("host: localhost:8080{more}"));
-        assert_eq!(silent(""), 200, "there is no body");
-        assert_eq!(silent("|content-length: 0"), 200);
-        assert_eq!(silent("|content-length: 1"), 415);
-        assert_eq!(silent("|transfer-encoding: chunked"), 415);
-        assert_eq!(silent("|origin: http://evil.example"), 403);
+        let silent = |more: &str, has_body: bool| {
+            status_of(&Method::POST, "/", &format!("host: localhost:8080{more}"), has_body)
+        };
+        assert_eq!(silent("", false), 200, "there is no body");
+        assert_eq!(silent("", true), 415, "nobody says what it is");
+        assert_eq!(silent("|content-type: text/plain", false), 415);
+        assert_eq!(silent("|origin: http://evil.example", false), 403);
+    }
+
+    /// As HTTP/2 has it.
+    #[tokio::test]
+    async fn a_body_of_which_no_header_tells_is_a_body() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
+        let guard = OriginGuard::new(at, None, tokens);
+        let caller = Caller::new(None, at, Peers::new(Arc::new(Nobody)));
+        for (body, status) in [(Body::empty(), 401), (Body::from("x"), 415)] {
+            let request = Request::post("/").header(header::HOST, "localhost:8080").body(body);
+            let refused = guard.admit(&caller, &mut request.unwrap()).await.unwrap_err();
+            assert_eq!(refused.status(), status);
+        }
     }
 }
