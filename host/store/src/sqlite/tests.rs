@@ -300,6 +300,28 @@ async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
     }
 }
 
+/// It is the log that takes the room of a disk; brought to its place, it begins anew.
+#[tokio::test]
+async fn the_log_of_a_disk_that_is_full_is_brought_to_its_place() {
+    let dir = tempdir().unwrap();
+    let storage = open(&dir);
+    let task = begin(&storage, 2).await;
+    for seq in 2..22 {
+        storage.append(&task, seq, vec![chunk(&"x".repeat(10_000))]).await.unwrap();
+    }
+    let in_place = || std::fs::metadata(dir.path().join("hub.db")).unwrap().len() > 200_000;
+    assert!(!in_place(), "nobody asked for that");
+    let full = |db: &Connection| Ok(db.pragma_update(None, "max_page_count", 1)?);
+    let _ = storage.writer.write(full).await;
+    storage.append(&task, 22, vec![chunk(&"x".repeat(1 << 20))]).await.unwrap_err();
+    let brought = async {
+        while !in_place() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), brought).await.unwrap();
+}
+
 #[tokio::test]
 async fn every_kind_of_write_is_refused_whole_and_works_again() {
     let dir = tempdir().unwrap();

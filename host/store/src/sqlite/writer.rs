@@ -199,13 +199,15 @@ fn run(
             continue;
         }
         let committed = commit_and_judge(db, &mut batch, judgement);
-        out_of_place += batch.len();
+        // On a disk that is full it is the log that has taken the room. What comes free is the database's first: then the log begins anew.
+        let failed = committed.is_err();
+        out_of_place = if failed { CHECKPOINT } else { out_of_place + batch.len() };
         for change in batch.drain(..) {
             change.answer(committed.clone());
         }
         if out_of_place >= CHECKPOINT {
             checkpointer.ask();
-            out_of_place = 0;
+            out_of_place = if failed { CHECKPOINT } else { 0 };
         }
         if left == Left::Nothing {
             // Whoever has put something into a queue since then has others do so first.
