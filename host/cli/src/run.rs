@@ -15,13 +15,12 @@ use std::{
     time::Duration,
 };
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 /// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The same once it was told again to stop: programs have a quarter of a second then, and nobody waits for clients; what is left
-/// to do is to write down what was cut off, for which an agent that does not heed cancel needs half a second.
+/// The same once it was told again to stop: programs have a quarter of a second then, an agent that does not heed cancel half of one, and who listens to a
+/// task that was cut off is still told so.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// The file in the data directory that says where a running hub is.
@@ -61,7 +60,13 @@ pub(super) async fn run(
     let http = hub.http_address();
     let mut signals = Signals::new(hangup)?;
     let announced = Announced::new(&dir, &config, http, &invocation, hub.warnings());
-    let _announced = announced.context("say where the hub is")?;
+    let _announced = match announced.with_context(|| say_where(&dir)) {
+        Ok(announced) => announced,
+        Err(why) => {
+            hub.take_down(|_| {}).await;
+            return Err(why);
+        }
+    };
     let at = http.map(tracing::field::display);
     tracing::info!(socket = %config.socket.path.display(), http = at, "the hub is up");
 
@@ -76,20 +81,26 @@ pub(super) async fn run(
         () = drained(&hub, drain) => false,
         () = signals.stop() => true,
     };
-    let cut_off = CancellationToken::new();
     let down = hub.take_down(|cut| {
         if let Err(why) = stopped(&dir, cut) {
             tracing::warn!(%why, "cannot write down which tasks were cut off");
         }
-        cut_off.cancel();
     });
     tokio::select! {
         () = down => {}
-        () = too_long(&mut signals, is_urgent, &hub, &cut_off) => {
+        () = too_long(&mut signals, is_urgent, &hub) => {
             tracing::warn!("ends without waiting for what has not ended yet");
         }
     }
     Ok(())
+}
+
+/// What is not done where the file cannot be written that says where a hub is.
+fn say_where(dir: &Path) -> String {
+    format!(
+        "say where the hub is, in {} (a disk that is full needs room)",
+        dir.join(RUN_FILE).display()
+    )
 }
 
 /// Waits until no task is at work any more, or has had its time.
@@ -103,15 +114,13 @@ async fn drained(hub: &Hub, drain: Duration) {
     }
 }
 
-/// Waits until the hub has had the time that its end may take. If it is told again to stop, it only waits until what was
-/// `cut_off` is written down, and for nothing if once more.
-async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub, cut_off: &CancellationToken) {
+/// Waits until the hub has had the time that its end may take. If it is told again to stop, it has less, and none if once more.
+async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub) {
     if !is_urgent && timeout(STOP_DEADLINE, signals.stop()).await.is_err() {
         return;
     }
     hub.hurry();
     tokio::select! {
-        () = cut_off.cancelled() => {}
         () = sleep(AT_ONCE) => {}
         () = signals.stop() => signals::end_at_once(),
     }

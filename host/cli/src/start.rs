@@ -22,6 +22,7 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    thread::available_parallelism,
     time::Duration,
 };
 use tokio::time::{Instant, sleep};
@@ -88,12 +89,19 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
         Ok(settings) => Ok(settings.config),
         Err(why) => Err(format!("{why:#}")),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(workers()).enable_all().build()?;
     let hub = run(settings.config, Arc::new(read), log.set_level(), invocation);
     runtime.block_on(hub)?;
     // What was cut off must not hold up the end.
     runtime.shutdown_background();
     Ok(Exit::Done)
+}
+
+/// How many threads talk with clients and run short guests: one for every two processors. The thread that writes SQLite, what agents start and guests of
+/// low priority have the others; and threads that share a task wake one another for each step of it, which takes longer than the step.
+fn workers() -> usize {
+    available_parallelism().map_or(1, |processors| usize::from(processors).div_ceil(2))
 }
 
 /// The configuration, with what the command line says on top and no path that depends on the current directory.
