@@ -309,7 +309,7 @@ async fn the_log_of_a_disk_that_is_full_is_brought_to_its_place() {
     for seq in 2..22 {
         storage.append(&task, seq, vec![chunk(&"x".repeat(10_000))]).await.unwrap();
     }
-    let in_place = || std::fs::metadata(dir.path().join("hub.db")).unwrap().len() > 200_000;
+    let in_place = || fs::metadata(dir.path().join("hub.db")).unwrap().len() > 200_000;
     assert!(!in_place(), "nobody asked for that");
     let full = |db: &Connection| Ok(db.pragma_update(None, "max_page_count", 1)?);
     let _ = storage.writer.write(full).await;
