@@ -63,7 +63,8 @@ pub(super) async fn run(
     let _announced = match announced.with_context(|| say_where(&dir)) {
         Ok(announced) => announced,
         Err(why) => {
-            hub.take_down(|_| {}).await;
+            // What hangs must not keep anybody from hearing why.
+            let _ = timeout(STOP_DEADLINE, hub.take_down(|_| {})).await;
             return Err(why);
         }
     };

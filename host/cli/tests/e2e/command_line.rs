@@ -238,7 +238,14 @@ async fn a_hub_that_cannot_start_says_why() -> Result<()> {
     std::fs::write(dir.path().join(".a2a-hub/config.toml"), "[agents.echo]\nenabeld = true")?;
     let ran = finish(command(&socket, dir.path(), &["start"])?).await?;
     assert!(ran.stderr.contains("enabeld") && ran.stderr.contains("enabled"), "{}", ran.stderr);
-    Ok(())
+
+    // It could not be found again.
+    std::fs::remove_file(dir.path().join(".a2a-hub/config.toml"))?;
+    std::fs::create_dir(dir.path().join(".a2a-hub/run.new"))?;
+    let ran = finish(command(&socket, dir.path(), &["start", "--no-http"])?).await?;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("say where the hub is, in"), "{}", ran.stderr);
+    no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ enum Addressee {
 }
 
 /// A message on its way to its agent.
+#[derive(Clone)]
 struct Beginning {
     send: Box<SendMessage>,
     by: Caller,
@@ -76,12 +77,12 @@ impl Hub {
             let beginning = Beginning { send, by, request, streamed, budget };
             let heard = match addressee {
                 Addressee::One(agent) => {
-                    hub.submit(&agent, &beginning, None).await.map_err(|refused| match refused {
+                    hub.submit(&agent, beginning, None).await.map_err(|refused| match refused {
                         Refused::ByAgent(_, why) => why.into(),
                         Refused::ByHub(why) => why,
                     })?
                 }
-                Addressee::Any(wanted) => hub.submit_to_any(wanted, &beginning).await?,
+                Addressee::Any(wanted) => hub.submit_to_any(wanted, beginning).await?,
             };
             if let Some(claim) = claim {
                 claim.begun(heard.task().clone());
@@ -122,7 +123,7 @@ impl Hub {
     async fn submit(
         &self,
         agent: &Arc<Agent>,
-        beginning: &Beginning,
+        beginning: Beginning,
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Refused> {
         let by_agent = |reason, why: HubError| Refused::ByAgent(reason, why.into());
@@ -130,20 +131,20 @@ impl Hub {
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
         let Beginning { send, by, request, streamed, budget } = beginning;
         let new = Box::new(NewTask {
-            id: send.own_id.clone(),
+            id: send.own_id,
             permissions: None,
             inherited: None,
             agent: Arc::clone(agent),
-            message: send.message.clone(),
-            working_directory: send.working_directory.clone(),
+            message: send.message,
+            working_directory: send.working_directory,
             timeout_ms: send.timeout_ms,
-            streamed: *streamed,
-            client: send.client.clone(),
-            request: request.clone(),
-            by: by.principal.clone(),
-            tenant: by.tenant.clone(),
-            limits: agent.config.tree_limits().narrowed(*budget),
-            trace: send.trace.clone(),
+            streamed,
+            client: send.client,
+            request,
+            by: by.principal,
+            tenant: by.tenant,
+            limits: agent.config.tree_limits().narrowed(budget),
+            trace: send.trace,
             routing,
         });
         self.tasks.submit(new).await.map_err(|why| match why {
@@ -156,12 +157,12 @@ impl Hub {
     async fn submit_to_any(
         &self,
         wanted: Wanted,
-        beginning: &Beginning,
+        beginning: Beginning,
     ) -> Result<Subscription, HubError> {
         let message = &beginning.send.message;
         let mut route = self.tasks.choose(&self.routes, wanted, message, &|_| true).await?;
         while let Some(agent) = route.agent() {
-            match self.submit(&agent, beginning, route.told()).await {
+            match self.submit(&agent, beginning.clone(), route.told()).await {
                 Ok(heard) => {
                     let rejection = match route.has_another() && beginning.send.own_id.is_none() {
                         true => self.tasks.rejection(&heard).await,

@@ -184,11 +184,9 @@ async fn what_was_written_is_brought_to_its_place_beside_those_who_write() {
     let (file, log) = (dir.path().join("hub.db"), dir.path().join("hub.db-wal"));
     let changed = || fs::metadata(&file).unwrap().modified().unwrap();
     let before = changed();
-    for n in 0..writer::CHECKPOINT {
-        storage
-            .remember(&owner("one"), "k", vec![u8::try_from(n % 256).unwrap(); 7], 8)
-            .await
-            .unwrap();
+    let value = |n: usize| vec![u8::try_from(n % 256).unwrap(); 16 * 4096];
+    for n in 0..writer::CHECKPOINT / 16 {
+        storage.remember(&owner("one"), "k", value(n), 1 << 20).await.unwrap();
     }
     let pages = i64::try_from(fs::metadata(&log).unwrap().len() / 4096).unwrap();
     assert!(pages < schema::CHECKPOINT_PAGES, "the writer has not done it");

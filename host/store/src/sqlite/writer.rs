@@ -10,11 +10,13 @@ use super::{
     failure::Failure,
     fault::{self, unavailable},
     queues::{BATCH, Left, Length, Queues, Waiting},
+    schema::CHECKPOINT_PAGES,
 };
 use crate::{StorageError, condition::Judgement};
 use a2a_hub_protocol::operation::StorageCondition;
-use rusqlite::Connection;
+use rusqlite::{Connection, hooks::Wal};
 use std::{
+    ffi::c_int,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -28,9 +30,9 @@ use tokio::{
     task::yield_now,
 };
 
-/// After how many changes what was written is brought to its place: some 2,000 to 6,000 pages of tasks that are answered at once. The few tasks
-/// that are written meanwhile wait for a disk that has more to do: with 384 they are less than one in a hundred.
-pub(super) const CHECKPOINT: usize = 384;
+/// After how many more pages of its log what was written is brought to its place. The few tasks that are written meanwhile wait for a disk that has more
+/// to do: a task that is answered at once writes some 17 pages when it is alone, so that they are less than one in a hundred.
+pub(super) const CHECKPOINT: usize = 6_000;
 
 /// How many turns whoever is ready to run has at most before a change is made. With 64 clients, a transaction is
 /// shared by twice as many as with one turn; more turns make no more of them.
@@ -91,13 +93,18 @@ impl Drop for Wake<'_> {
 }
 
 impl Writer {
-    pub(super) fn start(db: Connection, checkpointer: Checkpointer) -> Result<Self, StorageError> {
+    pub(super) fn start(
+        mut db: Connection,
+        checkpointer: Checkpointer,
+    ) -> Result<Self, StorageError> {
+        let log =
+            LogLength::of(&mut db).map_err(|why| unavailable(format!("watch its log: {why}")))?;
         let (queues, waiting) = Queues::new();
         let (judgement, calls) = <(Arc<Judgement>, Arc<Calls>)>::default();
         let of_thread = (Arc::clone(&judgement), Arc::clone(&calls));
         let thread = thread::Builder::new()
             .name("storage-writer".into())
-            .spawn(move || run(&db, checkpointer, waiting, &of_thread.1, &of_thread.0))
+            .spawn(move || run(&db, (&log, checkpointer), waiting, &of_thread.1, &of_thread.0))
             .map_err(|why: io::Error| unavailable(format!("start its writer: {why}")))?;
         Ok(Self { queues: Some(queues), thread: Some(thread), calls, judgement })
     }
@@ -180,14 +187,41 @@ impl Drop for Writer {
     }
 }
 
+/// How long the write-ahead log is, as SQLite tells whoever commits.
+#[derive(Debug, Default)]
+struct LogLength(Arc<AtomicUsize>);
+
+impl LogLength {
+    /// Watches the log that is written by way of this connection. One that is too long is brought to its place at once, which SQLite does by itself where
+    /// nobody watches.
+    fn of(db: &mut Connection) -> rusqlite::Result<Self> {
+        let length = Self::default();
+        let told = Arc::clone(&length.0);
+        db.wal_hook(Some(move |log: &mut Wal, pages: c_int| {
+            told.store(usize::try_from(pages).unwrap_or(0), SeqCst);
+            if i64::from(pages) >= CHECKPOINT_PAGES {
+                // What stays in the log is as durable there, and the commit is made.
+                let _ = log.checkpoint();
+            }
+            Ok(())
+        }))?;
+        Ok(length)
+    }
+
+    /// In pages, with the last commit.
+    fn pages(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
 fn run(
     db: &Connection,
-    checkpointer: Checkpointer,
+    (log, checkpointer): (&LogLength, Checkpointer),
     mut waiting: Waiting<Box<dyn Change>>,
     calls: &Calls,
     judgement: &Judgement,
 ) {
-    let (mut batch, mut out_of_place) = (Vec::with_capacity(BATCH), 0);
+    let (mut batch, mut in_place, mut has_failed) = (Vec::with_capacity(BATCH), 0, false);
     loop {
         calls.look();
         let left = waiting.take(&mut batch);
@@ -199,16 +233,19 @@ fn run(
             continue;
         }
         let committed = commit_and_judge(db, &mut batch, judgement);
-        // On a disk that is full it is the log that has taken the room. What comes free is the database's first: then the log begins anew.
         let failed = committed.is_err();
-        out_of_place = if failed { CHECKPOINT } else { out_of_place + batch.len() };
         for change in batch.drain(..) {
             change.answer(committed.clone());
         }
-        if out_of_place >= CHECKPOINT {
+        let pages = log.pages();
+        // One that is shorter than it was has begun anew.
+        let is_long = pages.checked_sub(in_place).unwrap_or(pages) >= CHECKPOINT;
+        // On a disk that is full it is the log that has taken the room. What comes free is the database's first: then the log begins anew.
+        if is_long || failed || has_failed {
             checkpointer.ask();
-            out_of_place = if failed { CHECKPOINT } else { 0 };
+            in_place = pages;
         }
+        has_failed = failed;
         if left == Left::Nothing {
             // Whoever has put something into a queue since then has others do so first.
             thread::park();
