@@ -15,13 +15,16 @@ use std::{
     time::Duration,
 };
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How long the hub waits at its end for clients, programs and tasks that it cut off.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The same once it was told again to stop: programs have a quarter of a second then, an agent that does not heed cancel half of one, and who listens to a
-/// task that was cut off is still told so.
+/// The same once it was told again to stop: programs have a quarter of a second then, and an agent that does not heed cancel half of one.
 const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// How long those then have to hear it who listen to what was cut off. Nobody waits for a client that is in the middle of something else.
+const TOLD: Duration = Duration::from_millis(300);
 
 /// The file in the data directory that says where a running hub is.
 pub(super) const RUN_FILE: &str = "run.json";
@@ -82,14 +85,16 @@ pub(super) async fn run(
         () = drained(&hub, drain) => false,
         () = signals.stop() => true,
     };
+    let cut_off = CancellationToken::new();
     let down = hub.take_down(|cut| {
         if let Err(why) = stopped(&dir, cut) {
             tracing::warn!(%why, "cannot write down which tasks were cut off");
         }
+        cut_off.cancel();
     });
     tokio::select! {
         () = down => {}
-        () = too_long(&mut signals, is_urgent, &hub) => {
+        () = too_long(&mut signals, is_urgent, &hub, &cut_off) => {
             tracing::warn!("ends without waiting for what has not ended yet");
         }
     }
@@ -115,13 +120,19 @@ async fn drained(hub: &Hub, drain: Duration) {
     }
 }
 
-/// Waits until the hub has had the time that its end may take. If it is told again to stop, it has less, and none if once more.
-async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub) {
+/// Waits until the hub has had the time that its end may take. If it is told again to stop, it only waits until what was `cut_off` is written down and told,
+/// and for nothing if once more.
+async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub, cut_off: &CancellationToken) {
     if !is_urgent && timeout(STOP_DEADLINE, signals.stop()).await.is_err() {
         return;
     }
     hub.hurry();
+    let told = async {
+        cut_off.cancelled().await;
+        sleep(TOLD).await;
+    };
     tokio::select! {
+        () = told => {}
         () = sleep(AT_ONCE) => {}
         () = signals.stop() => signals::end_at_once(),
     }

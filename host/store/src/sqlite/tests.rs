@@ -175,6 +175,9 @@ async fn what_is_forgotten_makes_the_file_smaller() {
     }
 }
 
+/// When nothing was brought to its place for so long, all of it is there.
+const LULL: Duration = Duration::from_millis(200);
+
 /// Nobody who writes waits until pages are in their places: a thread of its own brings them there, long before the log is so long that
 /// SQLite would.
 #[tokio::test]
@@ -183,20 +186,25 @@ async fn what_was_written_is_brought_to_its_place_beside_those_who_write() {
     let storage = open(&dir);
     let (file, log) = (dir.path().join("hub.db"), dir.path().join("hub.db-wal"));
     let changed = || fs::metadata(&file).unwrap().modified().unwrap();
-    let before = changed();
-    let value = |n: usize| vec![u8::try_from(n % 256).unwrap(); 16 * 4096];
-    for n in 0..writer::CHECKPOINT / 16 {
-        storage.remember(&owner("one"), "k", value(n), 1 << 20).await.unwrap();
-    }
-    let pages = i64::try_from(fs::metadata(&log).unwrap().len() / 4096).unwrap();
-    assert!(pages < schema::CHECKPOINT_PAGES, "the writer has not done it");
-    for _ in 0..500 {
-        if changed() > before {
-            return;
+    let value = |n: usize, bytes| vec![u8::try_from(n % 256).unwrap(); bytes];
+    let many = (writer::CHECKPOINT, 7);
+    let large = (writer::CHECKPOINT_OF_PAGES / 16, 16 * 4096);
+    for (changes, bytes) in [many, large] {
+        let before = changed();
+        for n in 0..changes {
+            storage.remember(&owner("one"), "k", value(n, bytes), 1 << 20).await.unwrap();
         }
-        sleep(Duration::from_millis(10)).await;
+        let pages = i64::try_from(fs::metadata(&log).unwrap().len() / 4096).unwrap();
+        assert!(pages < schema::CHECKPOINT_PAGES, "the writer has not done it");
+        let is_in_place = || changed() > before && changed().elapsed().unwrap() > LULL;
+        let brought = async {
+            while !is_in_place() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let brought = timeout(Duration::from_secs(10), brought).await;
+        assert!(brought.is_ok(), "{changes} changes of {bytes} bytes are where they were");
     }
-    panic!("{pages} pages of the log are where they were");
 }
 
 #[tokio::test]
