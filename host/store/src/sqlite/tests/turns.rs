@@ -33,7 +33,7 @@ async fn nobody_waits_for_the_turn_of_another() {
 #[test]
 fn nobody_waits_for_those_on_other_threads() {
     let dir = tempdir().unwrap();
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = || Builder::new_current_thread().enable_time().build().unwrap();
     let (home, seldom) = (runtime(), runtime());
     let storage = home.block_on(async { open(&dir) });
     let one = owner("one");
@@ -63,7 +63,7 @@ fn nobody_waits_for_those_on_other_threads() {
 /// A transaction writes a page of each index, for one task or for ten.
 #[test]
 fn whoever_is_ready_before_long_shares_the_transaction() {
-    const TASKS: usize = 12;
+    const TASKS: usize = 8;
     // Otherwise the runtime lets those that have yielded go on before the others have had their turn, once in 61 polls.
     let runtime = Builder::new_current_thread().enable_all().event_interval(10_000).build();
     let dir = tempdir().unwrap();
@@ -77,7 +77,7 @@ fn whoever_is_ready_before_long_shares_the_transaction() {
             for late in 0..TASKS {
                 let storage = Arc::clone(&storage);
                 all.spawn(async move {
-                    // With four in each turn, the last ones are ready in the turn after the second.
+                    // With four in each turn, the last ones are ready in the turn after the first.
                     for _ in 0..late / 4 {
                         yield_now().await;
                     }
