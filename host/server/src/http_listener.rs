@@ -298,28 +298,16 @@ impl AsyncWrite for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::Lineage;
+    use crate::peer::Always;
     use a2a_hub_core::access::Principal;
-
-    /// To whom all of the hub's own user is the operator.
-    struct Operators;
-
-    impl Lineage for Operators {
-        fn of_process(&self, _: i32) -> Option<Principal> {
-            None
-        }
-
-        fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
-            inodes.iter().map(|_| Some(Principal::Operator)).collect()
-        }
-    }
 
     #[tokio::test]
     async fn other_users_cannot_take_all_the_room() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = listener.local_addr().unwrap();
         let client = TcpStream::connect(here).await.unwrap();
-        let (peers, remote) = (Peers::new(Arc::new(Operators)), client.local_addr().unwrap());
+        let (peers, remote) =
+            (Peers::new(Arc::new(Always(Some(Principal::Operator)))), client.local_addr().unwrap());
         let own = Caller::new(Some(here), remote, peers.clone());
         // Whose connection cannot be found is nobody's whom the hub knows.
         let other = Caller::new(None, remote, peers);

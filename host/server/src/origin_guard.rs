@@ -238,21 +238,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{peer::Lineage, peers::Peers};
+    use crate::{peer::Always, peers::Peers};
     use axum::body::Body;
-
-    /// Knows no program.
-    struct Nobody;
-
-    impl Lineage for Nobody {
-        fn of_process(&self, _: i32) -> Option<Principal> {
-            None
-        }
-
-        fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
-            inodes.iter().map(|_| None).collect()
-        }
-    }
 
     /// What is answered to a request with these headers, one a line.
     fn status(method: &Method, headers: &str) -> u16 {
@@ -371,7 +358,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
         let guard = OriginGuard::new(at, None, tokens);
-        let caller = Caller::new(None, at, Peers::new(Arc::new(Nobody)));
+        let caller = Caller::new(None, at, Peers::new(Arc::new(Always(None))));
         for (body, status) in [(Body::empty(), 401), (Body::from("x"), 415)] {
             let request = Request::post("/").header(header::HOST, "localhost:8080").body(body);
             let refused = guard.admit(&caller, &mut request.unwrap()).await.unwrap_err();

@@ -26,6 +26,21 @@ pub trait Lineage: Send + Sync {
     fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>>;
 }
 
+/// To whom every socket is the same one's.
+#[cfg(test)]
+pub(crate) struct Always(pub(crate) Option<Principal>);
+
+#[cfg(test)]
+impl Lineage for Always {
+    fn of_process(&self, _: i32) -> Option<Principal> {
+        None
+    }
+
+    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
+        inodes.iter().map(|_| self.0.clone()).collect()
+    }
+}
+
 /// Where nobody keeps account of processes, each of the hub's own user is its operator.
 pub(crate) struct NoLineage;
 
