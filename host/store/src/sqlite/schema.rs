@@ -444,7 +444,6 @@ fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
     // In a write-ahead log with FULL, a commit is one append and one fsync, and readers never wait.
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     // What a statement would have to take back is some pages, which SQLite would write into a temporary file: more than the log itself.
     db.pragma_update(None, "temp_store", "MEMORY")?;
     for (version, migration) in (1..).zip(MIGRATIONS).skip(known) {

@@ -1,7 +1,7 @@
 //! The one thread that writes. What has queued up is committed in one transaction (group commit): many writers share one fsync.
 //!
 //! A transaction writes a page of each index, be it for one task or for ten. So whoever has put a change into a queue lets whatever else is ready to
-//! run have its turn, for as long as that brings more changes, and only then has the thread look into the queues; the first of several to do so does it
+//! run have its turn, until two turns have brought no more changes, and only then has the thread look into the queues; the first of several to do so does it
 //! for all. The more there is to do, the more is done together; a hub with nothing else to do waits for nobody.
 
 use super::{
@@ -142,14 +142,17 @@ impl Writer {
         let queues = self.queues.as_ref().ok_or_else(gone)?;
         queues.of(length).send(Box::new(asked)).await.map_err(|_| gone())?;
         if let Some(wake) = self.wake() {
-            let mut waiting = 1;
+            let (mut waiting, mut in_vain) = (1, 0);
             for _ in 0..TURNS {
                 // Whoever is ready now has a change of their own in a queue after that, if they make one.
                 yield_now().await;
-                if wake.is_needless() || queues.len() <= waiting {
+                let there_are = queues.len();
+                in_vain = if there_are > waiting { 0 } else { in_vain + 1 };
+                // Tokio has those that yielded go on in reversed order: one turn of two may be with nobody else's in between.
+                if wake.is_needless() || in_vain == 2 {
                     break;
                 }
-                waiting = queues.len();
+                waiting = there_are;
             }
         }
         outcome.await.map_err(|_| gone())?
