@@ -235,7 +235,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
 mod tests {
     use super::*;
     use crate::engine::{EngineSettings, VISITS};
-    use crate::scheduler::AgentShare;
+    use crate::scheduler::{AgentShare, now};
     use a2a_hub_core::share::{Priority, SHORT_RUN};
     use a2a_hub_protocol::id::AgentId;
     use wasmtime::{Instance, Module};
@@ -280,7 +280,7 @@ mod tests {
             let next = Seat::of(share).account;
             // More than a short run, which may go on where nobody else is about.
             next.pay(SHORT_RUN);
-            next.priority()
+            next.priority(now())
         };
         assert_eq!(priority(&Arc::new(engine.scheduler.share())), Priority::High);
         assert_eq!(priority(&share), Priority::Low);

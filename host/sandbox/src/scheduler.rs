@@ -60,19 +60,19 @@ pub(crate) struct AgentShare {
 }
 
 impl AgentShare {
-    fn charge(&self, used: Duration) {
-        self.share.lock().charge(used, now());
+    fn charge(&self, used: Duration, now: Instant) {
+        self.share.lock().charge(used, now);
     }
 
-    fn priority_of_run(&self, used: Duration) -> Priority {
+    fn priority_of_run(&self, used: Duration, now: Instant) -> Priority {
         let (mut share, mut contention) = (self.share.lock(), self.contention.lock());
-        share.priority_of_run(used, now(), self.agent, &mut contention)
+        share.priority_of_run(used, now, self.agent, &mut contention)
     }
 }
 
 /// The real time, also where tests pause the clock: what is shared is a real processor.
 #[expect(clippy::disallowed_methods, reason = "a guest burns real time, also where tests pause it")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
@@ -110,18 +110,18 @@ impl CpuAccount {
 
     /// What was used so far. For the thread that polls.
     pub(crate) fn used(&self) -> Duration {
-        let goes_on = thread_used().saturating_sub(self.begun.load(Relaxed));
+        let goes_on = thread_used(now()).saturating_sub(self.begun.load(Relaxed));
         Duration::from_nanos(self.used.load(Relaxed) + goes_on)
     }
 
     /// How urgent the run is. For whoever does not poll it now.
-    pub(crate) fn priority(&self) -> Priority {
-        self.share.priority_of_run(Duration::from_nanos(self.paid()))
+    pub(crate) fn priority(&self, now: Instant) -> Priority {
+        self.share.priority_of_run(Duration::from_nanos(self.paid()), now)
     }
 
     /// The run is over, at high priority.
-    fn is_over(&self) {
-        self.share.contention.lock().is_over(now());
+    fn is_over(&self, now: Instant) {
+        self.share.contention.lock().is_over(now);
     }
 
     /// What was used up to the last poll that has ended, or paid in advance, in nanoseconds.
@@ -131,7 +131,7 @@ impl CpuAccount {
 
     /// Pays for something before it is done.
     pub(crate) fn pay(&self, ahead: Duration) {
-        self.share.charge(ahead);
+        self.share.charge(ahead, now());
         self.ahead.fetch_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
@@ -145,16 +145,18 @@ impl CpuAccount {
         self.pay(Duration::from_nanos(BREAKING));
     }
 
-    /// Does something on this account.
-    fn charged<T>(&self, act: impl FnOnce() -> T) -> T {
+    /// Does something on this account, from now on. Tells as well when it was done: a run is polled so often, and mostly for so short, that each look
+    /// at the clock counts.
+    fn charged<T>(&self, now: Instant, act: impl FnOnce() -> T) -> (T, Instant) {
         let _polled = self.share.pulse.polls();
-        let begun = thread_used();
+        let begun = thread_used(now);
         self.begun.store(begun, Relaxed);
         let done = act();
-        let used = thread_used().saturating_sub(begun);
+        let now = self::now();
+        let used = thread_used(now).saturating_sub(begun);
         self.used.fetch_add(used, Relaxed);
-        self.share.charge(Duration::from_nanos(used));
-        done
+        self.share.charge(Duration::from_nanos(used), now);
+        (done, now)
     }
 
     /// Lets others go first if what the hub is about to do with so many bytes takes long. The agent's share pays for it in
@@ -388,29 +390,30 @@ async fn turn<T>(
         if end.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Turn::Ended);
         }
-        if account.priority() != here {
+        let now = now();
+        if account.priority(now) != here {
             return Poll::Ready(Turn::Moves);
         }
-        let polled = match here {
-            Priority::High => account.charged(|| work.as_mut().poll(cx)),
+        let (polled, now) = match here {
+            Priority::High => account.charged(now, || work.as_mut().poll(cx)),
             Priority::Low => {
                 ready!(may_go_on.as_mut().poll(cx));
                 may_go_on.set(account.may_go_on());
                 let greedy = Greedy::new(account);
-                let polled = account.charged(|| work.as_mut().poll(cx));
+                let (polled, _) = account.charged(now, || work.as_mut().poll(cx));
                 drop(greedy);
                 let_others_run();
-                polled
+                (polled, self::now())
             }
         };
         match polled {
             Poll::Ready(done) => {
                 if here == Priority::High {
-                    account.is_over();
+                    account.is_over(now);
                 }
                 Poll::Ready(Turn::Done(done))
             }
-            Poll::Pending if account.priority() != here => Poll::Ready(Turn::Moves),
+            Poll::Pending if account.priority(now) != here => Poll::Ready(Turn::Moves),
             Poll::Pending => Poll::Pending,
         }
     })
@@ -425,7 +428,7 @@ async fn turn_to_the_end<T>(
     tokio::select! {
         biased;
         () = end.cancelled() => None,
-        done = poll_fn(|cx| account.charged(|| work.as_mut().poll(cx))) => Some(done),
+        done = poll_fn(|cx| account.charged(now(), || work.as_mut().poll(cx)).0) => Some(done),
     }
 }
 
@@ -440,8 +443,8 @@ mod tests {
 
     /// Keeps a thread busy for so much of its own time.
     fn burn(ms: u64) {
-        let end = thread_used() + ms * 1_000_000;
-        while thread_used() < end {
+        let end = thread_used(now()) + ms * 1_000_000;
+        while thread_used(now()) < end {
             black_box(());
         }
     }

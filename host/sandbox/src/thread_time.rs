@@ -14,10 +14,9 @@ thread_local! {
     static ASKED: Cell<Option<(u64, Instant)>> = const { Cell::new(None) };
 }
 
-/// What the calling thread has used of the processor, in nanoseconds, to a fifth of a millisecond: what is told too much is made up for later. A guest that
-/// is not given the processor does not use it.
-pub(crate) fn thread_used() -> u64 {
-    let now = now();
+/// What the calling thread has used of the processor by `now`, in nanoseconds, to a fifth of a millisecond: what is told too much is made up for later. A guest
+/// that is not given the processor does not use it.
+pub(crate) fn thread_used(now: Instant) -> u64 {
     if let Some((used, then)) = ASKED.get() {
         let since = u64::try_from(now.saturating_duration_since(then).as_nanos());
         if let Ok(since @ ..PRECISION) = since {
@@ -35,33 +34,32 @@ fn ask() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a guest burns real time, also where tests pause it")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "what a thread uses is real time")]
 mod tests {
     use super::*;
     use std::{hint::black_box, thread, time::Duration};
 
+    fn now() -> Instant {
+        Instant::now()
+    }
+
     #[test]
     fn it_follows_the_kernel_and_does_not_count_what_is_slept() {
-        let (begun, of_kernel) = (thread_used(), ask());
+        let (begun, of_kernel) = (thread_used(now()), ask());
         for _ in 0..20 {
             thread::sleep(Duration::from_millis(2));
             let until = now() + Duration::from_millis(2);
             while now() < until {
-                black_box(thread_used());
+                black_box(thread_used(now()));
             }
-            let (told, used) = (thread_used() - begun, ask() - of_kernel);
+            let (told, used) = (thread_used(now()) - begun, ask() - of_kernel);
             // What the test itself does between the two looks is within that, too.
             assert!(told.abs_diff(used) < 3 * PRECISION, "{told} told, {used} used");
         }
         // A single sleep counts as work for no longer than what is told may be ahead.
-        let then = thread_used();
+        let then = thread_used(now());
         thread::sleep(Duration::from_millis(50));
-        assert!(thread_used().saturating_sub(then) < 20_000_000, "most of it was slept");
+        assert!(thread_used(now()).saturating_sub(then) < 20_000_000, "most of it was slept");
     }
 }

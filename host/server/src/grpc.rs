@@ -137,7 +137,7 @@ impl GrpcCall {
         if let Ok(Reply::One(SpelledAnswer::Tree(answer))) = &mut spelled {
             wire.echo_tenant(answer, said);
         }
-        (spelled, http_context::activated(&of.active, headers))
+        (spelled, http_context::activated(&of.active, http_context::extensions_header(headers)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     cards,
     dispatcher::{Dispatcher, RequestContext},
     five_step, grpc,
-    http_context::{last_event, own_url, said_in_headers, with_extensions},
+    http_context::{extensions_header, last_event, own_url, said_in_headers, with_extensions},
     http_listener::HttpListener,
     http_reply::{answer, json_body},
     jsonrpc, keys,
@@ -91,16 +91,16 @@ async fn call_streaming(State(dispatcher): State<Dispatcher>, request: Request) 
 
 /// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
 async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Response {
-    let (caller, headers) = (origin_guard::principal(&request), request.headers().clone());
-    let url = own_url(dispatcher, &headers);
-    let of = RequestContext::of_hub(caller, &url, last_event(&headers));
-    let of = said_in_headers(of, &headers, request.uri().query());
+    let (caller, headers) = (origin_guard::principal(&request), request.headers());
+    let (url, named_in) = (own_url(dispatcher, headers), extensions_header(headers));
+    let of = RequestContext::of_hub(caller, &url, last_event(headers));
+    let of = said_in_headers(of, headers, request.uri().query());
     match read_body(dispatcher, request).await {
         Ok(body) => {
             // The answers to a batch come as one array, which is no event.
             let sse = sse && !body.trim_ascii_start().starts_with(b"[");
-            let response = answer(dispatcher.respond(&body, &of).await, sse);
-            with_extensions(response, &of.active, &headers)
+            let response = answer(dispatcher.respond(body, &of).await, sse);
+            with_extensions(response, &of.active, named_in)
         }
         Err(unread) => unread.answer(json_body(jsonrpc::unreadable(Dialect::Hub, &unread.why))),
     }

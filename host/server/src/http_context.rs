@@ -95,19 +95,27 @@ pub(super) fn extensions(headers: &HeaderMap) -> Vec<String> {
     named.filter_map(|value| value.to_str().ok()).flat_map(service_params::listed).collect()
 }
 
+/// The header that a client named extensions in, if it did.
+pub(super) fn extensions_header(headers: &HeaderMap) -> Option<HeaderName> {
+    EXTENSIONS.into_iter().find(|name| headers.contains_key(name))
+}
+
 /// Tells which extensions were activated, in the header that the client named them in.
 pub(super) fn with_extensions(
     mut response: Response,
     active: &Active,
-    headers: &HeaderMap,
+    named_in: Option<HeaderName>,
 ) -> Response {
-    response.headers_mut().extend(activated(active, headers));
+    response.headers_mut().extend(activated(active, named_in));
     response
 }
 
 /// The header that tells which extensions were activated, if any were.
-pub(super) fn activated(active: &Active, headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
-    let name = EXTENSIONS.into_iter().find(|name| headers.contains_key(name))?;
+pub(super) fn activated(
+    active: &Active,
+    named_in: Option<HeaderName>,
+) -> Option<(HeaderName, HeaderValue)> {
+    let name = named_in?;
     let active = active.all().join(", ");
     let active = HeaderValue::from_str(&active).ok().filter(|active| !active.is_empty())?;
     Some((name, active))

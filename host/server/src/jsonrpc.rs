@@ -37,9 +37,16 @@ pub(super) struct Refused {
 }
 
 impl Dispatcher {
-    /// Reads what a client sent, has the hub carry it out, and writes the answer.
-    pub(super) async fn respond(&self, sent: &[u8], of: &RequestContext<'_>) -> Enveloped {
-        match dialect::jsonrpc::read(sent, of.spelled, of.beside) {
+    /// Reads what a client sent, has the hub carry it out, and writes the answer. What was sent is let go as soon as it is read: with the last piece of a
+    /// request, a connection has its buffer back, and needs no other one while the request is carried out.
+    pub(super) async fn respond(
+        &self,
+        sent: impl AsRef<[u8]>,
+        of: &RequestContext<'_>,
+    ) -> Enveloped {
+        let read = dialect::jsonrpc::read(sent.as_ref(), of.spelled, of.beside);
+        drop(sent);
+        match read {
             Frame::One(request) => self.one(*request, of).await,
             Frame::Batch(requests) => Ok(self.batch(requests, of).await.map(Reply::One)),
         }

@@ -7,7 +7,7 @@ use super::{
     cards,
     dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
     endpoint_path::EndpointPath,
-    http_context::{context, own_url, version, with_extensions},
+    http_context::{context, extensions_header, own_url, version, with_extensions},
     http_reply::{TODAYS, answer, json_body, media, refusal, rest_body},
     jsonrpc::{self, Stream},
     origin_guard,
@@ -23,7 +23,7 @@ use axum::{
     Router,
     body::Bytes,
     extract::{ConnectInfo, Request, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header},
+    http::{Method, StatusCode, header},
     response::{IntoResponse, Response},
     routing::any,
 };
@@ -41,9 +41,10 @@ async fn enter(
     ConnectInfo(caller): ConnectInfo<Caller>,
     request: Request,
 ) -> Response {
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let (principal, headers) = (origin_guard::principal(&request), request.headers().clone());
-    let mut place = match EndpointPath::of(uri.path()) {
+    let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let principal = origin_guard::principal(&request);
+    let mut place = match EndpointPath::of(&path) {
         Ok(place) => place,
         Err(why) => return refusal(&why, TODAYS, None),
     };
@@ -58,22 +59,26 @@ async fn enter(
     let by_token = origin_guard::by_token(&caller, &headers).await;
     let endpoints = dispatcher.endpoints(&url, place.agent.as_ref(), by_token);
     if let Some(file) = place.below.strip_prefix(".well-known/") {
-        let version = version(&headers, uri.query());
+        let version = version(&headers, query.as_deref());
         let asked =
             cards::CardRequest { caller: &principal, method: &method, headers: &headers, version };
         return cards::official(&dispatcher, asked, file, place.agent, &endpoints).await;
     }
-    let of = context(principal, &url, endpoints, place.agent, TODAYS, &headers, uri.query());
+    let query = query.as_deref();
+    let of = context(principal, &url, endpoints, place.agent, TODAYS, &headers, query);
+    let (media, named_in) = (media(&headers), extensions_header(&headers));
+    // They are pieces of the connection's buffer, as the body is.
+    drop(headers);
     let body = read_body(&dispatcher, request).await;
     let response = if place.below.is_empty() {
         call(&dispatcher, &method, body, &of).await
     } else if let Some(path) = place.below.strip_prefix("rest/") {
-        rest_call(&dispatcher, &method, path, &uri, &headers, body, &of).await
+        rest_call(&dispatcher, &method, (path, query), media, body, &of).await
     } else {
-        let why = format!("there is nothing at `{}`", uri.path());
+        let why = format!("there is nothing at `{path}`");
         refusal(&A2aError::new(ErrorKind::MethodNotFound, why), TODAYS, None)
     };
-    with_extensions(response, &of.active, &headers)
+    with_extensions(response, &of.active, named_in)
 }
 
 /// JSON-RPC.
@@ -87,7 +92,7 @@ async fn call(
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
     }
     match body {
-        Ok(body) => answer(dispatcher.respond(&body, of).await, false),
+        Ok(body) => answer(dispatcher.respond(body, of).await, false),
         Err(unread) => {
             let text = jsonrpc::unreadable(of.spelled, &unread.why);
             unread.answer(json_body(text))
@@ -99,13 +104,11 @@ async fn call(
 async fn rest_call(
     dispatcher: &Dispatcher,
     method: &Method,
-    path: &str,
-    uri: &Uri,
-    headers: &HeaderMap,
+    (path, query): (&str, Option<&str>),
+    media: Option<&'static str>,
     body: Result<Bytes, Unread>,
     of: &RequestContext<'_>,
 ) -> Response {
-    let media = media(headers);
     let verb = match method.as_str() {
         "GET" | "HEAD" => Verb::Get,
         "POST" => Verb::Post,
@@ -119,7 +122,8 @@ async fn rest_call(
         Ok(body) => body,
         Err(unread) => return unread.answer(refusal(&unread.why, TODAYS, media)),
     };
-    let rest::Request { wire, tenant, operation } = rest::read(verb, path, uri.query(), &body);
+    let rest::Request { wire, tenant, operation } = rest::read(verb, path, query, &body);
+    drop(body);
     let dialect = Dialect::Official(wire);
     let spelled = match operation {
         Ok(operation) => match dispatcher.tenant(tenant.as_deref()) {

@@ -251,10 +251,7 @@ async fn answer(
     outbox: mpsc::Sender<Vec<u8>>,
 ) {
     let of = RequestContext::of_hub(caller, &url, None);
-    match dispatcher
-        .respond(line.as_bytes(), &RequestContext { beside: Beside::Metadata, ..of })
-        .await
-    {
+    match dispatcher.respond(line, &RequestContext { beside: Beside::Metadata, ..of }).await {
         Ok(None) => {}
         Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => {
             let _ = outbox.send(text).await;

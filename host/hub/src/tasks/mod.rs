@@ -31,6 +31,7 @@ mod routed;
 mod routed_call;
 mod run_queue;
 mod running_tasks;
+mod seeing_through;
 mod standing;
 mod stopping;
 #[cfg(test)]
@@ -78,6 +79,7 @@ use refused::{must_have_happened, not_cancelable, not_waiting};
 use relations::OtherTasks as _;
 use run_queue::{Admitted, Asking, RunQueue};
 use running_tasks::{Running, RunningTasks};
+use seeing_through::SeeingThrough;
 use serde_json::json;
 use std::{
     ops::Deref,
@@ -89,7 +91,6 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    task::JoinError,
     time::timeout,
 };
 use tokio_util::task::TaskTracker;
@@ -301,9 +302,10 @@ impl Tasks {
         &self,
         work: impl Future<Output = Result<T, HubError>> + Send + 'static,
     ) -> Result<T, HubError> {
-        let broke =
-            |why: JoinError| Err(A2aError::new(ErrorKind::Internal, why.to_string()).into());
-        self.actors.spawn(work).await.unwrap_or_else(broke)
+        SeeingThrough::new(work, &self.actors).await.unwrap_or_else(|_| {
+            let why = "the hub broke at this; its log says where";
+            Err(A2aError::new(ErrorKind::Internal, why).into())
+        })
     }
 
     /// What writes the log of a task that is in it up to event `seq`.

@@ -183,7 +183,13 @@ impl Envelope {
 
     /// What a response begins with whose result is there as text: that text follows, and then [`Envelope::END`].
     pub fn opening(&self) -> Vec<u8> {
-        let mut text = self.line(None, None);
+        self.opening_before(0)
+    }
+
+    /// The same with room for so many bytes behind it.
+    fn opening_before(&self, bytes: usize) -> Vec<u8> {
+        let mut text = Vec::with_capacity(OPENING + bytes);
+        self.write(&mut text, None, None);
         // `result` is the last member.
         text.pop();
         text.extend_from_slice(b",\"result\":");
@@ -195,8 +201,7 @@ impl Envelope {
 
     /// A response with a result, in one line, whose text is there in one line.
     pub fn result_text(&self, result: &[u8]) -> Vec<u8> {
-        let mut text = self.opening();
-        text.reserve_exact(result.len() + 1);
+        let mut text = self.opening_before(result.len() + 1);
         text.extend_from_slice(result);
         text.push(Self::END);
         text
@@ -208,11 +213,20 @@ impl Envelope {
     }
 
     fn line(&self, error: Option<&Value>, result: Option<&Value>) -> Vec<u8> {
+        let mut text = Vec::with_capacity(OPENING);
+        self.write(&mut text, error, result);
+        text
+    }
+
+    fn write(&self, text: &mut Vec<u8>, error: Option<&Value>, result: Option<&Value>) {
         let Self { id, service_params } = self;
         let service_params = service_params.as_ref();
-        line(&ResponseObject { service_params, error, id, jsonrpc: VERSION, result })
+        write(text, &ResponseObject { service_params, error, id, jsonrpc: VERSION, result });
     }
 }
+
+/// Bytes of room for what a response begins with: most need no more.
+const OPENING: usize = 128;
 
 /// The request of a method with these parameters, in one line: what a client sends.
 pub fn write_request(id: u64, method: &str, params: &Value) -> Vec<u8> {
@@ -245,9 +259,17 @@ struct RequestObject<'a> {
     params: &'a Value,
 }
 
-/// JSON text in one line: serde_json writes no line breaks. JSON values and strings always have a text.
+/// JSON text in one line.
 fn line(object: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(object).unwrap_or_default()
+    let mut text = Vec::new();
+    write(&mut text, object);
+    text
+}
+
+/// The same behind what there is: serde_json writes no line breaks. JSON values and strings always have a text.
+fn write(text: &mut Vec<u8>, object: &impl Serialize) {
+    // To write into memory never fails.
+    let _ = serde_json::to_writer(text, object);
 }
 
 #[cfg(test)]

@@ -5,13 +5,16 @@ use super::{failure::Failure, fault::unavailable, schema::integer};
 use crate::StorageError;
 use a2a_hub_protocol::{event::TaskEvent, id::TaskId};
 use rusqlite::{Connection, params};
-use std::sync::Arc;
+use std::{fmt::Display, mem, sync::Arc};
 
 /// Bytes of the events that share a row: beside its id and who asked for it, a page of 4,096 has room for as many.
 const ROOM: usize = 3_800;
 
 /// Stands between two events of a row. JSON in one line has none (RFC 8259, section 7).
-const BETWEEN: char = '\n';
+const BETWEEN: u8 = b'\n';
+
+/// Bytes of room for a row's events: those of a task that is answered at once are about as many.
+const USUAL: usize = 1_280;
 
 /// Events that are stored together.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,27 +25,43 @@ pub(super) struct Row {
     pub(super) events: String,
 }
 
+impl Row {
+    fn of(first: u64, events: Vec<u8>) -> Result<Self, StorageError> {
+        let events = String::from_utf8(events).map_err(|why| unwritten(&why))?;
+        Ok(Self { first, events })
+    }
+}
+
+fn unwritten(why: &dyn Display) -> StorageError {
+    unavailable(format!("write an event as JSON: {why}"))
+}
+
 /// The rows of events that come after so many.
 pub(super) fn of(after: u64, events: &[Arc<TaskEvent>]) -> Result<Vec<Row>, StorageError> {
-    let mut rows = Vec::<Row>::new();
+    let (mut rows, mut first) = (Vec::new(), after.saturating_add(1));
+    let mut text = Vec::with_capacity(USUAL);
     for (number, event) in (1..).zip(events) {
-        let first = after.saturating_add(number);
-        let event = serde_json::to_string(event.as_ref());
-        let event = event.map_err(|why| unavailable(format!("write an event as JSON: {why}")))?;
-        match rows.last_mut() {
-            Some(row) if row.events.len() + event.len() < ROOM => {
-                row.events.push(BETWEEN);
-                row.events.push_str(&event);
-            }
-            Some(_) | None => rows.push(Row { first, events: event }),
+        let end = text.len();
+        if end > 0 {
+            text.push(BETWEEN);
         }
+        serde_json::to_writer(&mut text, event.as_ref()).map_err(|why| unwritten(&why))?;
+        if end > 0 && text.len() > ROOM {
+            let event = text.split_off(end + 1);
+            text.truncate(end);
+            rows.push(Row::of(first, mem::replace(&mut text, event))?);
+            first = after.saturating_add(number);
+        }
+    }
+    if !text.is_empty() {
+        rows.push(Row::of(first, text)?);
     }
     Ok(rows)
 }
 
 /// How many events a row holds.
 pub(super) fn count(events: &str) -> usize {
-    events.split(BETWEEN).count()
+    events.split(char::from(BETWEEN)).count()
 }
 
 /// The rows of a log that hold what comes after event `?2`, and perhaps one more.
@@ -68,7 +87,8 @@ pub(super) fn each_event(
     {
         let first = row.get::<_, i64>(0)?.unsigned_abs();
         let events = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
-        let wanted = (first..).zip(events.split(BETWEEN)).filter(|(seq, _)| *seq > after);
+        let wanted =
+            (first..).zip(events.split(char::from(BETWEEN))).filter(|(seq, _)| *seq > after);
         for (seq, event) in wanted.take(left) {
             take(seq, event)?;
             left -= 1;

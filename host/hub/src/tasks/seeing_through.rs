@@ -1,0 +1,111 @@
+//! Work that is done to its end, although whoever waits for it may go away.
+
+use futures::future::{CatchUnwind, FutureExt as _};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    task::{Context, Poll},
+};
+use tokio::runtime::Handle;
+use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
+
+/// Does its work where it is awaited, which saves waking one task from another; once that is given up in the middle, the work goes on as a task of its own.
+pub(super) struct SeeingThrough<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    /// None once it is done.
+    work: Option<Pin<Box<CatchUnwind<AssertUnwindSafe<F>>>>>,
+    /// Counts it, wherever it is done.
+    counted: TaskTrackerToken,
+    runtime: Handle,
+}
+
+impl<F> SeeingThrough<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    /// Work that is counted among these tasks. For whoever is on the runtime on which it is to go on.
+    pub(super) fn new(work: F, among: &TaskTracker) -> Self {
+        let work = Some(Box::pin(AssertUnwindSafe(work).catch_unwind()));
+        Self { work, counted: among.token(), runtime: Handle::current() }
+    }
+}
+
+impl<F> Future for SeeingThrough<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    /// What came of it, or the panic that it ended with.
+    type Output = Result<F::Output, Box<dyn Any + Send>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let polled = work.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.work = None;
+        }
+        polled
+    }
+}
+
+impl<F> Drop for SeeingThrough<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.runtime.spawn(self.counted.task_tracker().track_future(work));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{future::pending, time::Duration};
+    use tokio::{
+        sync::oneshot,
+        task::{try_id, yield_now},
+        time::timeout,
+    };
+
+    #[tokio::test]
+    async fn it_is_done_where_it_is_awaited_and_goes_on_once_that_is_given_up() {
+        let tasks = TaskTracker::new();
+        let of_its_own = async { try_id().is_some() };
+        assert!(!SeeingThrough::new(of_its_own, &tasks).await.unwrap(), "where it is awaited");
+
+        let (go_on, may) = oneshot::channel::<()>();
+        let (done, is_done) = oneshot::channel();
+        let work = async move {
+            let _ = may.await;
+            let _ = done.send(try_id().is_some());
+        };
+        let waits = timeout(Duration::from_millis(1), SeeingThrough::new(work, &tasks)).await;
+        assert!(waits.is_err() && tasks.len() == 1, "it is counted after that, too");
+        go_on.send(()).unwrap();
+        assert!(is_done.await.unwrap(), "in a task of its own");
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    #[tokio::test]
+    async fn it_is_counted_while_it_is_awaited_and_breaks_alone() {
+        let tasks = TaskTracker::new();
+        let breaks = SeeingThrough::new(
+            async {
+                yield_now().await;
+                panic!("broken")
+            },
+            &tasks,
+        );
+        assert_eq!(tasks.len(), 1);
+        let broken: Result<(), _> = breaks.await;
+        assert_eq!(broken.unwrap_err().downcast_ref(), Some(&"broken"));
+        assert!(tasks.is_empty());
+        drop(SeeingThrough::new(pending::<()>(), &tasks));
+        assert_eq!(tasks.len(), 1, "what was never awaited is done as well");
+    }
+}
