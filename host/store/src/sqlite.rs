@@ -2,6 +2,7 @@
 
 mod backup;
 mod checkpointer;
+mod coalesced_log;
 mod context_key;
 mod context_memories;
 mod contexts;

@@ -1,6 +1,6 @@
 //! The files of a data directory: the lock, the database, and how its tables came to be.
 
-use super::{dirty_bit, failure::Failure, fault};
+use super::{coalesced_log, dirty_bit, failure::Failure, fault};
 use crate::StorageError;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use std::{
@@ -410,7 +410,11 @@ pub(super) fn open_at_rest(file: &Path) -> rusqlite::Result<Connection> {
 
 fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     // A connection is used by one thread at a time, so that SQLite's own locks are not needed.
-    let db = Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = match flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
+        true => coalesced_log::open(file, flags)?,
+        false => Connection::open_with_flags(file, flags)?,
+    };
     db.busy_timeout(BUSY)?;
     // Otherwise a statement is parsed and planned anew whenever it is given another value that might have it planned another way.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

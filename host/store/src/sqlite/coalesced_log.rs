@@ -1,0 +1,390 @@
+//! SQLite's write-ahead log, whose frames go to the system many at once (write coalescing).
+//!
+//! SQLite writes each frame of its log with two calls of the system, one for 24 bytes and one for a page, and a task that is answered at once alone has some
+//! seventeen frames. What opens and writes SQLite's files can be replaced (its documentation, "The SQLite OS Interface or VFS"): here it is what SQLite comes with,
+//! but for six functions of a log. What was gathered is written when a frame ends a transaction, when there is much of it, and before anything else is asked
+//! of the file. So whoever else has the file open finds in it all that SQLite has committed, as without this, and what is synchronised is what was written.
+
+mod gathered;
+
+use gathered::Gathered;
+use rusqlite::{
+    Connection, OpenFlags,
+    ffi::{
+        SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_IOERR_WRITE, SQLITE_OK, SQLITE_OPEN_WAL,
+        sqlite3_file, sqlite3_filename, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs,
+        sqlite3_vfs_find, sqlite3_vfs_register,
+    },
+};
+use std::{
+    ffi::{CStr, c_int, c_void},
+    path::Path,
+    ptr, slice,
+    sync::OnceLock,
+};
+
+/// What SQLite knows this by.
+const NAME: &CStr = c"coalesced-log";
+
+/// Opens a database whose log is written many frames at once. For a connection that has each transaction synchronised (`synchronous=FULL`).
+pub(super) fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    match BELOW.get_or_init(register) {
+        Some(_) => Connection::open_with_flags_and_vfs(file, flags, NAME),
+        // Without what SQLite comes with, it says itself what it lacks.
+        None => Connection::open_with_flags(file, flags),
+    }
+}
+
+/// What SQLite comes with, once this stands on it.
+static BELOW: OnceLock<Option<Below>> = OnceLock::new();
+
+struct Below {
+    vfs: *mut sqlite3_vfs,
+    open: OpenFile,
+    /// Where in the room of a file is what was gathered of it: behind what is below.
+    gathered_at: usize,
+}
+
+type OpenFile = unsafe extern "C" fn(
+    *mut sqlite3_vfs,
+    sqlite3_filename,
+    *mut sqlite3_file,
+    c_int,
+    *mut c_int,
+) -> c_int;
+
+// SAFETY: what SQLite comes with is there until the process ends, nobody changes it, and any thread may call it.
+#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
+unsafe impl Send for Below {}
+// SAFETY: the same.
+#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
+unsafe impl Sync for Below {}
+
+/// Tells SQLite of this; none if there is nothing for it to stand on.
+#[expect(unsafe_code, reason = "SQLite knows what opens its files by pointers")]
+fn register() -> Option<Below> {
+    // SAFETY: without a name it is what SQLite uses if it is told nothing. SQLite starts itself before, if need be.
+    let vfs = unsafe { sqlite3_vfs_find(ptr::null()) };
+    // SAFETY: what it finds is there until the process ends.
+    let below = unsafe { vfs.as_ref() }?;
+    let gathered_at =
+        usize::try_from(below.szOsFile).ok()?.next_multiple_of(align_of::<Gathered>());
+    let size = gathered_at.checked_add(size_of::<Gathered>())?;
+    // Of the functions that are taken over none looks at more of this than how long a path may be.
+    let this = sqlite3_vfs {
+        szOsFile: c_int::try_from(size).ok()?,
+        pNext: ptr::null_mut(),
+        zName: NAME.as_ptr(),
+        xOpen: Some(open_file),
+        ..*below
+    };
+    // SAFETY: it is never freed, as SQLite asks. It is not to be what SQLite uses if it is told nothing.
+    let registered = unsafe { sqlite3_vfs_register(Box::leak(Box::new(this)), 0) };
+    (registered == SQLITE_OK).then_some(Below { vfs, open: below.xOpen?, gathered_at })
+}
+
+/// The functions of a log, and those that they are in the place of.
+struct Functions {
+    all: sqlite3_io_methods,
+    below: *const sqlite3_io_methods,
+    close: unsafe extern "C" fn(*mut sqlite3_file) -> c_int,
+    read: unsafe extern "C" fn(*mut sqlite3_file, *mut c_void, c_int, sqlite3_int64) -> c_int,
+    write: unsafe extern "C" fn(*mut sqlite3_file, *const c_void, c_int, sqlite3_int64) -> c_int,
+    truncate: unsafe extern "C" fn(*mut sqlite3_file, sqlite3_int64) -> c_int,
+    sync: unsafe extern "C" fn(*mut sqlite3_file, c_int) -> c_int,
+    size: unsafe extern "C" fn(*mut sqlite3_file, *mut sqlite3_int64) -> c_int,
+}
+
+// SAFETY: what SQLite comes with is there until the process ends, nobody changes it, and any thread may call it.
+#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
+unsafe impl Send for Functions {}
+// SAFETY: the same.
+#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
+unsafe impl Sync for Functions {}
+
+/// Those of all logs.
+static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
+
+impl Functions {
+    /// Those of a log with these; none if there are not all, or another log has had others: there are other ones for each way to lock files.
+    ///
+    /// # Safety
+    ///
+    /// `below` is SQLite's own and there until the process ends.
+    #[expect(unsafe_code, reason = "SQLite knows functions of files by a pointer")]
+    unsafe fn above(below: *const sqlite3_io_methods) -> Option<&'static Self> {
+        let functions = FUNCTIONS.get_or_init(|| {
+            // SAFETY: the caller knows that it is there.
+            let it = unsafe { below.as_ref() }?;
+            let all = sqlite3_io_methods {
+                xClose: Some(close),
+                xRead: Some(read),
+                xWrite: Some(write),
+                xTruncate: Some(truncate),
+                xSync: Some(sync),
+                xFileSize: Some(size),
+                ..*it
+            };
+            Some(Self {
+                all,
+                below,
+                close: it.xClose?,
+                read: it.xRead?,
+                write: it.xWrite?,
+                truncate: it.xTruncate?,
+                sync: it.xSync?,
+                size: it.xFileSize?,
+            })
+        });
+        functions.as_ref().filter(|functions| ptr::eq(functions.below, below))
+    }
+}
+
+/// Opens a file as SQLite asks, and puts these functions in the place of those that a log has.
+///
+/// # Safety
+///
+/// `file` is room for a file, and the rest what SQLite tells with it.
+#[expect(unsafe_code, reason = "SQLite gives room for a file by a pointer")]
+unsafe extern "C" fn open_file(
+    _: *mut sqlite3_vfs,
+    name: sqlite3_filename,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    out_flags: *mut c_int,
+) -> c_int {
+    let Some(Some(below)) = BELOW.get() else { return SQLITE_CANTOPEN };
+    // SAFETY: SQLite asks this, and gives more room than what is below needs.
+    let opened = unsafe { (below.open)(below.vfs, name, file, flags, out_flags) };
+    if opened == SQLITE_OK && flags & SQLITE_OPEN_WAL != 0 {
+        // SAFETY: a file that is open has its functions, and those of SQLite are there until the process ends.
+        if let Some(functions) = unsafe { Functions::above((*file).pMethods) } {
+            // SAFETY: there is room for it behind the file, with nothing in it yet.
+            unsafe { gathered_of(file, below).write(Gathered::default()) };
+            // SAFETY: the file is open, and nobody uses it yet.
+            unsafe { (*file).pMethods = &raw const functions.all };
+        }
+    }
+    opened
+}
+
+/// Where it is what was gathered of a file.
+///
+/// # Safety
+///
+/// `file` is in the room that SQLite gave for it.
+#[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
+unsafe fn gathered_of(file: *mut sqlite3_file, below: &Below) -> *mut Gathered {
+    // SAFETY: the room ends behind it.
+    unsafe { file.byte_add(below.gathered_at).cast() }
+}
+
+/// An open log, as one of its functions is called on it.
+struct Log {
+    file: *mut sqlite3_file,
+    gathered: *mut Gathered,
+    functions: &'static Functions,
+}
+
+impl Log {
+    /// The log that SQLite calls a function on; none if that is impossible.
+    ///
+    /// # Safety
+    ///
+    /// `file` was opened by [`open_file`] and has the functions of a log.
+    #[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
+    unsafe fn of(file: *mut sqlite3_file) -> Option<Self> {
+        let (below, functions) = (BELOW.get()?.as_ref()?, FUNCTIONS.get()?.as_ref()?);
+        // SAFETY: the caller knows that it is one.
+        Some(Self { file, gathered: unsafe { gathered_of(file, below) }, functions })
+    }
+
+    #[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
+    fn gathered(&mut self) -> &mut Gathered {
+        // SAFETY: it was put there when the file was opened, and SQLite calls one function on a file at a time.
+        unsafe { &mut *self.gathered }
+    }
+
+    /// Writes to the file itself.
+    #[expect(unsafe_code, reason = "SQLite takes bytes by a pointer")]
+    fn to_file(&self) -> impl Fn(&[u8], i64) -> c_int + use<> {
+        let (file, write) = (self.file, self.functions.write);
+        move |bytes, offset| match c_int::try_from(bytes.len()) {
+            // SAFETY: the file is open, and there are so many bytes.
+            Ok(length) => unsafe { write(file, bytes.as_ptr().cast(), length, offset) },
+            Err(_) => SQLITE_IOERR_WRITE,
+        }
+    }
+
+    /// Writes what was gathered.
+    fn flush(&mut self) -> c_int {
+        let to_file = self.to_file();
+        self.gathered().flush(to_file)
+    }
+}
+
+/// Calls a function of the file itself, once all that was gathered is written; or says why that could not be.
+///
+/// # Safety
+///
+/// `$file` is one that SQLite calls a function of a log on, with these arguments.
+macro_rules! after_flush {
+    ($file:ident, $function:ident($($argument:ident),*)) => {{
+        // SAFETY: the caller knows that it is one.
+        let Some(mut log) = (unsafe { Log::of($file) }) else { return SQLITE_IOERR };
+        match log.flush() {
+            // SAFETY: SQLite calls this with these.
+            SQLITE_OK => unsafe { (log.functions.$function)($file $(, $argument)*) },
+            failed => failed,
+        }
+    }};
+}
+
+#[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
+unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: SQLite calls it on a log.
+    let Some(mut log) = (unsafe { Log::of(file) }) else { return SQLITE_IOERR };
+    // What is left belongs to no transaction that was committed.
+    log.flush();
+    // SAFETY: it was put there when the file was opened, and nobody asks for it again.
+    unsafe { log.gathered.drop_in_place() };
+    // SAFETY: SQLite calls it.
+    unsafe { (log.functions.close)(file) }
+}
+
+#[expect(unsafe_code, reason = "SQLite gives bytes by a pointer")]
+unsafe extern "C" fn write(
+    file: *mut sqlite3_file,
+    from: *const c_void,
+    length: c_int,
+    offset: sqlite3_int64,
+) -> c_int {
+    // SAFETY: SQLite calls it on a log.
+    let log = unsafe { Log::of(file) };
+    let (Some(mut log), Ok(length)) = (log, usize::try_from(length)) else { return SQLITE_IOERR };
+    // SAFETY: SQLite has so many bytes there while this is called.
+    let piece = unsafe { slice::from_raw_parts(from.cast(), length) };
+    let to_file = log.to_file();
+    log.gathered().write(piece, offset, to_file)
+}
+
+#[expect(unsafe_code, reason = "SQLite gives room for bytes by a pointer")]
+unsafe extern "C" fn read(
+    file: *mut sqlite3_file,
+    to: *mut c_void,
+    length: c_int,
+    offset: sqlite3_int64,
+) -> c_int {
+    after_flush!(file, read(to, length, offset))
+}
+
+#[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
+unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) -> c_int {
+    after_flush!(file, truncate(length))
+}
+
+#[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
+unsafe extern "C" fn sync(file: *mut sqlite3_file, how: c_int) -> c_int {
+    after_flush!(file, sync(how))
+}
+
+#[expect(unsafe_code, reason = "SQLite takes the size by a pointer")]
+unsafe extern "C" fn size(file: *mut sqlite3_file, told: *mut sqlite3_int64) -> c_int {
+    after_flush!(file, size(told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::{TempDir, tempdir};
+
+    fn database(dir: &TempDir) -> Connection {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let db = open(&dir.path().join("it.db"), flags).unwrap();
+        db.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
+             CREATE TABLE rows (number INTEGER PRIMARY KEY, bytes BLOB)",
+        )
+        .unwrap();
+        db
+    }
+
+    fn rows(db: &Connection) -> (i64, String) {
+        let count = db.query_row("SELECT count(*) FROM rows", [], |row| row.get(0)).unwrap();
+        let whole = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        (count, whole)
+    }
+
+    /// How many pieces this process has written so far.
+    fn writes() -> u64 {
+        let io = fs::read_to_string("/proc/self/io").unwrap();
+        let line = io.lines().find_map(|line| line.strip_prefix("syscw: ")).unwrap();
+        line.parse().unwrap()
+    }
+
+    #[test]
+    fn a_transaction_is_written_in_one_piece() {
+        let dir = tempdir().unwrap();
+        let db = database(&dir);
+        let before = writes();
+        db.execute(
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 30)
+             INSERT INTO rows SELECT n, randomblob(4000) FROM n",
+            [],
+        )
+        .unwrap();
+        let log = fs::metadata(dir.path().join("it.db-wal")).unwrap().len();
+        assert!(log > 30 * 4_096, "{log} bytes");
+        // Tests may run beside this one; with two for each frame there were more than sixty.
+        assert!(writes() - before < 30, "{} pieces", writes() - before);
+    }
+
+    #[test]
+    fn who_has_the_file_open_without_this_finds_all_that_was_committed() {
+        let dir = tempdir().unwrap();
+        let db = database(&dir);
+        let (file, log) = (dir.path().join("it.db"), dir.path().join("it.db-wal"));
+        let reader = Connection::open(&file).unwrap();
+        for number in 1..=300 {
+            db.execute("INSERT INTO rows VALUES (?1, randomblob(5000))", [number]).unwrap();
+            if number % 50 == 0 {
+                assert_eq!(rows(&reader), (number, "ok".to_owned()));
+                // As the files are when the process is killed.
+                let killed = tempdir().unwrap();
+                fs::copy(&file, killed.path().join("it.db")).unwrap();
+                fs::copy(&log, killed.path().join("it.db-wal")).unwrap();
+                let killed = Connection::open(killed.path().join("it.db")).unwrap();
+                assert_eq!(rows(&killed), (number, "ok".to_owned()));
+            }
+            if number % 70 == 0 {
+                reader.pragma_query(None, "wal_checkpoint", |_| Ok(())).unwrap();
+            }
+        }
+    }
+
+    /// A transaction that is larger than SQLite's cache is written before it is committed, and pages of it are read and written again.
+    #[test]
+    fn a_large_transaction_is_committed_whole_or_taken_back() {
+        let dir = tempdir().unwrap();
+        let db = database(&dir);
+        db.pragma_update(None, "cache_size", 10).unwrap();
+        let change = |many: i64| {
+            for number in 1..=many {
+                db.execute("INSERT INTO rows VALUES (?1, randomblob(9000))", [number]).unwrap();
+            }
+            db.execute("UPDATE rows SET bytes = randomblob(9000) WHERE number % 3 = 0", [])
+                .unwrap();
+        };
+        db.execute_batch("BEGIN").unwrap();
+        change(300);
+        db.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(rows(&db), (0, "ok".to_owned()));
+        db.execute_batch("BEGIN").unwrap();
+        change(200);
+        db.execute_batch("COMMIT").unwrap();
+        assert_eq!(rows(&db), (200, "ok".to_owned()));
+        let reader = Connection::open(dir.path().join("it.db")).unwrap();
+        assert_eq!(rows(&reader), (200, "ok".to_owned()));
+    }
+}
