@@ -119,11 +119,12 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/sandbox/src/carried.rs",
             "host/sandbox/src/code_in_place.rs",
             "host/sandbox/src/compiled_code.rs",
+            "host/store/src/sqlite/coalesced_log.rs",
         ],
     ),
-    ("unsafe fn", &["host/process/src/mapped_file.rs"]),
-    ("unsafe impl", &[]),
-    ("unsafe extern", &[]),
+    ("unsafe fn", &["host/process/src/mapped_file.rs", "host/store/src/sqlite/coalesced_log.rs"]),
+    ("unsafe impl", &["host/store/src/sqlite/coalesced_log.rs"]),
+    ("unsafe extern", &["host/store/src/sqlite/coalesced_log.rs"]),
     ("#[unsafe(", &[]),
 ];
 
