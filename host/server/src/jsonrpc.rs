@@ -37,8 +37,8 @@ pub(super) struct Refused {
 }
 
 impl Dispatcher {
-    /// Reads what a client sent, has the hub carry it out, and writes the answer. What was sent is let go as soon as it is read: with the last piece of a
-    /// request, a connection has its buffer back, and needs no other one while the request is carried out.
+    /// Reads what a client sent, has the hub carry it out, and writes the answer. What was sent is let go as soon as it is read: a task may
+    /// take days, and the pieces of a request keep a buffer of its connection.
     pub(super) async fn respond(
         &self,
         sent: impl AsRef<[u8]>,
