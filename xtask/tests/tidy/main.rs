@@ -123,7 +123,7 @@ const ONLY: &[(&str, &[&str])] = &[
         ],
     ),
     ("unsafe fn", &["host/process/src/mapped_file.rs", "host/store/src/sqlite/coalesced_log.rs"]),
-    ("unsafe impl", &["host/store/src/sqlite/coalesced_log.rs"]),
+    ("unsafe impl", &[]),
     ("unsafe extern", &["host/store/src/sqlite/coalesced_log.rs"]),
     ("#[unsafe(", &[]),
 ];

@@ -20,7 +20,10 @@ use std::{
     ffi::{CStr, c_int, c_void},
     path::Path,
     ptr, slice,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicPtr, Ordering::Relaxed},
+    },
 };
 
 /// What SQLite knows this by.
@@ -39,7 +42,8 @@ pub(super) fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
 static BELOW: OnceLock<Option<Below>> = OnceLock::new();
 
 struct Below {
-    vfs: *mut sqlite3_vfs,
+    /// There until the process ends, and called by any thread.
+    vfs: AtomicPtr<sqlite3_vfs>,
     open: OpenFile,
     /// Where in the room of a file is what was gathered of it: behind what is below.
     gathered_at: usize,
@@ -52,13 +56,6 @@ type OpenFile = unsafe extern "C" fn(
     c_int,
     *mut c_int,
 ) -> c_int;
-
-// SAFETY: what SQLite comes with is there until the process ends, nobody changes it, and any thread may call it.
-#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
-unsafe impl Send for Below {}
-// SAFETY: the same.
-#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
-unsafe impl Sync for Below {}
 
 /// Tells SQLite of this; none if there is nothing for it to stand on.
 #[expect(unsafe_code, reason = "SQLite knows what opens its files by pointers")]
@@ -80,13 +77,17 @@ fn register() -> Option<Below> {
     };
     // SAFETY: it is never freed, as SQLite asks. It is not to be what SQLite uses if it is told nothing.
     let registered = unsafe { sqlite3_vfs_register(Box::leak(Box::new(this)), 0) };
-    (registered == SQLITE_OK).then_some(Below { vfs, open: below.xOpen?, gathered_at })
+    (registered == SQLITE_OK).then_some(Below {
+        vfs: AtomicPtr::new(vfs),
+        open: below.xOpen?,
+        gathered_at,
+    })
 }
 
 /// The functions of a log, and those that they are in the place of.
 struct Functions {
     all: sqlite3_io_methods,
-    below: *const sqlite3_io_methods,
+    below: &'static sqlite3_io_methods,
     close: unsafe extern "C" fn(*mut sqlite3_file) -> c_int,
     read: unsafe extern "C" fn(*mut sqlite3_file, *mut c_void, c_int, sqlite3_int64) -> c_int,
     write: unsafe extern "C" fn(*mut sqlite3_file, *const c_void, c_int, sqlite3_int64) -> c_int,
@@ -95,27 +96,13 @@ struct Functions {
     size: unsafe extern "C" fn(*mut sqlite3_file, *mut sqlite3_int64) -> c_int,
 }
 
-// SAFETY: what SQLite comes with is there until the process ends, nobody changes it, and any thread may call it.
-#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
-unsafe impl Send for Functions {}
-// SAFETY: the same.
-#[expect(unsafe_code, reason = "what SQLite comes with belongs to no thread")]
-unsafe impl Sync for Functions {}
-
 /// Those of all logs.
 static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
 
 impl Functions {
     /// Those of a log with these; none if there are not all, or another log has had others: there are other ones for each way to lock files.
-    ///
-    /// # Safety
-    ///
-    /// `below` is SQLite's own and there until the process ends.
-    #[expect(unsafe_code, reason = "SQLite knows functions of files by a pointer")]
-    unsafe fn above(below: *const sqlite3_io_methods) -> Option<&'static Self> {
+    fn above(below: &'static sqlite3_io_methods) -> Option<&'static Self> {
         let functions = FUNCTIONS.get_or_init(|| {
-            // SAFETY: the caller knows that it is there.
-            let it = unsafe { below.as_ref() }?;
             let all = sqlite3_io_methods {
                 xClose: Some(close),
                 xRead: Some(read),
@@ -123,17 +110,17 @@ impl Functions {
                 xTruncate: Some(truncate),
                 xSync: Some(sync),
                 xFileSize: Some(size),
-                ..*it
+                ..*below
             };
             Some(Self {
                 all,
                 below,
-                close: it.xClose?,
-                read: it.xRead?,
-                write: it.xWrite?,
-                truncate: it.xTruncate?,
-                sync: it.xSync?,
-                size: it.xFileSize?,
+                close: below.xClose?,
+                read: below.xRead?,
+                write: below.xWrite?,
+                truncate: below.xTruncate?,
+                sync: below.xSync?,
+                size: below.xFileSize?,
             })
         });
         functions.as_ref().filter(|functions| ptr::eq(functions.below, below))
@@ -155,10 +142,11 @@ unsafe extern "C" fn open_file(
 ) -> c_int {
     let Some(Some(below)) = BELOW.get() else { return SQLITE_CANTOPEN };
     // SAFETY: SQLite asks this, and gives more room than what is below needs.
-    let opened = unsafe { (below.open)(below.vfs, name, file, flags, out_flags) };
+    let opened = unsafe { (below.open)(below.vfs.load(Relaxed), name, file, flags, out_flags) };
     if opened == SQLITE_OK && flags & SQLITE_OPEN_WAL != 0 {
         // SAFETY: a file that is open has its functions, and those of SQLite are there until the process ends.
-        if let Some(functions) = unsafe { Functions::above((*file).pMethods) } {
+        let functions = unsafe { (*file).pMethods.as_ref() };
+        if let Some(functions) = functions.and_then(Functions::above) {
             // SAFETY: there is room for it behind the file, with nothing in it yet.
             unsafe { gathered_of(file, below).write(Gathered::default()) };
             // SAFETY: the file is open, and nobody uses it yet.
