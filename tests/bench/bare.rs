@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{env, net::SocketAddr, process::Stdio, sync::Arc};
 use store::Store;
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpSocket,
@@ -51,6 +52,8 @@ pub(crate) struct Kind {
 pub(crate) struct Bare {
     address: SocketAddr,
     pub(crate) child: Child,
+    /// Where it stores: who is killed removes nothing.
+    _folder: TempDir,
 }
 
 impl Bare {
@@ -63,11 +66,13 @@ impl Bare {
         if let Some(other) = kind.calls {
             command.args(["--calls", &other.to_string()]);
         }
+        let folder = tempfile::tempdir()?;
+        command.env("TMPDIR", folder.path());
         let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let told = child.stdout.take().context("the bare server has no output")?;
         let address = BufReader::new(told).lines().next_line().await?;
         let address = address.context("the bare server ended before it listened")?.parse()?;
-        Ok(Self { address, child })
+        Ok(Self { address, child, _folder: folder })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -1,5 +1,6 @@
 //! Other agents, through the hub: which there are, for whom the operator lets know, and calls of them.
 
+use super::patience::end_of_patience;
 use crate::{
     bindings::a2a::hub::{
         delegate::{Child, Host, HostCall, HostOptions, MemoryScope, Update},
@@ -30,7 +31,7 @@ use a2a_hub_runtime::{
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::Resource;
 
@@ -175,18 +176,12 @@ impl State {
     ) -> wasmtime::Result<Result<delegate::Update, Failure>> {
         let (cancel, port) = (self.cancel.clone(), self.ports.tasks.clone());
         let call = self.table.get_mut(call)?;
-        let patience = async {
-            match timeout_ms {
-                Some(ms) => sleep(Duration::from_millis(ms.into())).await,
-                None => std::future::pending().await,
-            }
-        };
         let heard = async {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err(Failure::Cancelled),
                 update = call.next() => update,
-                () = patience => Err(Failure::Timeout),
+                () = end_of_patience(timeout_ms) => Err(Failure::Timeout),
             }
         };
         Ok(lending(port, heard).await)

@@ -1,5 +1,6 @@
 //! Requests to the hosts that the operator allowed, answered whole or as the answer comes.
 
+use super::patience::end_of_patience;
 use crate::{
     bindings::a2a::hub::{
         http::{Host, HostExchange, Request, Response},
@@ -15,7 +16,7 @@ use a2a_hub_runtime::{
     port::http::{Answer, BodyPort},
 };
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use wasmtime::component::Resource;
 
 /// The largest answer that a guest is given whole, in bytes: as much of the hub's memory it takes, and of the guest's.
@@ -122,17 +123,11 @@ impl HostExchange for State {
         }
         let cancel = self.cancel.clone();
         let exchange = self.table.get_mut(&exchange)?;
-        let waited = async {
-            match timeout_ms {
-                None => std::future::pending().await,
-                Some(ms) => sleep(Duration::from_millis(ms.into())).await,
-            }
-        };
         let said = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
             said = exchange.next() => said,
-            () = waited => Err(Failure::Timeout),
+            () = end_of_patience(timeout_ms) => Err(Failure::Timeout),
         };
         let counted = said.and_then(|piece| {
             let counted = piece.as_ref().map_or(Ok(()), |piece| self.http.count(piece));

@@ -7,6 +7,7 @@ mod http;
 mod journal;
 mod log;
 mod memory;
+mod patience;
 mod process;
 mod settings;
 mod steps;

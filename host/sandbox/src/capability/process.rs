@@ -1,5 +1,6 @@
 //! Programs the operator allowed: what may be run is checked here, and run by the hub.
 
+use super::patience::end_of_patience;
 use crate::{
     bindings::a2a::hub::{
         process::{Command, ExitStatus, Host, HostChild, Output},
@@ -174,18 +175,12 @@ impl HostChild for State {
         }
         let cancel = self.cancel.clone();
         let child = self.table.get_mut(&child)?;
-        let waited = async {
-            match timeout_ms {
-                None => std::future::pending().await,
-                Some(ms) => tokio::time::sleep(Duration::from_millis(ms.into())).await,
-            }
-        };
         // Output that is there comes before the end of patience, and the end of the task before output.
         let said = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
             said = child.next() => said,
-            () = waited => Err(Failure::Timeout),
+            () = end_of_patience(timeout_ms) => Err(Failure::Timeout),
         };
         Ok(said.map(output_to_guest).map_err(failure_to_guest))
     }

@@ -1,6 +1,6 @@
 //! Waiting for whichever of several things comes first: a client's answer, a word of a program, a piece of an answer over HTTP.
 
-use super::delegate::lending;
+use super::{delegate::lending, patience::end_of_patience};
 use crate::{
     bindings::a2a::hub::{
         types,
@@ -14,13 +14,11 @@ use crate::{
 use a2a_hub_core::replay::Asked;
 use a2a_hub_runtime::{Failure, port::journal::Heard};
 use std::{
-    future::{pending, poll_fn},
+    future::poll_fn,
     mem,
     pin::Pin,
     task::Poll,
-    time::Duration,
 };
-use tokio::time::sleep;
 use wasmtime::component::Resource;
 
 /// Handles that one call may name: as many as a guest can hold. To tell which name the same thing, each is compared with those before.
@@ -202,19 +200,13 @@ impl State {
             things.push(if is_first { self.take_thing(handle)? } else { Thing::Away });
         }
         let cancel = self.cancel.clone();
-        let waited = async {
-            match timeout_ms {
-                None => pending().await,
-                Some(ms) => sleep(Duration::from_millis(ms.into())).await,
-            }
-        };
         let waiting = things.iter_mut().enumerate().filter(|(at, _)| places[*at] == *at);
         let ready = async {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err(Failure::Cancelled),
                 ready = any_ready(waiting.map(|(at, thing)| (at, thing.ready())).collect()) => Ok(ready),
-                () = waited => Ok(Vec::new()),
+                () = end_of_patience(timeout_ms) => Ok(Vec::new()),
             }
         };
         // Who waits for other agents only, and not for a program of its own or its client, needs no turn meanwhile.

@@ -1,0 +1,54 @@
+//! How long a guest waits for what may come.
+
+use std::{future::pending, time::Duration};
+use tokio::{task::yield_now, time::sleep};
+
+/// Returns after so many milliseconds; never without a number. A guest that has none to spare hears what is there already, for the runtime
+/// asks the system once before this returns: a timer would take a millisecond, the shortest that it has.
+pub(super) async fn end_of_patience(timeout_ms: Option<u32>) {
+    match timeout_ms {
+        None => pending().await,
+        Some(0) => yield_now().await,
+        Some(ms) => sleep(Duration::from_millis(ms.into())).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use tokio::{io::AsyncReadExt as _, net::UnixStream, time::Instant};
+
+    /// The paused clock goes on where somebody waits for it.
+    #[tokio::test(start_paused = true)]
+    async fn who_has_none_waits_for_no_timer_and_who_has_some_waits_as_long() {
+        let begun = Instant::now();
+        end_of_patience(Some(0)).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        end_of_patience(Some(7)).await;
+        assert!(begun.elapsed() >= Duration::from_millis(7));
+    }
+
+    #[tokio::test]
+    async fn who_has_none_hears_what_is_there() {
+        let (speaker, listener) = std::os::unix::net::UnixStream::pair().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut listener = UnixStream::from_std(listener).unwrap();
+        let mut said = [0; 8];
+        for _ in 0..100 {
+            (&speaker).write_all(b"here").unwrap();
+            let heard = tokio::select! {
+                biased;
+                heard = listener.read(&mut said) => heard.unwrap(),
+                () = end_of_patience(Some(0)) => 0,
+            };
+            assert_eq!(&said[..heard], b"here");
+            let silent = tokio::select! {
+                biased;
+                _ = listener.read(&mut said) => false,
+                () = end_of_patience(Some(0)) => true,
+            };
+            assert!(silent);
+        }
+    }
+}
