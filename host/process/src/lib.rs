@@ -44,6 +44,7 @@ mod own;
 mod ownership;
 pub mod probe;
 mod proc;
+mod procfs;
 mod supervisor;
 mod tree;
 pub mod unused_memory;

@@ -159,17 +159,24 @@ impl<'m> Look<'m> {
     fn below_and_beside(&mut self, below: &[Process]) {
         let us = getpid();
         for holder in below {
-            self.at(holder, holder.sockets_of_threads(), true);
+            self.at(holder.pid, &holder.sockets_of_threads(), true);
         }
-        let seen: HashSet<_> = below.iter().map(Process::identity).collect();
-        let others = proc::latest_first()
-            .filter(|process| process.pid != us && !seen.contains(&process.identity()));
-        let mut others = others.filter(Process::is_own);
+        let seen: HashMap<_, _> = below.iter().map(Process::identity).collect();
+        // Those first that started last, as whoever has just connected did.
+        let latest_first = proc::pids().into_iter().rev().filter(|pid| *pid != us);
+        let (known, others): (Vec<_>, Vec<_>) =
+            latest_first.partition(|pid| seen.contains_key(pid));
+        // Who has the number of one that was seen is asked as any other.
+        let is_another = |pid: &Pid| {
+            let now = Process::read(*pid).map(|process| process.identity());
+            now.is_some_and(|(_, started)| seen.get(pid) != Some(&started))
+        };
+        let mut others = others.into_iter().chain(known.into_iter().filter(is_another));
         while !self.is_over()
             && let Some(holder) = others.next()
         {
             // Nothing moved between the looks: whoever started meanwhile is asked as any other.
-            self.at(&holder, holder.sockets(), false);
+            self.at(holder, &proc::sockets_of(holder), false);
         }
     }
 
@@ -182,18 +189,20 @@ impl<'m> Look<'m> {
         self.found.extend(own.map(|inode| (inode, self.ours.clone())));
     }
 
-    /// Finds those that a process holds, which was seen below this one, or beside it.
-    fn at(&mut self, holder: &Process, sockets: impl Iterator<Item = u64>, is_below: bool) {
-        let held: Vec<u64> = sockets.filter(|inode| self.wanted.remove(inode)).collect();
-        if held.is_empty() {
+    /// Finds those that a process holds, which was seen below this one, or beside it: there it counts if it is of the same user.
+    fn at(&mut self, holder: Pid, sockets: &[u64], is_below: bool) {
+        let is_wanted = |inode: &&u64| self.wanted.contains(inode);
+        let held: Vec<u64> = sockets.iter().filter(is_wanted).copied().collect();
+        if held.is_empty() || !is_below && !proc::is_own(holder) {
             return;
         }
-        let mut kin = self.minders.kin(holder.pid.as_raw_pid(), self.adopts);
+        let mut kin = self.minders.kin(holder.as_raw_pid(), self.adopts);
         if kin == Kin::Outside && is_below && self.adopts {
             // It has ended between the two looks; it was below us all the same.
             kin = Kin::Unknown;
         }
         for inode in held {
+            self.wanted.remove(&inode);
             // A child that has not begun its program yet has all that is open here, and so it counts for nothing what it holds of that.
             let is_own = kin != Kin::Outside && self.own.contains(&inode);
             self.found.insert(inode, if is_own { self.ours.clone() } else { kin.clone() });

@@ -98,7 +98,7 @@ mod tests {
         let mut file = std::fs::File::from(file);
         std::io::Write::write_all(&mut file, &[1; 3 << 20]).unwrap();
         let twice = file.try_clone().unwrap();
-        assert_eq!(us().memory_files().filter(|(_, bytes)| *bytes == 3 << 20).count(), 2);
+        assert_eq!(us().memory_files().iter().filter(|(_, bytes)| *bytes == 3 << 20).count(), 2);
         assert!((3 << 20..512 << 20).contains(&taken(&[us()], 0)));
         drop(twice);
     }

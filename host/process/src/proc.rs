@@ -2,23 +2,20 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, getpid, pidfd_open, pidfd_send_signal};
 
+use super::procfs::{Directory, told};
 use super::{SWEEP_WAIT, TREE_MARKER};
 
 /// Between two looks at the table: a killed process needs about this long to leave it.
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(3);
-
-/// Bytes that hold what most files of `/proc` tell of a process.
-const USUAL: usize = 1024;
 
 /// One row of the table, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,14 +103,17 @@ impl Process {
 
     /// The files in memory that it holds open (`memfd_create(2)`), by device and inode, with the bytes that each takes; a file is
     /// told as often as it is open.
-    pub(super) fn memory_files(&self) -> impl Iterator<Item = ((u64, u64), u64)> + use<> {
-        let descriptors = listed(PathBuf::from(format!("/proc/{}/fd", self.pid)));
-        let files = descriptors.filter(|one| {
-            fs::read_link(one).is_ok_and(|link| link.as_os_str().as_bytes().starts_with(b"/memfd:"))
+    pub(super) fn memory_files(&self) -> Vec<((u64, u64), u64)> {
+        let Ok(open) = Directory::open(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
+        let mut files = Vec::new();
+        open.each(|name| {
+            let is_memory = open.link(name, |link| link.starts_with(b"/memfd:").then_some(()));
+            files.extend(is_memory.and_then(|()| open.behind(name)).map(|file| {
+                let blocks = u64::try_from(file.st_blocks).unwrap_or(0);
+                ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // of whatever size blocks are, `stat(2)` counts these
+            }));
         });
-        files.filter_map(|one| fs::metadata(one).ok()).map(|file| {
-            ((file.dev(), file.ino()), file.blocks().saturating_mul(512)) // of whatever size blocks are, `stat(2)` counts these
-        })
+        files
     }
 
     /// Whether it started after `other` did.
@@ -131,21 +131,18 @@ impl Process {
         self.session == other.session
     }
 
-    /// The inodes of the sockets that its first thread has open.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = u64> + use<> {
-        sockets_at(Path::new(&format!("/proc/{}", self.pid)))
-    }
-
-    /// Those of all its threads, each of which may have a table of descriptors of its own (`unshare(2)`).
-    pub(super) fn sockets_of_threads(&self) -> impl Iterator<Item = u64> + use<> {
+    /// The inodes of the sockets that it has open, by all its threads, each of which may have a table of descriptors of its own (`unshare(2)`).
+    pub(super) fn sockets_of_threads(&self) -> Vec<u64> {
         let process = self.pid;
-        let threads = listed(PathBuf::from(format!("/proc/{process}/task")));
-        let others = threads.filter(move |thread| {
-            let number = thread.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let mut sockets = sockets_of(process);
+        let threads = Directory::open(format!("/proc/{process}/task"));
+        for thread in threads.map_or_else(|_| Vec::new(), |threads| threads.numbers()) {
             // Where it cannot be told, a table is looked at once more than it need be.
-            !number.is_some_and(|it| it == process.as_raw_pid() || shares_descriptors(process, it))
-        });
-        self.sockets().chain(others.flat_map(|thread| sockets_at(&thread)))
+            if thread != process.as_raw_pid() && !shares_descriptors(process, thread) {
+                sockets.extend(sockets_at(&format!("/proc/{process}/task/{thread}/fd")));
+            }
+        }
+        sockets
     }
 
     /// Whether it leads, or belongs to, the session that `leader` began.
@@ -166,21 +163,25 @@ impl Process {
 
     /// The variables it was started with; none if it is gone, or not ours to ask.
     fn environ(&self) -> Vec<u8> {
-        fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
+        told(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
     }
 
     /// Whether it runs as the same user as this one; nobody else's process is ever ours.
     pub(super) fn is_own(&self) -> bool {
-        fs::metadata(format!("/proc/{}", self.pid))
-            .is_ok_and(|entry| entry.uid() == geteuid().as_raw())
+        is_own(self.pid)
     }
+}
+
+/// Whether a process runs as the same user as this one.
+pub(super) fn is_own(pid: Pid) -> bool {
+    fs::metadata(format!("/proc/{pid}")).is_ok_and(|entry| entry.uid() == geteuid().as_raw())
 }
 
 /// The sum, in bytes, of what a file of `/proc/<process>` tells in kilobytes by these names; none if that is gone, or not ours to look
 /// into.
 pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Option<u64> {
-    let told = fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
-    let rows = told.lines().filter_map(|line| line.split_once(':'));
+    let told = told(format!("/proc/{process}/{file}")).ok()?;
+    let rows = str::from_utf8(&told).ok()?.lines().filter_map(|line| line.split_once(':'));
     let rows = rows.filter(|(name, _)| names.contains(name));
     let number = |value: &str| value.trim().strip_suffix(" kB")?.parse::<u64>().ok();
     let sum = rows.filter_map(|(_, value)| number(value)).fold(0, u64::saturating_add);
@@ -189,27 +190,25 @@ pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Op
 
 /// The inodes of the sockets that this process has open.
 pub(super) fn own_sockets() -> HashSet<u64> {
-    sockets_at(Path::new("/proc/self")).collect()
+    sockets_at("/proc/self/fd").into_iter().collect()
 }
 
-/// The inodes of the sockets in the table of descriptors at this place of `/proc`.
-fn sockets_at(at: &Path) -> impl Iterator<Item = u64> + use<> {
-    let links = listed(at.join("fd")).filter_map(|one| fs::read_link(one).ok());
-    links
-        .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
+/// The inodes of the sockets that the first thread of a process has open.
+pub(super) fn sockets_of(pid: Pid) -> Vec<u64> {
+    sockets_at(&format!("/proc/{pid}/fd"))
 }
 
-/// What is in a directory of `/proc`; nothing if it is gone, or not ours to look into.
-fn listed(directory: PathBuf) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
-}
-
-/// What a file of `/proc` tells, as a rule in one call of the kernel. `fs::read` asks for its length first, which is told as 0, and then reads
-/// it in pieces of 32 bytes and more.
-fn told(file: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    let mut told = Vec::with_capacity(USUAL);
-    File::open(file)?.take(u64::MAX).read_to_end(&mut told)?;
-    Ok(told)
+/// The inodes of the sockets in the table of descriptors at this place; none if it is gone, or not ours to look into.
+fn sockets_at(table: &str) -> Vec<u64> {
+    let inode = |link: &[u8]| {
+        let inode = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+        str::from_utf8(inode).ok()?.parse().ok()
+    };
+    let mut sockets = Vec::new();
+    if let Ok(open) = Directory::open(table) {
+        open.each(|name| sockets.extend(open.link::<u64>(name, inode)));
+    }
+    sockets
 }
 
 /// Everybody, as seen in one pass. Who comes or goes meanwhile may be missing: look again until nothing is found.
@@ -217,16 +216,10 @@ pub(super) fn all() -> Vec<Process> {
     pids().into_iter().filter_map(Process::read).collect()
 }
 
-/// The same, each looked at when its turn comes, and those first that started last, as whoever has just connected did.
-pub(super) fn latest_first() -> impl Iterator<Item = Process> {
-    pids().into_iter().rev().filter_map(Process::read)
-}
-
-fn pids() -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
-        .collect()
+/// The numbers of all processes.
+pub(super) fn pids() -> Vec<Pid> {
+    let numbers = Directory::open("/proc").map_or_else(|_| Vec::new(), |all| all.numbers());
+    numbers.into_iter().filter_map(Pid::from_raw).collect()
 }
 
 /// Whether the process and the thread have one table of descriptors, as all threads of most programs do. To ask costs a hundredth of looking into
@@ -252,14 +245,16 @@ fn shares_descriptors(process: Pid, thread: i32) -> bool {
 /// Whether this process has children; none if the kernel does not tell (`CONFIG_PROC_CHILDREN`), or a thread ended meanwhile, whose
 /// children are another's now. Asks for each thread, and so takes microseconds where the whole table takes milliseconds.
 pub(super) fn has_children() -> Option<bool> {
-    let threads = || listed(PathBuf::from("/proc/self/task")).collect::<HashSet<_>>();
-    let before = threads();
+    let threads = Directory::open("/proc/self/task").ok()?;
+    let before = threads.numbers();
     for thread in &before {
-        if !told(thread.join("children")).ok()?.is_empty() {
+        if !threads.told(format!("{thread}/children")).ok()?.is_empty() {
             return Some(true);
         }
     }
-    before.is_subset(&threads()).then_some(false)
+    let after: HashSet<_> =
+        Directory::open("/proc/self/task").ok()?.numbers().into_iter().collect();
+    before.iter().all(|thread| after.contains(thread)).then_some(false)
 }
 
 /// What is below `root`, as [`descendants`] has it, by asking each process for its children where the kernel tells: that costs what the
@@ -278,25 +273,28 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
             }
         }
     };
-    below(children(root).collect());
+    below(children(root));
     // Its first thread is asked once more at the end: that has the orphans that came to it meanwhile, and the children of threads that ended.
-    below(children_of_thread(&PathBuf::from(format!("/proc/{root}/task/{root}"))).collect());
+    let first = Directory::open(format!("/proc/{root}/task"));
+    below(
+        first
+            .map_or_else(|_| Vec::new(), |threads| children_of_thread(&threads, root.as_raw_pid())),
+    );
     family
 }
 
 /// The children of one process, of all its threads; none if it is gone.
-fn children(parent: Pid) -> impl Iterator<Item = Pid> {
-    let threads = listed(PathBuf::from(format!("/proc/{parent}/task")));
-    threads.flat_map(|thread| children_of_thread(&thread))
+fn children(parent: Pid) -> Vec<Pid> {
+    let Ok(threads) = Directory::open(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let numbers = threads.numbers().into_iter();
+    numbers.flat_map(|thread| children_of_thread(&threads, thread)).collect()
 }
 
-/// The children that this thread, by its place in `/proc`, has started, and orphans that came to it.
-fn children_of_thread(thread: &Path) -> impl Iterator<Item = Pid> + use<> {
-    let told = told(thread.join("children")).unwrap_or_default();
-    let numbers = String::from_utf8(told).unwrap_or_default();
-    let pids = numbers.split_ascii_whitespace();
-    let pids = pids.filter_map(|number| Pid::from_raw(number.parse().ok()?));
-    pids.collect::<Vec<_>>().into_iter()
+/// The children that one of these threads has started, and orphans that came to it.
+fn children_of_thread(threads: &Directory, thread: i32) -> Vec<Pid> {
+    let told = threads.told(format!("{thread}/children")).unwrap_or_default();
+    let numbers = str::from_utf8(&told).unwrap_or_default().split_ascii_whitespace();
+    numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
 /// The children of `root`, theirs, and so on.
@@ -397,7 +395,7 @@ mod tests {
             let inode = fs::metadata(format!("/proc/self/fd/{}", one.as_raw_fd())).unwrap().ino();
             drop(other);
             let shares = shares_descriptors(getpid(), thread.as_raw_pid());
-            (shares, process.sockets_of_threads().filter(|it| *it == inode).count())
+            (shares, process.sockets_of_threads().iter().filter(|it| **it == inode).count())
         };
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
@@ -425,8 +423,8 @@ mod tests {
         let (hidden, inode) = told.recv().unwrap();
         assert!(!shares_descriptors(getpid(), hidden.as_raw_pid()));
         let us = Process::read(getpid()).unwrap();
-        assert!(!us.sockets().any(|it| it == inode), "the first thread does not have it");
-        assert!(us.sockets_of_threads().any(|it| it == inode), "and it is found all the same");
+        assert!(!sockets_of(us.pid).contains(&inode), "the first thread does not have it");
+        assert!(us.sockets_of_threads().contains(&inode), "and it is found all the same");
         drop(hold);
         thread.join().unwrap();
     }

@@ -13,12 +13,7 @@ use crate::{
 };
 use a2a_hub_core::replay::Asked;
 use a2a_hub_runtime::{Failure, port::journal::Heard};
-use std::{
-    future::poll_fn,
-    mem,
-    pin::Pin,
-    task::Poll,
-};
+use std::{future::poll_fn, mem, pin::Pin, task::Poll};
 use wasmtime::component::Resource;
 
 /// Handles that one call may name: as many as a guest can hold. To tell which name the same thing, each is compared with those before.
