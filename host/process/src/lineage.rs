@@ -5,7 +5,8 @@
 //! stay below their minder, which is a subreaper, and the orphans of a minder that was killed stay below the hub.
 
 use std::cell::LazyCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::iter;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -43,9 +44,17 @@ pub enum Kin {
 /// On whose behalf a tree runs now, as all that know of the tree see it.
 pub(super) type Behalf = Arc<Mutex<OnBehalf>>;
 
+/// How many of those beside this process that had a connection are asked first when there is another.
+const RECENT: usize = 8;
+
 /// The minders that live, each with the behalf on which its tree runs. Clones are one register.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Minders(Arc<Mutex<HashMap<i32, Behalf>>>);
+pub(super) struct Minders {
+    all: Arc<Mutex<HashMap<i32, Behalf>>>,
+    /// Who beside this process had a connection, the latest first: a client that connects for each request is found without a look at all
+    /// that the machine runs.
+    recent: Arc<Mutex<VecDeque<Pid>>>,
+}
 
 impl Minders {
     /// Registers a minder until what is returned is dropped.
@@ -56,7 +65,7 @@ impl Minders {
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, Behalf>) -> T) -> T {
-        look(&mut self.0.lock())
+        look(&mut self.all.lock())
     }
 
     /// On whose behalf a tree runs now; none if it is gone.
@@ -118,6 +127,14 @@ impl Minders {
         self.with(|all| !all.is_empty())
     }
 
+    /// Notes who beside this process had a connection.
+    fn had(&self, pid: Pid) {
+        let mut recent = self.recent.lock();
+        recent.retain(|other| *other != pid);
+        recent.push_front(pid);
+        recent.truncate(RECENT);
+    }
+
     /// Reaps the orphans of trees that came to this process when their minder was killed. Its own children are those in
     /// its own session, and the minders; nobody else waits for the others.
     pub(super) fn reap_orphans(&self) {
@@ -161,23 +178,30 @@ impl<'m> Look<'m> {
         for holder in below {
             self.at(holder.pid, &holder.sockets_of_threads(), true);
         }
-        let seen: HashMap<_, _> = below.iter().map(Process::identity).collect();
-        // Those first that started last, as whoever has just connected did.
-        let latest_first = proc::pids().into_iter().rev().filter(|pid| *pid != us);
-        let (known, others): (Vec<_>, Vec<_>) =
-            latest_first.partition(|pid| seen.contains_key(pid));
-        // Who has the number of one that was seen is asked as any other.
-        let is_another = |pid: &Pid| {
-            let now = Process::read(*pid).map(|process| process.identity());
-            now.is_some_and(|(_, started)| seen.get(pid) != Some(&started))
-        };
-        let mut others = others.into_iter().chain(known.into_iter().filter(is_another));
+        let recent: Vec<Pid> = self.minders.recent.lock().iter().copied().collect();
+        // The others are read from the system only if it is none of these.
+        let rest = iter::once_with(|| Self::beside(below)).flatten();
+        let mut others = recent.into_iter().chain(rest).filter(|pid| *pid != us);
         while !self.is_over()
             && let Some(holder) = others.next()
         {
             // Nothing moved between the looks: whoever started meanwhile is asked as any other.
             self.at(holder, &proc::sockets_of(holder), false);
         }
+    }
+
+    /// Who is not below this process, as far as was seen: those first that started last, as whoever has just connected did.
+    fn beside(below: &[Process]) -> impl Iterator<Item = Pid> + use<> {
+        let seen: HashMap<_, _> = below.iter().map(Process::identity).collect();
+        let latest_first = proc::pids().into_iter().rev();
+        let (known, others): (Vec<_>, Vec<_>) =
+            latest_first.partition(|pid| seen.contains_key(pid));
+        // Who has the number of one that was seen is asked as any other.
+        let is_another = move |pid: &Pid| {
+            let now = Process::read(*pid).map(|process| process.identity());
+            now.is_some_and(|(_, started)| seen.get(pid) != Some(&started))
+        };
+        others.into_iter().chain(known.into_iter().filter(is_another))
     }
 
     /// Finds those that this process has open.
@@ -200,6 +224,9 @@ impl<'m> Look<'m> {
         if kin == Kin::Outside && is_below && self.adopts {
             // It has ended between the two looks; it was below us all the same.
             kin = Kin::Unknown;
+        }
+        if kin == Kin::Outside && !is_below {
+            self.minders.had(holder);
         }
         for inode in held {
             self.wanted.remove(&inode);
@@ -329,6 +356,48 @@ mod tests {
         }
         holder.wait().unwrap();
         assert_eq!(whose(true), Kin::Unknown, "nobody holds it");
+        idle.wait().unwrap();
+    }
+
+    #[test]
+    fn who_had_a_connection_before_is_asked_first_and_is_believed_no_more_than_others() {
+        let minders = Minders::default();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut idle = child();
+        // Its parent ends at once, and it is another's child: not below this process.
+        let hold = |client: TcpStream| {
+            let inode = inode_of(&client);
+            #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
+            let told = Command::new("/bin/sh")
+                .args(["-c", "exec 3<&0; sleep 1000 <&3 3<&- >/dev/null 2>&1 & echo $!"])
+                .stdin(Stdio::from(std::os::fd::OwnedFd::from(client)))
+                .output();
+            let pid = String::from_utf8(told.unwrap().stdout).unwrap().trim().parse().unwrap();
+            (Pid::from_raw(pid).unwrap(), inode)
+        };
+        let whose = |inode| minders.kin_of_sockets(&[inode], true).remove(0);
+        let recent = || minders.recent.lock().iter().copied().collect::<Vec<_>>();
+        let ((first, its), (second, others)) = (hold(connect()), hold(connect()));
+        assert_eq!((whose(its), recent()), (Kin::Outside, vec![first]));
+        assert_eq!((whose(others), recent()), (Kin::Outside, vec![second, first]));
+        assert_eq!((whose(its), recent()), (Kin::Outside, vec![first, second]));
+
+        // One that has the number of a client is asked whose it is as any other.
+        minders.had(Pid::from_child(&idle));
+        let ours = connect();
+        assert_eq!(whose(inode_of(&ours)), Kin::Own);
+        for pid in [first, second] {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            while Process::read(pid).is_some_and(|it| !it.has_ended()) {
+                proc::pause(proc::SWEEP_PAUSE);
+            }
+        }
+        assert_eq!(whose(its), Kin::Unknown, "nobody holds it");
+        (0..2 * i32::try_from(RECENT).unwrap())
+            .for_each(|pid| minders.had(Pid::from_raw(pid + 1).unwrap()));
+        assert_eq!(recent().len(), RECENT);
+        idle.kill().unwrap();
         idle.wait().unwrap();
     }
 }
