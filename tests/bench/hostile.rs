@@ -25,7 +25,7 @@ const FOLLOWED: &str = "questions";
 const AND: &str = " | ";
 
 /// What the hostile agent is told, under a name for people.
-const BEHAVIOURS: [(&str, &str); 20] = [
+const BEHAVIOURS: [(&str, &str); 21] = [
     ("spin", "spin"),
     ("memory", "bomb"),
     ("recursion", "recurse"),
@@ -38,6 +38,7 @@ const BEHAVIOURS: [(&str, &str); 20] = [
     ("standard output", "flood-stdout"),
     ("standard error", "flood-stderr"),
     ("random bytes", "flood-random"),
+    ("waits of no time", "flood-glances"),
     ("memory sets", "flood-memory"),
     ("files", "put-many 1000000"),
     ("arguments", "flood-arguments"),

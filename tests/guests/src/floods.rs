@@ -52,6 +52,13 @@ pub(crate) fn random(_: &Context, _: &Task) -> Run {
     }
 }
 
+/// Waits that have no time to wait, one after the other.
+pub(crate) fn glances(ctx: &Context, _: &Task) -> Run {
+    loop {
+        ctx.sleep(Duration::ZERO)?;
+    }
+}
+
 #[cfg(target_arch = "wasm32")]
 #[expect(unsafe_code, reason = "the standard library has no function for it")]
 fn fill(bytes: &mut [u8; 256]) {

@@ -39,6 +39,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("flood-stdout", floods::stdout),
     ("flood-stderr", floods::stderr),
     ("flood-random", floods::random),
+    ("flood-glances", floods::glances),
     ("flood-memory", floods::memory),
     ("flood-arguments", floods::arguments),
     ("drop-questions", floods::dropped_questions),

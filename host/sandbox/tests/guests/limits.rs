@@ -43,7 +43,7 @@ async fn a_spinner_uses_up_its_own_time_only() {
     }
 }
 
-/// The guest itself hardly works: the hub reads its JSON, compares its arguments, and makes random bytes for it.
+/// The guest itself hardly works: the hub reads its JSON, compares its arguments, makes random bytes for it, and looks what is there.
 #[tokio::test]
 async fn what_the_hub_does_for_a_guest_is_on_the_guests_account() {
     let rates = Rates { events: u64::MAX, output_bytes: u64::MAX, ..Rates::default() };
@@ -53,7 +53,7 @@ async fn what_the_hub_does_for_a_guest_is_on_the_guests_account() {
         rates,
         ..Limits::default()
     };
-    for text in ["flood-data 100000", "flood-arguments", "flood-random"] {
+    for text in ["flood-data 100000", "flood-arguments", "flood-random", "flood-glances"] {
         let failure = Stage { limits, ..Stage::granting() }.failure(text).await;
         let Failure::Exhausted(why) = failure else { panic!("{text}: {failure}") };
         assert!(why.contains("100 ms of CPU time"), "{text}: {why}");
