@@ -178,10 +178,11 @@ pub(super) fn is_own(pid: Pid) -> bool {
 }
 
 /// The sum, in bytes, of what a file of `/proc/<process>` tells in kilobytes by these names; none if that is gone, or not ours to look
-/// into.
+/// into. A process names itself as it likes, and what else the file tells is known all the same.
 pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Option<u64> {
     let told = told(format!("/proc/{process}/{file}")).ok()?;
-    let rows = str::from_utf8(&told).ok()?.lines().filter_map(|line| line.split_once(':'));
+    let told = String::from_utf8_lossy(&told);
+    let rows = told.lines().filter_map(|line| line.split_once(':'));
     let rows = rows.filter(|(name, _)| names.contains(name));
     let number = |value: &str| value.trim().strip_suffix(" kB")?.parse::<u64>().ok();
     let sum = rows.filter_map(|(_, value)| number(value)).fold(0, u64::saturating_add);
@@ -427,6 +428,18 @@ mod tests {
         assert!(us.sockets_of_threads().contains(&inode), "and it is found all the same");
         drop(hold);
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn no_name_hides_what_a_process_takes() {
+        std::thread::spawn(|| {
+            rustix::thread::set_name(c"\xff: \xff").unwrap();
+            let all = fs::read("/proc/thread-self/status").unwrap();
+            assert!(str::from_utf8(&all).is_err(), "the kernel tells the name as it is");
+            assert!(kilobytes("thread-self", "status", &["VmRSS"]).unwrap() > 0);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]
