@@ -176,7 +176,7 @@ impl<'m> Look<'m> {
     fn below_and_beside(&mut self, below: &[Process]) {
         let us = getpid();
         for holder in below {
-            self.at(holder.pid, &holder.sockets_of_threads(), true);
+            self.at(holder.pid, &holder.sockets(), true);
         }
         let recent: Vec<Pid> = self.minders.recent.lock().iter().copied().collect();
         // The others are read from the system only if it is none of these.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs;
+use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -30,6 +31,9 @@ pub(super) struct Process {
     started: u64,
     /// Ended, and not yet reaped.
     ended: bool,
+    /// Its first thread has ended (`pthread_exit(3)`) and others go on: what the kernel tells of the process is what the first one has left,
+    /// which is nothing.
+    goes_on_without_first: bool,
 }
 
 impl Process {
@@ -43,13 +47,35 @@ impl Process {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
         let fields = str::from_utf8(&stat[name_end + 1..]).ok()?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let first_ended = matches!(*fields.first()?, "Z" | "X");
+        let threads: u32 = fields.get(17)?.parse().ok()?;
         Some(Self {
             pid,
             parent: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             started: fields.get(19)?.parse().ok()?,
-            ended: matches!(*fields.first()?, "Z" | "X"),
+            ended: first_ended && threads <= 1,
+            goes_on_without_first: first_ended && threads > 1,
         })
+    }
+
+    /// Where it is in `/proc`: where a thread of it is that goes on.
+    fn place(&self) -> String {
+        let process = self.pid;
+        if !self.goes_on_without_first {
+            return process.to_string();
+        }
+        let goes_on = |thread: &String| {
+            let stat = told(format!("/proc/{thread}/stat")).ok();
+            stat.and_then(|stat| Self::parse(process, &stat)).is_some_and(|it| !it.first_ended())
+        };
+        let mut places =
+            threads(process).into_iter().map(|thread| format!("{process}/task/{thread}"));
+        places.find(goes_on).unwrap_or_else(|| process.to_string())
+    }
+
+    fn first_ended(&self) -> bool {
+        self.ended || self.goes_on_without_first
     }
 
     /// Ends this process and no other: the handle holds the number while its identity is looked at once more.
@@ -82,12 +108,12 @@ impl Process {
 
     /// Its memory that is resident, in bytes.
     pub(super) fn resident(&self) -> u64 {
-        kilobytes(self.pid, "status", &["VmRSS"]).unwrap_or(0)
+        kilobytes(self.place(), "status", &["VmRSS"]).unwrap_or(0)
     }
 
     /// Its memory that is no file's, in bytes: in the machine's and swapped, of its own and shared, with the tables of its pages.
     pub(super) fn memory(&self) -> u64 {
-        kilobytes(self.pid, "status", &["RssAnon", "RssShmem", "VmSwap", "VmPTE"]).unwrap_or(0)
+        kilobytes(self.place(), "status", &["RssAnon", "RssShmem", "VmSwap", "VmPTE"]).unwrap_or(0)
     }
 
     /// The same, where what is shared counts in equal parts for all that share it. Takes milliseconds for each gigabyte.
@@ -104,15 +130,16 @@ impl Process {
     /// The files in memory that it holds open (`memfd_create(2)`), by device and inode, with the bytes that each takes; a file is
     /// told as often as it is open.
     pub(super) fn memory_files(&self) -> Vec<((u64, u64), u64)> {
-        let Ok(open) = Directory::open(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
         let mut files = Vec::new();
-        open.each(|name| {
-            let is_memory = open.link(name, |link| link.starts_with(b"/memfd:").then_some(()));
-            files.extend(is_memory.and_then(|()| open.behind(name)).map(|file| {
-                let blocks = u64::try_from(file.st_blocks).unwrap_or(0);
-                ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // of whatever size blocks are, `stat(2)` counts these
-            }));
-        });
+        for open in self.tables().filter_map(|table| Directory::open(table).ok()) {
+            open.each(|name| {
+                let is_memory = open.link(name, |link| link.starts_with(b"/memfd:").then_some(()));
+                files.extend(is_memory.and_then(|()| open.behind(name)).map(|file| {
+                    let blocks = u64::try_from(file.st_blocks).unwrap_or(0);
+                    ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // of whatever size blocks are, `stat(2)` counts these
+                }));
+            });
+        }
         files
     }
 
@@ -131,18 +158,20 @@ impl Process {
         self.session == other.session
     }
 
-    /// The inodes of the sockets that it has open, by all its threads, each of which may have a table of descriptors of its own (`unshare(2)`).
-    pub(super) fn sockets_of_threads(&self) -> Vec<u64> {
+    /// The inodes of the sockets that it has open.
+    pub(super) fn sockets(&self) -> Vec<u64> {
+        self.tables().flat_map(|table| sockets_at(&table)).collect()
+    }
+
+    /// Its tables of descriptors, of which each thread may have one of its own (`unshare(2)`).
+    fn tables(&self) -> impl Iterator<Item = String> + use<> {
         let process = self.pid;
-        let mut sockets = sockets_of(process);
-        let threads = Directory::open(format!("/proc/{process}/task"));
-        for thread in threads.map_or_else(|_| Vec::new(), |threads| threads.numbers()) {
-            // Where it cannot be told, a table is looked at once more than it need be.
-            if thread != process.as_raw_pid() && !shares_descriptors(process, thread) {
-                sockets.extend(sockets_at(&format!("/proc/{process}/task/{thread}/fd")));
-            }
-        }
-        sockets
+        // Where it cannot be told, a table is looked at once more than it need be.
+        let others = threads(process).into_iter().filter(move |thread| {
+            *thread != process.as_raw_pid() && !shares_descriptors(process, *thread)
+        });
+        let others = others.map(move |thread| format!("/proc/{process}/task/{thread}/fd"));
+        iter::once(format!("/proc/{process}/fd")).chain(others)
     }
 
     /// Whether it leads, or belongs to, the session that `leader` began.
@@ -163,13 +192,19 @@ impl Process {
 
     /// The variables it was started with; none if it is gone, or not ours to ask.
     fn environ(&self) -> Vec<u8> {
-        told(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
+        told(format!("/proc/{}/environ", self.place())).unwrap_or_default()
     }
 
     /// Whether it runs as the same user as this one; nobody else's process is ever ours.
     pub(super) fn is_own(&self) -> bool {
         is_own(self.pid)
     }
+}
+
+/// The numbers of a process's threads; none if it is gone.
+fn threads(process: Pid) -> Vec<i32> {
+    let threads = Directory::open(format!("/proc/{process}/task"));
+    threads.map_or_else(|_| Vec::new(), |threads| threads.numbers())
 }
 
 /// Whether a process runs as the same user as this one.
@@ -337,7 +372,7 @@ pub(super) fn sweep(belongs: impl Fn(&Process) -> bool) -> usize {
 /// `pid`, its parent, and so on up to the first process, as far as they can be read.
 pub(super) fn lineage(pid: Pid) -> Vec<Process> {
     let parent = |process: &Process| Process::read(Pid::from_raw(process.parent)?);
-    std::iter::successors(Process::read(pid), parent).collect()
+    iter::successors(Process::read(pid), parent).collect()
 }
 
 /// `NAME=value`, as the kernel keeps it.
@@ -374,7 +409,13 @@ mod tests {
         let stat = b"7 (a) S 9 (\xff) R 3 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0";
         let parsed = Process::parse(getpid(), stat).unwrap();
         assert_eq!((parsed.parent, parsed.session, parsed.started), (3, 5, 4711));
-        assert!(!parsed.ended);
+        assert!(!parsed.ended && !parsed.first_ended());
+        let zombie = |threads: u32| {
+            let stat = format!("7 (a) Z 3 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 4711 0");
+            let parsed = Process::parse(getpid(), stat.as_bytes()).unwrap();
+            (parsed.ended, parsed.goes_on_without_first)
+        };
+        assert_eq!((zombie(1), zombie(2)), ((true, false), (false, true)));
         assert_eq!(Process::parse(getpid(), b"7 (cut short) S"), None);
     }
 
@@ -396,7 +437,7 @@ mod tests {
             let inode = fs::metadata(format!("/proc/self/fd/{}", one.as_raw_fd())).unwrap().ino();
             drop(other);
             let shares = shares_descriptors(getpid(), thread.as_raw_pid());
-            (shares, process.sockets_of_threads().iter().filter(|it| **it == inode).count())
+            (shares, process.sockets().iter().filter(|it| **it == inode).count())
         };
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
@@ -425,7 +466,7 @@ mod tests {
         assert!(!shares_descriptors(getpid(), hidden.as_raw_pid()));
         let us = Process::read(getpid()).unwrap();
         assert!(!sockets_of(us.pid).contains(&inode), "the first thread does not have it");
-        assert!(us.sockets_of_threads().contains(&inode), "and it is found all the same");
+        assert!(us.sockets().contains(&inode), "and it is found all the same");
         drop(hold);
         thread.join().unwrap();
     }

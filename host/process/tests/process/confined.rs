@@ -426,9 +426,21 @@ async fn no_tree_takes_memory_without_end() {
     // None of these is what `RLIMIT_DATA` counts.
     let shared = "import mmap, time\nmap = mmap.mmap(-1, 400 << 20)\nfor at in range(0, len(map), 4096): map[at] = 1\ntime.sleep(1000)";
     let held = "import os, time\nfile = os.memfd_create('held')\nfor _ in range(400): os.write(file, bytes(1 << 20))\ntime.sleep(1000)";
-    // Nor is one unseen by a name that is no text.
+    // Nor is one unseen by a name that is no text, by a first thread that ends, or by descriptors that only another thread has.
     let named = format!("import ctypes\nctypes.CDLL(None).prctl(15, bytes([255]))\n{shared}");
-    for (how, greedy) in [("many", many), ("shared", shared), ("held", held), ("named", &named)] {
+    let headless = format!("{}\n{HEADLESS}", in_a_thread(shared));
+    let hidden = format!("import ctypes\nctypes.CDLL(None).unshare(0x400)\n{held}");
+    let hidden = format!("{}\nimport time\ntime.sleep(1000)", in_a_thread(&hidden));
+    let headless_held = format!("{}\n{HEADLESS}", in_a_thread(held));
+    for (how, greedy) in [
+        ("many", many),
+        ("shared", shared),
+        ("held", held),
+        ("named", &named),
+        ("headless", &headless),
+        ("hidden", &hidden),
+        ("headless, held", &headless_held),
+    ] {
         let mut child =
             house.start(confinement.clone(), "/usr/bin/python3", &["-Ic", greedy]).await;
         let said = next(&mut child).await;

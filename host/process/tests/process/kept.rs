@@ -62,6 +62,36 @@ async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helper
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
+/// As the kernel tells it, one that goes on without its first thread is a zombie without memory, variables and descriptors.
+#[tokio::test]
+async fn one_that_goes_on_without_its_first_thread_is_ended_too() {
+    let hub = Fixture::new();
+    let mut child = hub.sh(SHELL).await;
+    does(&mut child, ":").await;
+    child.settle().await;
+    let ticks = hub.data.path().join("ticks");
+    let tick = "import time\nwhile True:\n    open('ticks', 'a').write('.')\n    time.sleep(0.01)";
+    let script = format!("{}\n{HEADLESS}\n", in_a_thread(tick));
+    fs::write(hub.data.path().join("headless.py"), script).unwrap();
+    let length = || fs::metadata(&ticks).map_or(0, |file| file.len());
+    for prunes in [true, false] {
+        let begun = length();
+        does(&mut child, "python3 headless.py >/dev/null 2>&1 &").await;
+        while length() < begun + 20 {
+            sleep(Duration::from_millis(10)).await;
+        }
+        if prunes {
+            assert_eq!(child.prune().await.unwrap().killed, 1);
+        } else {
+            child.kill();
+            timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
+        }
+        let last = length();
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(length(), last, "it has ended");
+    }
+}
+
 /// One that forks as fast as it can, each of which leaves the last behind: none is there for long.
 #[tokio::test]
 async fn one_that_hops_from_process_to_process_is_ended_too_or_it_is_told() {
