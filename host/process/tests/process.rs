@@ -12,6 +12,8 @@ mod confined;
 mod hurried;
 #[path = "process/kept.rs"]
 mod kept;
+#[path = "process/python.rs"]
+mod python;
 #[path = "process/retired.rs"]
 mod retired;
 #[path = "process/worker.rs"]
@@ -37,15 +39,6 @@ const HUB_DATA: &str = "PROCESS_TEST_HUB_DATA";
 
 /// Tells [`one_hub`] what to run.
 const HUB_SCRIPT: &str = "PROCESS_TEST_HUB_SCRIPT";
-
-/// Ends the first thread of a Python program, which goes on as long as another of its threads does.
-const HEADLESS: &str = "import ctypes, os\nctypes.CDLL(None).syscall(93 if os.uname().machine == 'aarch64' else 60, 0)";
-
-/// Has Python do this in a thread of its own.
-fn in_a_thread(lines: &str) -> String {
-    let lines = lines.replace('\n', "\n    ");
-    format!("import threading\ndef work():\n    {lines}\nthreading.Thread(target=work).start()")
-}
 
 struct Fixture {
     supervisor: Supervisor,

@@ -1,6 +1,7 @@
 //! Programs behind walls: what they still can, and what no trick lets them do. Each of the tests is a row, or several, of the
 //! table in `docs/SECURITY.md`.
 
+use super::python::{HEADLESS, in_a_thread};
 use super::*;
 use a2a_hub_process::confine::{Ceilings, Confinement, Network};
 use std::{

@@ -1,5 +1,6 @@
 //! A tree that is passed on from one owner to the next, without what was left in its background.
 
+use super::python::{HEADLESS, in_a_thread};
 use super::*;
 use a2a_hub_process::{Kin, OnBehalf};
 
