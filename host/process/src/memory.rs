@@ -2,7 +2,7 @@
 //! what all have together, nor what they share or only hold open (`MAP_SHARED`, `memfd_create(2)`). A control group would, which only
 //! the superuser and its delegates can make. So the minder looks: as often as the tree could have become full.
 
-use super::proc::{Process, family, now};
+use super::proc::{self, Process, family, now};
 use rustix::process::getpid;
 use std::{
     collections::HashMap,
@@ -27,11 +27,21 @@ pub(super) struct MemoryWatch {
     limit: u64,
     /// When it is to be looked again.
     at: Instant,
+    /// What files in memory took when all of the tree could be looked into last.
+    seen: Seen,
+}
+
+/// Bytes that files in memory take.
+#[derive(Clone, Copy)]
+struct Seen {
+    of_tree: u64,
+    of_machine: u64,
 }
 
 impl MemoryWatch {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit: limit.saturating_add(SLACK), at: now() }
+        let seen = Seen { of_tree: 0, of_machine: proc::files_in_memory() };
+        Self { limit: limit.saturating_add(SLACK), at: now(), seen }
     }
 
     /// How long until the next look.
@@ -45,10 +55,26 @@ impl MemoryWatch {
         if began < self.at {
             return None;
         }
-        let taken = taken(&family(getpid()), self.limit);
+        let taken = self.taken(&family(getpid()));
         let ended = now();
         self.at = ended + pause(self.limit.saturating_sub(taken), ended - began);
         (taken > self.limit).then_some(taken)
+    }
+
+    /// The bytes that these processes take. Who has others not look at what it holds open (`PR_SET_DUMPABLE`, or a program that it may not
+    /// read) answers for all that files in memory have taken on the machine since.
+    fn taken(&mut self, family: &[Process]) -> u64 {
+        let (files, of_machine) = (held(family), proc::files_in_memory());
+        let taken = taken(family, files, self.limit);
+        // The init is none of the program's: nobody is to look into it.
+        let init = getpid();
+        if !family.iter().any(|process| !process.is_child_of(init) && process.hides_descriptors()) {
+            self.seen = Seen { of_tree: files, of_machine };
+            return taken;
+        }
+        let hidden = of_machine.saturating_sub(self.seen.of_machine);
+        let own = family.iter().map(Process::own_memory).fold(0, u64::saturating_add);
+        taken.max(own.saturating_add(self.seen.of_tree).saturating_add(hidden))
     }
 }
 
@@ -58,12 +84,15 @@ fn pause(room: u64, look: Duration) -> Duration {
     full.clamp(PAUSES.0, PAUSES.1).max(look.saturating_mul(REST))
 }
 
-/// Bytes of memory that nothing but the end of these processes gives back. What several of them share counts once, which takes long
-/// to find out and is done only where it matters: where it would be more than `limit` otherwise.
-fn taken(family: &[Process], limit: u64) -> u64 {
-    // Held by descriptors, of which any number may be for one file.
+/// Bytes of the files in memory that these processes hold by descriptors, of which any number may be for one file.
+fn held(family: &[Process]) -> u64 {
     let files: HashMap<_, _> = family.iter().flat_map(Process::memory_files).collect();
-    let files = files.into_values().fold(0, u64::saturating_add);
+    files.into_values().fold(0, u64::saturating_add)
+}
+
+/// Bytes of memory that nothing but the end of these processes gives back, with those of the files that they hold. What several of them share counts once, which takes long
+/// to find out and is done only where it matters: where it would be more than `limit` otherwise.
+fn taken(family: &[Process], files: u64, limit: u64) -> u64 {
     let sum =
         |bytes: fn(&Process) -> u64| family.iter().map(bytes).fold(files, u64::saturating_add);
     let most = sum(Process::memory);
@@ -99,7 +128,7 @@ mod tests {
         std::io::Write::write_all(&mut file, &[1; 3 << 20]).unwrap();
         let twice = file.try_clone().unwrap();
         assert_eq!(us().memory_files().iter().filter(|(_, bytes)| *bytes == 3 << 20).count(), 2);
-        assert!((3 << 20..512 << 20).contains(&taken(&[us()], 0)));
+        assert!((3 << 20..512 << 20).contains(&taken(&[us()], held(&[us()]), 0)));
         drop(twice);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs;
+use std::io;
 use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -116,7 +117,12 @@ impl Process {
         kilobytes(self.place(), "status", &["RssAnon", "RssShmem", "VmSwap", "VmPTE"]).unwrap_or(0)
     }
 
-    /// The same, where what is shared counts in equal parts for all that share it. Takes milliseconds for each gigabyte.
+    /// Its memory that is neither a file's nor shared, in bytes, with the tables of its pages.
+    pub(super) fn own_memory(&self) -> u64 {
+        kilobytes(self.place(), "status", &["RssAnon", "VmPTE"]).unwrap_or(0)
+    }
+
+    /// The same as [`memory`](Self::memory), where what is shared counts in equal parts for all that share it. Takes milliseconds for each gigabyte.
     pub(super) fn share_of_memory(&self) -> u64 {
         match kilobytes(self.pid, "smaps_rollup", &["Pss_Anon", "Pss_Shmem", "SwapPss"]) {
             Some(share) => {
@@ -143,6 +149,19 @@ impl Process {
         files
     }
 
+    /// Whether it does not let others of its user look at what it has open.
+    pub(super) fn hides_descriptors(&self) -> bool {
+        match Directory::open(format!("/proc/{}/fd", self.place())) {
+            Ok(open) => open.hides_links(),
+            Err(why) => why.kind() == io::ErrorKind::PermissionDenied,
+        }
+    }
+
+    /// Whether `parent` would reap it.
+    pub(super) fn is_child_of(&self, parent: Pid) -> bool {
+        self.parent == parent.as_raw_pid()
+    }
+
     /// Whether it started after `other` did.
     pub(super) fn is_younger_than(&self, other: &Self) -> bool {
         self.started > other.started
@@ -150,7 +169,7 @@ impl Process {
 
     /// Whether it has ended, and `parent` is to reap it.
     pub(super) fn is_ended_child_of(&self, parent: Pid) -> bool {
-        self.ended && self.parent == parent.as_raw_pid()
+        self.ended && self.is_child_of(parent)
     }
 
     /// Whether both are of one session.
@@ -210,6 +229,13 @@ fn threads(process: Pid) -> Vec<i32> {
 /// Whether a process runs as the same user as this one.
 pub(super) fn is_own(pid: Pid) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok_and(|entry| entry.uid() == geteuid().as_raw())
+}
+
+/// Bytes that files in memory take on the machine (`tmpfs`, `memfd_create`, what processes share), with what of its memory is swapped: some of
+/// that is theirs. 0 if the kernel does not tell.
+pub(super) fn files_in_memory() -> u64 {
+    let told = |name| kilobytes(".", "meminfo", &[name]).unwrap_or(0); // of `/proc` itself
+    told("Shmem").saturating_add(told("SwapTotal").saturating_sub(told("SwapFree")))
 }
 
 /// The sum, in bytes, of what a file of `/proc/<process>` tells in kilobytes by these names; none if that is gone, or not ours to look

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, Stat, openat, readlinkat_raw, statat};
-use rustix::io::read;
+use rustix::io::{Errno, read};
 use rustix::path::Arg;
 
 /// Bytes that a file is read in: they hold what most files of `/proc` tell of a process, and are much less than a page.
@@ -57,6 +57,19 @@ impl Directory {
         let mut buffer = [const { MaybeUninit::uninit() }; LINK];
         let (link, _) = readlinkat_raw(&self.0, name, &mut buffer).ok()?;
         look(link)
+    }
+
+    /// Whether it does not tell where its links lead: to open it is one right, and to follow what is in it another.
+    pub(super) fn hides_links(&self) -> bool {
+        let mut hides = None;
+        self.each(|name| {
+            hides.get_or_insert_with(|| {
+                let mut buffer = [const { MaybeUninit::uninit() }; LINK];
+                let first = readlinkat_raw(&self.0, name, &mut buffer);
+                first.is_err_and(|why| why == Errno::ACCESS)
+            });
+        });
+        hides.unwrap_or(false)
     }
 
     /// What the file is that a link in it leads to.

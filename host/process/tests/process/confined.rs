@@ -427,8 +427,10 @@ async fn no_tree_takes_memory_without_end() {
     // None of these is what `RLIMIT_DATA` counts.
     let shared = "import mmap, time\nmap = mmap.mmap(-1, 400 << 20)\nfor at in range(0, len(map), 4096): map[at] = 1\ntime.sleep(1000)";
     let held = "import os, time\nfile = os.memfd_create('held')\nfor _ in range(400): os.write(file, bytes(1 << 20))\ntime.sleep(1000)";
-    // Nor is one unseen by a name that is no text, by a first thread that ends, or by descriptors that only another thread has.
+    // Nor is one unseen by a name that is no text, by a first thread that ends, or by descriptors that nobody may see,
+    // or only another thread has.
     let named = format!("import ctypes\nctypes.CDLL(None).prctl(15, bytes([255]))\n{shared}");
+    let undumpable = format!("import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{held}");
     let headless = format!("{}\n{HEADLESS}", in_a_thread(shared));
     let hidden = format!("import ctypes\nctypes.CDLL(None).unshare(0x400)\n{held}");
     let hidden = format!("{}\nimport time\ntime.sleep(1000)", in_a_thread(&hidden));
@@ -438,6 +440,7 @@ async fn no_tree_takes_memory_without_end() {
         ("shared", shared),
         ("held", held),
         ("named", &named),
+        ("undumpable", &undumpable),
         ("headless", &headless),
         ("hidden", &hidden),
         ("headless, held", &headless_held),
