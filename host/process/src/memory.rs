@@ -66,9 +66,10 @@ impl MemoryWatch {
     fn taken(&mut self, family: &[Process]) -> u64 {
         let (files, of_machine) = (held(family), proc::files_in_memory());
         let taken = taken(family, files, self.limit);
-        // The init is none of the program's: nobody is to look into it.
-        let init = getpid();
-        if !family.iter().any(|process| !process.is_child_of(init) && process.hides_descriptors()) {
+        // The init, which is the minder's only child, is none of the program's: nobody is to look into it.
+        let minder = getpid();
+        if !family.iter().any(|process| !process.is_child_of(minder) && process.hides_descriptors())
+        {
             self.seen = Seen { of_tree: files, of_machine };
             return taken;
         }
@@ -90,8 +91,8 @@ fn held(family: &[Process]) -> u64 {
     files.into_values().fold(0, u64::saturating_add)
 }
 
-/// Bytes of memory that nothing but the end of these processes gives back, with those of the files that they hold. What several of them share counts once, which takes long
-/// to find out and is done only where it matters: where it would be more than `limit` otherwise.
+/// Bytes of memory that nothing but the end of these processes gives back, with those of the files that they hold. What several of them
+/// share counts once, which takes long to find out and is done only where it matters: where it would be more than `limit` otherwise.
 fn taken(family: &[Process], files: u64, limit: u64) -> u64 {
     let sum =
         |bytes: fn(&Process) -> u64| family.iter().map(bytes).fold(files, u64::saturating_add);
