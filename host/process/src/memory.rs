@@ -68,8 +68,8 @@ impl MemoryWatch {
         let taken = taken(family, files, self.limit);
         // The init, which is the minder's only child, is none of the program's: nobody is to look into it.
         let minder = getpid();
-        if !family.iter().any(|process| !process.is_child_of(minder) && process.hides_descriptors())
-        {
+        let mut programs = family.iter().filter(|process| !process.is_child_of(minder));
+        if !programs.any(Process::hides_descriptors) {
             self.seen = Seen { of_tree: files, of_machine };
             return taken;
         }

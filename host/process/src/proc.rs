@@ -234,20 +234,25 @@ pub(super) fn is_own(pid: Pid) -> bool {
 /// Bytes that files in memory take on the machine (`tmpfs`, `memfd_create`, what processes share), with what of its memory is swapped: some of
 /// that is theirs. 0 if the kernel does not tell.
 pub(super) fn files_in_memory() -> u64 {
-    let told = |name| kilobytes(".", "meminfo", &[name]).unwrap_or(0); // of `/proc` itself
-    told("Shmem").saturating_add(told("SwapTotal").saturating_sub(told("SwapFree")))
+    let told = told("/proc/meminfo").unwrap_or_default();
+    sum_of_kilobytes(&told, &["Shmem", "SwapTotal"])
+        .saturating_sub(sum_of_kilobytes(&told, &["SwapFree"]))
 }
 
 /// The sum, in bytes, of what a file of `/proc/<process>` tells in kilobytes by these names; none if that is gone, or not ours to look
 /// into. A process names itself as it likes, and what else the file tells is known all the same.
 pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Option<u64> {
-    let told = told(format!("/proc/{process}/{file}")).ok()?;
-    let told = String::from_utf8_lossy(&told);
+    Some(sum_of_kilobytes(&told(format!("/proc/{process}/{file}")).ok()?, names))
+}
+
+/// The sum, in bytes, of the rows with these names.
+fn sum_of_kilobytes(told: &[u8], names: &[&str]) -> u64 {
+    let told = String::from_utf8_lossy(told);
     let rows = told.lines().filter_map(|line| line.split_once(':'));
     let rows = rows.filter(|(name, _)| names.contains(name));
     let number = |value: &str| value.trim().strip_suffix(" kB")?.parse::<u64>().ok();
     let sum = rows.filter_map(|(_, value)| number(value)).fold(0, u64::saturating_add);
-    Some(sum.saturating_mul(1024))
+    sum.saturating_mul(1024)
 }
 
 /// The inodes of the sockets that this process has open.
