@@ -23,7 +23,7 @@ use hyper_util::{
 use std::{
     io,
     net::SocketAddr,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
@@ -78,10 +78,10 @@ impl HttpListener {
             let caller = Caller::new(connection.local, remote, self.peers.clone());
             let (patience, calls) = (self.patience, Calls(connections.clone()));
             let (behind, strangers) = ((guard.clone(), routes.clone()), self.strangers.clone());
-            let talk = talk(connection, caller.clone(), behind, patience, calls, stop.clone());
+            let stop = stop.clone();
             connections.spawn(async move {
                 match place(&caller, strangers).await {
-                    Ok(_place) => talk.await,
+                    Ok(_place) => talk(connection, caller, behind, patience, calls, stop).await,
                     Err(_) => tracing::debug!(%remote, "other users have too many connections"),
                 }
             });
@@ -147,10 +147,10 @@ async fn talk(
             routes.call(request).await
         }
     });
-    // Both have the same methods, and no trait in common.
+    // Both have the same methods, and no trait in common. A connection is open for long: it takes up what its own kind needs.
     macro_rules! finish {
         ($talk:expr) => {{
-            let mut talk = pin!($talk);
+            let mut talk = Box::pin($talk);
             tokio::select! {
                 over = talk.as_mut() => over,
                 () = stop.cancelled() => {

@@ -8,14 +8,18 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_store::{StorageError, TaskLog};
+use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
-/// Events kept at hand for those who listen live; who is further behind reads the log.
+/// Events kept at hand for a listener that is slow; who is further behind reads the log.
 const RECENT: usize = 256;
 
 /// Events read from the log at once.
 const PAGE: usize = 256;
+
+/// Room for so many events is kept while all are taken.
+const FEW: usize = 8;
 
 /// The speaking end, held by the task's actor: speaks of what is stored, never before.
 pub(super) struct Feed(watch::Sender<Heard>);
@@ -24,32 +28,66 @@ pub(super) struct Feed(watch::Sender<Heard>);
 struct Heard {
     /// The number of the latest event.
     seq: u64,
-    /// The latest events, the last of them number `seq`.
-    recent: VecDeque<Arc<HeardEvent>>,
+    at_hand: Mutex<AtHand>,
+}
+
+/// The latest events, up to number `seq`, as far as somebody listens who has not taken them: a task that tells of itself for an hour, or waits for a week, keeps
+/// none of what everybody has heard.
+#[derive(Debug, Default)]
+struct AtHand {
+    /// Each with the number of listeners that have yet to take it, which is never less than that of the one before.
+    events: VecDeque<(Arc<HeardEvent>, usize)>,
+    listeners: usize,
+}
+
+impl AtHand {
+    fn add(&mut self, event: SequencedEvent) {
+        let heard = match self.listeners {
+            0 => return,
+            1 => HeardEvent::new(event),
+            _ => HeardEvent::shared(event),
+        };
+        self.events.push_back((Arc::new(heard), self.listeners));
+        if self.events.len() > RECENT {
+            self.events.pop_front();
+        }
+    }
+
+    /// Where the events begin that come after number `after`, if the last of all is number `seq`.
+    fn place(&self, after: u64, seq: u64) -> usize {
+        let behind = usize::try_from(seq.saturating_sub(after)).unwrap_or(usize::MAX);
+        self.events.len().saturating_sub(behind)
+    }
+
+    /// One listener needs no event any more that comes after number `from` and not after number `to`, if the last of all is number `seq`.
+    fn let_go(&mut self, from: u64, to: u64, seq: u64) {
+        let gone = self.place(from, seq)..self.place(to, seq);
+        for (_, listeners) in self.events.range_mut(gone) {
+            *listeners -= 1;
+        }
+        while self.events.pop_front_if(|(_, listeners)| *listeners == 0).is_some() {}
+        if self.events.is_empty() {
+            self.events.shrink_to(FEW);
+        }
+    }
 }
 
 impl Feed {
     /// A feed that has spoken of the events up to `seq`.
     pub(super) fn new(seq: u64) -> Self {
-        Self(watch::Sender::new(Heard { seq, recent: VecDeque::new() }))
+        Self(watch::Sender::new(Heard { seq, at_hand: Mutex::default() }))
     }
 
     pub(super) fn publish(&self, events: impl IntoIterator<Item = SequencedEvent>) {
-        // One is kept for those who come later, and one for whoever began the task.
-        let is_shared = self.0.receiver_count() > 2;
-        let heard_by = |event| {
-            Arc::new(if is_shared { HeardEvent::shared(event) } else { HeardEvent::new(event) })
-        };
         self.0.send_modify(|heard| {
+            let at_hand = heard.at_hand.get_mut();
             for event in events {
                 if event.seq != heard.seq + 1 {
-                    heard.recent.clear();
+                    at_hand.events.clear();
                 }
                 heard.seq = event.seq;
-                heard.recent.push_back(heard_by(event));
+                at_hand.add(event);
             }
-            let surplus = heard.recent.len().saturating_sub(RECENT);
-            heard.recent.drain(..surplus);
         });
     }
 
@@ -64,7 +102,7 @@ impl Feed {
 pub(super) struct Listener(watch::Receiver<Heard>);
 
 impl Listener {
-    /// Hears what comes after event `after`.
+    /// Hears what comes after event `after`. What happened before it is called has to be read from the log, unless others have yet to take it.
     pub(super) fn subscribe(
         &self,
         task: TaskId,
@@ -73,15 +111,80 @@ impl Listener {
         after: u64,
     ) -> Subscription {
         let pages = VecDeque::new();
-        let heard = self.0.clone();
+        let place = Place::at(self.0.clone(), after);
         let end = StreamEnd::Interrupted;
         let (repeated, over, lent) = (false, false, None);
-        Subscription { task, context, storage, heard, after, pages, end, repeated, over, lent }
+        Subscription { task, context, storage, place, after, pages, end, repeated, over, lent }
     }
 
     /// The number of the latest event.
     pub(super) fn seq(&self) -> u64 {
         self.0.borrow().seq
+    }
+}
+
+/// A listener's place in a feed: what comes after it is kept at hand.
+struct Place {
+    heard: watch::Receiver<Heard>,
+    /// The number of the event before it; it never goes back.
+    taken: u64,
+}
+
+impl Place {
+    fn at(heard: watch::Receiver<Heard>, after: u64) -> Self {
+        let taken = {
+            let heard = heard.borrow();
+            let mut at_hand = heard.at_hand.lock();
+            at_hand.listeners += 1;
+            let place = at_hand.place(after, heard.seq);
+            at_hand.events.range_mut(place..).for_each(|(_, listeners)| *listeners += 1);
+            after.min(heard.seq)
+        };
+        Self { heard, taken }
+    }
+
+    /// What comes after event `after`, which is taken as all before it is.
+    fn look(&mut self, after: u64) -> Found {
+        let heard = self.heard.borrow_and_update();
+        let mut at_hand = heard.at_hand.lock();
+        let place = at_hand.place(after, heard.seq);
+        let (found, taken) = match at_hand.events.get(place) {
+            _ if after >= heard.seq => (Found::Nothing, heard.seq),
+            Some((event, _)) if event.seq == after + 1 => {
+                (Found::Event(Arc::clone(event)), after + 1)
+            }
+            Some(_) | None => (Found::Behind, after),
+        };
+        if taken > self.taken {
+            at_hand.let_go(self.taken, taken, heard.seq);
+            self.taken = taken;
+        }
+        found
+    }
+
+    /// The listener has read from the log up to event `to`.
+    fn pass(&mut self, to: u64) {
+        let heard = self.heard.borrow();
+        // What is stored may be told only now.
+        let to = to.min(heard.seq);
+        if to > self.taken {
+            heard.at_hand.lock().let_go(self.taken, to, heard.seq);
+            self.taken = to;
+        }
+    }
+
+    /// The number of the latest event.
+    fn seq(&self) -> u64 {
+        self.heard.borrow().seq
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let heard = self.heard.borrow();
+        let mut at_hand = heard.at_hand.lock();
+        at_hand.listeners -= 1;
+        at_hand.let_go(self.taken, heard.seq, heard.seq);
     }
 }
 
@@ -113,7 +216,7 @@ pub struct Subscription {
     task: TaskId,
     context: ContextId,
     storage: Arc<dyn TaskLog>,
-    heard: watch::Receiver<Heard>,
+    place: Place,
     /// The number of the last event that was taken.
     after: u64,
     /// Events read from the log and not yet taken.
@@ -209,12 +312,14 @@ impl Subscription {
                 let event = self.pages.pop_front()?;
                 return Some(Ok(self.take(event)));
             }
-            match self.look() {
+            match self.place.look(self.after) {
                 Found::Event(event) => self.pages.push_back(event),
                 Found::Behind => match self.storage.events(&self.task, self.after, PAGE).await {
                     // The task was forgotten.
                     Ok(events) if events.is_empty() => self.over = true,
                     Ok(events) => {
+                        let last = events.last().map_or(self.after, |event| event.seq);
+                        self.place.pass(last);
                         self.pages = events
                             .into_iter()
                             .map(|event| Arc::new(HeardEvent::new(event)))
@@ -226,29 +331,17 @@ impl Subscription {
                     }
                 },
                 // The actor is gone and all it said was taken.
-                Found::Nothing => self.heard.changed().await.ok()?,
+                Found::Nothing => self.place.heard.changed().await.ok()?,
             }
         }
         None
-    }
-
-    fn look(&mut self) -> Found {
-        let heard = self.heard.borrow_and_update();
-        let Some(behind) = heard.seq.checked_sub(self.after).filter(|behind| *behind > 0) else {
-            return Found::Nothing;
-        };
-        let at_hand = heard.recent.len() as u64;
-        match at_hand.checked_sub(behind).and_then(|at| usize::try_from(at).ok()) {
-            Some(at) => heard.recent.get(at).cloned().map_or(Found::Behind, Found::Event),
-            None => Found::Behind,
-        }
     }
 
     /// Whether the listener has heard enough with this one.
     fn ends_with(&self, event: &SequencedEvent) -> bool {
         let state = state_after(&event.event);
         // One who comes back late hears past questions that were answered.
-        let is_latest = self.heard.borrow().seq <= event.seq;
+        let is_latest = self.place.seq() <= event.seq;
         state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)))
     }
 
@@ -292,6 +385,7 @@ mod tests {
         task::{Task, TaskStatus},
     };
     use a2a_hub_store::memory::MemoryStorage;
+    use std::ops::Range;
 
     fn status(state: TaskState) -> TaskStatus {
         TaskStatus { state, message: None, timestamp: String::new() }
@@ -353,6 +447,57 @@ mod tests {
             let wanted: Vec<_> = (after as u64 + 1..=events as u64).collect();
             assert_eq!(heard(late).await, wanted, "after {after}");
         }
+    }
+
+    /// How many events the feed keeps at hand.
+    fn at_hand(feed: &Feed) -> usize {
+        feed.0.borrow().at_hand.lock().events.len()
+    }
+
+    #[tokio::test]
+    async fn what_all_have_taken_is_let_go() {
+        let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
+        let (feed, task) = told(&storage, 5, TaskState::Working).await;
+        assert_eq!(at_hand(&feed), 0, "nobody listens");
+        let listen = |after| {
+            let (id, context) = (task.id.clone(), task.context_id.clone());
+            feed.listener().subscribe(id, context, Arc::clone(&storage), after)
+        };
+        let tell = async |events: Range<u64>| {
+            for seq in events {
+                let event = update(TaskState::Working);
+                storage.append(&task.id, seq - 1, vec![Arc::new(event.clone())]).await.unwrap();
+                let (task, context) = (task.id.clone(), task.context_id.clone());
+                feed.publish([SequencedEvent { task, context, seq, event }]);
+            }
+        };
+        let hear = async |by: &mut Subscription, events: Range<u64>| {
+            for wanted in events {
+                assert_eq!(by.next().await.unwrap().unwrap().seq, wanted);
+            }
+        };
+        let (mut quick, mut slow, mut behind) = (listen(5), listen(5), listen(3));
+        tell(6..9).await;
+        hear(&mut quick, 6..9).await;
+        hear(&mut slow, 6..8).await;
+        assert_eq!(at_hand(&feed), 3, "one has yet to hear them");
+        hear(&mut behind, 4..6).await;
+        assert_eq!(at_hand(&feed), 1, "that one reads the log, and has the rest from there");
+        hear(&mut behind, 6..9).await;
+        let late = listen(8);
+        quick.resume(5);
+        hear(&mut quick, 6..9).await;
+        let events = RECENT as u64 + 5;
+        tell(9..9 + events).await;
+        assert_eq!(at_hand(&feed), RECENT, "no more, though all have yet to hear more");
+        drop((slow, behind));
+        hear(&mut quick, 9..9 + events).await;
+        assert_eq!(at_hand(&feed), RECENT, "one came later, and has not heard them");
+        drop(late);
+        assert_eq!(at_hand(&feed), 0);
+        drop(quick);
+        tell(9 + events..10 + events).await;
+        assert_eq!(at_hand(&feed), 0, "nobody listens any more");
     }
 
     #[tokio::test]

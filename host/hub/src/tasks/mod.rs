@@ -66,7 +66,8 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskStore, until_usable,
+    Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore,
+    until_usable,
 };
 use actor::TaskActor;
 use command::{Begin, Command, Input, Kept, Start};
@@ -280,21 +281,22 @@ impl Tasks {
             Start { message, client, directory, streamed, goes_on, at: 0, by: Some(by.clone()) };
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, Kept::new());
+        let feed = Feed::new(0);
+        // From the start on: nothing has to be read from the log.
+        let heard = feed.listener().subscribe(id.clone(), context.clone(), self.log(), 0);
         if may_begin {
             let (told, stored) = oneshot::channel();
-            let recorder = self.recorder(task, 0, &agent, Feed::new(0));
-            let recorder = recorder.beginning(created, Unborn { by, told });
-            let running = self.spawn(recorder, agent, patience, begin);
+            let recorder = self.recorder(task, 0, &agent, feed);
+            self.spawn(recorder.beginning(created, Unborn { by, told }), agent, patience, begin);
             stored.await.unwrap_or_else(|_| Err(never_stored()))?;
-            return Ok(self.subscribe(&id, &running, 0));
+            return Ok(heard);
         }
         let seq = self.storage.append_by(&id, 0, vec![Arc::clone(&created)], Some(&by)).await?;
         self.events.publish(recorder::created(&task, &agent.id));
-        let (feed, event) = (Feed::new(0), Arc::unwrap_or_clone(created));
-        feed.publish([SequencedEvent { task: id.clone(), context, seq, event }]);
-        let recorder = self.recorder(task, seq, &agent, feed);
-        let running = self.spawn(recorder, agent, patience, begin);
-        Ok(self.subscribe(&id, &running, 0))
+        let event = Arc::unwrap_or_clone(created);
+        feed.publish([SequencedEvent { task: id, context, seq, event }]);
+        self.spawn(self.recorder(task, seq, &agent, feed), agent, patience, begin);
+        Ok(heard)
     }
 
     /// Does something to its end, although whoever waits for it may go away.
@@ -379,10 +381,7 @@ impl Tasks {
         let listener =
             running.map_or_else(|| Feed::new(seq).listener(), |running| running.listener);
         let context = task.context_id.clone();
-        let heard = |after| {
-            let storage = Arc::clone(&self.storage);
-            listener.subscribe(id.clone(), context.clone(), storage, after)
-        };
+        let heard = |after| listener.subscribe(id.clone(), context.clone(), self.log(), after);
         Ok(match after {
             Some(after) => heard(after),
             None => {
@@ -452,6 +451,8 @@ impl Tasks {
         let answers = question::answered(&message)?;
         let heard = running.listener.seq();
         must_have_happened(after, heard)?;
+        // Before the task goes on: nothing has to be read from the log.
+        let follows = self.subscribe(id, &running, after.unwrap_or(heard));
         let (told, answer) = oneshot::channel();
         let input = Command::Input(Box::new(Input { message, answers, client, by, told }));
         let answer = match running.commands.send(input).await {
@@ -463,7 +464,7 @@ impl Tasks {
             // It came to its end before it took the message.
             None => return Err(not_waiting(id, self.get(id).await?.task.status.state).into()),
         }
-        Ok(self.subscribe(id, &running, after.unwrap_or(heard)))
+        Ok(follows)
     }
 
     /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
@@ -570,8 +571,11 @@ impl Tasks {
     }
 
     fn subscribe(&self, id: &TaskId, running: &Running, after: u64) -> Subscription {
-        let storage = Arc::clone(&self.storage);
-        running.listener.subscribe(id.clone(), running.context.clone(), storage, after)
+        running.listener.subscribe(id.clone(), running.context.clone(), self.log(), after)
+    }
+
+    fn log(&self) -> Arc<dyn TaskLog> {
+        Arc::clone(&self.storage) as _
     }
 
     fn running(&self) -> MutexGuard<'_, RunningTasks> {
