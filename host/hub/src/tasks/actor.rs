@@ -11,7 +11,6 @@ use super::{
     relations::OtherTasks,
     remains::Remains,
     run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
-    standing::is_still_asked,
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
@@ -306,13 +305,8 @@ impl TaskActor {
     /// Tells the lifecycle, and does what it decides. What is recorded is stored before anybody hears of it.
     async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
         if let Happening::Said(GuestRequest::Record(heard, kept)) = happening {
-            if self.lifecycle.stands() {
-                let stands = Asked::of(self.recorder.task().metadata.as_ref());
-                if !is_still_asked(Arc::clone(self.recorder.storage()), stands).await {
-                    self.carry_out(Signal::WentOn, &mut Payload::default()).await?;
-                }
-            }
-            return self.record_heard(&heard, kept).await;
+            // What is rare is apart: a future holds room for all that it may wait for, as long as the task lives.
+            return Box::pin(self.about_to_hear(&heard, kept)).await;
         }
         self.count_first_word(&happening);
         let before = self.lifecycle;
@@ -415,7 +409,11 @@ impl TaskActor {
         Some((signal, payload))
     }
 
-    async fn carry_out(&mut self, signal: Signal, payload: &mut Payload) -> Result<(), Unstorable> {
+    pub(super) async fn carry_out(
+        &mut self,
+        signal: Signal,
+        payload: &mut Payload,
+    ) -> Result<(), Unstorable> {
         let mut effects = self.step(signal);
         while let Some(effect) = effects.pop_front() {
             // What is recorded is one write, until somebody is to hear of it.
@@ -490,7 +488,7 @@ impl TaskActor {
             Effect::GiveTurnBack => self.give_turn_back(),
             Effect::Start => {
                 self.make_room().await;
-                return self.start().await.err().map(Signal::Lost);
+                return Box::pin(self.start()).await.err().map(Signal::Lost);
             }
             Effect::Keep => {
                 let kept = payload.start.take().map(|start| self.recorded(start));

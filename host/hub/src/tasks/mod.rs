@@ -362,7 +362,7 @@ impl Tasks {
             if remains.was_cut {
                 tasks.cut().push(id);
             }
-            remains.reap().await;
+            Box::pin(remains.reap()).await;
         };
         self.actors.spawn(life.instrument(span));
         running

@@ -2,18 +2,22 @@
 //! found when they begin.
 
 use super::{
-    actor::TaskActor,
+    actor::{Payload, TaskActor},
     port::Question,
     recorded_run::{Began, RecordedRun, Told, json, read, told},
     recorder::Unstorable,
+    standing::is_still_asked,
 };
 use a2a_hub_agents::AgentVersion;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
+    lifecycle::Signal,
     recovery::Resumability,
     replay::{Entry, Recorded},
 };
-use a2a_hub_protocol::{client::ClientCapabilities, event::TaskEvent, id::TaskId};
+use a2a_hub_protocol::{
+    client::ClientCapabilities, event::TaskEvent, id::TaskId, question::Question as Asked,
+};
 use a2a_hub_runtime::{
     Work,
     port::journal::{Heard, Journal},
@@ -117,8 +121,23 @@ impl TaskActor {
         Given { work, directory, client: began.client }
     }
 
+    /// The agent is about to hear something. If the question that stands is answered with it, the task goes on; then it is kept.
+    pub(super) async fn about_to_hear(
+        &mut self,
+        heard: &Recorded<Heard>,
+        kept: oneshot::Sender<()>,
+    ) -> Result<(), Unstorable> {
+        if self.lifecycle.stands() {
+            let stands = Asked::of(self.recorder.task().metadata.as_ref());
+            if !is_still_asked(Arc::clone(self.recorder.storage()), stands).await {
+                self.carry_out(Signal::WentOn, &mut Payload::default()).await?;
+            }
+        }
+        self.record_heard(heard, kept).await
+    }
+
     /// Keeps what the agent is about to hear, behind what it has told.
-    pub(super) async fn record_heard(
+    async fn record_heard(
         &mut self,
         heard: &Recorded<Heard>,
         kept: oneshot::Sender<()>,
