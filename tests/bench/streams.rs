@@ -8,7 +8,7 @@ use crate::{
     pin,
     profile::spent,
 };
-use a2a_hub_tests::{TestHub, resident_bytes, test_guests};
+use a2a_hub_tests::{TestHub, message_to, proportional_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{net::SocketAddr, time::Duration};
@@ -16,6 +16,11 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
 };
+
+/// So many streams tell much, and when they are looked at: each has told more than is kept for a slow listener.
+const LONG: u32 = 100;
+const LONG_ENOUGH: Duration = Duration::from_secs(6);
+const LONG_TEXT: &str = "tick 400 20";
 
 /// Descriptors beside those of the streams.
 const OTHERS: u64 = 200;
@@ -67,13 +72,29 @@ pub(crate) async fn measure(streams: u32, kind: Kind) -> Result<()> {
             of_hub.bytes as f64 / of_bare.bytes.max(1) as f64,
         );
     }
+    let long = load::call("message/stream", &message_to("guest", LONG_TEXT));
+    let (before, mut clients) = (memory_of(hub.pid())?, JoinSet::new());
+    for _ in 0..LONG {
+        let body = long.clone();
+        clients.spawn(async move { Connection::open(address).await?.post_ticks("/", &body).await });
+    }
+    sleep(LONG_ENOUGH).await;
+    let each = memory_of(hub.pid())?.saturating_sub(before) / u64::from(LONG);
+    println!("\n{LONG} streams that have told some 300 chunks: {} kB each", each / 1024);
+    while let Some(client) = clients.join_next().await {
+        client??;
+    }
     Ok(())
+}
+
+/// What a server has of the machine's memory, in bytes.
+fn memory_of(server: u32) -> Result<u64> {
+    proportional_bytes(server).context("the server is gone")
 }
 
 /// Opens all of them at once, and listens to their ends.
 async fn listen(address: SocketAddr, pid: u32, path: &'static str, streams: u32) -> Result<Heard> {
-    let resident = || resident_bytes(pid).context("the server is gone");
-    let (before, had, begun) = (spent(pid)?, resident()?, Instant::now());
+    let (before, had, begun) = (spent(pid)?, memory_of(pid)?, Instant::now());
     let mut clients = JoinSet::new();
     for _ in 0..streams {
         clients.spawn(async move {
@@ -82,7 +103,7 @@ async fn listen(address: SocketAddr, pid: u32, path: &'static str, streams: u32)
         });
     }
     sleep(PACE * TICKS / 2).await;
-    let bytes = resident()?.saturating_sub(had) / u64::from(streams);
+    let bytes = memory_of(pid)?.saturating_sub(had) / u64::from(streams);
     let (mut open, mut late, mut count) = (Duration::ZERO, Vec::new(), 0);
     while let Some(client) = clients.join_next().await {
         let ticks = client??;

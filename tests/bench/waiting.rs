@@ -1,6 +1,6 @@
 //! What a task costs in memory while its agent waits for the client: an instance, suspended in the middle of a call.
 
-use a2a_hub_tests::{Client, TestHub, example_agent, message_to, resident_bytes, test_guests};
+use a2a_hub_tests::{Client, TestHub, example_agent, message_to, proportional_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use std::{fs, path::PathBuf, time::Duration};
 use tokio::time::sleep;
@@ -31,30 +31,32 @@ async fn measure_of(name: &str, guest: PathBuf, text: &str, tasks: u32) -> Resul
     let client = Client::http(&hub);
     // The first one pays for what all of them share.
     suspend(&client, text).await?;
-    let (before, parts_before) = (resident(&hub).await?, Parts::of(&hub)?);
+    let (before, parts_before) = (memory_of(&hub).await?, Parts::of(&hub)?);
     for _ in 0..tasks {
         suspend(&client, text).await?;
     }
-    let (after, parts) = (resident(&hub).await?, Parts::of(&hub)?);
+    let (after, parts) = (memory_of(&hub).await?, Parts::of(&hub)?);
     let each = after.saturating_sub(before) / u64::from(tasks);
     println!("\n{tasks} tasks of {name} waiting for input: {} kB each", each / 1024);
     for (name, now, then) in [
         ("the hub's heap", parts.heap, parts_before.heap),
         ("what the guest wrote to", parts.written, parts_before.written),
-        ("the guest's constants, which are there once for all", parts.shared, parts_before.shared),
         ("the guest's stack", parts.stacks, parts_before.stacks),
     ] {
         println!("{:>6} kB  {name}", now.saturating_sub(then) / u64::from(tasks));
     }
+    let shared = parts.shared.saturating_sub(parts_before.shared) / u64::from(tasks);
+    println!("and {shared} kB of constants, which all instances share and each maps");
     println!("the hub had {} MB before and {} MB after", before >> 20, after >> 20);
     hub.kill9().await
 }
 
-/// The hub's resident memory by what it is, in kB: its mappings are told by their sizes and names.
+/// The hub's memory by what it is, in kB: its mappings are told by their sizes and names.
 #[derive(Default)]
 struct Parts {
     heap: u64,
     written: u64,
+    /// Mapped more often than it is there.
     shared: u64,
     stacks: u64,
 }
@@ -62,16 +64,21 @@ struct Parts {
 impl Parts {
     fn of(hub: &TestHub) -> Result<Self> {
         let mappings = fs::read_to_string(format!("/proc/{}/smaps", hub.pid()))?;
-        let (mut parts, mut size, mut is_image) = (Self::default(), 0, false);
+        let (mut parts, mut size, mut mapped, mut is_image) = (Self::default(), 0, 0, false);
         for line in mappings.lines() {
             let words: Vec<_> = line.split_whitespace().collect();
             let kilobytes = words.get(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
             match words[..] {
                 ["Size:", ..] => size = kilobytes,
-                ["Rss:", ..] if is_image => parts.shared += kilobytes,
-                ["Rss:", ..] if size == STACK => parts.stacks += kilobytes,
-                ["Rss:", ..] if size <= GUEST => parts.written += kilobytes,
-                ["Rss:", ..] => parts.heap += kilobytes,
+                ["Rss:", ..] => mapped = kilobytes,
+                // What each has of its own counts in full, and next to nothing of what hundreds share.
+                ["Pss:", ..] if is_image => {
+                    parts.shared += mapped - kilobytes;
+                    parts.written += kilobytes;
+                }
+                ["Pss:", ..] if size == STACK => parts.stacks += kilobytes,
+                ["Pss:", ..] if size <= GUEST => parts.written += kilobytes,
+                ["Pss:", ..] => parts.heap += kilobytes,
                 // Whose they are stands at the end, if they are somebody's.
                 [range, ..] if range.contains('-') => {
                     is_image = words.get(5).is_some_and(|name| name.contains("memfd"));
@@ -91,7 +98,7 @@ async fn suspend(client: &Client, text: &str) -> Result<()> {
     Ok(())
 }
 
-async fn resident(hub: &TestHub) -> Result<u64> {
+async fn memory_of(hub: &TestHub) -> Result<u64> {
     sleep(SETTLE).await;
-    resident_bytes(hub.pid()).context("the hub is gone")
+    proportional_bytes(hub.pid()).context("the hub is gone")
 }

@@ -36,7 +36,9 @@ pub use hub::{
     HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, picky_guest,
     test_guests,
 };
-pub use processes::{descendants, processes_of_task, processes_with_marker, resident_bytes};
+pub use processes::{
+    descendants, processes_of_task, processes_with_marker, proportional_bytes, resident_bytes,
+};
 pub use receiver::{Notification, Receiver, Told};
 pub use site::{Site, TemporarySite};
 pub use web_server::{Asked, WebServer};

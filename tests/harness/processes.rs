@@ -41,8 +41,17 @@ pub fn descendants(of: u32) -> Vec<u32> {
 
 /// How much memory of a process is resident, in bytes; none when it is gone.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    bytes_told(pid, "status", "VmRSS:")
+}
+
+/// The same, where a page that is mapped in several places counts once in all (PSS): what the machine has less because of it.
+pub fn proportional_bytes(pid: u32) -> Option<u64> {
+    bytes_told(pid, "smaps_rollup", "Pss:")
+}
+
+fn bytes_told(pid: u32, file: &str, name: &str) -> Option<u64> {
+    let told = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+    let line = told.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
     Some(kilobytes * 1024)
 }
@@ -96,7 +105,9 @@ mod tests {
         assert_eq!(marked, [shell_id, sleep_id]);
         assert_eq!(descendants(shell_id), [sleep_id]);
         assert!(descendants(std::process::id()).contains(&sleep_id));
-        assert!(resident_bytes(shell_id).unwrap() > 0);
+        let resident = resident_bytes(shell_id).unwrap();
+        assert!(resident > 0);
+        assert!((1..=resident).contains(&proportional_bytes(shell_id).unwrap()));
 
         let pid = rustix::process::Pid::from_raw(sleep_id.try_into().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
