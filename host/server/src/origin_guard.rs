@@ -207,6 +207,15 @@ fn verdict(
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return forbidden("requests from web pages of another site are refused");
     }
+    // hyper takes the last coding for all of them, and a body that is still packed for what is meant.
+    if !is_alone(headers, &header::TRANSFER_ENCODING, "chunked") {
+        let why = "no Transfer-Encoding but chunked is understood: send the body as it is";
+        return Err((StatusCode::NOT_IMPLEMENTED, why));
+    }
+    if !is_alone(headers, &header::CONTENT_ENCODING, "identity") {
+        let why = "no Content-Encoding is understood: send the body as it is";
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+    }
     let is_known = is_json(headers) || is_grpc(headers);
     // Without a body nothing needs to be said of it: A2A's clients subscribe so over REST. A page that posts nothing is still told by its `Origin`.
     let says_what = has_body || headers.contains_key(header::CONTENT_TYPE);
@@ -225,6 +234,11 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
         return Err(());
     }
     value.to_str().map(Some).map_err(|_| ())
+}
+
+/// Whether a header is there with this value, or not at all.
+fn is_alone(headers: &HeaderMap, name: &HeaderName, value: &str) -> bool {
+    only(headers, name).is_ok_and(|it| it.is_none_or(|it| it.trim().eq_ignore_ascii_case(value)))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -303,6 +317,23 @@ mod tests {
         ] {
             assert_eq!(get(other), 403, "{other}");
         }
+    }
+
+    #[test]
+    fn a_body_that_is_packed_is_refused_with_a_reason() {
+        let post = |header: &str| {
+            let headers = format!("host: 127.0.0.1:8080|content-type: application/json|{header}");
+            status_of(&Method::POST, "/", &headers, true)
+        };
+        for plain in ["", "transfer-encoding: Chunked", "content-encoding: identity"] {
+            assert_eq!(post(plain), 200, "{plain}");
+        }
+        // RFC 9112, section 6.1, and RFC 9110, section 8.4.
+        for coded in ["gzip, chunked", "gzip", "chunked, chunked"] {
+            assert_eq!(post(&format!("transfer-encoding: {coded}")), 501, "{coded}");
+        }
+        assert_eq!(post("transfer-encoding: gzip|transfer-encoding: chunked"), 501);
+        assert_eq!(post("content-encoding: gzip"), 415);
     }
 
     #[test]
