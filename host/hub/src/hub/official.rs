@@ -41,9 +41,11 @@ impl Hub {
                 let (task, after) = (send.message.task_id.clone(), send.after);
                 let reply = self.perform(caller, Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also where it goes on with one.
-                let reply = match task {
-                    Some(id) => self.perform(caller, Operation::Resubscribe { id, after }).await?,
-                    None => reply,
+                let reply = match (task, after) {
+                    (Some(id), None) => {
+                        Reply::Stream(ReplyStream::Task(self.tasks.hear_on(&id).await?))
+                    }
+                    (Some(_), Some(_)) | (None, _) => reply,
                 };
                 Ok(until(visit.version, reply, StreamEnd::InputRequired))
             }

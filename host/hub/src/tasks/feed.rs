@@ -2,10 +2,11 @@
 
 use a2a_hub_core::idempotency;
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     dialect::HeardEvent,
-    event::{SequencedEvent, TaskEvent},
-    id::{ContextId, TaskId},
-    task::TaskState,
+    event::{Created, SequencedEvent, TaskEvent},
+    id::{AgentId, ContextId, TaskId, TenantId},
+    task::{Task, TaskState},
 };
 use a2a_hub_store::{StorageError, TaskLog};
 use parking_lot::Mutex;
@@ -245,8 +246,21 @@ enum Found {
 }
 
 impl Subscription {
-    /// Hears `first` before everything else.
-    pub(super) fn opening(mut self, first: SequencedEvent) -> Self {
+    /// Hears the task, as it stood after event `seq`, before everything else.
+    pub(super) fn opening(mut self, agent: AgentId, task: Task, seq: u64) -> Self {
+        let created = Created {
+            agent,
+            task,
+            timeout_ms: None,
+            client: ClientCapabilities::default(),
+            request: None,
+            parent: None,
+            seed: None,
+            tenant: TenantId::default(),
+        };
+        let (task, context) = (self.task.clone(), self.context.clone());
+        let event = TaskEvent::Created(Box::new(created));
+        let first = SequencedEvent { task, context, seq, event };
         self.pages.push_front(Arc::new(HeardEvent::new(first)));
         self
     }

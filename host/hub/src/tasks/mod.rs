@@ -10,6 +10,7 @@ mod delegation;
 mod drawing;
 mod feed;
 mod given_up;
+mod going_on;
 mod hearing;
 mod inheriting;
 mod kin;
@@ -58,7 +59,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::{Created, SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, TaskId, TenantId},
+    id::{AgentId, ContextId, TaskId},
     message::Message,
     operation::StorageCondition,
     parent::Parent,
@@ -376,30 +377,30 @@ impl Tasks {
     ) -> Result<Subscription, HubError> {
         // Looked up before it is read: what is heard later is newer than what is read now.
         let running = self.find(id);
-        let StoredTask { agent, seq, task } = self.get(id).await?;
-        must_have_happened(after, seq)?;
-        let listener =
-            running.map_or_else(|| Feed::new(seq).listener(), |running| running.listener);
-        let context = task.context_id.clone();
-        let heard = |after| listener.subscribe(id.clone(), context.clone(), self.log(), after);
+        let stored = self.get(id).await?;
+        must_have_happened(after, stored.seq)?;
         Ok(match after {
-            Some(after) => heard(after),
-            None => {
-                let event = Created {
-                    agent,
-                    task,
-                    timeout_ms: None,
-                    client: ClientCapabilities::default(),
-                    request: None,
-                    parent: None,
-                    seed: None,
-                    tenant: TenantId::default(),
-                };
-                let event = TaskEvent::Created(Box::new(event));
-                let now = SequencedEvent { task: id.clone(), context: context.clone(), seq, event };
-                heard(seq).opening(now)
-            }
+            Some(after) => self.subscribe_to(running, &stored, after),
+            None => self.standing(running, stored),
         })
+    }
+
+    /// The task as it was read, and what happens from then on. That it runs was looked up before.
+    fn standing(&self, running: Option<Running>, stored: StoredTask) -> Subscription {
+        let heard = self.subscribe_to(running, &stored, stored.seq);
+        heard.opening(stored.agent, stored.task, stored.seq)
+    }
+
+    fn subscribe_to(
+        &self,
+        running: Option<Running>,
+        stored: &StoredTask,
+        after: u64,
+    ) -> Subscription {
+        let StoredTask { seq, task, .. } = stored;
+        let listener =
+            running.map_or_else(|| Feed::new(*seq).listener(), |running| running.listener);
+        listener.subscribe(task.id.clone(), task.context_id.clone(), self.log(), after)
     }
 
     /// Hears again what a request brought about that was made before, after event `after`.

@@ -2,6 +2,7 @@
 
 mod birth;
 mod distant;
+mod going_on;
 mod inheriting;
 mod lanes;
 mod lending;
@@ -13,7 +14,10 @@ use crate::fake::Fake;
 use a2a_hub_agents::native::{Stage, completed};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access::Principal, recovery::Resumability};
-use a2a_hub_protocol::message::{Metadata, Role};
+use a2a_hub_protocol::{
+    id::TenantId,
+    message::{Metadata, Role},
+};
 use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
 use distant::Distant;

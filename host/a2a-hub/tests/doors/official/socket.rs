@@ -134,7 +134,7 @@ async fn every_operation_of_0_3_is_there() -> Result<()> {
     let mut answer = v03("blue");
     answer["message"]["taskId"] = id.clone();
     let told = guest.lines("message/stream", answer).await?;
-    assert_eq!(told.last().context("no end")?["result"]["final"], true);
+    assert_eq!(told.last().context("no end")?["result"]["final"], true, "{told:?}");
     assert_eq!(guest.refusal("tasks/cancel", json!({ "id": id })).await?.0, -32002);
     Ok(())
 }
