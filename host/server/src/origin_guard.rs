@@ -133,7 +133,8 @@ pub(super) fn principal(request: &Request) -> Principal {
 
 /// A refusal before anything was read. Where the hub's own dialect is spoken, its clients look for the number of an error.
 fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
-    if matches!(path, "/" | "/stream") && status != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+    let is_about_who = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if matches!(path, "/" | "/stream") && is_about_who {
         let why = A2aError::new(ErrorKind::Authentication, why);
         let told = jsonrpc::unreadable(Dialect::Hub, &why);
         return (status, [(header::CONTENT_TYPE, "application/json")], told).into_response();
@@ -350,15 +351,18 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_not_known_is_told_the_dialects_own_number() {
-        let told = async |path: &str| {
-            let body = refusal(StatusCode::UNAUTHORIZED, "show a token", path).into_body();
+        let told_of = async |status, path: &str| {
+            let body = refusal(status, "the reason", path).into_body();
             let body = axum::body::to_bytes(body, 1 << 10).await.unwrap();
             let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
             (told["error"]["code"].as_i64(), told["error"]["data"]["reason"].as_str().is_some())
         };
+        let told = async |path| told_of(StatusCode::UNAUTHORIZED, path).await;
         assert_eq!(told("/").await, (Some(-32006), true));
         assert_eq!(told("/stream").await, (Some(-32006), true));
         assert_eq!(told("/a2a").await, (Some(401), false), "official A2A has no such number");
+        let packed = told_of(StatusCode::NOT_IMPLEMENTED, "/").await;
+        assert_eq!(packed, (Some(501), false), "what is wrong with a body is nobody's name");
     }
 
     #[test]
