@@ -194,16 +194,7 @@ mod tests {
                 .then(|| Metadata::from_iter([(facts::QUEUED.to_owned(), true.into())])),
         };
         let agent = AgentId::parse("a").unwrap();
-        Created {
-            agent,
-            task,
-            timeout_ms: None,
-            client: Default::default(),
-            request: None,
-            parent: None,
-            seed: None,
-            tenant: a2a_hub_protocol::id::TenantId::default(),
-        }
+        Created::of(agent, task)
     }
 
     /// What a log of these events tells that nobody has heard.

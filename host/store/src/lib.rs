@@ -13,6 +13,7 @@ mod pushes;
 pub mod sqlite;
 
 pub use condition::{Readiness, until_usable};
+pub use log::fold;
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
 use a2a_hub_core::{

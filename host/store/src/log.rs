@@ -93,7 +93,7 @@ fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
 }
 
 /// What a log comes to: `known`, which is its fold so far, and then `events`.
-pub(super) fn fold<E: Borrow<TaskEvent>>(
+pub fn fold<E: Borrow<TaskEvent>>(
     id: &TaskId,
     known: Option<Task>,
     events: impl IntoIterator<Item = E>,

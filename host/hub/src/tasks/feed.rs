@@ -2,10 +2,9 @@
 
 use a2a_hub_core::idempotency;
 use a2a_hub_protocol::{
-    client::ClientCapabilities,
     dialect::HeardEvent,
     event::{Created, SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, TaskId, TenantId},
+    id::{AgentId, ContextId, TaskId},
     task::{Task, TaskState},
 };
 use a2a_hub_store::{StorageError, TaskLog};
@@ -17,25 +16,20 @@ use tokio::sync::watch;
 const RECENT: usize = 256;
 
 /// Events read from the log at once.
-const PAGE: usize = 256;
+pub(super) const PAGE: usize = 256;
 
 /// Room for so many events is kept while all are taken.
 const FEW: usize = 8;
 
 /// The speaking end, held by the task's actor: speaks of what is stored, never before.
-pub(super) struct Feed(watch::Sender<Heard>);
+pub(super) struct Feed(watch::Sender<Mutex<AtHand>>);
 
-#[derive(Debug, Default)]
-struct Heard {
-    /// The number of the latest event.
-    seq: u64,
-    at_hand: Mutex<AtHand>,
-}
-
-/// The latest events, up to number `seq`, as far as somebody listens who has not taken them: a task that tells of itself for an hour, or waits for a week, keeps
+/// The latest events, as far as somebody listens who has not taken them: a task that tells of itself for an hour, or waits for a week, keeps
 /// none of what everybody has heard.
 #[derive(Debug, Default)]
 struct AtHand {
+    /// The number of the latest event, whether it is at hand or not.
+    seq: u64,
     /// Each with the number of listeners that have yet to take it, which is never less than that of the one before.
     events: VecDeque<(Arc<HeardEvent>, usize)>,
     listeners: usize,
@@ -43,6 +37,10 @@ struct AtHand {
 
 impl AtHand {
     fn add(&mut self, event: SequencedEvent) {
+        if event.seq != self.seq + 1 {
+            self.events.clear();
+        }
+        self.seq = event.seq;
         let heard = match self.listeners {
             0 => return,
             1 => HeardEvent::new(event),
@@ -54,15 +52,15 @@ impl AtHand {
         }
     }
 
-    /// Where the events begin that come after number `after`, if the last of all is number `seq`.
-    fn place(&self, after: u64, seq: u64) -> usize {
-        let behind = usize::try_from(seq.saturating_sub(after)).unwrap_or(usize::MAX);
+    /// Where the events begin that come after number `after`.
+    fn place(&self, after: u64) -> usize {
+        let behind = usize::try_from(self.seq.saturating_sub(after)).unwrap_or(usize::MAX);
         self.events.len().saturating_sub(behind)
     }
 
-    /// One listener needs no event any more that comes after number `from` and not after number `to`, if the last of all is number `seq`.
-    fn let_go(&mut self, from: u64, to: u64, seq: u64) {
-        let gone = self.place(from, seq)..self.place(to, seq);
+    /// One listener needs no event any more that comes after number `from` and not after number `to`.
+    fn let_go(&mut self, from: u64, to: u64) {
+        let gone = self.place(from)..self.place(to);
         for (_, listeners) in self.events.range_mut(gone) {
             *listeners -= 1;
         }
@@ -76,19 +74,13 @@ impl AtHand {
 impl Feed {
     /// A feed that has spoken of the events up to `seq`.
     pub(super) fn new(seq: u64) -> Self {
-        Self(watch::Sender::new(Heard { seq, at_hand: Mutex::default() }))
+        Self(watch::Sender::new(Mutex::new(AtHand { seq, ..AtHand::default() })))
     }
 
     pub(super) fn publish(&self, events: impl IntoIterator<Item = SequencedEvent>) {
-        self.0.send_modify(|heard| {
-            let at_hand = heard.at_hand.get_mut();
-            for event in events {
-                if event.seq != heard.seq + 1 {
-                    at_hand.events.clear();
-                }
-                heard.seq = event.seq;
-                at_hand.add(event);
-            }
+        self.0.send_modify(|at_hand| {
+            let at_hand = at_hand.get_mut();
+            events.into_iter().for_each(|event| at_hand.add(event));
         });
     }
 
@@ -100,7 +92,7 @@ impl Feed {
 
 /// Lets others subscribe to a task, also after its actor is gone.
 #[derive(Clone, Debug)]
-pub(super) struct Listener(watch::Receiver<Heard>);
+pub(super) struct Listener(watch::Receiver<Mutex<AtHand>>);
 
 impl Listener {
     /// Hears what comes after event `after`. What happened before it is called has to be read from the log, unless others have yet to take it.
@@ -120,44 +112,43 @@ impl Listener {
 
     /// The number of the latest event.
     pub(super) fn seq(&self) -> u64 {
-        self.0.borrow().seq
+        self.0.borrow().lock().seq
     }
 }
 
 /// A listener's place in a feed: what comes after it is kept at hand.
 struct Place {
-    heard: watch::Receiver<Heard>,
+    feed: watch::Receiver<Mutex<AtHand>>,
     /// The number of the event before it; it never goes back.
     taken: u64,
 }
 
 impl Place {
-    fn at(heard: watch::Receiver<Heard>, after: u64) -> Self {
+    fn at(feed: watch::Receiver<Mutex<AtHand>>, after: u64) -> Self {
         let taken = {
-            let heard = heard.borrow();
-            let mut at_hand = heard.at_hand.lock();
+            let at_hand = feed.borrow();
+            let mut at_hand = at_hand.lock();
             at_hand.listeners += 1;
-            let place = at_hand.place(after, heard.seq);
+            let place = at_hand.place(after);
             at_hand.events.range_mut(place..).for_each(|(_, listeners)| *listeners += 1);
-            after.min(heard.seq)
+            after.min(at_hand.seq)
         };
-        Self { heard, taken }
+        Self { feed, taken }
     }
 
     /// What comes after event `after`, which is taken as all before it is.
     fn look(&mut self, after: u64) -> Found {
-        let heard = self.heard.borrow_and_update();
-        let mut at_hand = heard.at_hand.lock();
-        let place = at_hand.place(after, heard.seq);
-        let (found, taken) = match at_hand.events.get(place) {
-            _ if after >= heard.seq => (Found::Nothing, heard.seq),
+        let at_hand = self.feed.borrow_and_update();
+        let mut at_hand = at_hand.lock();
+        let (found, taken) = match at_hand.events.get(at_hand.place(after)) {
+            _ if after >= at_hand.seq => (Found::Nothing, at_hand.seq),
             Some((event, _)) if event.seq == after + 1 => {
                 (Found::Event(Arc::clone(event)), after + 1)
             }
             Some(_) | None => (Found::Behind, after),
         };
         if taken > self.taken {
-            at_hand.let_go(self.taken, taken, heard.seq);
+            at_hand.let_go(self.taken, taken);
             self.taken = taken;
         }
         found
@@ -165,27 +156,29 @@ impl Place {
 
     /// The listener has read from the log up to event `to`.
     fn pass(&mut self, to: u64) {
-        let heard = self.heard.borrow();
+        let at_hand = self.feed.borrow();
+        let mut at_hand = at_hand.lock();
         // What is stored may be told only now.
-        let to = to.min(heard.seq);
+        let to = to.min(at_hand.seq);
         if to > self.taken {
-            heard.at_hand.lock().let_go(self.taken, to, heard.seq);
+            at_hand.let_go(self.taken, to);
             self.taken = to;
         }
     }
 
     /// The number of the latest event.
     fn seq(&self) -> u64 {
-        self.heard.borrow().seq
+        self.feed.borrow().lock().seq
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let heard = self.heard.borrow();
-        let mut at_hand = heard.at_hand.lock();
+        let at_hand = self.feed.borrow();
+        let mut at_hand = at_hand.lock();
         at_hand.listeners -= 1;
-        at_hand.let_go(self.taken, heard.seq, heard.seq);
+        let latest = at_hand.seq;
+        at_hand.let_go(self.taken, latest);
     }
 }
 
@@ -248,16 +241,7 @@ enum Found {
 impl Subscription {
     /// Hears the task, as it stood after event `seq`, before everything else.
     pub(super) fn opening(mut self, agent: AgentId, task: Task, seq: u64) -> Self {
-        let created = Created {
-            agent,
-            task,
-            timeout_ms: None,
-            client: ClientCapabilities::default(),
-            request: None,
-            parent: None,
-            seed: None,
-            tenant: TenantId::default(),
-        };
+        let created = Created::of(agent, task);
         let (task, context) = (self.task.clone(), self.context.clone());
         let event = TaskEvent::Created(Box::new(created));
         let first = SequencedEvent { task, context, seq, event };
@@ -345,7 +329,7 @@ impl Subscription {
                     }
                 },
                 // The actor is gone and all it said was taken.
-                Found::Nothing => self.place.heard.changed().await.ok()?,
+                Found::Nothing => self.place.feed.changed().await.ok()?,
             }
         }
         None
@@ -392,9 +376,8 @@ fn state_after(event: &TaskEvent) -> Option<TaskState> {
 mod tests {
     use super::*;
     use a2a_hub_protocol::{
-        client::ClientCapabilities,
         event::{Created, StatusUpdate},
-        id::{AgentId, TenantId},
+        id::AgentId,
         message::{Message, Role},
         task::{Task, TaskStatus},
     };
@@ -420,16 +403,7 @@ mod tests {
             metadata: None,
         };
         let agent = AgentId::parse("echo").unwrap();
-        let created = Created {
-            agent,
-            task: task.clone(),
-            timeout_ms: None,
-            client: ClientCapabilities::default(),
-            request: None,
-            parent: None,
-            seed: None,
-            tenant: TenantId::default(),
-        };
+        let created = Created::of(agent, task.clone());
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);
         let middle = (2..events).map(|_| update(TaskState::Working));
@@ -465,7 +439,7 @@ mod tests {
 
     /// How many events the feed keeps at hand.
     fn at_hand(feed: &Feed) -> usize {
-        feed.0.borrow().at_hand.lock().events.len()
+        feed.0.borrow().lock().events.len()
     }
 
     #[tokio::test]

@@ -381,12 +381,12 @@ impl Tasks {
         must_have_happened(after, stored.seq)?;
         Ok(match after {
             Some(after) => self.subscribe_to(running, &stored, after),
-            None => self.standing(running, stored),
+            None => self.as_it_stands(running, stored),
         })
     }
 
     /// The task as it was read, and what happens from then on. That it runs was looked up before.
-    fn standing(&self, running: Option<Running>, stored: StoredTask) -> Subscription {
+    fn as_it_stands(&self, running: Option<Running>, stored: StoredTask) -> Subscription {
         let heard = self.subscribe_to(running, &stored, stored.seq);
         heard.opening(stored.agent, stored.task, stored.seq)
     }

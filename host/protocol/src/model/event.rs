@@ -57,6 +57,22 @@ pub struct Created {
     pub tenant: TenantId,
 }
 
+impl Created {
+    /// A task of `agent`, of which nothing else is known; of the default tenant.
+    pub fn of(agent: AgentId, task: Task) -> Self {
+        Self {
+            agent,
+            task,
+            timeout_ms: None,
+            client: ClientCapabilities::default(),
+            request: None,
+            parent: None,
+            seed: None,
+            tenant: TenantId::default(),
+        }
+    }
+}
+
 /// A new status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1), without whose it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

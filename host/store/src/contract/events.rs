@@ -1,9 +1,8 @@
 //! Events of the tests.
 
 use a2a_hub_protocol::{
-    client::ClientCapabilities,
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
-    id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId, TenantId},
+    id::{AgentId, ArtifactId, ContextId, PushConfigId, TaskId},
     message::{Message, Metadata, Part, Role},
     push::{PushConfig, PushForm},
     task::{Artifact, Task, TaskState, TaskStatus},
@@ -25,16 +24,7 @@ pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         history: vec![Message::text(Role::User, format!("do {task}"))],
         metadata: None,
     };
-    Arc::new(TaskEvent::Created(Box::new(Created {
-        agent: agent("echo"),
-        task,
-        timeout_ms: None,
-        client: ClientCapabilities::default(),
-        request: None,
-        parent: None,
-        seed: None,
-        tenant: TenantId::default(),
-    })))
+    Arc::new(TaskEvent::Created(Box::new(Created::of(agent("echo"), task))))
 }
 
 /// That the task is in this state since then, with what its agent says.

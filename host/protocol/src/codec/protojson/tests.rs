@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::model::{
-    client::ClientCapabilities,
     event::{Created, SequencedEvent, TaskEvent},
-    id::{AgentId, TenantId},
+    id::AgentId,
     message::{MAX_DEPTH, Metadata, is_shallow},
 };
 use proptest::{collection::vec, option, prelude::*};
@@ -104,16 +103,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
     let agent = AgentId::parse("echo").unwrap();
     let event = prop_oneof![
         any_task(proto).prop_map(move |task| {
-            TaskEvent::Created(Box::new(Created {
-                agent: agent.clone(),
-                task,
-                timeout_ms: None,
-                client: ClientCapabilities::default(),
-                request: None,
-                parent: None,
-                seed: None,
-                tenant: TenantId::default(),
-            }))
+            TaskEvent::Created(Box::new(Created::of(agent.clone(), task)))
         }),
         (any_status(proto), any_facts())
             .prop_map(|(status, metadata)| TaskEvent::Status(StatusUpdate { status, metadata })),
