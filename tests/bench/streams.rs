@@ -43,7 +43,10 @@ struct Heard {
 pub(crate) async fn measure(streams: u32, kind: Kind) -> Result<()> {
     open_files(u64::from(streams) + OTHERS)?;
     pin(SERVERS)?;
-    let config = format!("max_tasks = {}\nagents.guest.max_running = {streams}", 2 * streams);
+    let config = format!(
+        "max_tasks = {0}\nmax_streams = {0}\nagents.guest.max_running = {streams}",
+        2 * streams
+    );
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let bare = Bare::start(Kind { durable: true, ..kind }).await?;
     pin(LOAD)?;

@@ -31,7 +31,7 @@ use a2a_hub_protocol::{
     id::{AgentId, InvalidAgentId},
 };
 use a2a_hub_sandbox::{
-    CacheKey, CacheSettings, CarriedCode, CompileLimits, Engine, EngineSettings,
+    CacheKey, CacheSettings, CarriedCode, CompileLimits, Engine, EngineSettings, MAX_INSTANCES,
 };
 use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
@@ -400,7 +400,7 @@ impl Parts {
             max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
             address_space: limits::address_space(),
         })?;
-        let warnings = warnings(lacks_log, &engine);
+        let warnings = warnings(lacks_log, &engine, config.max_tasks);
         let events = Events::default();
         let tasks = Tasks::new(storage.clone(), events.clone()).with_spans(spans.clone());
         let contexts = Contexts::new(storage.clone(), config);
@@ -515,7 +515,7 @@ impl Parts {
 }
 
 /// What is not as it should be, and keeps no hub from working. It is in the log as well.
-fn warnings(lacks_log: bool, engine: &Engine) -> Vec<String> {
+fn warnings(lacks_log: bool, engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
     let log = lacks_log.then(|| {
         "the hub before was not stopped in order, and the log of its database (`hub.db-wal`) was missing: what was stored last is \
          gone, unless another program, such as `sqlite3`, took it in; a log that is found later must be put beside the database \
@@ -529,7 +529,15 @@ fn warnings(lacks_log: bool, engine: &Engine) -> Vec<String> {
              `ulimit -v`, or set `max_tasks` lower"
         )
     });
-    let warnings: Vec<_> = log.into_iter().chain(pool).collect();
+    let most = engine.room().most;
+    let is_fewer = |max: &u32| !engine.lacks_pool() && *max as usize > most;
+    let fewer = max_tasks.filter(is_fewer).map(|max| {
+        let more = if most < MAX_INSTANCES as usize { ", or raise `vm.max_map_count`" } else { "" };
+        format!(
+            "`max_tasks` is {max}, and at most {most} agents run at once here; set it lower{more}"
+        )
+    });
+    let warnings: Vec<_> = log.into_iter().chain(pool).chain(fewer).collect();
     for warning in &warnings {
         tracing::warn!("{warning}");
     }

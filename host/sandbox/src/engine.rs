@@ -12,7 +12,7 @@ use crate::{
 };
 use a2a_hub_process::Worker;
 use a2a_hub_runtime::limits::{MAX_MEMORY_BYTES, Room};
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -23,8 +23,19 @@ const KEEP_RESIDENT: usize = 128 << 10;
 /// To give a page back to the kernel, and to have a fresh one for the next guest, takes longer than that.
 const KEEP_TABLE: usize = 4 << 10;
 
-/// Pooled instances need 6 mappings each, and Linux gives a process 65,530 of them.
-pub const MAX_INSTANCES: u32 = 8_000;
+/// A pooled instance needs so many mappings at the most, two of them before it is taken, and Linux gives a process 65,530 unless it was told
+/// otherwise.
+const MAPPINGS: u32 = 8;
+
+/// Mappings for all else that the hub has.
+const OTHER_MAPPINGS: u32 = 1_500;
+
+/// Where Linux tells how many mappings a process may have.
+const MAX_MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
+
+/// There are addresses in one piece for so many pooled instances: two memories of 4 GiB each, below the program, which Linux puts at two
+/// thirds of 128 TiB.
+pub const MAX_INSTANCES: u32 = 10_000;
 
 /// Places for what the hub asks of agents by itself: their cards, their health, to clean up. A check of health takes no task's
 /// place, so that none is refused, and no agent that waits is let go, for it.
@@ -46,7 +57,8 @@ pub struct EngineSettings {
     pub compiler: Option<PathBuf>,
     /// What compiling one component may cost there.
     pub compile: CompileLimits,
-    /// How many guests may be alive at once, at most [`MAX_INSTANCES`].
+    /// How many guests may be alive at once: at most 8,003, and 10,000 where Linux gives a process more mappings than it does by itself
+    /// (`vm.max_map_count`).
     pub max_instances: u32,
     /// How many bytes of addresses this process may have (`ulimit -v`), if there is a limit.
     pub address_space: Option<u64>,
@@ -104,7 +116,7 @@ impl Engine {
     /// An engine with these settings. Where there are too few addresses to keep a place for each guest, there are fewer guests,
     /// and each gets its place when it starts.
     pub fn new(settings: &EngineSettings) -> Result<Self, EngineError> {
-        let max = settings.max_instances.clamp(1, MAX_INSTANCES);
+        let max = settings.max_instances.clamp(1, most_instances(max_map_count()));
         let pooled = wasmtime::Engine::new(&config(Some(max)));
         let lacks_pool = pooled.is_err();
         let (inner, max) = match pooled {
@@ -175,6 +187,17 @@ pub(crate) enum Place {
     Visit,
 }
 
+/// How many mappings a process may have here; none if that cannot be read.
+fn max_map_count() -> Option<u32> {
+    fs::read_to_string(MAX_MAP_COUNT).ok()?.trim().parse().ok()
+}
+
+/// How many pooled instances there may be where a process may have so many mappings.
+fn most_instances(mappings: Option<u32>) -> u32 {
+    let mappings = mappings.unwrap_or(65_530).saturating_sub(OTHER_MAPPINGS);
+    (mappings / MAPPINGS).clamp(1, MAX_INSTANCES)
+}
+
 /// How many guests there may be where each gets its place when it starts: half of the addresses are for the hub itself.
 fn without_pool(max: u32, address_space: Option<u64>) -> u32 {
     let fit = address_space.map_or(u64::MAX, |bytes| bytes / 2 / ADDRESSES);
@@ -215,6 +238,12 @@ fn pool(tasks: u32) -> PoolingAllocationConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_guests_run_as_there_are_mappings_and_addresses_for() {
+        let most = [None, Some(65_530), Some(1_048_576), Some(0)].map(most_instances);
+        assert_eq!(most, [8_003, 8_003, 10_000, 1]);
+    }
 
     #[test]
     fn without_a_pool_as_many_guests_run_as_there_are_addresses_for() {

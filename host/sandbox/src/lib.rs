@@ -42,6 +42,6 @@ pub use code_cache::{CacheSettings, CompileLimits};
 pub use compiled_code::CacheKey;
 pub use compiler::{COMPILE, compile_in_worker};
 pub use digest::digest_of;
-pub use engine::{Engine, EngineSettings};
+pub use engine::{Engine, EngineSettings, MAX_INSTANCES};
 pub use guest::Guest;
 pub use plugin::{LoadError, Plugin};

@@ -32,6 +32,9 @@ pub(super) const HUB: &str = "/a2a";
 /// How soon a client that was sent away should come again, in seconds.
 pub(super) const COME_AGAIN: u32 = 1;
 
+/// How many HTTP connections are let in at the least.
+const LEAST_CONNECTIONS: usize = 4_000;
+
 /// Where requests are taken in, whatever they travel on. Cheap to clone.
 #[derive(Clone)]
 pub struct Dispatcher {
@@ -183,6 +186,11 @@ impl Dispatcher {
     pub(super) fn streams(&self) -> OpenStreams {
         let open = self.max_streams.saturating_sub(self.streams.available_permits());
         OpenStreams { open, most: self.max_streams }
+    }
+
+    /// How many HTTP connections are let in at once: as many as there may be streams, and as many for all else.
+    pub(super) fn max_connections(&self) -> usize {
+        self.max_streams.saturating_mul(2).max(LEAST_CONNECTIONS)
     }
 
     /// How long a client may keep the hub waiting.

@@ -59,6 +59,7 @@ impl Http {
     /// Serves until `stop`, then lets the requests that are under way come to their end.
     pub async fn serve(self, dispatcher: Dispatcher, tokens: Tokens, stop: CancellationToken) {
         let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
+        let connections = dispatcher.max_connections();
         let guard = OriginGuard::new(
             self.address,
             dispatcher.public_endpoints().public_url.as_deref(),
@@ -77,7 +78,8 @@ impl Http {
             .merge(grpc::routes())
             .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
             .with_state(dispatcher);
-        HttpListener::new(self.listener, patience, lineage).serve(guard, routes, stop).await;
+        let listener = HttpListener::new(self.listener, connections, patience, lineage);
+        listener.serve(guard, routes, stop).await;
     }
 }
 

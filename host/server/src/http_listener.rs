@@ -24,7 +24,10 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -35,12 +38,6 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-
-/// Connections at once; each costs some ten kilobytes. Others wait with the system until one is over.
-const MAX_CONNECTIONS: usize = 4_000;
-
-/// How many of them may be of others than the hub's own user: who may not even ask must not keep that user out.
-const MAX_STRANGERS: usize = MAX_CONNECTIONS / 2;
 
 /// How many calls a client of HTTP/2 may make at once on one connection. As RFC 9113 (6.5.2) would have it, at least 100.
 const MAX_CALLS: u32 = 100;
@@ -56,15 +53,26 @@ pub(super) struct HttpListener {
     listener: TcpListener,
     room: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
+    most: usize,
+    is_full_told: AtomicBool,
     patience: Duration,
     peers: Peers,
 }
 
 impl HttpListener {
-    pub(super) fn new(listener: TcpListener, patience: Duration, lineage: Lineages) -> Self {
-        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
-        Self { listener, room, strangers, patience, peers: Peers::new(lineage) }
+    /// Lets in `most` connections at once, each of which costs some ten kilobytes; others wait with the system until one is over. Half of
+    /// them may be of others than the hub's own user: who may not even ask must not keep that user out.
+    pub(super) fn new(
+        listener: TcpListener,
+        most: usize,
+        patience: Duration,
+        lineage: Lineages,
+    ) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS);
+        let (room, strangers) =
+            (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most / 2)));
+        let (is_full_told, peers) = (AtomicBool::new(false), Peers::new(lineage));
+        Self { listener, room, strangers, most, is_full_told, patience, peers }
     }
 
     /// Lets connections in until `stop`, then lets the requests that are under way come to their end. The guard sees a request before it is routed.
@@ -91,10 +99,27 @@ impl HttpListener {
         connections.wait().await;
     }
 
+    /// Room for one more connection. That there is none is told in the log: once, until half of the room is free again.
+    async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() {
+            if self.room.available_permits() > self.most / 2 {
+                self.is_full_told.store(false, Relaxed);
+            }
+            return Some(permit);
+        }
+        if !self.is_full_told.swap(true, Relaxed) {
+            tracing::warn!(
+                connections = self.most,
+                "all connections are taken: who connects waits until one is over; end some, or raise `max_streams`"
+            );
+        }
+        // The room is never closed.
+        Arc::clone(&self.room).acquire_owned().await.ok()
+    }
+
     async fn accept(&self) -> (Connection, SocketAddr) {
         loop {
-            // The room is never closed.
-            let permit = Arc::clone(&self.room).acquire_owned().await.ok();
+            let permit = self.room().await;
             match self.listener.accept().await {
                 Ok((stream, remote)) => {
                     let local = stream.local_addr().ok();
@@ -300,6 +325,21 @@ mod tests {
     use super::*;
     use crate::peer::Always;
     use a2a_hub_core::access::Principal;
+    use std::pin::pin;
+
+    #[tokio::test]
+    async fn who_connects_waits_while_all_connections_are_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let nobody = Arc::new(Always(None));
+        let listener = HttpListener::new(listener, 2, Duration::from_secs(1), nobody);
+        let both = (listener.room().await, listener.room().await);
+        let mut third = pin!(listener.room());
+        assert!(futures::poll!(third.as_mut()).is_pending());
+        assert!(listener.is_full_told.load(Relaxed));
+        drop(both);
+        assert!(third.await.is_some(), "there is room again");
+        assert!(listener.room().await.is_some());
+    }
 
     #[tokio::test]
     async fn other_users_cannot_take_all_the_room() {

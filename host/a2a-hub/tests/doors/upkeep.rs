@@ -1,8 +1,11 @@
 //! What an operator does while the hub works: it takes a new configuration.
 
-use crate::stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until};
+use crate::{
+    hub::InProcessHub,
+    stage::{GRANT, artifact, get, hub_with_guest, said, send, state, stream, until},
+};
 use a2a_hub_tests::{Client, message_to};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::json;
 use std::fs;
 
@@ -41,5 +44,16 @@ async fn a_workspace_and_a_limit_count_once_the_configuration_is_reloaded() -> R
     );
     updates.rest().await?;
     assert_eq!(state(&get(&client, &id).await?), "completed", "thirty events, as it was allowed");
+    Ok(())
+}
+
+#[tokio::test]
+async fn more_agents_than_there_is_room_for_are_told_of() -> Result<()> {
+    let hub = InProcessHub::builder().config("max_tasks = 20000\n").start().await?;
+    let client = Client::http(&hub);
+    let status = client.call("hub/status", json!({})).await?;
+    let told = status["warnings"].to_string();
+    ensure!(told.contains("`max_tasks` is 20000, and at most"), "{status}");
+    assert_eq!(state(&send(&client, "echo", "hello").await?), "completed");
     Ok(())
 }

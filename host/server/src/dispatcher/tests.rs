@@ -255,6 +255,12 @@ async fn a_request_is_answered_in_the_words_of_its_dialect() {
     ");
 }
 
+#[tokio::test]
+async fn there_is_room_for_twice_as_many_connections_as_streams() {
+    let connections = |streams| Stand::with_streams(streams).dispatcher.max_connections();
+    assert_eq!([1, 2_000, 10_000].map(connections), [4_000, 4_000, 20_000]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn there_is_room_for_so_many_streams_and_for_whatever_is_none() {
     let stand = Stand::with_streams(1);
