@@ -169,7 +169,8 @@ impl Client {
         }
         let line = std::mem::take(&mut self.line);
         let mut answer: Value = serde_json::from_slice(&line).context("read the hub's answer")?;
-        let id = answer["id"].as_u64().unwrap_or_default();
+        // A hub that could not read a request does not know its id: it is the one that was sent last.
+        let id = answer["id"].as_u64().unwrap_or(self.requests);
         let result = match answer.get("error") {
             Some(error) => Err(CommandError::refused(error).into()),
             None => Ok(answer["result"].take()),
@@ -187,6 +188,28 @@ pub(super) fn ask(global: &Global, method: &str, params: Value) -> anyhow::Resul
 mod tests {
     use super::*;
     use tokio::{net::UnixListener, time::Instant};
+
+    /// What the hub could not read has no id (JSON-RPC 2.0, section 5), and is refused all the same.
+    #[tokio::test]
+    async fn a_request_that_the_hub_cannot_read_is_told_to_be_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hub.sock");
+        let hub = UnixListener::bind(&path).unwrap();
+        let refusing = async {
+            let (stream, _) = hub.accept().await.unwrap();
+            let mut stream = BufReader::new(stream);
+            stream.read_line(&mut String::new()).await.unwrap();
+            let refusal = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "too long" } });
+            stream.write_all(format!("{refusal}\n").as_bytes()).await.unwrap();
+            stream
+        };
+        let calling = async {
+            let mut client = Client::to(&path).await.unwrap();
+            client.call("message/send", json!({})).await.unwrap_err().to_string()
+        };
+        let (_stream, why) = tokio::join!(refusing, calling);
+        assert_eq!(why, "too long");
+    }
 
     /// It takes what is said, and answers nothing.
     #[tokio::test(start_paused = true)]

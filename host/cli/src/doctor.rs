@@ -102,8 +102,9 @@ async fn examine(global: &Global) -> Vec<Finding> {
         }
         Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),
     }
-    findings.push(socket(&settings.config.socket.path));
-    match Client::to(&settings.config.socket.path).await {
+    let listens = global.socket_path().unwrap_or_else(|_| settings.config.socket.path.clone());
+    findings.push(socket(&listens));
+    match Client::to(&listens).await {
         Ok(client) => findings.extend(running(client).await),
         Err(_) => findings.extend(not_running(&settings).await),
     }

@@ -4,15 +4,20 @@ use a2a_hub_protocol::id::MAX_ID;
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use std::{fs::File, io::Read as _, path::Path};
+use std::{
+    fs::{self, File},
+    io::Read as _,
+    path::Path,
+};
 
 /// A file as a part of a message, if it takes no more than `room` bytes on the wire; takes them from it.
 pub(super) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
     let shown = path.display();
-    let file = File::open(path).with_context(|| format!("attach {shown}"))?;
-    if !file.metadata().with_context(|| format!("attach {shown}"))?.is_file() {
+    // Looked at first: to open a pipe waits for somebody who writes to it.
+    if !fs::metadata(path).with_context(|| format!("attach {shown}"))?.is_file() {
         bail!("attach {shown}: it is not a file");
     }
+    let file = File::open(path).with_context(|| format!("attach {shown}"))?;
     let mut bytes = Vec::new();
     // Base64 makes four bytes of three.
     let most = *room / 4 * 3;

@@ -2,6 +2,8 @@
 
 use super::{
     console::{Console, Wish},
+    failure::{CommandError, HUB_NOT_RUNNING},
+    running_hub,
     text::Text,
 };
 use a2a_hub_config::{ConfigError, Flag, Settings};
@@ -77,11 +79,40 @@ impl Global {
 
     /// Where the hub keeps its data.
     pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
-        Ok(self.settings(Vec::new())?.config.data_dir()?.to_owned())
+        Ok(self.to_find_the_hub()?.config.data_dir()?.to_owned())
     }
 
-    /// Where the hub listens.
-    pub(super) fn socket_path(&self) -> Result<PathBuf, ConfigError> {
-        Ok(self.settings(Vec::new())?.config.socket.path)
+    /// Where the hub listens: where the one does that runs on the data directory, unless the command line or the environment says
+    /// otherwise. If one of these names a data directory that no hub uses, no other hub is meant.
+    pub(super) fn socket_path(&self) -> anyhow::Result<PathBuf> {
+        let settings = self.to_find_the_hub()?;
+        if settings.is_above_the_file(&["socket", "path"]) {
+            return Ok(settings.config.socket.path);
+        }
+        let dir = settings.config.data_dir()?;
+        match running_hub::socket(dir) {
+            Some(socket) => Ok(socket),
+            None if settings.is_above_the_file(&["data_dir"]) && running_hub::of(dir).is_none() => {
+                let why = format!(
+                    "connect to the hub: none uses the data directory {}; `a2a-hub start` starts one there",
+                    dir.display()
+                );
+                Err(CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into())
+            }
+            None => Ok(settings.config.socket.path),
+        }
+    }
+
+    /// The configuration, and where it has an error that which is without its file: a hub that runs keeps to what it has read, and must be
+    /// found, if only to be stopped.
+    fn to_find_the_hub(&self) -> Result<Settings, ConfigError> {
+        self.settings(Vec::new()).or_else(|error| {
+            let without = Self { config: Some("/dev/null".into()), ..self.clone() };
+            let found = without.settings(Vec::new()).ok();
+            let runs = |it: &Settings| {
+                it.config.data_dir().is_ok_and(|dir| running_hub::of(dir).is_some())
+            };
+            found.filter(runs).ok_or(error)
+        })
     }
 }

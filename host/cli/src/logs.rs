@@ -33,7 +33,7 @@ pub(super) struct Logs {
 }
 
 pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
-    let path = global.settings(Vec::new())?.config.data_dir()?.join(LOG_FILE);
+    let path = global.data_dir()?.join(LOG_FILE);
     let mut log = Log::open(path)?;
     let mut text = log.more()?;
     show(global, last_lines(&text, logs.lines))?;

@@ -38,6 +38,7 @@ mod remote_task;
 mod render;
 mod restart;
 mod run;
+mod running_hub;
 mod saving;
 mod send;
 mod settings;

@@ -5,8 +5,7 @@ use super::{
     client::Client,
     hub_log,
     render::{list, text},
-    run::RUN_FILE,
-    start,
+    running_hub, start,
     stop::Stopped,
     text::Text,
 };
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fmt::{self, Write as _},
-    fs,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -65,11 +64,10 @@ pub(super) fn restart(
 impl Before {
     /// As the hub with this process id has written it down.
     fn of(dir: &Path, pid: i32) -> anyhow::Result<Self> {
-        let file = dir.join(RUN_FILE);
-        let text = fs::read_to_string(&file);
-        let text =
-            text.with_context(|| format!("read how the hub was started in {}", file.display()))?;
-        let run: Value = serde_json::from_str(&text).context("read how the hub was started")?;
+        let run = match running_hub::written_down(dir) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Value::Null,
+            run => run.context("read how the hub was started")?,
+        };
         if run["pid"] != json!(pid) {
             bail!(
                 "restart the hub: the data directory {} is another one's; `--data-dir` names that of the hub",

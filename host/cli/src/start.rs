@@ -7,7 +7,8 @@ use super::{
     hub_log::{self, Sink},
     log_line::LogScreen,
     render::{list, text},
-    run::{Invocation, RUN_FILE, run},
+    run::{Invocation, run},
+    running_hub,
 };
 use a2a_hub_config::{Flag, Settings};
 use a2a_hub_core::span::Span;
@@ -207,7 +208,10 @@ async fn in_background(
 ) -> anyhow::Result<Value> {
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
-        bail!("start the hub: one is running already; `a2a-hub stop` stops it");
+        bail!(
+            "start the hub: one is running already, and listens on {}; `a2a-hub stop` stops it, and `--socket` has another listen elsewhere",
+            config.socket.path.display()
+        );
     }
     let dir = config.data_dir()?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -254,7 +258,10 @@ fn arguments(
     let mut args: Vec<OsString> = vec!["start".into(), "--foreground".into(), "--detached".into()];
     let mut option = |name: &str, value: &Path| args.extend([name.into(), value.into()]);
     option("--data-dir", dir);
-    option("--socket", &settings.config.socket.path);
+    // What the file says of it may be another when the hub is started again.
+    if settings.is_above_the_file(&["socket", "path"]) {
+        option("--socket", &settings.config.socket.path);
+    }
     if let Some(file) = &settings.file {
         option("--config", file);
     }
@@ -272,8 +279,7 @@ fn arguments(
 
 /// Where the hub says it is, once the hub with this process id is up.
 fn announced(dir: &Path, pid: u32) -> Option<Value> {
-    let text = fs::read_to_string(dir.join(RUN_FILE)).ok()?;
-    let run: Value = serde_json::from_str(&text).ok()?;
+    let run = running_hub::written_down(dir).ok()?;
     (run["pid"] == json!(pid)).then_some(run)
 }
 

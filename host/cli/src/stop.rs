@@ -60,8 +60,8 @@ impl Stopped {
     /// Tells the hub to stop, and waits until it has; what is at work has this many seconds to finish, or what the
     /// configuration says.
     pub(super) async fn in_order(global: &Global, seconds: Option<u64>) -> anyhow::Result<Self> {
-        let config = global.settings(Vec::new())?.config;
-        let own = config.stop.drain();
+        // With an error in its configuration, the hub goes by what it has read before, and the defaults are as good a guess as any.
+        let own = global.settings(Vec::new()).map(|it| it.config.stop).unwrap_or_default().drain();
         let drain = seconds.map_or(own, Duration::from_secs).min(own);
         let mut client = Client::connect(global).await?;
         let pid = client.pid.context("find the hub's process")?;
@@ -85,14 +85,13 @@ impl Stopped {
                 Span(PATIENCE)
             );
         }
-        let cut = config.data_dir().map(|dir| cut_off(dir, pid)).unwrap_or_default();
+        let cut = global.data_dir().map(|dir| cut_off(&dir, pid)).unwrap_or_default();
         Ok(Self { pid, cut, by_force: false })
     }
 
     /// Kills the hub of the data directory, if it does not end when it is told to. It is known by the lock that it holds.
     async fn by_force(global: &Global) -> anyhow::Result<Self> {
-        let config = global.settings(Vec::new())?.config;
-        let dir = config.data_dir()?;
+        let dir = global.data_dir()?;
         let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
         else {
             bail!(
@@ -102,7 +101,7 @@ impl Stopped {
         };
         let pid = hub.pid;
         // One that still answers can end in order, and cut off what is at work at once.
-        let answers = async { Client::to(&config.socket.path).await?.greet().await };
+        let answers = async { Client::to(&global.socket_path()?).await?.greet().await };
         if answers.await.is_ok() {
             let told = async {
                 anyhow::Ok(
@@ -111,7 +110,7 @@ impl Stopped {
                 )
             };
             if told.await.context("stop the hub")? {
-                return Ok(Self { pid, cut: cut_off(dir, pid), by_force: false });
+                return Ok(Self { pid, cut: cut_off(&dir, pid), by_force: false });
             }
         }
         if !hub.kill(PATIENCE).await.context("kill the hub")? {

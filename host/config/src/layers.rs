@@ -95,6 +95,12 @@ impl Settings {
         Ok(Self { config, file, origins: layers.origins })
     }
 
+    /// Whether the command line or the environment says what the value at `path` is, which a changed file leaves as it is.
+    pub fn is_above_the_file(&self, path: &[&str]) -> bool {
+        let path: Vec<_> = path.iter().map(|&name| name.to_owned()).collect();
+        matches!(self.origin(&path), Origin::Flag(_) | Origin::Variable(_))
+    }
+
     /// Where the value at `path` came from.
     pub fn origin(&self, path: &[String]) -> &Origin {
         self.origins.get(path).unwrap_or(&Origin::Default)
@@ -274,6 +280,8 @@ mod tests {
         assert_eq!(origin(&["logging", "level"]), "A2A_HUB_LOGGING_LEVEL");
         assert!(origin(&["http", "enabled"]).ends_with("config.toml"));
         assert_eq!(origin(&["http", "host"]), "the default");
+        let above = [&["http", "port"][..], &["socket", "path"], &["data_dir"], &["http", "host"]];
+        assert_eq!(above.map(|path| settings.is_above_the_file(path)), [true, true, false, false]);
     }
 
     #[test]

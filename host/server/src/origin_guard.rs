@@ -70,14 +70,15 @@ impl OriginGuard {
         Self { names: Names::of(at, public_url), tokens: Arc::new(tokens) }
     }
 
-    /// Who asks; none if it is another user, who shows no token. A program of the hub's own user that shows a tenant's token asks for
-    /// that tenant alone, as a proxy does that serves its users.
+    /// Who asks; none if it is another user, who shows no token, or whoever shows one that is unknown. A program of the hub's own user that
+    /// shows a tenant's token asks for that tenant alone, as a proxy does that serves its users: with one that counts no more it is not to
+    /// see more than with one that does.
     async fn principal(&self, caller: &Caller, headers: &HeaderMap) -> Option<Principal> {
-        let shown = || bearer(headers).and_then(|offered| self.tokens.whose(offered));
+        let shown = bearer(headers);
         match caller.own_user().await {
-            Some(Principal::Operator) => Some(shown().unwrap_or(Principal::Operator)),
+            Some(known @ Principal::Operator) if shown.is_none() => Some(known.clone()),
+            Some(Principal::Operator) | None => shown.and_then(|token| self.tokens.whose(token)),
             Some(known) => Some(known.clone()),
-            None => shown(),
         }
     }
 }
@@ -110,10 +111,15 @@ impl OriginGuard {
             false => self.principal(caller, request.headers()).await,
         };
         let Some(principal) = principal else {
-            let why = format!(
-                "this hub serves its own user; others send `Authorization: Bearer` and what the file \
-                 `{TOKEN_FILE}` in the hub's data directory holds"
-            );
+            let why = match bearer(request.headers()) {
+                Some(_) => "the token in `Authorization` is none of this hub's, or is none any more; its own user needs none, \
+                     and a tenant's is in `tenants/` in the hub's data directory"
+                    .to_owned(),
+                None => format!(
+                    "this hub serves its own user; others send `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the \
+                     hub's data directory holds"
+                ),
+            };
             if is_grpc {
                 return Err(grpc_refusal(StatusCode::UNAUTHORIZED, &why));
             }
@@ -176,7 +182,8 @@ pub(super) async fn by_token(caller: &Caller, headers: &HeaderMap) -> bool {
 
 /// The token that a request shows (RFC 6750, section 2.1).
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = only(headers, &header::AUTHORIZATION).ok()??.split_once(' ')?;
+    let shown = only(headers, &header::AUTHORIZATION).ok()??;
+    let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 

@@ -21,9 +21,7 @@ pub(super) fn deny(global: &Global, id: &str, capabilities: &[String]) -> anyhow
     let denied = file.change(|all| {
         let record = all.plugins.get_mut(&id).ok_or_else(|| nothing(&id))?;
         let mut grant = record.grant.clone();
-        for capability in capabilities {
-            without(&mut grant, capability)?;
-        }
+        without_all(&mut grant, capabilities)?;
         record.grant = grant;
         // From now on what is granted by command counts, and not what the configuration says.
         record.configured = None;
@@ -80,6 +78,19 @@ fn nothing(id: &AgentId) -> CommandError {
     CommandError::new(NO_PLUGIN, why).mended_by("a2a-hub plugin list")
 }
 
+/// Takes capabilities out of a grant, of which nothing else that is granted may hold one still.
+fn without_all(grant: &mut Grant, capabilities: &[String]) -> Result<(), CommandError> {
+    for capability in capabilities {
+        without(grant, capability)?;
+    }
+    let still = capabilities.iter().find_map(|it| Some((it, still_held(grant, it)?)));
+    still.map_or(Ok(()), |(capability, wider)| {
+        Err(CommandError::usage(format!(
+            "deny `{capability}`: `{wider}` is granted as well, and holds it: deny that too, and grant one by one what is to stay"
+        )))
+    })
+}
+
 /// Takes one capability out of a grant.
 fn without(grant: &mut Grant, capability: &str) -> Result<(), CommandError> {
     let was = match capability.split_once('.') {
@@ -121,6 +132,24 @@ fn without(grant: &mut Grant, capability: &str) -> Result<(), CommandError> {
     Err(CommandError::usage(format!(
         "deny `{capability}`: it is not granted; what is granted is {held}"
     )))
+}
+
+/// What is granted still and stands for more than one, and among them for what was just taken out.
+fn still_held(grant: &Grant, capability: &str) -> Option<String> {
+    match capability.split_once('.')? {
+        ("delegate", agent) => grant.delegate.terms(agent).map(|_| "delegate.*".to_owned()),
+        ("http", host) => {
+            // Some host below the domain stands for all of them.
+            let host =
+                host.strip_prefix("*.").map_or(host.to_owned(), |domain| format!("x.{domain}"));
+            let is_wider = |pattern: &HostPattern| {
+                !matches!(pattern, HostPattern::Exact(_)) && pattern.matches(&host)
+            };
+            let wider = grant.http.iter().find(|(pattern, _)| is_wider(pattern));
+            wider.map(|(pattern, _)| format!("http.{}", String::from(pattern.clone())))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +199,26 @@ mod tests {
         assert!(without(&mut hosts, "http.a.example.com").is_err(), "once is all there is");
         without(&mut hosts, "http").unwrap();
         assert_eq!(hosts, Grant::default());
+        let all = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        without_all(&mut whole(), &all(&["delegate.codex", "delegate.*"])).unwrap();
+        let refused = without_all(&mut whole(), &all(&["delegate.codex"])).unwrap_err().to_string();
+        insta::assert_snapshot!(refused, @"deny `delegate.codex`: `delegate.*` is granted as well, and holds it: deny that too, and grant one by one what is to stay");
+        for (granted, denied, is_held) in [
+            ("*", "a.example.com", true),
+            ("*", "*.example.com", true),
+            ("*.example.com", "a.example.com", true),
+            ("*.example.com", "*.a.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("example.com", "*.example.com", false),
+            ("a.example.com", "*.example.com", false),
+            ("a.example.com", "*", false),
+        ] {
+            let mut both = Grant::default();
+            let hosts = format!("[http.'{granted}']\n[http.'{denied}']");
+            both.http = toml::from_str::<Grant>(&hosts).unwrap().http;
+            let done = without_all(&mut both, &[format!("http.{denied}")]);
+            assert_eq!(done.is_err(), is_held, "{granted}, without {denied}");
+        }
         let refused = without(&mut whole(), "process.rm").unwrap_err().to_string();
         insta::assert_snapshot!(refused, @"deny `process.rm`: it is not granted; what is granted is `process.git`, `process.sh`, `delegate.*`, `delegate.codex`, `memory`, `files`");
         let refused = without(&mut Grant::default(), "memory").unwrap_err().to_string();

@@ -52,4 +52,5 @@ mod tools;
 mod ulimits;
 mod upkeep;
 mod waiting;
+mod which_hub;
 mod who_asks;

@@ -72,10 +72,15 @@ async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> 
         hub.kill9().await?;
         hub.restart().await?;
     }
-    // A program of the hub's own user is its operator, whatever else it shows.
-    let own = Web::of(&hub, "Bearer 00".to_owned());
+    // A program of the hub's own user is its operator, and not with a token that counts no more: it would see more than with one that does.
+    let own = Web::of(&hub, "Basic YTpi".to_owned());
     let told = own.call("/", "hub/tasks/list", json!({ "tenant": "acme" })).await?;
     assert_eq!(told["result"][0]["id"], json!(id), "{told}");
+    for unknown in ["Bearer 00", "bearer ", "Bearer"] {
+        let own = Web::of(&hub, unknown.to_owned());
+        let (status, told) = own.get("/agents/guest/rest/tasks").await?;
+        assert_eq!(status, 401, "{unknown}: {told}");
+    }
     Ok(())
 }
 

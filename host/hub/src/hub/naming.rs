@@ -47,7 +47,7 @@ impl Hub {
         let groups = self.routes.groups();
         let groups = groups.iter().map(|group| group.name.as_str());
         let names = names.chain(aliases.all().map(AgentId::as_str)).chain(groups);
-        let near = nearest(name, names);
+        let near = nearest(name, names.filter(|known| *known != name));
         near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
     }
 

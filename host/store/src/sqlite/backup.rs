@@ -121,7 +121,11 @@ fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
     io::copy(&mut source, &mut file).map_err(failed)?;
     file.sync_all().map_err(failed)?;
     let db = schema::connect_to_write(draft).map_err(|why| schema::unopened(from, &why))?;
-    schema::check(&db, from)?;
+    // What has no tables is a new store wherever one is opened, and no copy of any.
+    if schema::check(&db, from)? == 0 {
+        let (what, why) = (from.display().to_string(), "there is nothing in it".to_owned());
+        return Err(StorageError::Corrupt { what, why });
+    }
     // A file that was taken from under a hub, without its log, is no backup.
     if dirty_bit::lacks_log(&db, false) {
         return Err(log_missing(from));
@@ -305,9 +309,12 @@ mod tests {
         bytes[4096..len - 4096].fill(0xa5);
         fs::write(&torn, bytes).unwrap();
         fs::write(other.path().join("note"), "Dear diary").unwrap();
+        fs::write(other.path().join("empty"), "").unwrap();
         let cases = [
             (torn, "restore the data directory from a backup"),
             (other.path().join("note"), "restore the data directory from a backup"),
+            (other.path().join("empty"), "there is nothing in it"),
+            ("/dev/null".into(), "there is nothing in it"),
             (from_under, "No such file"),
             (under.path().join("hub.db"), "its log is not beside it"),
         ];

@@ -1,0 +1,64 @@
+//! Which hub a command talks to: the one that runs on the data directory, also where the configuration has changed since it was started.
+
+use crate::{
+    command_line::{Ran, finish},
+    stage::home,
+};
+use anyhow::Result;
+use std::{fs, path::Path, process::Stdio};
+use tokio::process::Command;
+
+/// Runs `a2a-hub` as somebody whose home this is, without a word about where the hub listens.
+#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
+async fn run(home: &Path, args: &str) -> Result<Ran> {
+    let mut command = Command::new(a2a_hub_tests::hub_binary()?);
+    command.args(args.split_whitespace()).current_dir(home);
+    command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    finish(command).await
+}
+
+#[tokio::test]
+async fn a_hub_is_found_by_its_data_directory_whatever_became_of_its_configuration() -> Result<()> {
+    let dir = home()?;
+    let run = async |args: &str| run(dir.path(), args).await;
+    let data = dir.path().join(".a2a-hub");
+    fs::create_dir_all(&data)?;
+    let listening_on = |name: &str| {
+        let path = dir.path().join(name).display().to_string();
+        fs::write(
+            data.join("config.toml"),
+            format!("http.enabled = false\nsocket.path = {path:?}\n"),
+        )
+    };
+    listening_on("one.sock")?;
+    let started = run("start").await?;
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+
+    // Another place to listen counts once it is started again.
+    listening_on("two.sock")?;
+    let status = run("status").await?;
+    assert!(status.stdout.contains("one.sock"), "{}{}", status.stdout, status.stderr);
+    let reloaded = run("reload").await?;
+    assert!(reloaded.stdout.contains("socket.path"), "{}{}", reloaded.stdout, reloaded.stderr);
+    assert_eq!(run("restart").await?.code, Some(0));
+    let status = run("status").await?;
+    assert!(status.stdout.contains("two.sock"), "{}{}", status.stdout, status.stderr);
+
+    // A file with an error changes nothing.
+    fs::write(data.join("config.toml"), "max_task = 1\n")?;
+    let sent = run("send echo hello").await?;
+    assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "hello\n"), "{}", sent.stderr);
+    let checked = run("config check").await?;
+    assert!(checked.code != Some(0) && checked.stderr.contains("max_task"), "{}", checked.stderr);
+
+    // Another data directory is another hub's.
+    for command in ["stop", "status", "send echo hello"] {
+        let refused = run(&format!("--data-dir other {command}")).await?;
+        assert_eq!(refused.code, Some(2), "{command}: {}", refused.stdout);
+    }
+    assert_eq!(run("stop").await?.code, Some(0));
+    let refused = run("status").await?;
+    assert!(refused.stderr.contains("max_task"), "no hub runs any more: {}", refused.stderr);
+    Ok(())
+}
