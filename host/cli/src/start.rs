@@ -51,8 +51,8 @@ pub(super) struct Start {
     /// Do not serve HTTP
     #[arg(long)]
     no_http: bool,
-    /// Let agents that may run programs work in this directory; may be given several times
-    /// [default: the configuration's `workspaces`, or the current directory]
+    /// Let agents that may run programs work in this directory, besides the configuration's `workspaces`; may be given several times
+    /// [default: those, or the current directory]
     #[arg(long = "workspace", value_name = "DIR")]
     workspaces: Vec<PathBuf>,
     /// Set by `start` on the process it puts into the background

@@ -157,7 +157,7 @@ pub struct Grant {
     /// How many bytes it may remember; never more than it asks for.
     #[serde(skip_serializing_if = "Allowance::is_none")]
     pub memory: Allowance,
-    /// How many items it may have in mind, where that is less than it asks for.
+    /// How many items it may have in mind; never more than it asks for. If it is left out: as it asks, 100,000 at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_items: Option<u64>,
     /// How many bytes each task may write into files for its programs; never more than it asks for.
@@ -265,7 +265,7 @@ pub const DEFAULT_MAX_RUNNING: usize = 16;
 const MAX_ARGS: usize = 4_096;
 
 impl Grant {
-    /// Everything that `ask` asks for, but for hosts, files and other agents: what the hub grants the agents it brings along. Whom one
+    /// Everything that `ask` asks for, but for hosts, the workspace, tools and other agents: what the hub grants the agents it brings along. Whom one
     /// may call is for the operator to say, for it costs what the other costs.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
@@ -291,7 +291,9 @@ impl Grant {
     #[must_use]
     pub fn settled(mut self, ask: &Ask) -> Self {
         self.memory = self.memory.settled(ask.memory.as_ref().map(|ask| ask.max_bytes));
-        self.memory_items = self.memory_items.or_else(|| ask.memory.as_ref()?.max_items);
+        let items =
+            |asked: &MemoryAsk| asked.max_items.map(|_| memory_grant::items(Some(asked), None));
+        self.memory_items = self.memory_items.or_else(|| items(ask.memory.as_ref()?));
         self.files = self.files.settled(ask.files.as_ref().map(|ask| ask.max_bytes));
         self.http = self.http.settled(&ask.http);
         self.workspace = workspace_grant::held(ask.workspace.as_ref(), self.workspace);

@@ -555,16 +555,20 @@ mod tests {
             forms in proptest::option::of(proptest::collection::vec("[ab](\\|[ab])?", 0..3)),
             set in proptest::option::of(proptest::collection::btree_set("LC_ALL|LD_PRELOAD|PATH", 0..3)),
             memory in prop_oneof![Just(Allowance::None), Just(Allowance::AsAsked), (0u64..9999).prop_map(Allowance::Bytes)],
+            (max_items, memory_items) in (proptest::option::of(0u64..300_000), proptest::option::of(0u64..300_000)),
         ) {
             let forms = forms.map(|forms| {
                 let forms: Vec<Vec<String>> = forms.iter().map(|form| form.split('|').map(str::to_owned).collect()).collect();
                 forms.try_into().unwrap()
             });
             let git = ProgramGrant { args: forms, set, ..ProgramGrant::default() };
-            let grant = Grant { process: [("git".to_owned(), git)].into(), memory, ..Grant::default() };
-            let ask = ask();
+            let process = [("git".to_owned(), git)].into();
+            let grant = Grant { process, memory, memory_items, ..Grant::default() };
+            let memory = Some(MemoryAsk { max_bytes: 4096, max_items, reason: None });
+            let ask = Ask { memory, ..ask() };
             let (before, after) = (intersect(&ask, &grant), intersect(&ask, &grant.clone().settled(&ask)));
             prop_assert_eq!(before.memory_bytes, after.memory_bytes);
+            prop_assert_eq!(before.memory_items, after.memory_items);
             prop_assert_eq!(&before.programs["git"].set, &after.programs["git"].set);
             prop_assert_eq!(&before.programs["git"].pass, &after.programs["git"].pass);
             for args in [vec!["log".to_owned()], vec!["a".to_owned()], vec!["a".to_owned(), "b".to_owned()]] {

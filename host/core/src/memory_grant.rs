@@ -20,7 +20,7 @@ pub struct MemoryAsk {
 pub const DEFAULT_MAX_ITEMS: u64 = 100_000;
 
 /// How many items a component may have in mind: as it asks, and no more than is granted. What is more than usual is granted by its
-/// number: where a record names none, the manifest of then named none, and no later one widens it.
+/// number alone, in the configuration: where none is named, no manifest widens it.
 pub(crate) fn items(ask: Option<&MemoryAsk>, granted: Option<u64>) -> u64 {
     let asked = ask.map_or(0, |ask| ask.max_items.unwrap_or(DEFAULT_MAX_ITEMS));
     asked.min(granted.unwrap_or(DEFAULT_MAX_ITEMS))

@@ -58,7 +58,7 @@ impl Written {
         let left = u64::try_from(bytes).ok().and_then(|bytes| self.bytes_left.checked_sub(bytes));
         let Some(left) = left else {
             return Err(Failure::Exhausted(format!(
-                "write a file of {bytes} bytes: {} are left of what the manifest's `[files]` asks for",
+                "write a file of {bytes} bytes: {} are left of what the manifest's `[files]` asks for and `grant.files` allows",
                 self.bytes_left
             )));
         };

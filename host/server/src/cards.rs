@@ -4,7 +4,7 @@ use super::{
     caller::Caller,
     dispatcher::Dispatcher,
     http_context::{own_url, version},
-    origin_guard,
+    http_reply, origin_guard,
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::access::Principal;
@@ -154,9 +154,7 @@ async fn show(
 }
 
 fn refusal(why: &A2aError) -> Response {
-    let found = why.kind != ErrorKind::AgentNotFound;
-    let status = if found { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::NOT_FOUND };
-    (status, Json(json!({ "error": why.to_hub_json() }))).into_response()
+    (http_reply::status(why), Json(json!({ "error": why.to_hub_json() }))).into_response()
 }
 
 /// The card, or word that the client has it already.

@@ -59,10 +59,15 @@ pub(super) fn rest_body(text: impl Into<Body>, media: Option<&'static str>) -> R
     ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text.into()).into_response()
 }
 
+/// What a refusal is in HTTP, whichever door it goes out by.
+pub(super) fn status(why: &A2aError) -> StatusCode {
+    let status = StatusCode::from_u16(why.kind.official().http);
+    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
 /// A refusal as REST has it.
 pub(super) fn refusal(why: &A2aError, dialect: Dialect, media: Option<&'static str>) -> Response {
-    let status = StatusCode::from_u16(why.kind.official().http);
-    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = status(why);
     (status, rest_body(dialect.write_rest_error(why).to_string(), media)).into_response()
 }
 

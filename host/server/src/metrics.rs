@@ -1,7 +1,7 @@
 //! The hub in numbers, in the form that whoever collects them asks for (content negotiation): OpenMetrics 1.0, or the text
 //! format 0.0.4 of Prometheus, which everybody reads.
 
-use super::dispatcher::Dispatcher;
+use super::{dispatcher::Dispatcher, http_reply};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::operation::{Answer, Operation};
@@ -47,7 +47,7 @@ async fn metrics(
             (head, text).into_response()
         }
         Ok(Reply::One(_) | Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why.to_string()).into_response(),
+        Err(why) => (http_reply::status(&why), why.to_string()).into_response(),
     }
 }
 

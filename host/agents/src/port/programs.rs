@@ -219,7 +219,7 @@ impl Programs {
         let granted: Vec<_> = self.workspaces.iter().map(|w| w.display().to_string()).collect();
         Err(refused(format!(
             "it lies outside the granted workspaces ({}); start the hub with `--workspace {asked}`, or add it to \
-             `workspaces` in the configuration",
+             `workspaces` in the configuration, or to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
             if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
         )))
     }

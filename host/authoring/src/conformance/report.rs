@@ -42,7 +42,7 @@ pub struct Check {
 pub(super) const RULES: &[(&str, &str)] = &[
     ("manifest.read", "its manifest can be followed"),
     ("component.loads", "it compiles within the hub's limits and fits the contract"),
-    ("card.valid", "it says its card within a second, in plain text"),
+    ("card.valid", "it says its card within two seconds, in plain text"),
     ("card.a2a", "its card has what A2A asks of one"),
     ("card.stable", "it says the same card each time"),
     ("card.manifest", "card and manifest name one version"),

@@ -76,6 +76,8 @@ async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> 
     let own = Web::of(&hub, "Basic YTpi".to_owned());
     let told = own.call("/", "hub/tasks/list", json!({ "tenant": "acme" })).await?;
     assert_eq!(told["result"][0]["id"], json!(id), "{told}");
+    let (status, _) = Web::of(&hub, token(&hub, "acme")?).get("/metrics").await?;
+    assert_eq!(status, 401, "that is for the operator alone, and the hub is not down");
     for unknown in ["Bearer 00", "bearer ", "Bearer"] {
         let own = Web::of(&hub, unknown.to_owned());
         let (status, told) = own.get("/agents/guest/rest/tasks").await?;

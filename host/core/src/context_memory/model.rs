@@ -178,16 +178,6 @@ impl WorkingMemory {
     }
 }
 
-impl Change {
-    /// Whether it is about an item, and not about the working memory.
-    pub fn is_of_item(&self) -> bool {
-        match self {
-            Self::Remember(_) | Self::Forget(_) => true,
-            Self::Goal(_) | Self::Thought(_) | Self::Decide(_) | Self::Variable { .. } => false,
-        }
-    }
-}
-
 impl Item {
     /// Whether it is never handed over: it says so itself, or holds something that does, such as a message.
     pub fn is_private(&self) -> bool {

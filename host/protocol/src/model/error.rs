@@ -140,11 +140,6 @@ impl ErrorKind {
         self.row().hub_code
     }
 
-    /// The kind that [`ErrorKind::hub_code`] numbers `code`.
-    pub fn from_hub_code(code: i64) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| i64::from(kind.hub_code()) == code)
-    }
-
     /// The reason: a stable word for machines.
     pub fn reason(self) -> &'static str {
         self.row().reason
@@ -373,7 +368,6 @@ mod tests {
             let read = |json: Value| A2aError::read_rest(http, &json).map(|error| error.kind);
             assert_eq!(read(error.to_rest_json()), Some(kind));
             assert_eq!(read(error.to_v03_rest_json()), Some(kind));
-            assert_eq!(ErrorKind::from_hub_code(kind.hub_code().into()), Some(kind));
         }
     }
 

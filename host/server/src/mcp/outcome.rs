@@ -92,7 +92,11 @@ fn repeats(task: &Task, part: &Part) -> bool {
 }
 
 fn is_cut(part: &Part) -> bool {
-    matches!(&part.content, Content::Text(text) if text.len() > MAX_TEXT)
+    match &part.content {
+        Content::Text(text) => text.len() > MAX_TEXT,
+        Content::Data(data) => data.to_string().len() > MAX_TEXT,
+        Content::Url(_) | Content::Raw(_) => false,
+    }
 }
 
 /// A part as a block; none of bytes that are for files.
@@ -117,7 +121,7 @@ fn cut(text: &str) -> String {
         return text.to_owned();
     }
     let end = text.floor_char_boundary(MAX_TEXT);
-    format!("{}\n[a2a-hub] cut here: the resource below has all of it", &text[..end])
+    format!("{}\n[a2a-hub] cut here: the resource below, or the task, has all of it", &text[..end])
 }
 
 /// Where a task stands and how to go on, in a line.
