@@ -23,9 +23,9 @@ pub fn mark(metadata: &mut Option<Metadata>) {
     metadata.get_or_insert_with(Metadata::new).insert(REPEATED.to_owned(), true.into());
 }
 
-/// A request for a new task as text: who asks which agent for what, and where the answer is to be sent. Two requests are the
-/// same if and only if their texts are. `whom` is the id of an agent, or what is asked of whichever agent it may be: no two are
-/// written in the same way. How long the client waits, and how much it is shown, make no difference.
+/// A request as text: who asks which agent for what, and where the answer is to be sent. Two requests are the same if and only if
+/// their texts are. `whom` is the id of an agent, what is asked of whichever agent it may be, or the id of the task that is said more to: no two
+/// are written in the same way. How long the client waits, and how much it is shown, make no difference.
 pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> String {
     let SendMessage { message, working_directory, timeout_ms, push, client, .. } = send;
     // Debug quotes each text, so that none can pass for the end of another.

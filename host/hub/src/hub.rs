@@ -379,13 +379,16 @@ impl Hub {
         }
     }
 
-    /// Says more to a task that there is.
+    /// Says more to a task that there is. What was said before, the same in all that the agent hears, is not said once more: it would answer
+    /// whatever the task asks by now.
     async fn go_on(
         &self,
         caller: &Caller,
         task: TaskId,
         send: SendMessage,
     ) -> Result<Subscription, HubError> {
+        let is_remembered = self.repeats.are_remembered();
+        let request = is_remembered.then(|| idempotency::request(caller, &task, &send));
         let SendMessage { message, agent, push, client, after, .. } = send;
         if let Some(named) = agent {
             let its = self.tasks.head(&task).await?.agent;
@@ -401,8 +404,26 @@ impl Hub {
             return self.tasks.answer_below(&task, message, by.clone()).await;
         }
         let push = self.receiver(push).await?;
-        let (tasks, by) = (self.tasks.clone(), caller.principal.clone());
-        let answered = async move { tasks.answer(&task, message, client, after, by).await };
+        let (hub, by) = (self.clone(), caller.principal.clone());
+        let room = push.as_ref().map(Admitted::id);
+        let answered = Box::pin(async move {
+            let claim = match &request {
+                Some(request) => hub.repeats.claim(request).await,
+                None => None,
+            };
+            if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
+                return hub.tasks.repeat(&task, after.unwrap_or(0)).await;
+            }
+            // What cannot be done is refused before anything is.
+            if let Some(id) = room {
+                hub.pushes.must_have_room(&task, id.as_ref()).await?;
+            }
+            let heard = hub.tasks.answer(&task, message, client, after, by).await?;
+            if let Some(claim) = claim {
+                claim.begun(task);
+            }
+            Ok(heard)
+        });
         self.begin(push, answered).await
     }
 

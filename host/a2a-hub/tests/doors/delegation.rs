@@ -71,6 +71,9 @@ async fn what_a_child_asks_its_parents_client_answers() -> Result<()> {
     let done: Value = client.call("message/send", answer.clone()).await?;
     assert_eq!(state(&done), "completed");
     assert!(said(&done).starts_with("guest said: guest said: "), "{}", said(&done));
+    let again = client.call("message/send", answer.clone()).await?;
+    assert_eq!((said(&again), &again["metadata"]["repeated"]), (said(&done), &json!(true)));
+    answer["message"]["messageId"] = json!("another");
     assert!(client.call("message/send", answer).await.is_err(), "it is taken once");
     Ok(())
 }

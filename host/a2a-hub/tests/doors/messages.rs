@@ -44,6 +44,9 @@ async fn an_answer_lets_the_task_go_on() -> Result<()> {
         .collect();
     assert_eq!(history, ["ask", "what do you say?", "the left one"]);
 
+    let again = client.call("message/send", answer.clone()).await?;
+    assert_eq!((state(&again), &again["metadata"]["repeated"]), ("completed", &json!(true)));
+    answer["message"]["parts"][0]["text"] = json!("the right one");
     let late = client.call("message/send", answer).await.expect_err("the task is over");
     assert_eq!(late.code(), Some(-32005), "{late}");
     Ok(())

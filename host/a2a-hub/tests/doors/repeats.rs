@@ -74,3 +74,50 @@ async fn a_task_of_one_agent_takes_no_message_for_another() -> Result<()> {
     assert_eq!(state(&done), "completed");
     Ok(())
 }
+
+/// A client that was cut off says it again, which is no answer to what the task asks by then.
+#[tokio::test]
+async fn what_is_said_to_a_task_again_is_not_said_twice() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let task = send(&client, "guest", "ask").await?;
+    let mut message = message_to("guest", "permit");
+    message["message"]["taskId"] = task["id"].clone();
+    let all = (0..4).map(|_| client.call("message/send", message.clone()));
+    let answers = try_join_all(all).await?;
+    let repeated = answers.iter().filter(|task| task["metadata"]["repeated"] == true).count();
+    assert_eq!(repeated, 3, "{answers:?}");
+    let said = |task: &Value| {
+        let history = task["history"].as_array().map_or(&[][..], Vec::as_slice);
+        history.iter().filter(|said| said["messageId"] == message["message"]["messageId"]).count()
+    };
+    let last = client.call("tasks/get", json!({ "id": task["id"] })).await?;
+    assert_eq!(said(&last), 1, "{last}");
+    let late = client.call("message/send", message.clone()).await?;
+    assert_eq!((state(&late), said(&late)), (state(&last), 1), "{late}");
+    assert_eq!(late["metadata"]["repeated"], true, "also of a task that is over");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_answer_that_asks_for_one_receiver_too_many_is_not_taken() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let task = send(&client, "guest", "ask").await?;
+    let config = |id: usize| json!({ "id": id.to_string(), "url": "http://127.0.0.1:9/news" });
+    for id in 0..16 {
+        let set = json!({ "taskId": task["id"], "pushNotificationConfig": config(id) });
+        client.call("tasks/pushNotificationConfig/set", set).await?;
+    }
+    let mut answer = message_to("guest", "hello");
+    answer["message"]["taskId"] = task["id"].clone();
+    answer["configuration"] = json!({ "pushNotificationConfig": config(16) });
+    let refused = client.call("message/send", answer.clone()).await.unwrap_err();
+    assert!(refused.to_string().contains("16 are enough"), "{refused}");
+    let task = client.call("tasks/get", json!({ "id": task["id"] })).await?;
+    assert_eq!(state(&task), "input-required", "it was not answered: {task}");
+    answer["configuration"] = json!({ "pushNotificationConfig": config(3) });
+    let answered = client.call("message/send", answer).await?;
+    assert_eq!(state(&answered), "completed", "{answered}");
+    Ok(())
+}

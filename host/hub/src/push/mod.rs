@@ -58,6 +58,13 @@ struct Inner {
 /// Somewhere notifications may be sent.
 pub struct Admitted(OfferedPush);
 
+impl Admitted {
+    /// The id that its config is to have; none if it is to have the task's.
+    pub fn id(&self) -> Option<PushConfigId> {
+        self.0.id.clone()
+    }
+}
+
 /// Why a task's notifications are not sent somewhere.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
@@ -132,11 +139,7 @@ impl Pushes {
         sent: u64,
     ) -> Result<PushConfig, PushError> {
         let config = offered.of(task.clone());
-        let known = self.of_task(&task).await?;
-        // Two at once may both find room: that there is a limit matters, not where.
-        if known.len() >= MAX_CONFIGS && known.iter().all(|known| known.id != config.id) {
-            return Err(PushError::TooMany(task));
-        }
+        self.must_have_room(&task, Some(&config.id)).await?;
         if !self.0.outgoing.storage.set_push(config.clone(), sent).await? {
             return Err(PushError::NoTask(task));
         }
@@ -145,6 +148,23 @@ impl Pushes {
             self.start(push);
         }
         Ok(config)
+    }
+
+    /// Refuses one more config than a task may have; `id` is that of the config, if it is not the task's own.
+    pub async fn must_have_room(
+        &self,
+        task: &TaskId,
+        id: Option<&PushConfigId>,
+    ) -> Result<(), PushError> {
+        let known = self.of_task(task).await?;
+        let is_there = |known: &PushConfig| {
+            known.id.as_str() == id.map_or(task.as_str(), PushConfigId::as_str)
+        };
+        // Two at once may both find room: that there is a limit matters, not where.
+        if known.len() >= MAX_CONFIGS && !known.iter().any(is_there) {
+            return Err(PushError::TooMany(task.clone()));
+        }
+        Ok(())
     }
 
     /// A config of a task; its first, if none is named.
