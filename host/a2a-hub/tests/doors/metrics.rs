@@ -2,10 +2,11 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{hub_with_guest, send, stream, until},
+    stage::{eventually_async, hub_with_guest, send, stream, until},
 };
 use a2a_hub_tests::Client;
 use anyhow::Result;
+use std::time::Duration;
 
 async fn scrape(hub: &InProcessHub, accept: &str) -> Result<(String, String)> {
     let asked = reqwest::Client::new().get(format!("http://{}/metrics", hub.http()));
@@ -26,6 +27,14 @@ async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
     assert!(send(&client, "nobody", "hi").await.is_err());
     let (_, mut watching) = stream(&client, "guest", "sh sleep 600").await?;
     until(&mut watching, |event| event["status"]["state"] == "working").await?;
+    // The guest of the task that is at work starts, and that of an answered one is dropped, whenever it has a core.
+    let counted = async || {
+        let told = scrape(&hub, "*/*").await;
+        told.is_ok_and(|(_, told)| {
+            told.contains("a2a_hub_guests 2\n") && told.contains("a2a_hub_streams 1\n")
+        })
+    };
+    eventually_async(Duration::from_secs(10), counted).await?;
     let (media, told) = scrape(&hub, "application/openmetrics-text; version=1.0.0").await?;
     assert_eq!(media, "application/openmetrics-text; version=1.0.0; charset=utf-8");
     for line in [
