@@ -90,17 +90,15 @@ impl Global {
             return Ok(settings.config.socket.path);
         }
         let dir = settings.config.data_dir()?;
-        match running_hub::socket(dir) {
-            Some(socket) => Ok(socket),
-            None if settings.is_above_the_file(&["data_dir"]) && running_hub::of(dir).is_none() => {
-                let why = format!(
-                    "connect to the hub: none uses the data directory {}; `a2a-hub start` starts one there",
-                    dir.display()
-                );
-                Err(CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into())
-            }
-            None => Ok(settings.config.socket.path),
+        let hub = running_hub::of(dir);
+        if hub.is_none() && settings.is_above_the_file(&["data_dir"]) {
+            let why = format!(
+                "connect to the hub: none uses the data directory {}; `a2a-hub start` starts one there",
+                dir.display()
+            );
+            return Err(CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into());
         }
+        Ok(hub.as_ref().and_then(running_hub::socket).unwrap_or(settings.config.socket.path))
     }
 
     /// The configuration, and where it has an error that which is without its file: a hub that runs keeps to what it has read, and must be

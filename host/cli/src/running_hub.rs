@@ -27,9 +27,9 @@ pub(super) fn of(dir: &Path) -> Option<Value> {
     is_there.then_some(run)
 }
 
-/// Where the hub listens that runs on the data directory `dir`.
-pub(super) fn socket(dir: &Path) -> Option<PathBuf> {
-    of(dir)?["socket"].as_str().map(PathBuf::from)
+/// Where a hub listens that wrote this down; none if it serves no socket.
+pub(super) fn socket(run: &Value) -> Option<PathBuf> {
+    run["socket"].as_str().map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -40,6 +40,7 @@ mod tests {
     #[test]
     fn a_hub_is_there_as_long_as_its_process_is() {
         let dir = tempfile::tempdir().unwrap();
+        let socket = |dir: &Path| socket(&of(dir)?);
         assert_eq!(socket(dir.path()), None);
         let write = |run: Value| fs::write(dir.path().join(RUN_FILE), run.to_string()).unwrap();
         write(json!({ "pid": std::process::id(), "socket": "/a" }));

@@ -407,10 +407,7 @@ impl Hub {
         let (hub, by) = (self.clone(), caller.principal.clone());
         let room = push.as_ref().map(Admitted::id);
         let answered = Box::pin(async move {
-            let claim = match &request {
-                Some(request) => hub.repeats.claim(request).await,
-                None => None,
-            };
+            let claim = hub.claim(request.as_deref()).await;
             if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
                 return hub.tasks.repeat(&task, after.unwrap_or(0)).await;
             }

@@ -62,10 +62,7 @@ impl Hub {
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
         // On the heap, for it is as large as all that it waits for.
         let submitted = Box::pin(async move {
-            let claim = match &request {
-                Some(request) => hub.repeats.claim(request).await,
-                None => None,
-            };
+            let claim = hub.claim(request.as_deref()).await;
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
                 // One that was forgotten can be told to nobody again.
                 if hub.tasks.stored(task).await?.is_some() {
@@ -90,6 +87,11 @@ impl Hub {
             Ok(heard)
         });
         self.begin(push, submitted).await
+    }
+
+    /// Takes up a request, as [`idempotency::request`] has it; none if it was not spelled out, for requests are not remembered.
+    pub(super) async fn claim(&self, request: Option<&str>) -> Option<Claim> {
+        self.repeats.claim(request?).await
     }
 
     /// The agent that a message is for; none if one is to be chosen.
