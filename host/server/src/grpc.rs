@@ -29,8 +29,12 @@ use axum::{
 };
 use bytes::{Buf as _, BufMut as _};
 use futures::{Stream, StreamExt as _, future::BoxFuture, stream, stream::BoxStream};
-use std::{pin::pin, time::Duration};
-use tokio::{sync::mpsc, task::JoinSet};
+use std::{future::pending, pin::pin, time::Duration};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
 use tonic::{
     Code, Status,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
@@ -66,6 +70,10 @@ async fn enter(
         Ok(call) => call,
         Err(why) => return status(&why).into_http(),
     };
+    let deadline = match deadline(request.headers()) {
+        Ok(deadline) => deadline,
+        Err(why) => return status(&why).into_http(),
+    };
     let principal = origin_guard::principal(&request);
     let (head, body) = request.into_parts();
     let body = match read_body(&dispatcher, Request::from_parts(head.clone(), body)).await {
@@ -74,14 +82,37 @@ async fn enter(
     };
     let (headers, request) = (head.headers.clone(), Request::from_parts(head, Body::from(body)));
     let streams = call.streams();
-    let visit = GrpcCall { dispatcher, call, caller, principal, headers };
+    let visit = GrpcCall { dispatcher, call, caller, principal, headers, deadline };
     let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
-    let answer = if streams {
-        grpc.server_streaming(visit, request).await
-    } else {
-        grpc.unary(visit, request).await
-    };
-    answer.map(Body::new)
+    if streams {
+        return grpc.server_streaming(visit, request).await.map(Body::new);
+    }
+    tokio::select! {
+        answer = grpc.unary(visit, request) => answer.map(Body::new),
+        () = passed(deadline) => late().into_http(),
+    }
+}
+
+/// Until when the client waits; none if it does not say.
+fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, A2aError> {
+    let Some(said) = headers.get(grpc::TIMEOUT) else { return Ok(None) };
+    let timeout = grpc::read_timeout(said.to_str().unwrap_or_default())?;
+    Ok(Some(Instant::now() + timeout))
+}
+
+/// Waits until it is later than that.
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+/// What is told to a client that is not answered in its time. What it began goes on, as when it hangs up.
+fn late() -> Status {
+    Status::deadline_exceeded(
+        "the call took longer than its `grpc-timeout`; a task that it began goes on",
+    )
 }
 
 /// One call of a client.
@@ -92,6 +123,8 @@ struct GrpcCall {
     caller: Caller,
     principal: Principal,
     headers: HeaderMap,
+    /// Until when the client waits.
+    deadline: Option<Instant>,
 }
 
 /// One message of a stream, or why there is no more.
@@ -115,7 +148,7 @@ impl GrpcCall {
         (agent, tenant): (Option<AgentId>, TenantId),
         said: Option<&str>,
     ) -> Answered {
-        let Self { dispatcher, call, caller, principal, headers } = self;
+        let Self { dispatcher, call, caller, principal, headers, deadline: _ } = self;
         let url = own_url(dispatcher, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
@@ -177,7 +210,8 @@ impl ServerStreamingService<Bytes> for GrpcCall {
             match spelled {
                 Ok(Reply::Stream(stream)) => {
                     let patience = visit.dispatcher.patience();
-                    let told = patiently(messages(visit.call, stream), patience);
+                    let told = messages(visit.call, stream);
+                    let told = patiently(told, patience, visit.deadline);
                     Ok(with_metadata(told.boxed(), active))
                 }
                 // What is asked by this call is answered by a stream.
@@ -202,25 +236,30 @@ fn messages(call: Call, stream: Box<TaskStream>) -> impl Stream<Item = Encoded> 
     })
 }
 
-/// The same for as long as the client takes it. HTTP/2 lets a client leave one stream unread beside others that it
+/// The same for as long as the client waits and takes it. HTTP/2 lets a client leave one stream unread beside others that it
 /// reads, so that its connection does not tell: a stream that is left so is given up, and makes room.
 fn patiently(
     told: impl Stream<Item = Encoded> + Send + 'static,
     patience: Duration,
+    deadline: Option<Instant>,
 ) -> impl Stream<Item = Encoded> {
     let (send, heard) = mpsc::channel(1);
     // Ended with the stream that owns it.
     let mut pump = JoinSet::new();
     pump.spawn(async move {
-        let mut told = pin!(told);
-        while let Some(told) = told.next().await {
+        let (mut told, mut late_at) = (pin!(told), pin!(passed(deadline)));
+        loop {
+            let next = tokio::select! {
+                next = told.next() => next,
+                () = &mut late_at => return Err(late()),
+            };
+            let Some(told) = next else { return Ok(()) };
             if send.send_timeout(told, patience).await.is_err() {
                 let patience = Span(patience);
                 let why = format!("the client took nothing for {patience}; subscribe again");
                 return Err(Status::deadline_exceeded(why));
             }
         }
-        Ok(())
     });
     stream::unfold((heard, pump), async |(mut heard, mut pump)| {
         if let Some(told) = heard.recv().await {
@@ -293,23 +332,33 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_hears_it_all() {
-        let mut told = pin!(patiently(numbers(4), PATIENCE));
+        let mut told = pin!(patiently(numbers(4), PATIENCE, None));
         for n in 0..4 {
             tokio::time::sleep(PATIENCE - Duration::from_millis(1)).await;
             assert_eq!(told.next().await.unwrap().unwrap(), [n]);
         }
         assert!(told.next().await.is_none());
         let broken = stream::iter([Err(Status::not_found("gone"))]);
-        let told: Vec<_> = patiently(broken, PATIENCE).collect().await;
+        let told: Vec<_> = patiently(broken, PATIENCE, None).collect().await;
         assert_eq!(told[0].as_ref().unwrap_err().code(), Code::NotFound);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_leaves_a_stream_unread_is_told_that_it_was_given_up() {
-        let told = patiently(numbers(4), PATIENCE);
+        let told = patiently(numbers(4), PATIENCE, None);
         tokio::time::sleep(PATIENCE * 2).await;
         let told: Vec<_> = told.collect().await;
         assert_eq!(told.len(), 2, "one was held for the client, and then there is the reason");
         assert_eq!(told[1].as_ref().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_when_its_client_waits_no_longer() {
+        let endless = stream::iter([Ok(vec![1])]).chain(stream::pending());
+        let started = Instant::now();
+        let told = patiently(endless, PATIENCE, Some(started + PATIENCE * 3));
+        let told: Vec<_> = told.collect().await;
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(told[1].as_ref().unwrap_err().code(), Code::DeadlineExceeded);
+        assert_eq!(started.elapsed(), PATIENCE * 3);
     }
 }

@@ -49,7 +49,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The request in this line; none if it is another.
+    /// The request in this line; none if it is another, or waits for no answer.
     pub(super) fn read(line: &str) -> Option<Self> {
         // Cheaper than to read each request twice.
         if !line.contains(METHOD) {
@@ -59,6 +59,7 @@ impl Asked {
         if request["method"] != METHOD {
             return None;
         }
+        let id = request.get_mut("id")?.take();
         let mut params = request["params"].take();
         let tenant = params.as_object_mut().and_then(|params| params.remove("tenant"));
         let tenant = tenant.and_then(|tenant| tenant.as_str().map(str::to_owned));
@@ -66,7 +67,13 @@ impl Asked {
             let why = format!("cannot be spoken here: {why}; this hub speaks `acp` and `mcp`");
             A2aError::new(ErrorKind::InvalidParams, why)
         });
-        Some(Self { id: request["id"].take(), language, tenant })
+        Some(Self { id, language, tenant })
+    }
+
+    /// Refuses it on a connection whose other requests still wait for their answers: these would come in between.
+    pub(super) fn refuse_amid_others(&mut self) {
+        let why = "requests of this connection are under way; wait for their answers, or ask on a connection of its own";
+        self.language = Err(A2aError::new(ErrorKind::InvalidRequest, why));
     }
 
     /// Who speaks from now on: whoever names a tenant is no more than that tenant's client. Otherwise the connection speaks nothing
@@ -137,9 +144,11 @@ mod tests {
             told.contains("morse") && told.contains("this hub speaks `acp` and `mcp`"),
             "{told}"
         );
-        for other in
-            [r#"{"id":1,"method":"message/send","params":{"text":"hub/speak"}}"#, "hub/speak"]
-        {
+        for other in [
+            r#"{"id":1,"method":"message/send","params":{"text":"hub/speak"}}"#,
+            r#"{"method":"hub/speak","params":{"protocol":"mcp"}}"#,
+            "hub/speak",
+        ] {
             assert_eq!(Asked::read(other), None, "{other}");
         }
     }

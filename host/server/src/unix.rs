@@ -197,6 +197,9 @@ async fn talk(
                 None => take_in(line).await,
                 Some(mut asked) => {
                     let caller = asked.placed(&dispatcher, caller.clone());
+                    if in_flight.available_permits() < MAX_IN_FLIGHT {
+                        asked.refuse_amid_others();
+                    }
                     let _ = outbox.send(asked.answer()).await;
                     let Ok(language) = asked.language else { continue };
                     let dispatcher = dispatcher.clone();

@@ -1,6 +1,6 @@
 //! Official A2A over gRPC, in both versions: every operation, streams, refusals, and who is let in.
 
-use crate::stage::{bearer, hub_with_guest};
+use crate::stage::{bearer, eventually_async, hub_with_guest};
 use a2a_hub_protocol::id::MessageId;
 use a2a_hub_tests::{GrpcClient, RpcError};
 use anyhow::{Context as _, Result};
@@ -204,5 +204,33 @@ async fn grpc_is_guarded_as_http_is() -> Result<()> {
     };
     assert_eq!(post("application/json").await?.status(), 415, "it is no gRPC");
     assert_eq!(post("text/plain").await?.status(), 415, "a web page may send it");
+    Ok(())
+}
+
+/// Of a client that leaves it to the server to see to its deadline.
+#[tokio::test]
+async fn a_call_ends_when_its_client_waits_no_longer_and_its_task_goes_on() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let hurried = GrpcClient::v1(&hub)?.with("grpc-timeout", "400m")?;
+    let working = || v1("sh sleep 1; echo done");
+    for refused in [
+        hurried.call("SendMessage", working()).await.map(drop),
+        hurried.stream("SendStreamingMessage", working()).await.map(drop),
+    ] {
+        let Err(RpcError::Refused { code, message, .. }) = refused else {
+            anyhow::bail!("no refusal: {refused:?}");
+        };
+        assert_eq!(code, 4, "DEADLINE_EXCEEDED: {message}");
+        assert!(message.contains("grpc-timeout"), "{message}");
+    }
+    let guest = GrpcClient::v1(&hub)?.with("grpc-timeout", "60S")?;
+    let both_are_done = async || {
+        let done = json!({ "status": "TASK_STATE_COMPLETED" });
+        let listed = guest.call("ListTasks", done).await;
+        listed.is_ok_and(|(listed, _)| listed["tasks"].as_array().is_some_and(|all| all.len() == 2))
+    };
+    eventually_async(Duration::from_secs(20), both_are_done).await?;
+    let malformed = GrpcClient::v1(&hub)?.with("grpc-timeout", "soon")?;
+    assert_eq!(refusal(malformed.call("ListTasks", json!({})).await)?.0, 3, "INVALID_ARGUMENT");
     Ok(())
 }

@@ -36,6 +36,20 @@ async fn a_connection_speaks_what_it_is_asked_for_and_survives_what_is_no_messag
     Ok(())
 }
 
+#[tokio::test]
+async fn a_connection_changes_its_language_between_requests() -> Result<()> {
+    let hub = hub().await?;
+    let text = json!({ "kind": "text", "text": "sh sleep 1; echo done" });
+    let message = json!({ "messageId": "1", "role": "user", "parts": [text] });
+    let params = json!({ "message": message, "metadata": { "targetAgent": "guest" } });
+    let send = json!({ "jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params });
+    let told = spoken(&hub, &[send, speak(&json!({ "protocol": "mcp" }))], 2).await?;
+    let why = told[0]["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("under way"), "{told:?}");
+    assert_eq!(told[1]["id"], 7, "its answer comes in the language it was asked in: {told:?}");
+    Ok(())
+}
+
 /// What an agent's program does with a session over HTTP that it got to know: it says how it is answered.
 const STOLEN: &str = r#"
 import sys, urllib.error, urllib.request
@@ -73,6 +87,110 @@ async fn a_session_is_of_no_use_to_anybody_else() -> Result<()> {
     assert_eq!(artifact(&told), "404\n404\n", "{told}");
     let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
     assert_eq!(ask(list.to_string(), Some(session)).await?.status(), 200, "its own client goes on");
+    Ok(())
+}
+
+/// A client of MCP over HTTP, as far as it posts.
+struct Posts {
+    url: String,
+    session: Option<String>,
+}
+
+impl Posts {
+    fn new(hub: &InProcessHub) -> Self {
+        Self { url: format!("http://{}/mcp", hub.http()), session: None }
+    }
+
+    /// Begins a session, and says what the version with a handshake wants said.
+    async fn begin(hub: &InProcessHub) -> Result<Self> {
+        let mut posts = Self::new(hub);
+        let begun = posts.post(&initialize().to_string()).await?.error_for_status()?;
+        let session = begun.headers().get("mcp-session-id").context("no session")?;
+        posts.session = Some(session.to_str()?.to_owned());
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        posts.post(&ready.to_string()).await?.error_for_status()?;
+        Ok(posts)
+    }
+
+    async fn post(&self, body: &str) -> Result<reqwest::Response> {
+        let mut request = reqwest::Client::new()
+            .post(&self.url)
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .body(body.to_owned());
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        Ok(request.send().await?)
+    }
+
+    async fn call(&self, id: u32, tool: &str, message: &str) -> Result<reqwest::Response> {
+        let params = json!({ "name": tool, "arguments": { "message": message } });
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        self.post(&call.to_string()).await
+    }
+}
+
+/// The one message of a response, which is a stream of events.
+async fn answered(response: reqwest::Response) -> Result<serde_json::Value> {
+    let text = response.error_for_status()?.text().await?;
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:")).next_back();
+    Ok(serde_json::from_str(data.context(text.clone())?)?)
+}
+
+#[tokio::test]
+async fn an_id_that_is_under_way_is_no_other_requests() -> Result<()> {
+    let hub = hub().await?;
+    let client = Posts::begin(&hub).await?;
+    let first = client.call(7, "guest", "sh sleep 0.5; echo first").await?;
+    let second = client.call(7, "guest", "sh echo second").await?;
+    assert_eq!(second.status(), 400);
+    let told: serde_json::Value = second.json().await?;
+    assert_eq!(told["id"], 7);
+    let why = told["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("`id` is that of another request"), "{why}");
+    let told = answered(first).await?;
+    assert!(told.to_string().contains("first"), "{told}");
+    let told = answered(client.call(7, "guest", "sh echo third").await?).await?;
+    assert!(told.to_string().contains("third"), "its answer was heard, so it is free: {told}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() -> Result<()> {
+    let hub = hub().await?;
+    let client = Posts::begin(&hub).await?;
+    for name in ["nobody", "no such tool"] {
+        let told = answered(client.call(1, name, "hello").await?).await?;
+        assert_eq!(told["error"]["code"], -32602, "{told}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_no_message_gets_an_error_of_json_rpc() -> Result<()> {
+    let hub = hub().await?;
+    for (body, code) in [("{", -32700), ("[]", -32600)] {
+        let refused = Posts::new(&hub).post(body).await?;
+        assert_eq!(refused.status(), 400, "{body}");
+        assert_eq!(refused.json::<serde_json::Value>().await?["error"]["code"], code, "{body}");
+    }
+    Ok(())
+}
+
+/// A client that begins sessions and leaves them costs nobody a session but itself.
+#[tokio::test]
+async fn sessions_that_are_left_behind_make_room() -> Result<()> {
+    let hub = hub().await?;
+    let first = Posts::begin(&hub).await?;
+    let second = Posts::begin(&hub).await?;
+    let _at_work = second.call(1, "guest", "sh sleep 30").await?;
+    for _ in 0..70 {
+        Posts::begin(&hub).await?;
+    }
+    let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" }).to_string();
+    assert_eq!(first.post(&list).await?.status(), 404, "it was silent for longest");
+    assert_eq!(second.post(&list).await?.status(), 200, "it waits for an answer");
     Ok(())
 }
 

@@ -18,6 +18,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// The names of `google.rpc.Code`, each at its number.
 const CODES: [&str; 17] = [
@@ -45,6 +46,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
+
+/// The header that says how long the client waits (gRPC over HTTP/2, `Timeout`). [`read_timeout`] reads it.
+pub const TIMEOUT: &str = "grpc-timeout";
 
 /// The services by their full names: that of 1.0 and that of 0.3.
 pub const SERVICES: [&str; 2] = ["lf.a2a.v1.A2AService", "a2a.v1.A2AService"];
@@ -147,6 +151,30 @@ impl Call {
     }
 }
 
+/// How long a client waits, as [`TIMEOUT`] says it: up to eight digits, and the unit in a letter.
+pub fn read_timeout(said: &str) -> Result<Duration, A2aError> {
+    let malformed = || {
+        let why =
+            "must be up to 8 digits and a unit of `H`, `M`, `S`, `m`, `u`, `n`, such as `1500m`";
+        A2aError::invalid(TIMEOUT, why)
+    };
+    let unit = said.chars().next_back().ok_or_else(malformed)?;
+    let digits = &said[..said.len() - unit.len_utf8()];
+    if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(malformed());
+    }
+    let count: u64 = digits.parse().map_err(|_| malformed())?;
+    match unit {
+        'H' => Ok(Duration::from_secs(count * 3600)),
+        'M' => Ok(Duration::from_secs(count * 60)),
+        'S' => Ok(Duration::from_secs(count)),
+        'm' => Ok(Duration::from_millis(count)),
+        'u' => Ok(Duration::from_micros(count)),
+        'n' => Ok(Duration::from_nanos(count)),
+        _ => Err(malformed()),
+    }
+}
+
 /// The number of a refusal in `google.rpc.Code`, and the `google.rpc.Status` that says more of it (A2A 1.0, section
 /// 10.6).
 pub fn write_status(why: &A2aError) -> (i32, Vec<u8>) {
@@ -188,6 +216,19 @@ pub fn read_refusal(code: &[u8], message: &[u8], details: &[u8]) -> Option<A2aEr
 mod tests {
     use super::*;
     use crate::model::message::base64_bytes;
+
+    #[test]
+    fn a_timeout_is_digits_and_a_unit() {
+        for (said, ms) in [("1500m", 1_500), ("2S", 2_000), ("1H", 3_600_000), ("5M", 300_000)] {
+            assert_eq!(read_timeout(said).unwrap(), Duration::from_millis(ms), "{said}");
+        }
+        assert_eq!(read_timeout("99999999u").unwrap(), Duration::from_micros(99_999_999));
+        assert_eq!(read_timeout("7n").unwrap(), Duration::from_nanos(7));
+        for bad in ["", "S", "5", "5s", "-5S", "+5S", "5 S", "123456789S", "5\u{b5}", "1.5S"] {
+            let why = read_timeout(bad).unwrap_err();
+            assert!(why.message.contains("grpc-timeout"), "{bad}: {}", why.message);
+        }
+    }
 
     #[test]
     fn every_method_is_known_in_both_versions() {

@@ -1,6 +1,9 @@
 //! MCP over HTTP (Streamable HTTP) at `/mcp`, behind the guard that every request passes.
 
-use super::session::McpSession;
+use super::{
+    session::McpSession,
+    sessions::{Refused, Room, Sessions},
+};
 use crate::{
     MAX_REQUEST,
     body::read_body,
@@ -10,18 +13,22 @@ use crate::{
 use a2a_hub_core::access::Principal;
 use axum::{
     Json, Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{Request, State},
     http::{Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::any,
 };
+use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    StreamableHttpServerConfig, StreamableHttpService,
+    session::{SessionManager as _, local::LocalSessionManager},
 };
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, task::Poll, time::Duration};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The path of the endpoint.
@@ -30,8 +37,9 @@ const PATH: &str = "/mcp";
 /// The header by which a session is known.
 const SESSION: &str = "mcp-session-id";
 
-/// How many sessions there may be at once.
-const MAX_SESSIONS: usize = 256;
+/// JSON-RPC 2.0, 5.1.
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
 
 /// How long a session may be silent: longer than any call waits.
 const IDLE: Duration = Duration::from_secs(2 * 3600);
@@ -41,8 +49,8 @@ const IDLE: Duration = Duration::from_secs(2 * 3600);
 pub(crate) struct McpHttp {
     service: StreamableHttpService<McpSession, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
-    /// Who began each session: it is of use to nobody else.
-    owners: Arc<Mutex<HashMap<String, Principal>>>,
+    /// Whose each session is: it is of use to nobody else.
+    sessions: Arc<Mutex<Sessions>>,
 }
 
 impl McpHttp {
@@ -58,7 +66,7 @@ impl McpHttp {
             .with_cancellation_token(stop.clone());
         let session = move || Ok(McpSession::new(dispatcher.clone(), None, None, stop.clone()));
         let service = StreamableHttpService::new(session, Arc::clone(&manager), config);
-        Self { service, manager, owners: Arc::default() }
+        Self { service, manager, sessions: Arc::default() }
     }
 
     /// The path at which it is found.
@@ -72,41 +80,97 @@ impl McpHttp {
     async fn enter(&self, dispatcher: &Dispatcher, request: Request) -> Response {
         let principal = origin_guard::principal(&request);
         let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok());
-        if let Some(id) = session
-            && self.owners.lock().get(id).is_some_and(|owner| *owner != principal)
-        {
+        let session = session.map(str::to_owned);
+        if session.as_ref().is_some_and(|id| self.sessions.lock().is_of_another(id, &principal)) {
             // As if it were not there, so that its client begins another.
             return StatusCode::NOT_FOUND.into_response();
         }
-        let is_new = session.is_none();
         let request = match whole(dispatcher, request).await {
             Ok(request) => request,
             Err(refused) => return refused,
         };
-        if is_new && self.is_full().await && begins(request.body()) {
-            let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
-            let why =
-                format!("there are {MAX_SESSIONS} sessions already; end one, or try again soon");
-            return (StatusCode::SERVICE_UNAVAILABLE, again, told(&why)).into_response();
+        let Envelope { method, id } = match Envelope::of(&request) {
+            Ok(envelope) => envelope,
+            Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
+        };
+        let Some(session) = session else {
+            if method.as_deref() == Some("initialize")
+                && let Err(full) = self.make_room(&principal).await
+            {
+                return full;
+            }
+            let response = self.service.handle(request.map(Body::from)).await.map(Body::new);
+            if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
+                self.sessions.lock().begin(id.to_owned(), principal, Instant::now());
+            }
+            return response;
+        };
+        // An id beside a method is a request's; without one it is of an answer to the hub.
+        let id = id.filter(|_| method.is_some());
+        if let Err(refused) = self.sessions.lock().enter(&session, id.as_deref(), Instant::now()) {
+            return taken(&refused, id.as_deref());
         }
-        let response = self.service.handle(request.map(Body::from)).await.map(Body::new);
-        let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
-        if let Some(id) = begun.filter(|_| is_new) {
-            self.own(id.to_owned(), principal).await;
-        }
-        response
+        let visit = Visit { sessions: Arc::clone(&self.sessions), session, id, heard_out: false };
+        visit.until_the_end_of(self.service.handle(request.map(Body::from)).await.map(Body::new))
     }
 
-    async fn is_full(&self) -> bool {
-        self.manager.sessions.read().await.len() >= MAX_SESSIONS
+    /// Sees to it that one more session of this caller may begin.
+    async fn make_room(&self, caller: &Principal) -> Result<(), Response> {
+        let room = {
+            let open = self.manager.sessions.read().await;
+            let mut sessions = self.sessions.lock();
+            sessions.retain(|id| open.contains_key(id));
+            sessions.room(caller)
+        };
+        match room {
+            Room::Free => Ok(()),
+            Room::Instead(silent) => {
+                tracing::debug!(session = silent, "an MCP session makes room for another");
+                // One that has ended by itself meanwhile makes room as well.
+                let _ = self.manager.close_session(&silent.into()).await;
+                Ok(())
+            }
+            Room::Full(most) => {
+                let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+                let why = format!(
+                    "there are {most} sessions already, and all are busy; end one, or try again soon"
+                );
+                Err((StatusCode::SERVICE_UNAVAILABLE, again, told(&why)).into_response())
+            }
+        }
     }
+}
 
-    /// Remembers whose a session is, and forgets those that are over.
-    async fn own(&self, id: String, principal: Principal) {
-        let sessions = self.manager.sessions.read().await;
-        let mut owners = self.owners.lock();
-        owners.retain(|id, _| sessions.contains_key(id.as_str()));
-        owners.insert(id, principal);
+/// A request in its session, until its response is over.
+struct Visit {
+    sessions: Arc<Mutex<Sessions>>,
+    session: String,
+    /// The JSON-RPC id of the request, as JSON.
+    id: Option<String>,
+    /// Whether all of the response was taken.
+    heard_out: bool,
+}
+
+impl Visit {
+    /// The response, with which the visit ends.
+    fn until_the_end_of(mut self, response: Response) -> Response {
+        response.map(|body| {
+            let mut body = body.into_data_stream();
+            Body::from_stream(stream::poll_fn(move |context| {
+                // All of the visit moves in here, for it ends with the body.
+                let visit = &mut self;
+                let next = body.poll_next_unpin(context);
+                visit.heard_out |= matches!(next, Poll::Ready(None));
+                next
+            }))
+        })
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.sessions.lock().leave(&self.session, self.id.as_deref(), self.heard_out, now);
     }
 }
 
@@ -114,10 +178,10 @@ impl McpHttp {
 async fn whole(
     dispatcher: &Dispatcher,
     request: Request,
-) -> Result<http::Request<axum::body::Bytes>, Response> {
+) -> Result<http::Request<Bytes>, Response> {
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
-        return Ok(http::Request::from_parts(parts, axum::body::Bytes::new()));
+        return Ok(http::Request::from_parts(parts, Bytes::new()));
     }
     match read_body(dispatcher, Request::from_parts(parts.clone(), body)).await {
         Ok(body) => Ok(http::Request::from_parts(parts, body)),
@@ -125,25 +189,100 @@ async fn whole(
     }
 }
 
-/// Whether a body asks for a session.
-fn begins(body: &[u8]) -> bool {
-    let asked: Option<Value> = serde_json::from_slice(body).ok();
-    asked.is_some_and(|asked| asked["method"] == "initialize")
+/// What is looked at of a message before the SDK reads it.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+struct Envelope {
+    method: Option<String>,
+    /// As JSON: `1` and `"1"` are two.
+    #[serde(default, deserialize_with = "spelled")]
+    id: Option<String>,
+}
+
+impl Envelope {
+    /// That of a request's body; empty of what has none.
+    fn of(request: &http::Request<Bytes>) -> Result<Self, Json<Value>> {
+        let body = request.body();
+        if request.method() != Method::POST {
+            return Ok(Self::default());
+        }
+        match serde_json::from_slice(body) {
+            Ok(envelope) => Ok(envelope),
+            Err(why) if why.is_data() => Err(refusal(
+                INVALID_REQUEST,
+                "a message of MCP is one JSON object with a `method` or an answer; there are no batches",
+                None,
+            )),
+            Err(why) => Err(refusal(PARSE_ERROR, &format!("the body is not JSON: {why}"), None)),
+        }
+    }
+}
+
+fn spelled<'de, D: Deserializer<'de>>(id: D) -> Result<Option<String>, D::Error> {
+    let id = Option::<Value>::deserialize(id)?;
+    Ok(id.map(|id| id.to_string()))
+}
+
+/// The answer to a request that its session does not take.
+fn taken(refused: &Refused, id: Option<&str>) -> Response {
+    let (status, why) = match refused {
+        Refused::IdInUse => (
+            StatusCode::BAD_REQUEST,
+            "the `id` is that of another request of this session; give each its own".to_owned(),
+        ),
+        Refused::TooMany(most) => (
+            StatusCode::TOO_MANY_REQUESTS,
+            format!(
+                "{most} requests of this session have no answer yet; wait for one, or begin another session"
+            ),
+        ),
+    };
+    (status, refusal(INVALID_REQUEST, &why, id)).into_response()
 }
 
 fn told(why: &str) -> Json<Value> {
-    Json(json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": why } }))
+    refusal(INVALID_REQUEST, why, None)
+}
+
+/// An error for the request of this id, which is JSON.
+fn refusal(code: i64, why: &str, id: Option<&str>) -> Json<Value> {
+    let id: Option<Value> = id.and_then(|id| serde_json::from_str(id).ok());
+    Json(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn post(body: &'static [u8]) -> http::Request<Bytes> {
+        let request = http::Request::post("/mcp").body(Bytes::from_static(body));
+        request.unwrap_or_default()
+    }
+
     #[test]
-    fn only_a_handshake_begins_a_session() {
-        assert!(begins(br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#));
-        for other in [&br#"{"method":"tools/call"}"#[..], b"{", b"[]"] {
-            assert!(!begins(other));
+    fn an_envelope_is_read_of_requests_answers_and_notifications() {
+        for (body, method, id) in [
+            (
+                &br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#[..],
+                Some("initialize"),
+                Some("1"),
+            ),
+            (br#"{"id":"1","method":"tools/call"}"#, Some("tools/call"), Some("\"1\"")),
+            (br#"{"method":"notifications/initialized"}"#, Some("notifications/initialized"), None),
+            (br#"{"id":null,"result":{}}"#, None, None),
+        ] {
+            let envelope = Envelope::of(&post(body)).unwrap();
+            assert_eq!((envelope.method.as_deref(), envelope.id.as_deref()), (method, id));
+        }
+        assert_eq!(Envelope::of(&http::Request::default()).unwrap(), Envelope::default());
+    }
+
+    #[test]
+    fn what_is_no_message_is_told_so() {
+        for (body, code) in
+            [(&b"{"[..], PARSE_ERROR), (b"[]", INVALID_REQUEST), (b"7", INVALID_REQUEST)]
+        {
+            let Json(refused) = Envelope::of(&post(body)).unwrap_err();
+            assert_eq!(refused["error"]["code"], code);
         }
     }
 }

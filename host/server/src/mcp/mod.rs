@@ -20,6 +20,7 @@ mod outcome;
 mod question;
 mod resources;
 mod session;
+mod sessions;
 mod tools;
 mod watch;
 

@@ -193,6 +193,7 @@ impl ServerHandler for McpSession {
     ) -> Result<CallToolResponse, ErrorData> {
         match Box::pin(self.call(request, context)).await {
             Ok(Ok(response)) => Ok(response),
+            Ok(Err(why)) if why.kind == ErrorKind::AgentNotFound => Err(error(&why)),
             // For the model to read: it may mend its call, or do without.
             Ok(Err(why)) => Ok(outcome::refused(why.message).into()),
             Err(Miscalled::Arguments(why)) => Ok(outcome::refused(why).into()),
