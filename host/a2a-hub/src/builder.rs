@@ -12,7 +12,7 @@ use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, BuiltIn, Door, PluginFolder, sweep_files};
 use a2a_hub_client::Outbound;
 use a2a_hub_clock as clock;
-use a2a_hub_config::Config;
+use a2a_hub_config::{Config, Retention};
 use a2a_hub_hub::{
     LiveConfig, ReadConfig, SetLevel,
     contexts::Contexts,
@@ -95,9 +95,8 @@ impl Hub {
     pub fn in_memory() -> Builder {
         let mut builder = Builder::new(Place::Memory);
         builder.built_in = BuiltIn::default();
-        builder.config.idempotency_window_ms = Some(0);
-        builder.config.retention.max_mb = MOST_IN_MEMORY_MB;
-        builder
+        let config = builder.config.clone();
+        builder.config(config)
     }
 }
 
@@ -121,9 +120,16 @@ impl Builder {
     }
 
     /// Runs under this configuration, which also says whether HTTP and the unix socket are served. Without one, neither is, and
-    /// everything else is as it is for a hub without a configuration file.
+    /// everything else is as it is for a hub without a configuration file. A hub in memory keeps what [`Hub::in_memory`] says of it,
+    /// unless the configuration says otherwise.
     #[must_use]
-    pub fn config(self, config: Config) -> Self {
+    pub fn config(self, mut config: Config) -> Self {
+        if matches!(self.place, Place::Memory) {
+            config.idempotency_window_ms.get_or_insert(0);
+            if config.retention.max_mb == Retention::default().max_mb {
+                config.retention.max_mb = MOST_IN_MEMORY_MB;
+            }
+        }
         Self { config, ..self }
     }
 

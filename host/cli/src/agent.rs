@@ -21,7 +21,8 @@ pub(super) enum Agent {
         /// The component
         path: PathBuf,
     },
-    /// Remove an agent: deletes its file from the plugins folder
+    /// Remove an agent: deletes its file from the plugins folder; one that came with the hub, or is elsewhere, is there again after a
+    /// restart
     Deregister {
         /// The agent, as `a2a-hub agents` lists it
         #[arg(add = completing::agents())]
@@ -53,7 +54,16 @@ pub(super) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
             (ask(global, "hub/agents/register", params)?, format!("agent {id} joined\n").into())
         }
         Agent::Deregister { id } => {
-            (ask(global, "hub/agents/deregister", of(id))?, format!("agent {id} left\n").into())
+            let answer = ask(global, "hub/agents/deregister", of(id))?;
+            let back = if answer["returnsOnRestart"] == true {
+                format!(
+                    ", until the hub is started again or you run `a2a-hub agent reload {id}`; `agents.{id}.enabled = false` in the \
+                     configuration keeps it away"
+                )
+            } else {
+                String::new()
+            };
+            (answer, format!("agent {id} left{back}\n").into())
         }
         Agent::Reload { id, accept } => {
             let params = json!({ "agentId": id, "accept": accept });

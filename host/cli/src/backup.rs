@@ -1,7 +1,7 @@
 //! `backup` and `restore`: copies of the hub's store.
 
 use super::{Exit, Global, failure::CommandError, render::size};
-use a2a_hub_store::sqlite::{self, Copied, REPLACED_FILE};
+use a2a_hub_store::sqlite::{self, Copied};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
@@ -38,26 +38,21 @@ const BESIDE: &str = "it holds tasks, conversations, what agents remember and wh
 /// Puts a copy in the place of the store, which no hub uses.
 pub(super) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
-    let restored = sqlite::restore(&dir, file).map_err(|why| {
+    let (restored, kept) = sqlite::restore(&dir, file).map_err(|why| {
         let is_used = matches!(why, a2a_hub_store::StorageError::Locked { .. });
         let told = CommandError::new(NOT_RESTORED, format!("restore the hub's store: {why}"));
         if is_used { told.mended_by("a2a-hub stop") } else { told }
     })?;
-    global.show(&told(file, restored), || Ok(restored_text(&dir, restored).into()))?;
+    global.show(&told(file, restored), || Ok(restored_text(kept.as_deref(), restored).into()))?;
     Ok(Exit::Done)
 }
 
 /// The store is as it was.
 const NOT_RESTORED: &str = "NOT_RESTORED";
 
-fn restored_text(dir: &Path, restored: Copied) -> String {
-    let old = dir.join(REPLACED_FILE);
-    let kept = if old.exists() {
-        format!("\nwhat was there is kept as {}", old.display())
-    } else {
-        String::new()
-    };
-    format!("restored: {}{kept}\n", held(restored))
+fn restored_text(kept: Option<&Path>, restored: Copied) -> String {
+    let kept = kept.map(|old| format!("\nwhat was there is kept as {}", old.display()));
+    format!("restored: {}{}\n", held(restored), kept.unwrap_or_default())
 }
 
 fn held(copied: Copied) -> String {

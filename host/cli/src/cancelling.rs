@@ -33,7 +33,7 @@ pub(super) struct Cancel {
     /// All tasks of the hub in this state, such as `input-required` for those that wait for an answer
     #[arg(long, value_parser = PossibleValuesParser::new(live()))]
     state: Option<String>,
-    /// Only those that have been in it for so long (`30m`, `2h`, `1d`), or since before then (RFC 3339)
+    /// Only those that have been in it for so long (`30m`, `2h`, `1d`), or since before then (a day, or RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = since, requires = "state")]
     older: Option<Since>,
 }

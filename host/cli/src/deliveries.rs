@@ -39,15 +39,20 @@ pub(super) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<
         }
     };
     let columns = global.console().columns();
-    global.show(&answer, || Ok(deliveries_text(list(&answer), Timestamp::now(), columns)))?;
+    let none = if asked.dead { "nothing was given up\n" } else { "nothing is to be sent\n" };
+    global.show(&answer, || {
+        let all = list(&answer);
+        Ok(if all.is_empty() {
+            none.into()
+        } else {
+            deliveries_text(all, Timestamp::now(), columns)
+        })
+    })?;
     Ok(Exit::Done)
 }
 
 /// Deliveries, a row each, and below it what is wrong.
 fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
-    if deliveries.is_empty() {
-        return "nothing is to be sent\n".into();
-    }
     let ids = || deliveries.iter().map(|delivery| text(&delivery["taskId"]));
     let mut table = Table::new(["TASK", "STATE", "WAITING", "RECEIVER"]);
     for delivery in deliveries {

@@ -283,7 +283,7 @@ async fn running(mut client: Client) -> Vec<Finding> {
             let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
             let waiting = waiting_verdict(status["waitingTasks"].as_u64().unwrap_or_default());
             let warnings = list(&status["warnings"]).iter();
-            let warnings = warnings.map(|told| warn("start", text(told), "see `a2a-hub logs`"));
+            let warnings = warnings.map(|told| warn("warning", text(told), "see `a2a-hub logs`"));
             let own = [hub, storage, waiting].into_iter().chain(warnings);
             own.chain(agents).chain(rejected).collect()
         }

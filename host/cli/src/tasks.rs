@@ -12,7 +12,7 @@ use super::{
 use a2a_hub_protocol::{id::AgentId, task::TaskState};
 use anyhow::{Context as _, bail};
 use clap::{Args, builder::PossibleValuesParser};
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 use std::{pin::pin, time::Duration};
 use tokio::{
@@ -40,7 +40,7 @@ pub(super) struct Tasks {
     /// Only those in this state
     #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
     state: Option<String>,
-    /// Only those whose state changed so lately (`30m`, `2h`, `1d`), or since then (RFC 3339)
+    /// Only those whose state changed so lately (`30m`, `2h`, `1d`), or since then (a day, or RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
     /// Show at most so many, newest first
@@ -67,11 +67,17 @@ pub(super) enum Since {
 pub(super) fn since(typed: &str) -> Result<Since, String> {
     let why = || {
         format!(
-            "`{typed}` is no time: give how long ago, such as 30m, 2h or 1d, or a moment such as 2026-01-31T12:00:00Z"
+            "`{typed}` is no time: give how long ago, such as 30m, 2h or 1d, a day such as 2026-01-31, or a moment such as \
+             2026-01-31T12:00:00Z"
         )
     };
     if let Ok(moment) = typed.parse() {
         return Ok(Since::At(moment));
+    }
+    // A day begins where whoever types it is.
+    if let Ok(day) = typed.parse::<Date>() {
+        let begins = day.to_zoned(TimeZone::system()).map_err(|_| why())?;
+        return Ok(Since::At(begins.timestamp()));
     }
     let unit = typed.chars().next_back().ok_or_else(why)?;
     let seconds = match unit {
@@ -309,6 +315,18 @@ mod tests {
         for wrong in ["", "h", "1y", "yesterday", "-1h", "9999999999999999999d", "1ü"] {
             assert!(since(wrong).is_err(), "{wrong}");
         }
+        let day = since("2026-01-31").unwrap();
+        assert_eq!(
+            day,
+            Since::At(
+                "2026-01-31"
+                    .parse::<Date>()
+                    .unwrap()
+                    .to_zoned(TimeZone::system())
+                    .unwrap()
+                    .timestamp()
+            )
+        );
         let ever = Since::Ago(Duration::from_secs(u64::MAX / 2)).moment(now());
         assert_eq!(ever, "1970-01-01T00:00:00.000Z");
     }

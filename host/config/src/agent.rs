@@ -215,6 +215,32 @@ pub struct TreeConfig {
 }
 
 impl LimitsConfig {
+    /// The numbers that are said, by their names.
+    pub(crate) fn said(&self) -> impl Iterator<Item = (LimitName, u64)> {
+        let wide = |number: Option<usize>| number.and_then(|number| u64::try_from(number).ok());
+        let all = [
+            (LimitName::MemoryMb, wide(self.memory_mb)),
+            (LimitName::CpuMs, self.cpu_ms),
+            (LimitName::Events, self.events),
+            (LimitName::OutputBytes, self.output_bytes),
+            (LimitName::LogBytes, self.log_bytes),
+            (LimitName::HttpRequests, self.http_requests),
+            (LimitName::HttpBytes, self.http_bytes),
+            (LimitName::WorkspaceBytes, self.workspace_bytes),
+            (LimitName::WorkspaceFiles, self.workspace_files),
+            (LimitName::EventsPerSecond, self.events_per_second),
+            (LimitName::OutputBytesPerSecond, self.output_bytes_per_second),
+            (LimitName::LogLinesPerSecond, self.log_lines_per_second),
+            (LimitName::MemoryCallsPerSecond, self.memory_calls_per_second),
+            (LimitName::FilesPerSecond, self.files_per_second),
+            (LimitName::ProgramsPerSecond, self.programs_per_second),
+            (LimitName::KeptPrograms, wide(self.kept_programs)),
+            (LimitName::KeptIdleMs, self.kept_idle_ms),
+            (LimitName::KeptMemoryMb, self.kept_memory_mb),
+        ];
+        all.into_iter().filter_map(|(name, number)| Some((name, number?)))
+    }
+
     /// The same with the numbers of a grant in place of its own.
     #[must_use]
     pub fn with(mut self, granted: &GrantedLimits) -> Self {

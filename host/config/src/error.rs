@@ -1,6 +1,6 @@
 //! Every way in which settings cannot be followed, and where a setting came from.
 
-use a2a_hub_core::signature::InvalidKey;
+use a2a_hub_core::{granted_limits::OutOfRange, signature::InvalidKey};
 use a2a_hub_protocol::{expected::plain, id::AgentId};
 use std::{fmt, io, net::IpAddr, path::PathBuf};
 
@@ -65,14 +65,14 @@ pub enum ConfigError {
     )]
     Open(IpAddr),
     /// A number is nothing that can be followed.
-    #[error("set `{name}` to {value}: it must be from 1 to {max}")]
+    #[error("set `{name}` to {value}: {why}")]
     Range {
         /// The setting by its path, such as `clients.timeout_ms`.
-        name: &'static str,
+        name: String,
         /// What it was to be.
         value: u64,
-        /// The most it can be.
-        max: u64,
+        /// What it can be.
+        why: OutOfRange,
     },
     /// A tenant has no name.
     #[error(
@@ -179,16 +179,6 @@ pub enum ConfigError {
         agent: AgentId,
         /// The word that was to name a variable.
         word: String,
-    },
-    /// A memory limit is larger than the pool's slots.
-    #[error("give `{agent}` {mb} MiB of memory: an agent can have at most {max} MiB")]
-    Memory {
-        /// The agent that the setting is for.
-        agent: AgentId,
-        /// What it was to get.
-        mb: usize,
-        /// What it can get.
-        max: usize,
     },
     /// A key cannot verify any signature.
     #[error("set `plugins.keys`: {0}")]

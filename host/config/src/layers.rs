@@ -75,6 +75,7 @@ impl Settings {
         let mut layers = Layers::default();
         above(&mut layers)?;
         let said = layers.values.get("data_dir").and_then(Value::as_str).map(PathBuf::from);
+        let said = said.map(|path| at_home(path, home));
         let default_dir = said.or_else(|| Some(home?.join(".a2a-hub")));
         let variable = environment.get(CONFIG_VARIABLE).filter(|path| !path.is_empty());
         let named = file.map(|path| (path, CONFIG_FLAG));
@@ -90,6 +91,7 @@ impl Settings {
         }
         above(&mut layers)?;
         let mut config = layers.config()?;
+        config.expand(home);
         config.data_dir = config.data_dir.or(default_dir);
         config.check()?;
         Ok(Self { config, file, origins: layers.origins })
@@ -203,6 +205,33 @@ impl Layers {
     }
 }
 
+/// A path that begins with `~/`, from the home directory on; others as they are.
+fn at_home(path: PathBuf, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => home.join(below),
+        (Ok(_), None) | (Err(_), _) => path,
+    }
+}
+
+impl Config {
+    /// Puts the home directory in place of `~` in paths, as a shell would.
+    fn expand(&mut self, home: Option<&Path>) {
+        let expand = |path: &mut PathBuf| *path = at_home(std::mem::take(path), home);
+        self.data_dir.iter_mut().for_each(expand);
+        expand(&mut self.socket.path);
+        self.workspaces.iter_mut().for_each(expand);
+        for agent in self.agents.values_mut() {
+            agent.workspaces.iter_mut().flatten().for_each(expand);
+            for program in agent.programs.values_mut() {
+                let path = at_home(PathBuf::from(&*program), home);
+                if let Ok(path) = path.into_os_string().into_string() {
+                    *program = path;
+                }
+            }
+        }
+    }
+}
+
 /// `name` as the section spells it: the Local Hub specification writes `dataDir` where this hub writes `data_dir`.
 fn known(
     section: &[String],
@@ -301,6 +330,21 @@ mod tests {
           |       ^
         string values must be quoted, expected literal string
         ");
+    }
+
+    #[test]
+    fn a_tilde_is_the_home_directory() {
+        let file = "socket.path = '~/hub.sock'\nworkspaces = ['~', '~/src', '/src/~', '~other']\n\
+            [agents.x]\nworkspaces = ['~/x']\nprograms = { git = '~/bin/git' }";
+        let environment = [("A2A_HUB_DATA_DIR", "~/data")];
+        let config = read(file, &environment, &[]).unwrap().config;
+        assert_eq!(config.data_dir.as_deref(), Some(Path::new("/home/me/data")));
+        assert_eq!(config.socket.path, Path::new("/home/me/hub.sock"));
+        let home = ["/home/me", "/home/me/src", "/src/~", "~other"].map(PathBuf::from);
+        assert_eq!(config.workspaces, home);
+        let agent = config.agents.values().next().unwrap();
+        assert_eq!(agent.workspaces, Some(vec![PathBuf::from("/home/me/x")]));
+        assert_eq!(agent.programs["git"], "/home/me/bin/git");
     }
 
     #[test]

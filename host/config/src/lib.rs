@@ -14,6 +14,7 @@ pub mod own_file;
 mod plugins;
 mod program_file;
 mod push;
+mod ranges;
 mod registry;
 mod remote;
 mod routing;

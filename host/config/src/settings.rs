@@ -24,12 +24,6 @@ use std::{
 /// Where the hub listens, unless it is told otherwise: the path of the Local Hub specification.
 pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
 
-/// The longest that a pause of the hub's own can be: longer ones are a slip.
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// The most memory that compiling a component may be allowed, in MiB: no machine has more.
-const MAX_COMPILE_MB: u64 = 1 << 20;
-
 /// The operator's settings of a hub; each section is a field.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -292,20 +286,7 @@ impl Config {
         if !self.http.host.is_loopback() {
             return Err(ConfigError::Open(self.http.host));
         }
-        for (name, value, max) in [
-            ("clients.timeout_ms", self.clients.timeout_ms, DAY_MS),
-            ("health.interval_ms", self.health.interval_ms, DAY_MS),
-            ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
-            ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
-            ("breaker.max_pause_ms", self.breaker.max_pause_ms, DAY_MS),
-            ("push.give_up_ms", self.push.give_up_ms, 30 * DAY_MS),
-            ("plugins.compile_cpu_ms", self.plugins.compile_cpu_ms, DAY_MS),
-            ("plugins.compile_memory_mb", self.plugins.compile_memory_mb, MAX_COMPILE_MB),
-        ] {
-            if !(1..=max).contains(&value) {
-                return Err(ConfigError::Range { name, value, max });
-            }
-        }
+        self.check_numbers()?;
         if self.tenants.contains_key(&TenantId::default()) {
             return Err(ConfigError::NamelessTenant);
         }
@@ -332,18 +313,11 @@ impl Config {
             is_alias || self.agents.contains_key(id) || self.remote.contains_key(id)
         };
         check_groups(&self.aliases, is_agent)?;
-        let max = a2a_hub_runtime::limits::MAX_MEMORY_BYTES >> 20;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
             config.check_programs(agent)?;
             config.check_servers(agent)?;
             config.confined.check(agent, self.http.port)?;
-            if config.max_running == Some(0) {
-                return Err(ConfigError::Idle(agent.clone()));
-            }
-            if let Some(mb) = config.limits.memory_mb.filter(|mb| *mb > max) {
-                return Err(ConfigError::Memory { agent: agent.clone(), mb, max });
-            }
         }
         Ok(())
     }

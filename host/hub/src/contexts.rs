@@ -42,7 +42,8 @@ impl Keeps {
         Self {
             idle_contexts: days(config.contexts.max_age_days),
             finished_tasks: days(config.retention.max_age_days),
-            max_bytes: Some(config.retention.max_mb << 20).filter(|bytes| *bytes > 0),
+            max_bytes: Some(config.retention.max_mb.saturating_mul(1 << 20))
+                .filter(|bytes| *bytes > 0),
         }
     }
 }

@@ -17,6 +17,7 @@ mod within;
 
 use cards::{card_of, card_of_group, card_of_hub};
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
+use official::moment;
 use parts::HubParts;
 pub use visit::Visit;
 
@@ -255,8 +256,9 @@ impl Hub {
                 Answer::Deliveries(self.pushes.retry(&task).await?)
             }
             Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
-            Operation::ListTasks(query) => {
+            Operation::ListTasks(mut query) => {
                 let artifacts = query.include_artifacts;
+                query.since = moment("since", query.since)?;
                 let tasks = self.tasks.list(query).await?;
                 Answer::Tasks { tasks, artifacts }
             }
@@ -523,15 +525,7 @@ impl Hub {
             waiting_tasks: waiting.map(|tally| tally.tasks).sum(),
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
-            warnings: self
-                .warnings
-                .iter()
-                .cloned()
-                .chain(self.agents.grants_trouble())
-                .chain(self.agents.alias_troubles())
-                .chain(self.agents.group_troubles())
-                .chain(self.tasks.span_trouble())
-                .collect(),
+            warnings: self.warnings_now(),
             stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),
             healthy: count(HealthStatus::Healthy),

@@ -1,9 +1,10 @@
 //! What one run of an agent may use up. Each limit is per task, and passing it ends that task only.
 
+use a2a_hub_core::granted_limits::MAX_MEMORY_MB;
 use std::time::Duration;
 
 /// The largest memory any agent can be given, in bytes.
-pub const MAX_MEMORY_BYTES: usize = 1 << 30;
+pub const MAX_MEMORY_BYTES: usize = (MAX_MEMORY_MB as usize) << 20;
 
 /// The room on this machine that runs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

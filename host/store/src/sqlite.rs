@@ -42,7 +42,7 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
-pub use backup::{BackupError, Copied, Examined, REPLACED_FILE, back_up, examine, restore};
+pub use backup::{BackupError, Copied, Examined, back_up, examine, restore};
 use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
 use lanes::Lanes;

@@ -171,6 +171,30 @@ async fn the_aliases_of_a_manifest_count_once_something_is_granted() -> Result<(
     Ok(())
 }
 
+#[tokio::test]
+async fn names_in_the_configuration_that_no_agent_has_are_told_until_one_has_them() -> Result<()> {
+    let config = "default_agent = 'lori'\nroot_agent = 'ecko'\n[agents.ecko]\n[agents.later]\n[agents.gone]\nenabled = false\n";
+    let hub = InProcessHub::builder().config(config).start().await?;
+    let client = Client::unix(&hub);
+    let warnings = async || -> Result<String> {
+        let status = client.call("hub/status", json!({})).await?;
+        Ok(status["warnings"].to_string())
+    };
+    let told = warnings().await?;
+    for told_of in [
+        "`default_agent` is `lori`, and no agent is called so",
+        "`root_agent` is `ecko`, and no agent is called so; did you mean `echo`?",
+        "`agents.ecko` sets something for an agent that is not there; did you mean `agents.echo`?",
+    ] {
+        assert!(told.contains(told_of), "{told}");
+    }
+    assert!(!told.contains("later") && !told.contains("gone"), "its agent may come: {told}");
+    let file = test_guests()?.with_file_name("echo.wasm");
+    client.call("hub/agents/register", json!({ "agentId": "lori", "path": file })).await?;
+    assert!(!warnings().await?.contains("lori"), "it is there now");
+    Ok(())
+}
+
 /// A hub that another one names as its registry tells it of its agents, and asks nobody itself; what is found there can be called once
 /// the operator has named it.
 #[tokio::test]

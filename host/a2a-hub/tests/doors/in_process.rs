@@ -2,6 +2,7 @@
 
 use a2a_hub::{
     Builder, BuiltIn, ChildRequest, Ended, Hub, Stage, completed,
+    config::Config,
     local::{Agent, card},
     protocol::{
         card::AgentCard,
@@ -63,6 +64,20 @@ fn builder() -> Builder {
 
 async fn hub() -> Result<Hub> {
     builder().register("data_processor", Worker)?.start().await
+}
+
+/// The same message at once is a task of its own each time, also where a configuration says something else.
+#[tokio::test]
+async fn a_hub_in_memory_is_one_under_any_configuration() -> Result<()> {
+    let mut config = Config { max_tasks: Some(8), ..Config::default() };
+    (config.http.enabled, config.socket.enabled) = (false, false);
+    let hub = builder().config(config).register("data_processor", Worker)?.start().await?;
+    let worker = hub.local().agent("data_processor").context("it is there")?;
+    let message = Message::text(Role::User, "hello");
+    let tasks = [worker.send(message.clone()).await?, worker.send(message).await?];
+    assert_ne!(tasks[0].id, tasks[1].id);
+    hub.shutdown().await;
+    Ok(())
 }
 
 fn send(id: u32, task: Option<&str>, message: &str) -> Value {

@@ -189,7 +189,10 @@ impl Confining {
         let default = Ceilings::default();
         Ceilings {
             processes: self.config.max_processes.unwrap_or(default.processes),
-            file_bytes: self.config.max_file_mb.map_or(default.file_bytes, |mb| mb << 20),
+            file_bytes: self
+                .config
+                .max_file_mb
+                .map_or(default.file_bytes, |mb| mb.saturating_mul(1 << 20)),
             memory_bytes: match self.config.max_memory_mb {
                 Some(mb) => Some(mb.saturating_mul(1 << 20)),
                 None if self.is_built_in => None,

@@ -1,7 +1,10 @@
 //! What agents are called: their ids, and the aliases that their operator and their manifests give them.
 
 use super::{Agents, JoinError};
-use a2a_hub_core::aliases::{Aliases, Claim, ClaimedBy};
+use a2a_hub_core::{
+    aliases::{Aliases, Claim, ClaimedBy},
+    nearest::nearest,
+};
 use a2a_hub_protocol::id::AgentId;
 
 impl Agents {
@@ -34,6 +37,39 @@ impl Agents {
     /// The aliases that do not count, and why.
     pub fn alias_troubles(&self) -> Vec<String> {
         self.aliases().left_out.iter().map(ToString::to_string).collect()
+    }
+
+    /// Names in the configuration that no agent has: of the agent that messages go to which name none, of the one whose card is at the
+    /// root, and of settings whose name is a slip of an agent's. Settings may be there before their agent is.
+    pub fn name_troubles(&self) -> Vec<String> {
+        let config = self.shared.config();
+        let all = self.all();
+        let near = |name: &AgentId| {
+            nearest(name.as_str(), all.iter().map(|agent| agent.id.as_str())).map(str::to_owned)
+        };
+        let mut troubles = Vec::new();
+        for (setting, name) in
+            [("default_agent", &config.default_agent), ("root_agent", &config.root_agent)]
+        {
+            let is_group = |name: &AgentId| config.group(name).is_some();
+            if let Some(name) = name.as_ref().filter(|name| self.called(name).is_none())
+                && !is_group(name)
+            {
+                let near = near(name);
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                troubles.push(format!("`{setting}` is `{name}`, and no agent is called so{near}"));
+            }
+        }
+        let is_there = |name: &AgentId| self.find(name).is_some();
+        let idle = config.agents.iter().filter(|(name, agent)| agent.enabled && !is_there(name));
+        for (name, _) in idle {
+            if let Some(near) = near(name) {
+                troubles.push(format!(
+                    "`agents.{name}` sets something for an agent that is not there; did you mean `agents.{near}`?"
+                ));
+            }
+        }
+        troubles
     }
 
     /// Refuses an id that is the operator's word for another agent: what is dropped into the plugins folder would be sent its messages.

@@ -132,6 +132,15 @@ fn confirmed(
         return Ok(Some(wanted.clone()));
     }
     let is_new = record.is_none_or(|record| record.grant == Grant::default());
+    if !is_new
+        && *wanted == Wanted::default()
+        && record.is_some_and(|record| record.sha256 == component.sha256)
+    {
+        let why = format!(
+            "grant more to `{id}`: it holds what it was granted, and nothing more is named; say what, as `a2a-hub plugin list` shows it"
+        );
+        return Err(CommandError::new(NOT_GRANTED, why).into());
+    }
     let console = global.console();
     let is_attended = global.format == Format::Pretty && console.is_attended();
     let wanted = Wanted { all: is_new, ..wanted.clone() };

@@ -88,13 +88,18 @@ fn below(table: &mut Table, plugin: &Value, id: &str) {
     if let Some(why) = plugin["error"].as_str() {
         table.below(why);
     }
+    let held = &plugin["heldBack"];
+    let is_new = plugin["installation"].is_null();
     for lack in elements(&plugin["notGranted"]) {
         let reason = lack["reason"].as_str().map(|why| format!(" (\"{why}\")")).unwrap_or_default();
         table.below(format!("may not {}{reason}", text(&lack["what"])));
+        if let Some(way) = way_to(id, lack, is_new || !held.is_null()) {
+            table.below(way);
+        }
     }
-    let held = &plugin["heldBack"];
     if held.is_null() {
-        if !elements(&plugin["notGranted"]).is_empty() {
+        if is_new && elements(&plugin["notGranted"]).iter().any(|lack| lack["command"].is_string())
+        {
             table.below(format!("grant it with: a2a-hub plugin grant {id}"));
         }
         return;
@@ -106,6 +111,24 @@ fn below(table: &mut Table, plugin: &Value, id: &str) {
         table.below(text(change));
     }
     table.below(format!("let it in with: a2a-hub plugin grant {id} --sha256 {digest}"));
+}
+
+/// How the plug-in gets what it lacks, if `plugin grant` without a word does not give it.
+fn way_to(id: &str, lack: &Value, is_granted_anew: bool) -> Option<String> {
+    if let Some(command) = lack["command"].as_str() {
+        return (!is_granted_anew).then(|| format!("grant it with: {command}"));
+    }
+    // What is asked for in a word for many is for the operator to name.
+    let (place, setting) = (text(&lack["capability"]), lack["setting"].as_str()?);
+    Some(match place.split_once('.') {
+        Some(("tools", server)) => {
+            format!("name what it may call: a2a-hub plugin grant {id} --tool {server}:TOOL")
+        }
+        None if place == "tools" => {
+            format!("name what it may call: a2a-hub plugin grant {id} --tool SERVER:TOOL")
+        }
+        Some(_) | None => format!("grant it in the configuration: agents.{id}.grant.{setting}"),
+    })
 }
 
 #[cfg(test)]
@@ -130,7 +153,10 @@ mod tests {
               "installation": { "dev": false, "fromConfiguration": true }, "notGranted": [],
               "heldBack": { "sha256": "cd".repeat(32), "serves": true, "changes": ["+ run `sh`"] } },
             { "agentId": "stranger", "joined": true, "sha256": digest,
-              "notGranted": [{ "what": "run `git`", "reason": "to read" }] },
+              "notGranted": [{ "what": "run `git`", "reason": "to read", "setting": "process.git = {}", "command": "a2a-hub plugin grant stranger --program git" }] },
+            { "agentId": "tools", "joined": true, "sha256": digest, "installation": { "dev": false }, "notGranted": [
+              { "what": "remember 9 bytes", "setting": "memory = 9", "command": "a2a-hub plugin grant tools --memory=9" },
+              { "what": "call the tools of `web`", "capability": "tools.web", "setting": "tools.web = [\"TOOL\"]" }] },
             { "agentId": "broken", "joined": false, "notGranted": [], "error": "it is not WebAssembly" },
         ]);
         let plugins = elements(&plugins);
@@ -148,6 +174,11 @@ mod tests {
         stranger  granted nothing            abababababab
             may not run `git` ("to read")
             grant it with: a2a-hub plugin grant stranger
+        tools     granted in part            abababababab
+            may not remember 9 bytes
+            grant it with: a2a-hub plugin grant tools --memory=9
+            may not call the tools of `web`
+            name what it may call: a2a-hub plugin grant tools --tool web:TOOL
         broken    not loaded
             it is not WebAssembly
         "#);

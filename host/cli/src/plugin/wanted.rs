@@ -63,7 +63,7 @@ pub(crate) struct Wanted {
     #[arg(long, value_name = "SERVER:TOOL", value_parser = tool)]
     pub(super) tool: Vec<(String, String)>,
     /// Have its programs work in this directory only; may be given several times
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = directory)]
     pub(super) directory: Vec<String>,
     /// Let updates keep the grant that are signed with this key: its name in the configuration, or the key
     #[arg(long, value_name = "KEY")]
@@ -81,6 +81,13 @@ fn program(text: &str) -> Result<(String, Option<String>), String> {
             Err(format!("`{path}` is no absolute path; say where the program is from the root"))
         }
     }
+}
+
+fn directory(text: &str) -> Result<String, String> {
+    if text.starts_with('/') {
+        return Ok(text.to_owned());
+    }
+    Err(format!("`{text}` is no absolute path; say where the directory is from the root"))
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -118,8 +125,9 @@ fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
 fn limit(text: &str) -> Result<(LimitName, u64), String> {
     let (name, number) =
         text.split_once('=').ok_or("write it as LIMIT=NUMBER, such as cpu_ms=5000")?;
-    let name = name.parse().map_err(|why: UnknownLimit| why.to_string())?;
+    let name: LimitName = name.parse().map_err(|why: UnknownLimit| why.to_string())?;
     let number = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    name.check(number).map_err(|why| why.to_string())?;
     Ok((name, number))
 }
 
@@ -535,6 +543,7 @@ mod tests {
             ("cpu_ms", "write it as LIMIT=NUMBER"),
             ("cpu_ms=-1", "`-1` is no number"),
             ("cpu=1", "expected one of `memory_mb`"),
+            ("memory_mb=2000", "it must be from 1 to 1024"),
         ] {
             let told = Line::try_parse_from(["grant", "--limit", wrong]).map(drop).unwrap_err();
             assert!(told.to_string().contains(why), "{told}");

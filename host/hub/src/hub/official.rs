@@ -68,12 +68,8 @@ impl Hub {
                 Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into())
             }
             Operation::PageTasks(query) => {
-                let since = query.since.map(|since| {
-                    clock::canonical(&since).ok_or_else(|| {
-                        A2aError::invalid("statusTimestampAfter", "must be a time in RFC 3339")
-                    })
-                });
-                let (agent, since) = (visit.agent.clone(), since.transpose()?);
+                let since = moment("statusTimestampAfter", query.since)?;
+                let agent = visit.agent.clone();
                 self.perform(caller, Operation::PageTasks(TaskPageQuery { agent, since, ..query }))
                     .await
             }
@@ -210,4 +206,12 @@ pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
         | Operation::RetryDeliveries { task } => Some(task),
         _ => None,
     }
+}
+/// A moment that a client names, as the store writes it.
+pub(super) fn moment(field: &str, said: Option<String>) -> Result<Option<String>, A2aError> {
+    let written = |said: String| {
+        let why = "must be a time in RFC 3339, such as `2026-01-31T12:00:00Z`";
+        clock::canonical(&said).ok_or_else(|| A2aError::invalid(field, why))
+    };
+    said.map(written).transpose()
 }

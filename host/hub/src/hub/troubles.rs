@@ -16,4 +16,14 @@ impl Hub {
         let spans = self.tasks.span_trouble();
         storage.into_iter().chain(self.agents.grants_trouble()).chain(spans).collect()
     }
+
+    /// What its status warns of, each in a sentence: what was found at the start, and what is so now. It heals where it is mended.
+    pub(super) fn warnings_now(&self) -> Vec<String> {
+        let agents = &self.agents;
+        let start = self.warnings.iter().cloned();
+        let grants = agents.grants_trouble().into_iter();
+        let names = agents.name_troubles().into_iter().chain(agents.alias_troubles());
+        let groups = agents.group_troubles().into_iter();
+        start.chain(grants).chain(names).chain(groups).chain(self.tasks.span_trouble()).collect()
+    }
 }

@@ -15,8 +15,8 @@ use std::{
     time::Duration,
 };
 
-/// The store as restoring found it, kept beside the one that took its place.
-pub const REPLACED_FILE: &str = "hub.db.old";
+/// The store as restoring found it, kept beside the one that took its place. Where there is one already, a number follows.
+const REPLACED_FILE: &str = "hub.db.old";
 
 /// What a copy holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +95,18 @@ fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
 }
 
 /// Puts the copy `from` in the place of the store of the data directory `dir`, which no hub may use meanwhile. The store that was
-/// there is kept as [`REPLACED_FILE`].
-pub fn restore(dir: &Path, from: &Path) -> Result<Copied, StorageError> {
+/// there is kept, in the file that is told.
+pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), StorageError> {
     let _lock = schema::lock(dir)?;
     let place = dir.join(schema::FILE);
     // One that is damaged, or no copy at all, displaces nothing. Copied first, it is no other when it was looked through.
     let draft = beside(&place, ".new");
     let restored = take_in(from, &draft).and_then(|copied| {
-        set_aside(dir, &place)?;
+        let kept = set_aside(dir, &place)?;
         let failed = |why: io::Error| fault::no_file(&format!("write {}", place.display()), &why);
         fs::rename(&draft, &place).map_err(failed)?;
         keep_name(&place)?;
-        Ok(copied)
+        Ok((copied, kept))
     });
     if restored.is_err() {
         let _ = fs::remove_file(&draft);
@@ -133,17 +133,22 @@ fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
     look_through(&db, from)
 }
 
-/// Keeps the store that is there, with its log. At no time is there none in its place.
-fn set_aside(dir: &Path, place: &Path) -> Result<(), StorageError> {
-    let kept = dir.join(REPLACED_FILE);
-    let failed = |why: io::Error| fault::no_file(&format!("keep {}", kept.display()), &why);
-    for old in [kept.clone(), dirty_bit::log_of(&kept)] {
-        absent_is_fine(fs::remove_file(old)).map_err(failed)?;
+/// Keeps the store that is there, with its log, under a name that none has; none if there is no store. At no time is there none in
+/// its place.
+fn set_aside(dir: &Path, place: &Path) -> Result<Option<PathBuf>, StorageError> {
+    let mut kept = dir.join(REPLACED_FILE);
+    let mut number = 1;
+    while kept.exists() {
+        number += 1;
+        kept = dir.join(format!("{REPLACED_FILE}.{number}"));
     }
+    let failed = |why: io::Error| fault::no_file(&format!("keep {}", kept.display()), &why);
+    let is_there = place.exists();
     absent_is_fine(fs::hard_link(place, &kept)).map_err(failed)?;
     let (log, kept_log) = (dirty_bit::log_of(place), dirty_bit::log_of(&kept));
     absent_is_fine(fs::rename(log, kept_log)).map_err(failed)?;
-    absent_is_fine(fs::remove_file(beside(place, "-shm"))).map_err(failed)
+    absent_is_fine(fs::remove_file(beside(place, "-shm"))).map_err(failed)?;
+    Ok(is_there.then_some(kept))
 }
 
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
@@ -279,7 +284,8 @@ mod tests {
         let after = task(&storage).await;
         let events = storage.events(&before, 0, 10).await;
         drop(storage);
-        assert_eq!(restore(dir.path(), &copy), Ok(copied));
+        let old = dir.path().join(REPLACED_FILE);
+        assert_eq!(restore(dir.path(), &copy), Ok((copied, Some(old))));
         let restored = SqliteStorage::open(dir.path()).unwrap();
         assert!(!restored.lacks_log());
         assert_eq!(restored.counts().await, Ok(copied.counts));
@@ -288,7 +294,9 @@ mod tests {
         task(&restored).await;
         drop(restored);
 
-        // What it replaced is a store too.
+        // What it replaced is a store too, and stays when another is replaced.
+        let again = dir.path().join("hub.db.old.2");
+        assert_eq!(restore(dir.path(), &copy), Ok((copied, Some(again))));
         fs::copy(dir.path().join(REPLACED_FILE), other.path().join(schema::FILE)).unwrap();
         let replaced = SqliteStorage::open(other.path()).unwrap();
         assert!(replaced.head(&after).await.unwrap().is_some());

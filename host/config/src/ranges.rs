@@ -1,0 +1,117 @@
+//! The numbers that settings can be: what no task could run with, and what is a slip, is refused before a hub starts with it.
+
+use crate::{agent::AgentConfig, error::ConfigError, settings::Config};
+use a2a_hub_core::granted_limits::{MAX_WAIT_MS, OutOfRange};
+use a2a_hub_protocol::id::AgentId;
+
+/// The longest that a pause of the hub's own can be, in milliseconds.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The most memory that compiling a component may be allowed, in MiB: no machine has more.
+const MAX_COMPILE_MB: u64 = 1 << 20;
+
+impl Config {
+    pub(crate) fn check_numbers(&self) -> Result<(), ConfigError> {
+        let max_tasks = self.max_tasks.map_or(1, u64::from);
+        let max_streams = u64::try_from(self.max_streams()).unwrap_or(u64::MAX);
+        for (name, value, most) in [
+            ("clients.timeout_ms", self.clients.timeout_ms, DAY_MS),
+            ("health.interval_ms", self.health.interval_ms, DAY_MS),
+            ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
+            ("breaker.pause_ms", self.breaker.pause_ms, DAY_MS),
+            ("breaker.max_pause_ms", self.breaker.max_pause_ms, DAY_MS),
+            ("push.give_up_ms", self.push.give_up_ms, 30 * DAY_MS),
+            ("plugins.compile_cpu_ms", self.plugins.compile_cpu_ms, DAY_MS),
+            ("plugins.compile_memory_mb", self.plugins.compile_memory_mb, MAX_COMPILE_MB),
+            ("max_tasks", max_tasks, u64::MAX),
+            ("max_streams", max_streams, u64::MAX),
+        ] {
+            within(name, value, 1, most)?;
+        }
+        within("stop.drain_ms", self.stop.drain_ms, 0, DAY_MS)?;
+        within(
+            "idempotency_window_ms",
+            self.idempotency_window_ms.unwrap_or_default(),
+            0,
+            MAX_WAIT_MS,
+        )?;
+        self.agents.iter().try_for_each(|(agent, config)| config.check_numbers(agent))
+    }
+}
+
+impl AgentConfig {
+    fn check_numbers(&self, agent: &AgentId) -> Result<(), ConfigError> {
+        if self.max_running == Some(0) {
+            return Err(ConfigError::Idle(agent.clone()));
+        }
+        for (name, value) in [
+            ("timeout_ms", self.timeout_ms),
+            ("answer_timeout_ms", self.answer_timeout_ms),
+            ("approval_timeout_ms", self.approval_timeout_ms),
+        ] {
+            within(format!("agents.{agent}.{name}"), value, 1, MAX_WAIT_MS)?;
+        }
+        let granted = self.grant.iter().flat_map(|grant| &grant.limits);
+        let granted = granted.map(|(name, number)| ("grant.limits", *name, *number));
+        let said = self.limits.said().map(|(name, number)| ("limits", name, number));
+        for (section, name, value) in said.chain(granted) {
+            name.check(value).map_err(|why| ConfigError::Range {
+                name: format!("agents.{agent}.{section}.{name}"),
+                value,
+                why,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn within(name: impl Into<String>, value: u64, least: u64, most: u64) -> Result<(), ConfigError> {
+    OutOfRange::check(value, least, most).map_err(|why| ConfigError::Range {
+        name: name.into(),
+        value,
+        why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_task_could_run_with_is_refused() {
+        let read = |text: &str| toml::from_str::<Config>(text).unwrap().check();
+        for (wrong, why) in [
+            ("max_streams = 0", "set `max_streams` to 0: it must be 1 or more"),
+            ("max_tasks = 0", "set `max_tasks` to 0: it must be 1 or more"),
+            (
+                "agents.x.timeout_ms = 0",
+                "set `agents.x.timeout_ms` to 0: it must be from 1 to 31622400000",
+            ),
+            (
+                "agents.x.limits.memory_mb = 0",
+                "set `agents.x.limits.memory_mb` to 0: it must be from 1 to 1024",
+            ),
+            (
+                "agents.x.limits.memory_mb = 2000",
+                "set `agents.x.limits.memory_mb` to 2000: it must be from 1 to 1024",
+            ),
+            (
+                "agents.x.grant.limits.cpu_ms = 0",
+                "set `agents.x.grant.limits.cpu_ms` to 0: it must be from 1 to 31622400000",
+            ),
+            (
+                "agents.x.max_running = 0",
+                "run no task of `x`: set its `max_running` to 1 or more, or its `enabled` to false",
+            ),
+        ] {
+            assert_eq!(read(wrong).unwrap_err().to_string(), why);
+        }
+        for good in [
+            "idempotency_window_ms = 0",
+            "stop.drain_ms = 0",
+            "agents.x.limits = { http_requests = 0, log_bytes = 0, kept_programs = 0, kept_idle_ms = 0 }",
+        ] {
+            assert!(read(good).is_ok(), "{good}");
+        }
+    }
+}
