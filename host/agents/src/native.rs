@@ -13,7 +13,7 @@ use a2a_hub_runtime::{
     port::{
         context_memory::ContextMemoryPort,
         delegate::{CallPort, ChildRequest, DelegatePort, Update},
-        tasks::{Answer, Emitted, Need, TaskPort},
+        tasks::{Answer, Emitted, Need, TaskPort, WaitsFor},
     },
 };
 use futures::future::BoxFuture;
@@ -129,7 +129,7 @@ impl Stage {
     /// The same, and waits for the child's end; other tasks of this agent run meanwhile.
     pub async fn outcome_of(&self, request: ChildRequest) -> Result<Ended, Failure> {
         let mut call = self.call(request).await?;
-        self.port.rest().await;
+        self.port.rest(WaitsFor::Agents).await;
         let ended = loop {
             match call.next().await {
                 Ok(Update::Finished(ended)) => break Ok(ended),
@@ -137,7 +137,7 @@ impl Stage {
                 Err(why) => break Err(why),
             }
         };
-        self.port.resume().await?;
+        self.port.resume(WaitsFor::Agents).await?;
         ended
     }
 }

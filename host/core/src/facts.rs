@@ -3,6 +3,7 @@
 
 use crate::{
     context_memory::transfer::INHERITED, question, reason::FailureReason, routing::ROUTING, trace,
+    tree::EARLIER_USAGE,
 };
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
@@ -99,10 +100,13 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// What an agent tells of its task, without what only the hub knows of it.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    let of_hub = [UNHEARD, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION];
+    let of_hub =
+        [UNHEARD, QUEUED, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION, EARLIER_USAGE];
     for known in of_hub.iter().chain(&trace::MEMBERS) {
         told.remove(*known);
     }
+    // An agent's own reasons are told, but not that the hub asks in its place.
+    told.retain(|name, fact| name != REASON || fact != RECOVERY);
     Some(told).filter(|told| !told.is_empty())
 }
 
@@ -141,6 +145,17 @@ pub fn interim(task: &Task, end: TaskEvent, unheard: &[MessageId], now: &str) ->
     facts.insert(UNHEARD.to_owned(), named);
     let told = status(task, TaskState::Working, message, Some(facts), now.to_owned());
     [Some(told), said].into_iter().flatten().collect()
+}
+
+/// Whether no run of the agent's is left after this status, in a task that goes on: its run is over, or is gone with its hub or for the
+/// room that it took up.
+pub(crate) fn ends_run(update: &StatusUpdate) -> bool {
+    let Some(facts) = &update.metadata else { return false };
+    let state = update.status.state;
+    // Only the hub says either: see `of_agent`, and an agent's question has no facts beside it.
+    let is_over = state == TaskState::Working && facts.contains_key(UNHEARD);
+    let reason = facts.get(REASON).and_then(|reason| reason.as_str());
+    is_over || (state.is_interrupted() && reason == Some(RECOVERY))
 }
 
 /// What is recorded of a task whose agent has not heard these messages: its last status names them.
@@ -184,10 +199,16 @@ pub fn asked_for_child(
     status(task, state, Some(prompt), Some(fact), now)
 }
 
-/// What the task's agent tells while a child of the task waits for an answer: the question stands, which is told once more behind it.
-/// Without such a question, what the agent tells, as it is.
-pub fn told_beside_question(task: &Task, mut told: Vec<TaskEvent>, now: String) -> Vec<TaskEvent> {
-    let Some(asked) = childs_question(task) else { return told };
+/// What the task's agent tells while the task asks something: the question stands, which is told once more behind it. A child's
+/// question does in any case, one of the agent's own if the agent still waits for the answer (`own`). Without such a question, what
+/// the agent tells, as it is.
+pub fn told_beside_question(
+    task: &Task,
+    mut told: Vec<TaskEvent>,
+    own: bool,
+    now: String,
+) -> Vec<TaskEvent> {
+    let Some(asked) = standing_question(task, own) else { return told };
     let mut is_beside = false;
     for event in &mut told {
         let TaskEvent::Status(update) = event else { continue };
@@ -203,17 +224,17 @@ pub fn told_beside_question(task: &Task, mut told: Vec<TaskEvent>, now: String) 
 }
 
 /// How long the question is, as JSON in bytes, that [`told_beside_question`] tells once more; 0 if there is none.
-pub fn bytes_beside_question(task: &Task) -> u64 {
-    let prompt = childs_question(task).and(task.status.message.as_ref());
+pub fn bytes_beside_question(task: &Task, own: bool) -> u64 {
+    let prompt = standing_question(task, own).and(task.status.message.as_ref());
     let json = prompt.and_then(|prompt| serde_json::to_string(prompt).ok());
     json.map_or(0, |json| json.len() as u64)
 }
 
-/// The question of a child's that the task waits with.
-fn childs_question(task: &Task) -> Option<Question> {
+/// The question that the task waits with, and that stands whatever its agent tells.
+fn standing_question(task: &Task, own: bool) -> Option<Question> {
     let is_asked = asks(task);
     let asked = is_asked.then(|| Question::of(task.metadata.as_ref())).flatten();
-    asked.filter(|asked| asked.task.is_some())
+    asked.filter(|asked| own || asked.task.is_some())
 }
 
 /// Whether the last status of these leaves a task at work.
@@ -245,11 +266,12 @@ pub fn parked(task: &Task, agent: &str, now: String) -> TaskEvent {
     asked_anew(task, state, prompt, Some(kind), now)
 }
 
-/// What a task in `state` asks, and is not to ask any more.
+/// What a task in `state` asks, and is not to ask any more. What a child of its asks it does not ask itself.
 fn lost(task: &Task, state: TaskState) -> Option<(QuestionKind, String)> {
-    let waits = task.status.state.is_interrupted();
-    let asked = task.status.message.as_ref().filter(|_| waits)?;
     let known = Question::of(task.metadata.as_ref());
+    let of_child = known.as_ref().is_some_and(|asked| asked.task.is_some());
+    let waits = task.status.state.is_interrupted() && !of_child;
+    let asked = task.status.message.as_ref().filter(|_| waits)?;
     let kind = known.map_or_else(|| question::kind(state, asked), |asked| asked.kind);
     Some((kind, asked.joined_text()))
 }
@@ -303,6 +325,16 @@ mod tests {
         assert_eq!(told(working(&other, "now".to_owned())).metadata, None);
     }
 
+    /// Who asks in an agent's place after a restart is the hub's to say.
+    #[test]
+    fn an_agent_is_no_hub() {
+        let told = json!({"reason": "recovery", "queued": true, "tokens": 1});
+        let said = |told: &Value| of_agent(told.as_object().unwrap().clone());
+        assert_eq!(json!(said(&told)), json!({"tokens": 1}));
+        let own = json!({"reason": "out-of-scope"});
+        assert_eq!(json!(said(&own)), own);
+    }
+
     #[test]
     fn a_childs_question_stands_whatever_the_agent_tells_beside_it() {
         let mut task = task(TaskState::InputRequired, json!({}));
@@ -316,16 +348,18 @@ mod tests {
         fn told_state(event: TaskEvent) -> TaskState {
             told(event).status.state
         }
-        // Its own question is withdrawn by what it tells.
+        // Its own question is withdrawn by what it tells, unless it waits for the answer still.
         task.status.message = said("which?");
         let own = Question::fresh(QuestionKind::Input);
         task.metadata = Some(Metadata::from_iter([own.member()]));
-        let told = told_beside_question(&task, progress(&task), "now".to_owned());
+        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
         assert_eq!(states(&told), [TaskState::Working]);
+        let told = told_beside_question(&task, progress(&task), true, "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working, TaskState::InputRequired]);
 
         let asked = Question { task: Some(TaskId::new("below")), ..own };
         task.metadata = Some(Metadata::from_iter([asked.member()]));
-        let told = told_beside_question(&task, progress(&task), "now".to_owned());
+        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
         assert_eq!(states(&told), [TaskState::Working, TaskState::InputRequired]);
         for event in &told {
             let TaskEvent::Status(update) = event else { panic!("{event:?}") };
@@ -341,7 +375,7 @@ mod tests {
         assert_eq!(history, ["which?", "yes"], "the question is there once");
 
         task.status.state = TaskState::Working;
-        let told = told_beside_question(&task, progress(&task), "now".to_owned());
+        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
         assert_eq!(states(&told), [TaskState::Working], "nothing is asked");
     }
 

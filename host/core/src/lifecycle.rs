@@ -60,9 +60,10 @@ enum Phase {
         quiet_until: Option<Instant>,
         deadline: Instant,
     },
-    /// Its agent waits for the client, and gave its turn back.
+    /// Its agent asks the client, as long as `until`.
     Asking {
-        since: Instant,
+        /// Since when the agent does nothing but wait, and its turn is given back; none while it works on beside its question.
+        still: Option<Instant>,
         until: Instant,
         deadline: Instant,
     },
@@ -106,7 +107,11 @@ pub enum Signal {
         state: TaskState,
         /// How long the agent waits for the answer.
         patience: Option<Duration>,
+        /// Whether the agent does nothing but wait.
+        waits: bool,
     },
+    /// The agent that asks does nothing but wait from now on, or no longer.
+    Waits(bool),
     /// The agent goes on, and does not ask what the record says that the task waits for.
     WentOn,
     /// The agent takes back what it asks.
@@ -229,6 +234,11 @@ impl Lifecycle {
         matches!(self.phase, Phase::Asking { .. } | Phase::Parked { .. })
     }
 
+    /// Whether the agent asks, and does nothing but wait for the answer.
+    pub fn only_waits(&self) -> bool {
+        matches!(self.phase, Phase::Asking { still: Some(_), .. })
+    }
+
     /// Whether an answer is there that waits for the task's turn, or the task waits for its first one.
     pub fn returns(&self) -> bool {
         matches!(self.phase, Phase::Returning { .. } | Phase::Queued { .. })
@@ -238,6 +248,7 @@ impl Lifecycle {
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Queued { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
+            Phase::Asking { still: None, until, deadline } => Some(until.min(deadline)),
             Phase::Parked { until } | Phase::Asking { until, .. } => Some(until),
             Phase::Working { quiet_until, deadline } => {
                 Some(quiet_until.map_or(deadline, |quiet| quiet.min(deadline)))
@@ -251,7 +262,8 @@ impl Lifecycle {
         let effects = match signal {
             Signal::Turn => self.turn(now),
             Signal::Told { .. } => self.told(),
-            Signal::Asked { patience, .. } => self.asked(now, patience),
+            Signal::Asked { state, patience, waits } => self.asked(now, state, patience, waits),
+            Signal::Waits(waits) => self.waits(now, waits),
             Signal::WentOn => self.went_on(),
             Signal::Withdrawn => self.withdrawn(now),
             Signal::Ended(state) => self.ended(now, state),
@@ -332,27 +344,57 @@ impl Lifecycle {
         vec![Effect::Record(Record::Working)]
     }
 
-    fn asked(&mut self, now: Instant, patience: Option<Duration>) -> Vec<Effect> {
-        let deadline = match self.phase {
-            Phase::Working { deadline, .. } | Phase::Returning { deadline } => deadline,
-            // It asks something else: the time that the client took so far is not the task's.
-            Phase::Asking { since, deadline, .. } => deadline + (now - since),
-            Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => {
-                return Vec::new();
-            }
-        };
+    fn asked(
+        &mut self,
+        now: Instant,
+        state: TaskState,
+        patience: Option<Duration>,
+        waits: bool,
+    ) -> Vec<Effect> {
+        let Some(deadline) = self.deadline_at(now) else { return Vec::new() };
         let longest = self.patience.answer;
         let until = now + patience.map_or(longest, |patience| patience.min(longest));
-        self.phase = Phase::Asking { since: now, until, deadline };
-        let asked = [Effect::Record(Record::Itself), Effect::GiveTurnBack];
-        self.begun().into_iter().chain(asked).collect()
+        self.phase = Phase::Asking { still: waits.then_some(now), until, deadline };
+        // What it asked before in another way, or what stands in its record, is asked no more.
+        let working = !task::allows(self.state, state);
+        let working = working.then_some(Effect::Record(Record::Working));
+        let back = waits.then_some(Effect::GiveTurnBack);
+        working.into_iter().chain([Effect::Record(Record::Itself)]).chain(back).collect()
+    }
+
+    /// An agent that asks stops working beside its question, or goes on: the time that it only waits is not the task's.
+    fn waits(&mut self, now: Instant, waits: bool) -> Vec<Effect> {
+        let at = self.deadline_at(now);
+        if let (Phase::Asking { still, deadline, .. }, Some(at)) = (&mut self.phase, at)
+            && still.is_some() != waits
+        {
+            (*still, *deadline) = (waits.then_some(now), at);
+        }
+        Vec::new()
+    }
+
+    /// Until when an agent at work may take, if it goes on now: what it waited for its client comes on top.
+    fn deadline_at(&self, now: Instant) -> Option<Instant> {
+        match self.phase {
+            Phase::Working { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
+            Phase::Asking { still, deadline, .. } => {
+                Some(deadline + still.map_or(Duration::ZERO, |since| now - since))
+            }
+            Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => None,
+        }
     }
 
     /// Nobody need answer: the agent goes on once it is the task's turn.
     fn withdrawn(&mut self, now: Instant) -> Vec<Effect> {
-        let Phase::Asking { since, deadline, .. } = self.phase else { return Vec::new() };
-        self.phase = Phase::Returning { deadline: deadline + (now - since) };
+        let (true, Some(deadline)) = (self.is_asking(), self.deadline_at(now)) else {
+            return Vec::new();
+        };
+        self.phase = Phase::Returning { deadline };
         vec![Effect::ComeBack]
+    }
+
+    fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. })
     }
 
     /// Another run, with the oldest message that no run has heard.
@@ -365,8 +407,8 @@ impl Lifecycle {
                 vec![Effect::Start]
             }
             // It ended beside its own question, for which it had given its turn back.
-            Phase::Asking { since, deadline, .. } => {
-                let deadline = *deadline + (now - *since);
+            Phase::Asking { still, deadline, .. } => {
+                let deadline = *deadline + still.map_or(Duration::ZERO, |since| now - since);
                 self.phase = Phase::Queued { entry: Entry::Again, deadline };
                 vec![Effect::GiveTurnBack, Effect::ComeBack]
             }
@@ -403,8 +445,9 @@ impl Lifecycle {
             return vec![Effect::Record(Record::Itself), Effect::Acknowledge];
         }
         match self.phase {
-            Phase::Asking { since, deadline, .. } => {
-                self.phase = Phase::Returning { deadline: deadline + (now - since) };
+            Phase::Asking { still, deadline, .. } => {
+                let waited = still.map_or(Duration::ZERO, |since| now - since);
+                self.phase = Phase::Returning { deadline: deadline + waited };
             }
             Phase::Parked { .. } => {
                 let deadline = now + self.patience.task;
@@ -442,7 +485,7 @@ impl Lifecycle {
 
     /// Its agent is let go, and started again with the answer.
     fn park(&mut self) -> Vec<Effect> {
-        let Phase::Asking { until, .. } = self.phase else { return Vec::new() };
+        let Phase::Asking { still: Some(_), until, .. } = self.phase else { return Vec::new() };
         self.phase = Phase::Parked { until };
         vec![Effect::Record(Record::Parked), Effect::Stop]
     }
@@ -497,6 +540,9 @@ impl Lifecycle {
             Phase::Working { .. } | Phase::Returning { .. } => {
                 self.end(vec![Effect::Stop, failed(Fault::TooLong)])
             }
+            Phase::Asking { still: None, deadline, .. } if deadline <= now => {
+                self.end(vec![Effect::Stop, failed(Fault::TooLong)])
+            }
             Phase::Asking { .. } => self.withdrawn(now),
             Phase::Leaving | Phase::Over => Vec::new(),
         }
@@ -534,6 +580,7 @@ impl Signal {
             Self::Told { working: false }
             | Self::Turn
             | Self::WentOn
+            | Self::Waits(_)
             | Self::Withdrawn
             | Self::Lost(_)
             | Self::Said

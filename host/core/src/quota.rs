@@ -152,6 +152,15 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         Turn::Later
     }
 
+    /// A task that had begun before takes its lane, and no turn; false if another one has that lane.
+    pub fn hold(&mut self, key: K, lane: L) -> bool {
+        let is_free = self.holder(&lane).is_none();
+        if is_free {
+            self.lanes.push((lane, key));
+        }
+        is_free
+    }
+
     /// Who has taken that lane.
     pub fn holder(&self, lane: &L) -> Option<&K> {
         self.lanes.iter().find(|(taken, _)| taken == lane).map(|(_, key)| key)

@@ -77,6 +77,17 @@ impl UnfinishedTask {
             }
             (TaskState::Unknown, Some(Resumability::Replay)) => Recovery::Fail,
             (_, Some(Resumability::Replay)) => Recovery::Replay,
+            // What a child asks keeps no agent from its work.
+            (state, Some(Resumability::Nothing))
+                if state.is_interrupted() && self.asks_for_child =>
+            {
+                Recovery::Fail
+            }
+            (state, Some(Resumability::Session))
+                if state.is_interrupted() && self.asks_for_child =>
+            {
+                Recovery::Ask(TaskState::InputRequired)
+            }
             // It waited and did nothing, so nothing is done twice. The answer was taken, and is not lost.
             (state, Some(_)) if state.is_interrupted() && self.answered => Recovery::Start,
             (state, Some(Resumability::Work)) if state.is_interrupted() => Recovery::Wait,
@@ -287,6 +298,27 @@ mod tests {
         new working more gone on: on | more
         new working more gone on working again: - | 
         ");
+    }
+
+    /// It was at work: nothing of what it did is done twice, whatever a child asked and was answered meanwhile.
+    #[test]
+    fn a_childs_question_is_none_of_its_parents() {
+        for state in [TaskState::InputRequired, TaskState::AuthRequired] {
+            for answered in [false, true] {
+                let left = |hold| UnfinishedTask {
+                    state,
+                    queued: false,
+                    answered,
+                    hold: Some(hold),
+                    asks_for_child: true,
+                    is_orphan: false,
+                };
+                assert_eq!(left(Resumability::Nothing).recovery(), Recovery::Fail);
+                let ask = Recovery::Ask(TaskState::InputRequired);
+                assert_eq!(left(Resumability::Session).recovery(), ask);
+                assert_eq!(left(Resumability::Replay).recovery(), Recovery::Replay);
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!          any live state: Failed, Canceled
 //! ```
 
+use crate::{facts, tree::Usage};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, StatusUpdate, TaskEvent},
     message::{Content, Metadata, Part},
@@ -97,6 +98,11 @@ fn take_status(task: &mut Task, update: &StatusUpdate) {
     task.status = update.status.clone();
     if let Some(facts) = &update.metadata {
         merge(task.metadata.get_or_insert_with(Metadata::new), facts);
+    }
+    if facts::ends_run(update)
+        && let Some(known) = &mut task.metadata
+    {
+        Usage::settle(known);
     }
     // A question is open while the task waits, whatever an agent says.
     if !task.status.state.is_interrupted() {
@@ -191,6 +197,7 @@ mod tests {
         task::TaskStatus,
     };
     use proptest::prelude::*;
+    use serde_json::json;
     use std::fmt::Write as _;
 
     fn task(state: TaskState) -> Task {
@@ -314,6 +321,38 @@ mod tests {
             apply(&mut task, &TaskEvent::Status(update)).unwrap();
         }
         assert_eq!(task.metadata, Some(Metadata::from_iter([("two".to_owned(), true.into())])));
+    }
+
+    #[test]
+    fn what_each_run_used_adds_up_and_is_told_for_that_run_alone() {
+        let mut task = task(TaskState::Working);
+        let totals = [
+            (TaskState::Working, json!({"usage": {"output_tokens": 30}})),
+            // The run is over, and the next one begins.
+            (
+                TaskState::Working,
+                json!({"usage": {"output_tokens": 50}, "cost_usd": 0.5, "unheard": null}),
+            ),
+            (TaskState::Working, json!({"usage": {"output_tokens": 50}})),
+            // The run is gone, and the next one goes on in its place.
+            (TaskState::InputRequired, json!({"reason": "recovery"})),
+            (TaskState::Working, json!({"usage": {"output_tokens": 40}, "cost_usd": 0.25})),
+            // The task is over.
+            (TaskState::Completed, json!({"usage": {"output_tokens": 45}, "unheard": ["m"]})),
+        ]
+        .map(|(state, facts)| {
+            let TaskEvent::Status(mut update) = status(state, None) else { panic!("it is one") };
+            update.metadata = facts.as_object().cloned();
+            apply(&mut task, &TaskEvent::Status(update)).unwrap();
+            Usage::of(task.metadata.as_ref())
+        });
+        let used = |tokens, cost_usd| Usage { tokens, cost_usd };
+        let [by_and_by, over] = [used(30, 0.0), used(50, 0.5)];
+        let [next, gone] = [used(100, 0.5), used(100, 0.5)];
+        assert_eq!(totals, [by_and_by, over, next, gone, used(140, 0.75), used(145, 0.75)]);
+        let known = task.metadata.unwrap();
+        assert_eq!(known["usage"], json!({"output_tokens": 45}));
+        assert_eq!(known["earlierUsage"], json!({"tokens": 100, "costUsd": 0.5}));
     }
 
     #[test]

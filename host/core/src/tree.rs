@@ -4,12 +4,16 @@
 //! the tasks that it may have below it. What tokens and money were used is known afterwards only, so that a tree may pass that
 //! limit by what was under way.
 
-use a2a_hub_protocol::{error::A2aError, id::TaskId, message::Metadata};
-use serde::Deserialize;
+use a2a_hub_protocol::{budget::Budget, id::TaskId, message::Metadata};
+use serde_json::json;
 use std::collections::HashMap;
 
-/// The member of a message's metadata by which a client, or an agent, narrows what may follow from it.
-pub const BUDGET: &str = "budget";
+/// The fact that tells what the runs of a task used before the latest one: `tokens` and `costUsd`.
+pub const EARLIER_USAGE: &str = "earlierUsage";
+
+/// The members of a task's metadata by which an agent reports what its run used.
+const USAGE: &str = "usage";
+const COST_USD: &str = "cost_usd";
 
 /// What may follow from one task: how deep and how many the tasks below it are, and what they use up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,33 +32,6 @@ impl Default for TreeLimits {
     /// More than a plan that a person reads, and few enough for a loop to be noticed.
     fn default() -> Self {
         Self { depth: 8, tasks: 256, tokens: None, cost_usd: None }
-    }
-}
-
-/// What a message says may follow from it.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-pub struct Budget {
-    /// As [`TreeLimits::depth`].
-    pub depth: Option<u32>,
-    /// As [`TreeLimits::tasks`].
-    pub tasks: Option<u32>,
-    /// As [`TreeLimits::tokens`].
-    pub tokens: Option<u64>,
-    /// As [`TreeLimits::cost_usd`].
-    pub cost_usd: Option<f64>,
-}
-
-impl Budget {
-    /// The budget that a message's metadata names; without one, it narrows nothing.
-    pub fn of(said: Option<&Metadata>) -> Result<Self, A2aError> {
-        let Some(named) = said.and_then(|said| said.get(BUDGET)) else {
-            return Ok(Self::default());
-        };
-        Self::deserialize(named).map_err(|why| {
-            let how = "must be an object of `depth`, `tasks`, `tokens` and `costUsd`, each left out or a number";
-            A2aError::invalid("message.metadata.budget", format!("{how}: {why}"))
-        })
     }
 }
 
@@ -88,18 +65,38 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What a task's metadata reports: `usage.input_tokens`, `usage.output_tokens` and `cost_usd`.
+    /// What a task's metadata reports of all its runs: `usage.input_tokens`, `usage.output_tokens` and `cost_usd` of the latest one,
+    /// for that run alone, and [`EARLIER_USAGE`] of those before it.
     pub fn of(facts: Option<&Metadata>) -> Self {
         let Some(facts) = facts else { return Self::default() };
-        let tokens = |name: &str| {
-            let told = facts.get("usage").and_then(|usage| usage.get(name));
-            told.and_then(|told| told.as_u64()).unwrap_or(0)
+        let told = |of: &str, name: &str| facts.get(of).and_then(|of| of.get(name));
+        let tokens = |of, name| told(of, name).and_then(|told| told.as_u64()).unwrap_or(0);
+        let dollars = |cost: f64| if cost.is_finite() { cost.max(0.0) } else { 0.0 };
+        let cost = facts.get(COST_USD).and_then(|told| told.as_f64());
+        let cost_before = told(EARLIER_USAGE, "costUsd").and_then(|told| told.as_f64());
+        let mut used = Self {
+            tokens: tokens(USAGE, "input_tokens").saturating_add(tokens(USAGE, "output_tokens")),
+            cost_usd: cost.map_or(0.0, dollars),
         };
-        let cost = facts.get("cost_usd").and_then(|told| told.as_f64());
-        Self {
-            tokens: tokens("input_tokens").saturating_add(tokens("output_tokens")),
-            cost_usd: cost.filter(|cost| cost.is_finite() && *cost > 0.0).unwrap_or(0.0),
+        used.add(Self {
+            tokens: tokens(EARLIER_USAGE, "tokens"),
+            cost_usd: cost_before.map_or(0.0, dollars),
+        });
+        used
+    }
+
+    /// A run is over, and its task goes on: what the run reported counts as used earlier, for the next run reports itself alone.
+    pub(crate) fn settle(facts: &mut Metadata) {
+        let used = Self::of(Some(facts));
+        if used == Self::default() {
+            return;
         }
+        facts.remove(USAGE);
+        facts.remove(COST_USD);
+        // JSON has no number that is too large.
+        let cost_usd = used.cost_usd.min(f64::MAX);
+        let earlier = json!({ "tokens": used.tokens, "costUsd": cost_usd });
+        facts.insert(EARLIER_USAGE.to_owned(), earlier);
     }
 
     /// What it is more than before; nothing where it is less.
@@ -222,7 +219,7 @@ impl Trees {
         }
     }
 
-    /// What a task has used up by now, all in all, counts for those above it. Returns the uppermost budget that is used up by it.
+    /// What a task has used up by now, in all its runs, counts for those above it. Returns the uppermost budget that is used up by it.
     ///
     /// What is used is known only afterwards: a tree passes its limit by what was under way.
     pub fn report(&mut self, task: &TaskId, used: Usage) -> Option<Exhausted> {
@@ -423,6 +420,32 @@ mod tests {
             let next = trees.grow(&id("a"), id("c"), TreeLimits::default());
             assert_eq!(next.is_err(), refused, "{limits:?} {next:?}");
         }
+    }
+
+    #[test]
+    fn what_runs_used_before_the_latest_one_counts_as_well() {
+        let mut known =
+            facts(json!({"usage": {"input_tokens": 50}, "cost_usd": 0.5, "model": "m"}));
+        Usage::settle(&mut known);
+        Usage::settle(&mut known);
+        let earlier = json!({"earlierUsage": {"tokens": 50, "costUsd": 0.5}, "model": "m"});
+        assert_eq!(json!(known), earlier, "a run counts once");
+        known.extend(facts(json!({"usage": {"input_tokens": 50}, "cost_usd": 0.25})));
+        let used = Usage { tokens: 100, cost_usd: 0.75 };
+        assert_eq!(Usage::of(Some(&known)), used, "as much once more is more");
+        let mut trees = Trees::default();
+        trees.plant(id("a"), TreeLimits { tokens: Some(60), ..TreeLimits::default() });
+        trees.grow(&id("a"), id("b"), TreeLimits::default()).unwrap();
+        assert_eq!(trees.report(&id("b"), Usage { tokens: 50, cost_usd: 0.5 }), None);
+        assert!(trees.report(&id("b"), used).is_some());
+        let mut nothing = facts(json!({"usage": {"cached": 3}}));
+        Usage::settle(&mut nothing);
+        assert_eq!(json!(nothing), json!({"usage": {"cached": 3}}));
+        let mut most = facts(json!({"cost_usd": f64::MAX}));
+        Usage::settle(&mut most);
+        most.extend(facts(json!({"cost_usd": f64::MAX})));
+        Usage::settle(&mut most);
+        assert!(Usage::of(Some(&most)).cost_usd > 1.0, "too much is not nothing");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{ContextFilter, Head, HeadFilter, StorageError, TaskStore};
 use parking_lot::Mutex;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -18,6 +18,9 @@ const FORGET_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Tasks forgotten between two looks at what is left. Small, so that hardly more goes than must.
 const BATCH: usize = 64;
+
+/// Tasks found at a time that may be forgotten. Many, for each time those are left out anew that are in use.
+const FOUND_AT_ONCE: usize = 4_096;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -57,6 +60,18 @@ pub enum ForgetError {
     /// One of its tasks is not over.
     #[error("forget context `{0}`: its task `{1}` is not over; cancel it first")]
     Live(ContextId, TaskId),
+    /// One of its tasks is over, and a task above that one is not: it counts what is below it, and its agent may ask for it.
+    #[error(
+        "forget context `{context}`: its task `{task}` is kept for task `{above}`, which is not over; cancel that one first"
+    )]
+    Kept {
+        /// The conversation.
+        context: ContextId,
+        /// The task that is over.
+        task: TaskId,
+        /// The task above it that is not.
+        above: TaskId,
+    },
     /// The store could not do it.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -130,9 +145,30 @@ impl Contexts {
         if let Some(head) = heads.iter().find(|head| in_use(head)) {
             return Err(ForgetError::Live(id.clone(), head.task.clone()));
         }
+        if let Some((task, above)) = self.kept_for(&heads).await? {
+            return Err(ForgetError::Kept { context: id.clone(), task, above });
+        }
         // A task that joins meanwhile is not among them, and stays.
         let tasks = heads.into_iter().map(|head| head.task).collect();
         Ok(self.storage.forget_tasks(tasks).await?)
+    }
+
+    /// The first of these tasks that is below one that is not over, and that one.
+    async fn kept_for(&self, heads: &[Head]) -> Result<Option<(TaskId, TaskId)>, StorageError> {
+        // Many may be below the same one, which is looked at once.
+        let mut over = BTreeSet::new();
+        for head in heads {
+            let mut next = head.parent.clone();
+            while let Some(above) = next.filter(|above| !over.contains(above)) {
+                let known = self.storage.head(&above).await?;
+                if known.as_ref().is_some_and(|known| !known.state.is_final()) {
+                    return Ok(Some((head.task.clone(), above)));
+                }
+                over.insert(above);
+                next = known.and_then(|known| known.parent);
+            }
+        }
+        Ok(None)
     }
 
     /// Forgets what is too old or too much, now and every hour, until `stop`.
@@ -155,7 +191,8 @@ impl Contexts {
         });
     }
 
-    /// Forgets what is too old or too much, and returns how many tasks that were. Live tasks are never touched.
+    /// Forgets what is too old or too much, and returns how many tasks that were. Live tasks are never touched, nor is what is below
+    /// them.
     async fn tidy(&self) -> Result<usize, StorageError> {
         let keeps = *self.keeps.lock();
         let mut forgotten = 0;
@@ -168,8 +205,10 @@ impl Contexts {
             for context in self.storage.contexts(idle).await? {
                 match self.forget_unless(&context.id, in_use).await {
                     Ok(tasks) => forgotten += tasks,
-                    // Somebody went on with it, or forgot it.
-                    Err(ForgetError::Live(..) | ForgetError::Unknown(_)) => {}
+                    // Somebody went on with it, or forgot it, or may still ask for it.
+                    Err(
+                        ForgetError::Live(..) | ForgetError::Kept { .. } | ForgetError::Unknown(_),
+                    ) => {}
                     Err(ForgetError::Storage(why)) => return Err(why),
                 }
             }
@@ -192,15 +231,18 @@ impl Contexts {
     ) -> Result<usize, StorageError> {
         let mut forgotten = 0;
         loop {
-            if let Some(max) = max_bytes
-                && self.storage.size().await? <= max
-            {
-                return Ok(forgotten);
+            let oldest = self.storage.finished(before, FOUND_AT_ONCE).await?;
+            let so_far = forgotten;
+            for few in oldest.chunks(BATCH) {
+                if let Some(max) = max_bytes
+                    && self.storage.size().await? <= max
+                {
+                    return Ok(forgotten);
+                }
+                forgotten += self.storage.forget_tasks(few.to_vec()).await?;
             }
-            let oldest = self.storage.finished(before, BATCH).await?;
-            match self.storage.forget_tasks(oldest).await? {
-                0 => return Ok(forgotten),
-                tasks => forgotten += tasks,
+            if forgotten == so_far {
+                return Ok(forgotten);
             }
         }
     }
@@ -209,7 +251,7 @@ impl Contexts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::task::TaskState;
+    use a2a_hub_protocol::{budget::Budget, event::TaskEvent, parent::Parent, task::TaskState};
     use a2a_hub_store::{
         TaskIndex as _, TaskLog as _,
         contract::{chunk, created, status},
@@ -272,6 +314,44 @@ mod tests {
             format!("forget context `live`: its task `{}` is not over; cancel it first", ids[2]);
         assert_eq!(refused.to_string(), told);
         assert_eq!(left(&storage).await, ["live:1"]);
+    }
+
+    /// The conversation `below`, whose task is over and was done for that one.
+    async fn done_for(storage: &MemoryStorage, above: &TaskId) -> TaskId {
+        let task = TaskId::fresh();
+        let mut begin = TaskEvent::clone(&created(&task, "below"));
+        if let TaskEvent::Created(created) = &mut begin {
+            let (root, key, budget) = (above.clone(), None, Budget::default());
+            created.parent = Some(Parent { task: above.clone(), root, depth: 1, key, budget });
+        }
+        let end = status(TaskState::Completed, 2, Some("done"));
+        let log = vec![Arc::new(begin), status(TaskState::Working, 1, None), end];
+        storage.append(&task, 0, log).await.unwrap();
+        task
+    }
+
+    #[tokio::test]
+    async fn what_a_live_task_counts_and_may_ask_for_is_kept() {
+        let (storage, ids) = store(&["live"]).await;
+        let child = done_for(&storage, &ids[0]).await;
+        let grandchild = done_for(&storage, &child).await;
+        for config in ["contexts.max_age_days = 1", "retention.max_age_days = 1"] {
+            assert_eq!(contexts(&storage, config).tidy().await, Ok(0), "{config}");
+        }
+        let contexts = contexts(&storage, "");
+        assert_eq!(contexts.forget_oldest(None, Some(0)).await, Ok(0), "however large it is");
+        let below = ContextId::new("below");
+        let refused = contexts.forget(&below).await.unwrap_err();
+        let told = format!(
+            "forget context `below`: its task `{grandchild}` is kept for task `{}`, which is not over; cancel that one first",
+            ids[0]
+        );
+        assert_eq!(refused.to_string(), told);
+        assert_eq!(left(&storage).await, ["below:2", "live:1"]);
+
+        let end = vec![status(TaskState::Completed, 3, None)];
+        storage.append(&ids[0], 2, end).await.unwrap();
+        assert_eq!(contexts.forget(&below).await.unwrap(), 2);
     }
 
     #[tokio::test]

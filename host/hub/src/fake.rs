@@ -63,6 +63,12 @@ impl Fake {
         Self { journals, hold: Resumability::Replay, ..self }
     }
 
+    /// The same, which goes on like that when it was let go.
+    pub(crate) fn resuming(mut self, resume: Resume) -> Self {
+        self.ask.resume = resume;
+        self
+    }
+
     fn being(self, native: Native) -> Self {
         let ask = Ask { resume: self.ask.resume, ..native.ask().clone() };
         Self { native, ask, ..self }

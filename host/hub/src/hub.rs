@@ -6,6 +6,7 @@ mod finding;
 mod hearing_out;
 mod live_config;
 mod looking;
+mod moment;
 mod naming;
 mod official;
 mod parts;
@@ -17,7 +18,7 @@ mod within;
 
 use cards::{card_of, card_of_group, card_of_hub};
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
-use official::moment;
+use moment::moment;
 use parts::HubParts;
 pub use visit::Visit;
 
@@ -367,8 +368,8 @@ impl Hub {
             Some(task) => Box::pin(self.go_on(caller, task, *send)).await,
             None => match &caller.principal {
                 Principal::AgentTask { task, .. } => {
-                    let (hub, task) = (self.clone(), task.clone());
-                    let given = Box::pin(async move { hub.give(&task, *send).await });
+                    let (hub, by, task) = (self.clone(), caller.clone(), task.clone());
+                    let given = Box::pin(async move { hub.give(&by, &task, *send).await });
                     self.tasks.see_through(given).await
                 }
                 Principal::Operator | Principal::Client(_) | Principal::Anonymous => {

@@ -128,7 +128,7 @@ impl From<ForgetError> for HubError {
     fn from(why: ForgetError) -> Self {
         Self::from(match &why {
             ForgetError::Unknown(context) => A2aError::no_context(context),
-            ForgetError::Live(_, task) => {
+            ForgetError::Live(_, task) | ForgetError::Kept { above: task, .. } => {
                 let refusal = A2aError::new(ErrorKind::UnsupportedOperation, why.to_string());
                 refusal.with(json!({ "taskId": task }))
             }

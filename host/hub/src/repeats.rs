@@ -30,7 +30,10 @@ struct Inner {
 
 #[derive(Default)]
 struct Known {
-    made: HashMap<Key, Made>,
+    /// The requests that are being carried out, or wait for that.
+    claimed: HashMap<Key, Turn>,
+    /// The requests that have begun a task.
+    begun: HashMap<Key, Begun>,
     /// The same, the oldest first.
     order: VecDeque<(Instant, Key)>,
 }
@@ -41,37 +44,54 @@ type Key = [u8; KEY_LEN];
 
 const KEY_LEN: usize = SHA256_OUTPUT_LEN / 2;
 
-/// How far a request has come. Small: of each that was made lately there is one.
-enum Made {
-    /// It is being carried out, was asked for again, or came to nothing.
-    Claimed(Turn),
-    /// It has begun this task.
-    Begun(Uuid),
-    /// The same, of a task that the program which holds the hub has named.
-    BegunNamed(Box<TaskId>),
-}
-
 /// Whose turn it is to carry a request out, and which task came of it.
 type Turn = Arc<AsyncMutex<Option<TaskId>>>;
 
-impl Made {
-    fn begun(task: TaskId) -> Self {
+/// The task that a request has begun. Small: of each request that was made lately there is one.
+enum Begun {
+    /// A task that the hub has named.
+    Id(Uuid),
+    /// A task that the program which holds the hub has named.
+    Named(Box<TaskId>),
+}
+
+impl Begun {
+    fn of(task: TaskId) -> Self {
         match Uuid::try_parse(task.as_str()) {
-            Ok(id) if id.to_string() == task.as_str() => Self::Begun(id),
-            Ok(_) | Err(_) => Self::BegunNamed(Box::new(task)),
+            Ok(id) if id.to_string() == task.as_str() => Self::Id(id),
+            Ok(_) | Err(_) => Self::Named(Box::new(task)),
         }
     }
 
-    /// Whose turn it is, from now on.
-    fn turn(&mut self) -> Turn {
-        let task = match self {
-            Self::Claimed(turn) => return Arc::clone(turn),
-            Self::Begun(task) => TaskId::new(task.to_string()),
-            Self::BegunNamed(task) => TaskId::clone(task),
-        };
-        let turn = Turn::new(AsyncMutex::new(Some(task)));
-        *self = Self::Claimed(Arc::clone(&turn));
-        turn
+    fn task(&self) -> TaskId {
+        match self {
+            Self::Id(task) => TaskId::new(task.to_string()),
+            Self::Named(task) => TaskId::clone(task),
+        }
+    }
+}
+
+impl Known {
+    /// Forgets the requests that began their tasks before the window, and the oldest where there is no room.
+    fn forget(&mut self, window: Duration) {
+        let now = Instant::now();
+        let old = |at: Instant| now.saturating_duration_since(at) >= window;
+        while self.order.front().is_some_and(|(at, _)| old(*at)) || self.order.len() > MOST {
+            let Some((_, oldest)) = self.order.pop_front() else { break };
+            self.begun.remove(&oldest);
+        }
+    }
+
+    /// A request began this task so long ago. Its window begins with that, whenever it was made first: a client that tries again and
+    /// again has heard of no task before.
+    fn began(&mut self, key: Key, task: TaskId, age: Duration) {
+        if self.begun.insert(key, Begun::of(task)).is_some() {
+            // Rare: the task that it began before was forgotten, or rejected at once.
+            self.order.retain(|(_, known)| *known != key);
+        }
+        let now = Instant::now();
+        // A machine that has just started has no time before.
+        self.order.push_back((now.checked_sub(age).unwrap_or(now), key));
     }
 }
 
@@ -82,9 +102,9 @@ pub type Fingerprint = String;
 pub struct Claim {
     /// The fingerprint of the request that is being carried out.
     pub fingerprint: Fingerprint,
-    key: Key,
+    /// The turn. It stands before the place, so that it is given up first.
     task: OwnedMutexGuard<Option<TaskId>>,
-    repeats: Repeats,
+    place: Place,
 }
 
 impl Claim {
@@ -95,12 +115,27 @@ impl Claim {
 
     /// The request has begun this task.
     pub fn begun(mut self, task: TaskId) {
-        let mut known = self.repeats.0.known.lock();
-        if let Some(made) = known.made.get_mut(&self.key) {
-            *made = Made::begun(task.clone());
-        }
+        let Place { key, repeats } = &self.place;
+        repeats.0.known.lock().began(*key, task.clone(), Duration::ZERO);
         // For who waits for the turn already.
         *self.task = Some(task);
+    }
+}
+
+/// The place of somebody who carries a request out, or waits for that. With the last place, nothing is left of a request that came to
+/// nothing.
+struct Place {
+    key: Key,
+    repeats: Repeats,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut known = self.repeats.0.known.lock();
+        // Whoever has a place holds the turn as well, until just before this.
+        if known.claimed.get(&self.key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            known.claimed.remove(&self.key);
+        }
     }
 }
 
@@ -127,8 +162,21 @@ impl Repeats {
         }
         let digest = digest(&SHA256, request.as_bytes());
         let (fingerprint, key) = (hex::encode(digest), key(digest.as_ref()));
-        let turn = self.made(key, Duration::ZERO, Made::turn);
-        Some(Claim { task: turn.lock_owned().await, fingerprint, key, repeats: self.clone() })
+        // Before the turn, so that whoever is cut off gives the turn up first.
+        let place = Place { key, repeats: self.clone() };
+        let task = self.turn(key).lock_owned().await;
+        Some(Claim { fingerprint, task, place })
+    }
+
+    /// Whose turn a request is, after those are forgotten that began their tasks before the window.
+    fn turn(&self, key: Key) -> Turn {
+        let mut known = self.0.known.lock();
+        known.forget(self.0.window);
+        let Known { claimed, begun, .. } = &mut *known;
+        let turn = claimed
+            .entry(key)
+            .or_insert_with(|| Turn::new(AsyncMutex::new(begun.get(&key).map(Begun::task))));
+        Arc::clone(turn)
     }
 
     /// A hub before this one began a task for a request that long ago.
@@ -138,24 +186,9 @@ impl Repeats {
             // This hub did not make it: it is known by another digest.
             bytes.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
         }
-        self.made(key(&bytes), age, |made| *made = Made::begun(task));
-    }
-
-    /// What there is of a request that was made so long ago, after those are forgotten that were made before the window.
-    fn made<T>(&self, key: Key, age: Duration, then: impl FnOnce(&mut Made) -> T) -> T {
         let mut known = self.0.known.lock();
-        let Known { made, order } = &mut *known;
-        let now = Instant::now();
-        let old = |at: Instant| now.saturating_duration_since(at) >= self.0.window;
-        while order.front().is_some_and(|(at, _)| old(*at)) || order.len() > MOST {
-            let Some((_, oldest)) = order.pop_front() else { break };
-            made.remove(&oldest);
-        }
-        then(made.entry(key).or_insert_with(|| {
-            // A machine that has just started has no time before.
-            order.push_back((now.checked_sub(age).unwrap_or(now), key));
-            Made::Claimed(Turn::default())
-        }))
+        known.forget(self.0.window);
+        known.began(key(&bytes), task, age);
     }
 }
 
@@ -205,6 +238,39 @@ mod tests {
         assert_eq!(found(&repeats, "a").await.as_deref(), Some(task.as_str()));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_window_begins_with_the_task_and_not_with_what_came_to_nothing_before() {
+        let repeats = Repeats::within(WINDOW);
+        drop(repeats.claim("a").await.unwrap());
+        assert!(repeats.0.known.lock().claimed.is_empty(), "nothing is left of it");
+        sleep(WINDOW / 2).await;
+        let refused = repeats.claim("a").await.unwrap();
+        let waiting = async {
+            let claim = repeats.claim("a").await.unwrap();
+            assert_eq!(claim.task(), None);
+            sleep(WINDOW / 4).await;
+            claim.begun(TaskId::new("t"));
+        };
+        tokio::join!(waiting, async { drop(refused) });
+        sleep(WINDOW - Duration::from_secs(1)).await;
+        assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(found(&repeats, "a").await, None, "its window was not begun anew");
+        let known = repeats.0.known.lock();
+        assert!(known.claimed.is_empty() && known.begun.is_empty() && known.order.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_longer_than_the_window_is_carried_out_once() {
+        let repeats = Repeats::within(WINDOW);
+        let first = repeats.claim("a").await.unwrap();
+        sleep(WINDOW * 2).await;
+        assert!(timeout(WINDOW, repeats.claim("a")).await.is_err(), "it is under way");
+        first.begun(TaskId::new("t"));
+        assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
+        assert!(repeats.0.known.lock().claimed.is_empty());
+    }
+
     /// It is gone, so that the request is carried out once more: by one of those who ask.
     #[tokio::test(start_paused = true)]
     async fn a_task_that_was_forgotten_is_begun_anew_once() {
@@ -220,10 +286,9 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_request_is_small_and_its_task_reads_as_before() {
-        assert!(size_of::<(Key, Made)>() <= 40, "{}", size_of::<(Key, Made)>());
+        assert!(size_of::<(Key, Begun)>() <= 40, "{}", size_of::<(Key, Begun)>());
         for id in [TaskId::fresh().as_str(), "t", "0193B1E2-6B0A-7B0A-8B0A-0193B1E26B0A"] {
-            let turn = Made::begun(TaskId::new(id)).turn();
-            assert_eq!(turn.try_lock().unwrap().as_ref().map(TaskId::as_str), Some(id));
+            assert_eq!(Begun::of(TaskId::new(id)).task().as_str(), id);
         }
     }
 
@@ -245,6 +310,7 @@ mod tests {
             repeats.claim(&n.to_string()).await.unwrap().begun(TaskId::new("t"));
         }
         let known = repeats.0.known.lock();
-        assert!(known.made.len() <= MOST + 1 && known.order.len() == known.made.len());
+        assert!(known.begun.len() <= MOST + 1 && known.order.len() == known.begun.len());
+        assert!(known.claimed.is_empty());
     }
 }

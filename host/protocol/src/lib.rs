@@ -17,6 +17,6 @@ pub mod v03;
 pub mod v1;
 
 pub use model::{
-    client, error, event, id, interface, message, method, operation, parent, push, question, task,
-    trace,
+    budget, client, error, event, id, interface, message, method, operation, parent, push,
+    question, task, trace,
 };

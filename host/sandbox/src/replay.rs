@@ -24,15 +24,17 @@ pub(crate) struct Replaying {
     pub(crate) clock: Arc<RunClock>,
     /// What the operator had set when the run began.
     settings: BTreeMap<String, String>,
+    /// By what it is known from the other runs on its task; none for the first.
+    of_run: Option<u64>,
     /// How many agents it has called.
     calls: u64,
 }
 
 impl Replaying {
     pub(crate) fn new(journal: Journal, port: Arc<dyn JournalPort>) -> Self {
-        let Journal { began_ms, heard, told, settings, .. } = journal;
+        let Journal { began_ms, run: of_run, heard, told, settings, .. } = journal;
         let run = Replay::new(began_ms, heard, told);
-        Self { run, port, clock: Arc::new(RunClock::at(began_ms)), settings, calls: 0 }
+        Self { run, port, clock: Arc::new(RunClock::at(began_ms)), settings, of_run, calls: 0 }
     }
 
     /// What the operator had set when the run began.
@@ -45,10 +47,13 @@ impl Replaying {
         format!("{child}-{}", self.run.entries())
     }
 
-    /// The name of the next call, by which it is known when the agent runs again.
+    /// The name of the next call, by which it is known when the agent runs again. Children of other runs on the task have others.
     pub(crate) fn next_call(&mut self) -> String {
         self.calls += 1;
-        format!("#{}", self.calls)
+        match self.of_run {
+            Some(run) => format!("#{run}.{}", self.calls),
+            None => format!("#{}", self.calls),
+        }
     }
 
     /// What the guest was answered when it asked this in an earlier run, if it did.

@@ -2,8 +2,8 @@
 
 #![expect(unreachable_pub, reason = "the contract's generated bindings re-export them")]
 
-use a2a_hub_core::{context_memory::inherit::Inherit, tree::Budget};
-use a2a_hub_protocol::{id::TaskId, message::Message};
+use a2a_hub_core::context_memory::inherit::Inherit;
+use a2a_hub_protocol::{budget::Budget, id::TaskId, message::Message};
 use a2a_hub_runtime::{
     Failure,
     port::{

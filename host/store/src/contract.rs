@@ -10,6 +10,7 @@ mod journals;
 mod minds;
 mod requests;
 mod tenants;
+mod trees;
 
 pub use events::{agent, at, chunk, created, status};
 use events::{push, said_in, working};
@@ -54,6 +55,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
     requests::requests_are_found_by_when_they_were_made(&make()).await;
     tenants::what_is_one_tenants_is_not_anothers(&make()).await;
+    trees::what_is_below_a_live_task_is_not_forgotten(&make()).await;
     journals::a_journal_is_kept_in_order_until_its_task_is_over(&make()).await;
     minds::a_mind_is_kept_for_its_place_and_no_other(&make()).await;
     minds::changes_are_made_all_or_none_within_the_room_there_is(&make()).await;

@@ -84,7 +84,7 @@ pub trait TaskLog: Send + Sync {
     }
 
     /// Forgets those of these tasks that are over, with their logs and configs, and returns how many it knew. Those that are not over
-    /// stay as they are.
+    /// stay as they are, and so do all tasks below one that is not over: that one counts them, and its agent may ask for them.
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
 }
 
@@ -122,7 +122,8 @@ pub trait TaskIndex: Send + Sync {
     /// The conversations that match, the one with the newest task first.
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError>;
 
-    /// Up to `limit` tasks that are over, oldest first; with `before`, only those whose latest status is older.
+    /// Up to `limit` tasks that are over and may be forgotten, for no task above them goes on, oldest first; with `before`, only those
+    /// whose latest status is older.
     async fn finished(
         &self,
         before: Option<&str>,

@@ -26,7 +26,11 @@ use a2a_hub_protocol::{
 };
 use minds::Mind;
 use parking_lot::{Mutex, MutexGuard};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    sync::Arc,
+};
 use tokio::sync::watch;
 
 /// Logs in memory, and a limit past which it refuses to write, to see who notices.
@@ -93,6 +97,14 @@ impl MemoryStorage {
 impl Default for MemoryStorage {
     fn default() -> Self {
         Self::failing_after(u64::MAX)
+    }
+}
+
+impl Kept {
+    /// Whether a task may be forgotten: it is over, and so are all tasks above it.
+    fn may_go(&self, head: &Head) -> bool {
+        let above = |head: &&Head| self.logs.get(head.parent.as_ref()?).map(|log| &log.head);
+        iter::successors(Some(head), above).all(|head| head.state.is_final())
     }
 }
 
@@ -168,10 +180,12 @@ impl TaskLog for MemoryStorage {
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
         let mut kept = self.kept();
         let before = kept.logs.len();
+        let may_go = |id: &&TaskId| kept.logs.get(*id).is_some_and(|log| kept.may_go(&log.head));
+        let going: BTreeSet<_> = tasks.iter().filter(may_go).collect();
         let Kept { logs, pushes, minds, .. } = &mut *kept;
         let mut contexts = Vec::new();
         logs.retain(|id, log| {
-            let goes = log.head.state.is_final() && tasks.contains(id);
+            let goes = going.contains(id);
             contexts.extend(goes.then(|| log.head.context.clone()));
             !goes
         });
@@ -289,7 +303,7 @@ impl TaskIndex for MemoryStorage {
     ) -> Result<Vec<TaskId>, StorageError> {
         let kept = self.kept();
         let heads = kept.logs.values().map(|log| &log.head);
-        let over = heads.filter(|head| head.state.is_final());
+        let over = heads.filter(|head| kept.may_go(head));
         let old = over.filter(|head| before.is_none_or(|time| head.updated.as_str() < time));
         Ok(old.take(limit).map(|head| head.task.clone()).collect())
     }

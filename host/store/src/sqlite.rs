@@ -10,6 +10,7 @@ mod dirty_bit;
 mod failure;
 mod fault;
 mod finished;
+mod forgetting;
 mod journals;
 mod lanes;
 mod logs;
@@ -171,7 +172,7 @@ impl TaskLog for SqliteStorage {
         for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
             let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
             // Dropped after the commit, also if nobody waits for that any more.
-            let forget = move |db: &_| logs::forget(db, &few.tasks).map(|known| (known, few));
+            let forget = move |db: &_| forgetting::forget(db, &few.tasks).map(|known| (known, few));
             forgotten += self.writer.write_of(Length::Long, forget).await?.0;
         }
         while self.writer.write_of(Length::Long, context_memories::sweep).await? {}
@@ -211,7 +212,7 @@ impl TaskIndex for SqliteStorage {
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError> {
         let before = before.map(str::to_owned);
-        self.readers.read(move |db| logs::finished(db, before.as_deref(), limit)).await
+        self.readers.read(move |db| forgetting::finished(db, before.as_deref(), limit)).await
     }
 
     async fn conversation(

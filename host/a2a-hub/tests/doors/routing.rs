@@ -9,7 +9,7 @@ use a2a_hub::{
         error::A2aError,
         id::{AgentId, ContextId},
         message::{Message, Role},
-        operation::{Answer, Operation, SendMessage},
+        operation::{Answer, Operation, SendMessage, Wait},
         task::{Task, TaskState},
     },
 };
@@ -67,7 +67,11 @@ async fn three(config: &str) -> Result<Hub> {
 }
 
 async fn handle(hub: &Hub, send: SendMessage) -> Result<Task, A2aError> {
-    match hub.handle(&Principal::Operator, Operation::SendMessage(Box::new(send))).await? {
+    handle_by(hub, &Principal::Operator, send).await
+}
+
+async fn handle_by(hub: &Hub, by: &Principal, send: SendMessage) -> Result<Task, A2aError> {
+    match hub.handle(by, Operation::SendMessage(Box::new(send))).await? {
         Reply::One(Answer::Task(task)) => Ok(*task),
         Reply::One(_) | Reply::Stream(_) => panic!("no task came of it"),
     }
@@ -333,20 +337,105 @@ async fn a_message_that_comes_again_is_answered_by_the_same_task() -> Result<()>
     Ok(())
 }
 
-/// Calls whom its message says: a group by name, or a skill where the name is `skill:…`.
+#[tokio::test]
+async fn one_that_rejects_at_once_is_passed_over_whoever_asks() -> Result<()> {
+    let config = "
+        aliases.reviewer = ['a', 'b', 'c']
+        aliases.alone = ['a']
+        agents.boss.grant.delegate = ['a', 'b', 'c']
+    ";
+    let builder = builder(config)?;
+    let each = ["a", "b", "c"].into_iter();
+    let builder = each.fold(builder, |it, name| it.agent(id(name), reviewer("1.0.0"), who(name)));
+    let boss = card("Boss", "Calls", &["call"]);
+    let hub = builder.agent(id("boss"), boss, caller()).start().await?;
+    for (what, whom) in [("reject", "reviewer"), ("reviewer reject", "boss")] {
+        for _ in 0..12 {
+            let task = ask(&hub, what, json!({ "targetAgent": whom })).await?;
+            let (state, words) = (task.status.state, words(&task));
+            assert_eq!((state, words.as_str()), (TaskState::Completed, "c"), "{whom}");
+        }
+    }
+    // Under one key, the one that took the task is joined, and not those that rejected it.
+    let twice = ask(&hub, "twice reviewer reject", json!({ "targetAgent": "boss" })).await?;
+    assert_eq!(words(&twice), "c c");
+    // The last one's word is the caller's to hear.
+    let alone = ask(&hub, "alone reject", json!({ "targetAgent": "boss" })).await?;
+    assert_eq!(words(&alone), "not mine");
+    hub.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_agents_program_sends_again_is_done_once_for_each_task() -> Result<()> {
+    let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begun, waits) = (Arc::clone(&started), Arc::clone(&release));
+    let boss = Native::new(move |_: Stage| {
+        let (begun, waits) = (Arc::clone(&begun), Arc::clone(&waits));
+        async move {
+            begun.notify_one();
+            waits.notified().await;
+            completed("done")
+        }
+    });
+    let builder = builder("idempotency_window_ms = 60000\nagents.boss.grant.delegate = ['b']")?;
+    let hub = builder
+        .agent(id("b"), reviewer("1.0.0"), who("b"))
+        .agent(id("boss"), card("Boss", "Calls", &["call"]), boss.calling_others())
+        .start()
+        .await?;
+    let send = message("hi", json!({ "targetAgent": "b" }));
+    let mut given = Vec::new();
+    for _ in 0..2 {
+        let work = message("work", json!({ "targetAgent": "boss" }));
+        let task = handle(&hub, SendMessage { wait: Wait::No, ..work }).await?.id;
+        started.notified().await;
+        let program = Principal::AgentTask { agent: id("boss"), task };
+        let (first, again) = tokio::join!(
+            handle_by(&hub, &program, send.clone()),
+            handle_by(&hub, &program, send.clone())
+        );
+        let late = handle_by(&hub, &program, send.clone()).await?;
+        let all = [first?, again?, late];
+        let repeated = |task: &&Task| {
+            task.metadata.as_ref().is_some_and(|facts| facts.contains_key("repeated"))
+        };
+        assert_eq!(all.iter().filter(repeated).count(), 2, "{all:?}");
+        assert!(all.iter().all(|task| task.id == all[0].id && words(task) == "b"), "{all:?}");
+        given.push(all[0].id.clone());
+    }
+    assert_ne!(given[0], given[1], "another task's program means another task");
+    release.notify_waiters();
+    hub.shutdown().await;
+    Ok(())
+}
+
+/// Calls whom its message says: a group by name, or a skill where the name is `skill:…`. What it says follows the name; with `twice` before
+/// that, it calls two times under one key.
 fn caller() -> Native {
     Native::new(|stage: Stage| async move {
         let text = stage.text();
-        let mut request = ChildRequest::new(text.as_str(), Message::text(Role::User, "hi"));
+        let (text, key) = match text.strip_prefix("twice ") {
+            Some(rest) => (rest, Some("key".to_owned())),
+            None => (text.as_str(), None),
+        };
+        let (text, what) = text.split_once(' ').unwrap_or((text, "hi"));
+        let request = ChildRequest::new(text, Message::text(Role::User, what));
+        let mut request = ChildRequest { key, ..request };
         if let Some(skill) = text.strip_prefix("skill:") {
             request.agent.clear();
             request.message.metadata = json!({ "targetSkill": skill }).as_object().cloned();
         }
-        match stage.outcome_of(request).await {
-            Ok(Ended::Status { message: Some(message), .. }) => completed(&message.joined_text()),
-            Ok(_) => completed("nothing"),
-            Err(why) => completed(&why.to_string()),
+        let times = if request.key.is_some() { 2 } else { 1 };
+        let mut told = Vec::new();
+        for _ in 0..times {
+            told.push(match stage.outcome_of(request.clone()).await {
+                Ok(Ended::Status { message: Some(message), .. }) => message.joined_text(),
+                Ok(_) => "nothing".to_owned(),
+                Err(why) => why.to_string(),
+            });
         }
+        completed(&told.join(" "))
     })
     .calling_others()
 }

@@ -387,3 +387,32 @@ async fn a_run_whose_component_is_gone_fails_and_says_so() -> Result<()> {
     assert!(said(&failed).contains("is not there any more"), "{failed}");
     Ok(())
 }
+
+/// What its client says meanwhile has a run of its own, with calls and random numbers of its own, in each hub.
+#[tokio::test]
+async fn the_next_run_on_a_task_is_not_answered_with_what_the_first_one_heard() -> Result<()> {
+    let mut hub = start().await?;
+    let id = begin(&hub, "sleep 500\ncall echo one\nrandom").await?;
+    answer(&hub, &id, "call echo two\nrandom\nsleep 3000\ncall echo three").await?;
+    let heard = async || {
+        let children = workflow(&hub, &id).await.unwrap_or_default();
+        children.iter().filter(|task| task["agentId"] == "echo").count() == 2
+    };
+    eventually_async(PATIENCE, heard).await.context("it calls twice")?;
+    hub.kill9().await?;
+    hub.restart().await?;
+    let done = until_it_is(&hub, &id, "completed").await?;
+    let ends = said(&done);
+    let [two, second, three] = ends.split(" | ").collect::<Vec<_>>()[..] else {
+        anyhow::bail!("{done}")
+    };
+    assert_eq!((two, three), ("two", "three"), "{done}");
+    let story = done["history"].to_string();
+    let first = story.split("one | ").nth(1).and_then(|rest| rest.split('"').next());
+    assert_ne!(first.context("the first run's end")?, second, "{done}");
+    let tree = workflow(&hub, &id).await?;
+    for once in ["one", "two", "three"] {
+        assert_eq!(tree.iter().filter(|task| said(task) == once).count(), 1, "{tree:?}");
+    }
+    Ok(())
+}

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 const PATIENCE: Patience =
     Patience { task: Duration::from_secs(60), answer: Duration::from_secs(600) };
 
-const ASKED: Signal = Signal::Asked { state: TaskState::InputRequired, patience: None };
+const ASKED: Signal =
+    Signal::Asked { state: TaskState::InputRequired, patience: None, waits: true };
 
 #[expect(clippy::disallowed_methods, reason = "any instant will do: the tests add to it")]
 fn start() -> Instant {
@@ -206,13 +207,47 @@ fn the_time_that_a_client_takes_is_not_the_tasks() {
 }
 
 #[test]
+fn an_agent_that_works_on_beside_its_question_uses_the_tasks_time() {
+    let start = start();
+    let at = |secs| start + Duration::from_secs(secs);
+    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    task.step(start, Signal::Turn);
+    let posed = Signal::Asked { state: TaskState::InputRequired, patience: None, waits: false };
+    let told = [Effect::Record(Record::Working), Effect::Record(Record::Itself)];
+    assert_eq!(task.step(at(10), posed), told, "its turn is its own");
+    assert!(task.asks() && !task.only_waits());
+    assert_eq!(task.wake_at(), Some(at(60)));
+    task.step(at(20), Signal::Waits(true));
+    assert!(task.only_waits());
+    assert_eq!(task.wake_at(), Some(at(610)));
+    task.step(at(120), Signal::Waits(false));
+    assert_eq!(task.wake_at(), Some(at(160)), "forty seconds are left");
+    let cut = [Effect::Stop, Effect::Record(Record::Failed(Fault::TooLong))];
+    assert_eq!(task.clone().step(at(160), Signal::Time), cut);
+    task.step(at(130), Signal::Said);
+    assert_eq!(task.wake_at(), Some(at(160)));
+}
+
+/// A record shows one question, and there is no way from one kind to the other but by work.
+#[test]
+fn a_login_that_is_asked_for_in_place_of_an_answer_is_recorded() {
+    let start = start();
+    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    task.step(start, Signal::Turn);
+    task.step(start, ASKED);
+    let login = Signal::Asked { state: TaskState::AuthRequired, patience: None, waits: true };
+    let records = [Record::Working, Record::Itself].map(Effect::Record);
+    assert_eq!(task.step(start, login)[..2], records);
+}
+
+#[test]
 fn an_agent_waits_no_longer_for_an_answer_than_it_wants_to_nor_than_it_may() {
     let start = start();
     for (secs, until) in [(Some(5), 5), (Some(6000), 600), (None, 600)] {
         let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
         task.step(start, Signal::Turn);
         let patience = secs.map(Duration::from_secs);
-        task.step(start, Signal::Asked { state: TaskState::AuthRequired, patience });
+        task.step(start, Signal::Asked { state: TaskState::AuthRequired, patience, waits: true });
         assert_eq!(task.wake_at(), Some(start + Duration::from_secs(until)), "{secs:?}");
         task.step(start + Duration::from_secs(until), Signal::Time);
         assert!(!task.asks(), "{secs:?}");

@@ -11,9 +11,8 @@ use a2a_hub_core::{
     access::Caller,
     idempotency,
     routing::{NotChosen, Routing, Wanted},
-    tree::Budget,
 };
-use a2a_hub_protocol::{error::A2aError, operation::SendMessage};
+use a2a_hub_protocol::{budget::Budget, error::A2aError, operation::SendMessage};
 use std::sync::Arc;
 
 /// Whom a message is for.

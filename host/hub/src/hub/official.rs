@@ -1,10 +1,9 @@
 //! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
 //! an operation like any other in the end.
 
-use super::{Hub, Reply, ReplyStream, visit::Visit};
+use super::{Hub, Reply, ReplyStream, moment::moment, visit::Visit};
 use crate::{error::HubError, tasks::StreamEnd};
 use a2a_hub_agents::Agent;
-use a2a_hub_clock as clock;
 use a2a_hub_core::access::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -206,12 +205,4 @@ pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
         | Operation::RetryDeliveries { task } => Some(task),
         _ => None,
     }
-}
-/// A moment that a client names, as the store writes it.
-pub(super) fn moment(field: &str, said: Option<String>) -> Result<Option<String>, A2aError> {
-    let written = |said: String| {
-        let why = "must be a time in RFC 3339, such as `2026-01-31T12:00:00Z`";
-        clock::canonical(&said).ok_or_else(|| A2aError::invalid(field, why))
-    };
-    said.map(written).transpose()
 }

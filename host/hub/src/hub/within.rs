@@ -1,11 +1,12 @@
 //! What a program that an agent started may ask of the hub: what its agent may, on behalf of the task that it was started for.
 
 use super::{Caller, Hub, official::task_of};
-use crate::{error::HubError, tasks::Subscription};
+use crate::{error::HubError, repeats::Claim, tasks::Subscription};
 use a2a_hub_agents::{Agent, is_kept};
-use a2a_hub_core::{access::Principal, tree::Budget};
+use a2a_hub_core::{access::Principal, idempotency};
 use a2a_hub_process::OnBehalf;
 use a2a_hub_protocol::{
+    budget::Budget,
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
     operation::{Operation, SendMessage},
@@ -71,12 +72,26 @@ impl Hub {
         }
     }
 
-    /// Gives a task to the agent that a program's message names, as a child of the task that the program works on.
+    /// Gives a task to the agent that a program's message names, as a child of the task that the program works on. A message that comes
+    /// again is answered by the child that it began.
     pub(super) async fn give(
         &self,
+        caller: &Caller,
         task: &TaskId,
         send: SendMessage,
     ) -> Result<Subscription, HubError> {
+        // Where requests are not remembered, the message is not spelled out. Who asks is the program's agent at this task: the programs
+        // of two tasks are told apart.
+        let whom = (&send.agent, &send.requirements);
+        let is_remembered = self.repeats.are_remembered();
+        let request = is_remembered.then(|| idempotency::request(caller, &whom, &send));
+        let claim = self.claim(request.as_deref()).await;
+        if let Some(child) = claim.as_ref().and_then(Claim::task) {
+            // One that was forgotten can be told to nobody again.
+            if self.tasks.stored(child).await?.is_some() {
+                return self.tasks.give_again(task, child, send.after.unwrap_or(0)).await;
+            }
+        }
         self.must_be_open()?;
         let SendMessage { mut message, agent, requirements, working_directory, timeout_ms, .. } =
             send;
@@ -99,6 +114,10 @@ impl Hub {
             working_directory,
             ..ChildRequest::new(agent, message)
         };
-        self.tasks.give(task, request).await
+        let heard = self.tasks.give(task, request).await?;
+        if let Some(claim) = claim {
+            claim.begun(heard.task().clone());
+        }
+        Ok(heard)
     }
 }

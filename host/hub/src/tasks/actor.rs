@@ -3,21 +3,20 @@
 use super::{
     command::{Begin, Command, Kept, Start},
     given_up::GivenUp,
-    parking::{Offer, Parking},
+    parking::{Parking, Room},
     port::{GuestRequest, Question, event, last},
     recorded_run::RecordedRun,
     recorder::{Recorder, Unstorable},
     refused::not_waiting,
     relations::OtherTasks,
     remains::Remains,
-    run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue, Wait},
+    run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::Principal,
     facts,
-    grant::Resume,
     lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
     reason::FailureReason,
     tree::Usage,
@@ -62,22 +61,26 @@ pub(super) struct TaskActor {
     /// The agent at work.
     pub(super) guest: Option<RunningTask>,
     /// Where agents are asked to make room, and how this task is asked.
-    parking: Parking,
-    own: Option<mpsc::WeakSender<Command>>,
+    pub(super) parking: Parking,
+    pub(super) own: Option<mpsc::WeakSender<Command>>,
     /// All tasks, for those that the agent gives to others.
     pub(super) tasks: Option<Arc<dyn OtherTasks>>,
-    /// How many, of the agent and its programs, only wait for other agents: its turn is lent to other tasks meanwhile.
+    /// How many, of the agent and its programs, only wait for others: its turn is lent to other tasks meanwhile.
     pub(super) rests: usize,
+    /// How many of them wait for their client's answer.
+    pub(super) awaits_client: usize,
     /// What is recorded of the run that is at work, if it is to be run again after a restart.
     pub(super) recording: Option<RecordedRun>,
     /// Who is told that it is the task's turn again, to go on.
     pub(super) resuming: Vec<oneshot::Sender<()>>,
     /// While the agent waits for its client: what becomes of the room that it takes up.
-    room: Option<Room>,
+    pub(super) room: Option<Room>,
     /// What it was told to have used, last.
     pub(super) reported: Usage,
     /// What is told once more behind a status, in bytes.
     pub(super) beside: Arc<AtomicU64>,
+    /// Whether the next run of the agent follows one in this hub, which may have left children at work.
+    pub(super) goes_on: bool,
     /// Whether the hub's end cut the agent off at its work.
     was_cut: bool,
     /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
@@ -88,6 +91,10 @@ pub(super) struct TaskActor {
 pub(super) struct RunningTask {
     pub(super) run: Box<dyn Run>,
     pub(super) said: mpsc::Receiver<GuestRequest>,
+    /// What it asks besides, and is asked once the client is done with that.
+    pub(super) questions: VecDeque<Box<Question>>,
+    /// Whether it is a child's question that it waits with.
+    pub(super) asks_for_child: bool,
     /// Where it waits for its answer, if it does.
     pub(super) asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// The answer, until it is the task's turn again.
@@ -98,16 +105,9 @@ pub(super) struct RunningTask {
 
 impl RunningTask {
     pub(super) fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
-        Self { run, said, asked: None, answer: None, begun: Some(Instant::now()) }
+        let (questions, begun) = (VecDeque::new(), Some(Instant::now()));
+        Self { run, said, questions, asks_for_child: false, asked: None, answer: None, begun }
     }
-}
-
-/// What becomes of the room of an agent that waits for its client.
-enum Room {
-    /// Whoever needs it may have it.
-    Offered { _offer: Offer },
-    /// It counts, for the agent cannot be started again.
-    Counted { _wait: Wait },
 }
 
 /// Something that happened.
@@ -194,11 +194,13 @@ impl TaskActor {
             own: None,
             tasks: None,
             rests: 0,
+            awaits_client: 0,
             recording: None,
             resuming: Vec::new(),
             room: None,
             reported: Usage::default(),
             beside: Arc::default(),
+            goes_on: false,
             was_cut: false,
             going_down: false,
         }
@@ -207,6 +209,11 @@ impl TaskActor {
     /// The same, which makes room for others while its agent waits, and has others make room for it.
     pub(super) fn with_parking(self, parking: Parking, own: mpsc::WeakSender<Command>) -> Self {
         Self { parking, own: Some(own), ..self }
+    }
+
+    /// The same, which has its conversation's lane already.
+    pub(super) fn holding(self, lane: Option<Lane>) -> Self {
+        Self { lane, ..self }
     }
 
     /// The same, whose agent may give tasks to others.
@@ -265,6 +272,9 @@ impl TaskActor {
                 }
             }
             self.happen(happening).await?;
+            while let Some(question) = self.next_question() {
+                self.happen(Happening::Said(question)).await?;
+            }
             // What else the guest has said by now is stored along with it.
             while (1..SAID).contains(&self.recorder.pending())
                 && let Some(said) = self.queued_up()
@@ -277,20 +287,6 @@ impl TaskActor {
             self.see_to_room();
         }
         Ok(())
-    }
-
-    /// Offers the room of an agent that waits for its client, or counts it; takes that back once it goes on.
-    fn see_to_room(&mut self) {
-        if self.guest.is_none() || !self.lifecycle.asks() {
-            self.room = None;
-        } else if self.room.is_none() {
-            self.room = Some(match &self.own {
-                Some(own) if self.agent.resume() == Resume::Session => {
-                    Room::Offered { _offer: self.parking.offer(own.clone()) }
-                }
-                Some(_) | None => Room::Counted { _wait: self.queue.wait(&self.agent) },
-            });
-        }
     }
 
     /// Has agents that wait make room for this one, as long as there is none and one of them does.
@@ -356,6 +352,8 @@ impl TaskActor {
                 payload.events = vec![failed];
                 Signal::Exhausted
             }
+            // It may have gone on since it was asked.
+            Happening::Command(Some(Command::Park(_))) if !self.can_be_let_go() => return None,
             Happening::Command(Some(Command::Park(done))) => {
                 payload.parked = Some(done);
                 Signal::Park
@@ -365,40 +363,21 @@ impl TaskActor {
                 Signal::Shutdown
             }
             Happening::Turn(turn) => self.called(turn)?,
-            Happening::Said(GuestRequest::Rest) => {
-                self.rest();
-                return None;
-            }
-            Happening::Said(GuestRequest::Resume(call)) => {
-                self.resume(call);
-                return None;
+            Happening::Said(GuestRequest::Rest(waits_for)) => self.rest(waits_for),
+            Happening::Said(GuestRequest::Resume(waits_for, call)) => {
+                self.resume(waits_for, call)?
             }
             Happening::Time => Signal::Time,
             Happening::Said(GuestRequest::Emit(emitted)) => {
                 let (task, now) = (self.recorder.task(), clock::now());
                 let told = emitted.into_iter().map(|it| event(task, it)).collect();
-                payload.events = facts::told_beside_question(task, told, now);
+                let own = self.own_question_stands();
+                payload.events = facts::told_beside_question(task, told, own, now);
                 Signal::Told { working: facts::is_at_work(&payload.events) }
             }
             // It was kept before.
             Happening::Said(GuestRequest::Record(..)) => return None,
-            Happening::Said(GuestRequest::Ask(question)) => {
-                let Some(question) = self.answered_before(question) else {
-                    // The task goes on, although its log says that it waits.
-                    let is_told = self.recorder.task().status.state.is_interrupted();
-                    return is_told.then_some((Signal::WentOn, payload));
-                };
-                let Question { need, prompt, patience, answer, of_child } = *question;
-                let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
-                payload.events = vec![match of_child {
-                    Some(asked) => facts::asked_for_child(task, state, &asked, prompt, now),
-                    None => facts::asked(task, state, prompt, now),
-                }];
-                if let Some(guest) = &mut self.guest {
-                    (guest.asked, guest.answer) = (Some(answer), None);
-                }
-                Signal::Asked { state, patience }
-            }
+            Happening::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
             Happening::Withdrawn => Signal::Withdrawn,
             Happening::Ended(ended) => {
                 let (state, event) = last(self.recorder.task(), ended);
@@ -496,6 +475,8 @@ impl TaskActor {
             }
             Effect::Retire => {
                 self.guest = None;
+                // Whoever waited in that run waits no more.
+                (self.rests, self.awaits_client, self.goes_on) = (0, 0, true);
                 self.agent.programs_gone(self.recorder.task().id.as_str()).await;
                 // An agent elsewhere gets it as a task of its own, for the one that it had is over there.
                 self.agent.forget(&self.recorder.task().id).await;
@@ -539,20 +520,6 @@ impl TaskActor {
         if let Some(told) = payload.told.take() {
             // Who asked may have gone; there is nobody to tell then.
             let _ = told.send(answer);
-        }
-    }
-
-    /// Lets the agent hear what it waits for: the answer, or that there was none in time.
-    fn answer(&mut self) {
-        let Some(guest) = &mut self.guest else { return };
-        let answer = guest.answer.take().ok_or(Failure::Timeout);
-        if let Some(asked) = guest.asked.take() {
-            // A guest that was ended meanwhile needs no answer.
-            let _ = asked.send(answer);
-        }
-        // What was asked was a child's question, and the agent waits on.
-        if self.rests > 0 {
-            self.turn = None;
         }
     }
 }

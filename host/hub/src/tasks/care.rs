@@ -102,7 +102,8 @@ impl Care {
     async fn ask(&self, need: Need, asked: Asked, prompt: Message) -> Result<Answer, Failure> {
         let _one_at_a_time = self.asking.lock().await;
         let (answer, answered) = oneshot::channel();
-        let question = Question { need, prompt, patience: None, answer, of_child: Some(asked) };
+        let (patience, of_child, waits) = (None, Some(asked), false);
+        let question = Question { need, prompt, patience, answer, of_child, waits };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await

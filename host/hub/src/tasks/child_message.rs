@@ -5,10 +5,12 @@ use a2a_hub_core::{
     trace::{Trace, without_trace},
 };
 use a2a_hub_protocol::{
+    budget::Budget,
     id::{ContextId, TaskId},
     message::{Message, Role},
     task::Task,
 };
+use a2a_hub_runtime::Failure;
 
 /// What stands in the metadata of a message for the hub: what an operator said to the parent is no word to its children.
 const NOT_HANDED_ON: [&str; 6] =
@@ -32,4 +34,10 @@ pub(super) fn told(
     facts.extend(trace.members());
     facts.extend(directory.map(|dir| ("workingDirectory".to_owned(), dir.into())));
     Message { role: Role::User, task_id: None, context_id, metadata: Some(facts), ..message }
+}
+
+/// What the message itself says may follow from the child, beside what the call allows.
+pub(super) fn budget(message: &Message) -> Result<Budget, Failure> {
+    Budget::of(message.metadata.as_ref())
+        .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))
 }

@@ -10,6 +10,7 @@ use super::{
     command::Command,
     feed::{Lent, StreamEnd},
     inheriting::{asked_for, hand_over},
+    lent_turn::LentTurn,
     port::GuestRequest,
     relations::{Calls, OtherTasks},
 };
@@ -26,7 +27,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::{StatusUpdate, TaskEvent},
-    id::{AgentId, TaskId},
+    id::{AgentId, ContextId, TaskId},
     message::Message,
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
@@ -35,9 +36,12 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{
     Ended, Failure,
-    port::delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild, Update},
+    port::{
+        delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild, Update},
+        tasks::WaitsFor,
+    },
 };
-use a2a_hub_store::{HeadFilter, StorageError, StoredTask};
+use a2a_hub_store::StoredTask;
 use futures::future::join_all;
 use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
@@ -48,11 +52,10 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Mutex, mpsc, oneshot},
+    sync::{Mutex, mpsc},
     task::JoinError,
     time::Instant,
 };
-use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 /// How long the children of a task that is over may take to end: more than each has by itself.
@@ -139,7 +142,9 @@ impl Delegation {
             Some(named) => Some(self.conversation(named, &child.id).await?),
             None => None,
         };
-        let limits = child.config.tree_limits().narrowed(budget);
+        let of_message = child_message::budget(&message)?;
+        self.must_not_wait_for_itself(&child, context_id.as_ref())?;
+        let limits = child.config.tree_limits().narrowed(budget).narrowed(of_message);
         let id = TaskId::fresh();
         let above = {
             let mut trees = self.tasks.trees();
@@ -151,6 +156,7 @@ impl Delegation {
             root: above.last().unwrap_or(&self.task.id).clone(),
             depth: u32::try_from(above.len()).unwrap_or(u32::MAX),
             key,
+            budget,
         };
         let of_kin = self.tasks.is_at_work(&above, &child.id);
         let message =
@@ -197,6 +203,29 @@ impl Delegation {
                     SubmitError::Storage(_) => Failure::Internal(why.to_string()),
                 })
             }
+        }
+    }
+
+    /// Refuses a child that would wait for a task above it to be over, which has its conversation.
+    fn must_not_wait_for_itself(
+        &self,
+        child: &Agent,
+        context: Option<&ContextId>,
+    ) -> Result<(), Failure> {
+        let Some(context) = context.filter(|_| child.one_per_context()) else { return Ok(()) };
+        let above = self.tasks.trees().above(&self.task.id);
+        let has_it = |task: &&TaskId| {
+            let running = self.tasks.find(task);
+            running.is_some_and(|it| it.agent == child.id && it.context == *context)
+        };
+        let lane = [self.task.id.clone()].into_iter().chain(above);
+        match lane.collect::<Vec<_>>().iter().find(has_it) {
+            None => Ok(()),
+            Some(task) => Err(Failure::Invalid(format!(
+                "go on with conversation `{context}`: `{}` does one task of a conversation at a time, and is at work on task `{task}` of it, \
+                 below which this one would stand; leave the conversation out",
+                child.id
+            ))),
         }
     }
 
@@ -333,57 +362,8 @@ impl Calls for Delegation {
 
     async fn lend(&self) -> Box<dyn Lent> {
         // An actor that is gone needs no turn.
-        let _ = self.queue.send(GuestRequest::Rest).await;
-        let (queue, actors) = (self.queue.clone(), self.tasks.actors.clone());
-        Box::new(LentTurn { queue, actors, state: Turn::Lent })
-    }
-}
-
-/// A task's turn, lent to other tasks.
-struct LentTurn {
-    queue: mpsc::Sender<GuestRequest>,
-    actors: TaskTracker,
-    state: Turn,
-}
-
-enum Turn {
-    Lent,
-    /// It was asked for, and comes.
-    Called(oneshot::Receiver<()>),
-    Back,
-}
-
-#[async_trait::async_trait]
-impl Lent for LentTurn {
-    async fn back(&mut self) {
-        if matches!(self.state, Turn::Lent) {
-            let Ok(room) = self.queue.reserve().await else {
-                // An actor that is gone gives no turns.
-                self.state = Turn::Back;
-                return;
-            };
-            let (call, called) = oneshot::channel();
-            room.send(GuestRequest::Resume(call));
-            self.state = Turn::Called(called);
-        }
-        if let Turn::Called(called) = &mut self.state {
-            // The same.
-            let _ = called.await;
-            self.state = Turn::Back;
-        }
-    }
-}
-
-impl Drop for LentTurn {
-    fn drop(&mut self) {
-        if !matches!(self.state, Turn::Lent) {
-            return;
-        }
-        let queue = self.queue.clone();
-        self.actors.spawn(async move {
-            let (call, _) = oneshot::channel();
-            let _ = queue.send(GuestRequest::Resume(call)).await;
-        });
+        let _ = self.queue.send(GuestRequest::Rest(WaitsFor::Agents)).await;
+        Box::new(LentTurn::new(self.queue.clone(), self.tasks.actors.clone()))
     }
 }
 
@@ -503,23 +483,6 @@ fn failure(why: &A2aError) -> Failure {
 }
 
 impl Tasks {
-    /// What its parent calls this child.
-    pub(super) async fn key_of(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
-        let begun = self.beginning(task).await?;
-        Ok(begun.and_then(|begun| begun.parent?.key))
-    }
-
-    /// The children of a task, oldest first.
-    pub async fn children(&self, task: &TaskId) -> Result<Vec<ChildTask>, StorageError> {
-        let its = HeadFilter { parent: Some(task.clone()), ..HeadFilter::default() };
-        let mut children = Vec::new();
-        for head in self.storage.heads(its).await?.into_iter().rev() {
-            let key = self.key_of(&head.task).await?;
-            children.push(ChildTask { task: head.task, agent: head.agent, key, state: head.state });
-        }
-        Ok(children)
-    }
-
     /// A task is over: what it used counts for those above, and it has no children any more.
     pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
         self.report(task, used);
@@ -540,6 +503,7 @@ impl OtherTasks for Tasks {
         agent: &Arc<Agent>,
         task: &Task,
         queue: mpsc::Sender<GuestRequest>,
+        again: bool,
     ) -> Arc<dyn DelegatePort> {
         let (tasks, agent) = (self.clone(), Arc::clone(agent));
         let (asking, looked_after) = Default::default();
@@ -549,6 +513,15 @@ impl OtherTasks for Tasks {
         if let Some(running) = self.running().get_mut(&task.id) {
             let calls: Arc<dyn Calls> = delegation.clone();
             running.calls = Some(Arc::downgrade(&calls));
+        }
+        let left = if again { self.trees().children(&task.id) } else { Vec::new() };
+        for child in left {
+            let of_run = Arc::clone(&delegation);
+            self.actors.spawn(async move {
+                if let Err(why) = of_run.look_after_again(&child, false).await {
+                    tracing::debug!(%child, %why, "a child has ended by the next run");
+                }
+            });
         }
         delegation
     }
@@ -565,6 +538,10 @@ impl OtherTasks for Tasks {
                 let _ = running.commands.send(Command::Exhausted(why.clone())).await;
             }
         });
+    }
+
+    fn has_children(&self, task: &TaskId) -> bool {
+        !self.trees().children(task).is_empty()
     }
 
     async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {

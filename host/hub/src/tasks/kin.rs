@@ -46,7 +46,10 @@ impl TaskActor {
         })?;
         let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());
         let task = self.recorder.task();
-        let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone()));
+        // In the next hub a run that begins anew joins its children itself.
+        let again = std::mem::take(&mut self.goes_on);
+        let delegation =
+            tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), again));
         self.count_beside();
         let port = Arc::new(ToActor { queue, beside: Arc::clone(&self.beside) });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
@@ -78,7 +81,8 @@ impl TaskActor {
 
     /// Has the agent's account know what is told once more behind a status of its.
     pub(super) fn count_beside(&self) {
-        let bytes = facts::bytes_beside_question(self.recorder.task());
+        let own = self.own_question_stands();
+        let bytes = facts::bytes_beside_question(self.recorder.task(), own);
         self.beside.store(bytes, Ordering::Relaxed);
     }
 

@@ -3,11 +3,13 @@
 use super::{Tasks, log_span};
 use a2a_hub_core::trace::Trace;
 use a2a_hub_protocol::{
+    budget::Budget,
     event::{Created, TaskEvent},
     id::TaskId,
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
     task::Task,
 };
+use a2a_hub_runtime::port::delegate::ChildTask;
 use a2a_hub_store::{Head, HeadFilter, HeadPage, Request, StorageError, StoredTask};
 use tracing::Span;
 
@@ -33,6 +35,29 @@ impl Tasks {
             | TaskEvent::Input(_)
             | TaskEvent::Reply(_) => None,
         }))
+    }
+
+    /// What its parent calls this child.
+    pub(super) async fn key_of(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
+        let begun = self.beginning(task).await?;
+        Ok(begun.and_then(|begun| begun.parent?.key))
+    }
+
+    /// What its parent allowed with the call to follow from this child.
+    pub(super) async fn budget_of(&self, task: &TaskId) -> Result<Budget, StorageError> {
+        let begun = self.beginning(task).await?;
+        Ok(begun.and_then(|begun| begun.parent).map(|parent| parent.budget).unwrap_or_default())
+    }
+
+    /// The children of a task, oldest first.
+    pub async fn children(&self, task: &TaskId) -> Result<Vec<ChildTask>, StorageError> {
+        let its = HeadFilter { parent: Some(task.clone()), ..HeadFilter::default() };
+        let mut children = Vec::new();
+        for head in self.storage.heads(its).await?.into_iter().rev() {
+            let key = self.key_of(&head.task).await?;
+            children.push(ChildTask { task: head.task, agent: head.agent, key, state: head.state });
+        }
+        Ok(children)
     }
 
     /// The span of the log for what is done about a task beside its actor; none if the task is not known, or cannot be read now.

@@ -1,6 +1,7 @@
 //! The tasks: one actor each while they live, the log for ever.
 
 mod actor;
+mod asking;
 mod awaiting;
 mod care;
 mod child_message;
@@ -14,6 +15,7 @@ mod going_on;
 mod hearing;
 mod inheriting;
 mod kin;
+mod lent_turn;
 mod listing;
 mod log_span;
 mod new_task;
@@ -79,7 +81,7 @@ use parts::TasksParts;
 use recorder::{Recorder, Unborn};
 use refused::{must_have_happened, not_cancelable, not_waiting};
 use relations::OtherTasks as _;
-use run_queue::{Admitted, Asking, RunQueue};
+use run_queue::{Admitted, Asking, Lane, RunQueue};
 use running_tasks::{Running, RunningTasks};
 use seeing_through::SeeingThrough;
 use serde_json::json;
@@ -288,7 +290,8 @@ impl Tasks {
         if may_begin {
             let (told, stored) = oneshot::channel();
             let recorder = self.recorder(task, 0, &agent, feed);
-            self.spawn(recorder.beginning(created, Unborn { by, told }), agent, patience, begin);
+            let recorder = recorder.beginning(created, Unborn { by, told });
+            self.spawn(None, recorder, agent, patience, begin);
             stored.await.unwrap_or_else(|_| Err(never_stored()))?;
             return Ok(heard);
         }
@@ -296,7 +299,7 @@ impl Tasks {
         self.events.publish(recorder::created(&task, &agent.id));
         let event = Arc::unwrap_or_clone(created);
         feed.publish([SequencedEvent { task: id, context, seq, event }]);
-        self.spawn(self.recorder(task, seq, &agent, feed), agent, patience, begin);
+        self.spawn(None, self.recorder(task, seq, &agent, feed), agent, patience, begin);
         Ok(heard)
     }
 
@@ -317,9 +320,10 @@ impl Tasks {
         Recorder::new(task, seq, agent.id.clone(), Arc::clone(&self.storage), told, feed)
     }
 
-    /// Sets an actor to work on a task.
+    /// Sets an actor to work on a task, which may have its conversation's lane already.
     fn spawn(
         &self,
+        lane: Option<Lane>,
         recorder: Recorder,
         agent: Arc<Agent>,
         patience: Duration,
@@ -337,6 +341,7 @@ impl Tasks {
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
+        let actor = actor.holding(lane);
         // A future holds what it is called with, and so does each future around it: a pointer is moved from one to the next.
         let actor = Box::new(actor);
         let tasks = self.clone();

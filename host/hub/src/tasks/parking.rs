@@ -1,6 +1,6 @@
 //! Room for those who start: an agent that waits for its client can be let go, where it can be started again with the answer.
 
-use super::command::Command;
+use super::{command::Command, run_queue::Wait};
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
@@ -19,6 +19,14 @@ pub(super) struct Parking(Arc<Mutex<Offers>>);
 struct Offers {
     next: u64,
     waiting: BTreeMap<u64, mpsc::WeakSender<Command>>,
+}
+
+/// What becomes of the room of an agent that waits for its client.
+pub(super) enum Room {
+    /// Whoever needs it may have it.
+    Offered { _offer: Offer },
+    /// It counts, for the agent cannot be started again.
+    Counted { _wait: Wait },
 }
 
 /// A task's offer to let its agent go. Dropping it takes it back.

@@ -12,7 +12,7 @@ use a2a_hub_runtime::{
     Ended, Failure,
     port::{
         journal::{Heard, JournalPort},
-        tasks::{Answer, Emitted, Need, TaskPort},
+        tasks::{Answer, Emitted, Need, TaskPort, WaitsFor},
     },
 };
 use std::{
@@ -30,10 +30,10 @@ pub(super) enum GuestRequest {
     Emit(Vec<Emitted>),
     /// A question to the client.
     Ask(Box<Question>),
-    /// It only waits for other agents.
-    Rest,
-    /// It goes on once it is its task's turn again, and hears of that here.
-    Resume(oneshot::Sender<()>),
+    /// It only waits for others.
+    Rest(WaitsFor),
+    /// It waits no longer, goes on once it is its task's turn again, and hears of that here.
+    Resume(WaitsFor, oneshot::Sender<()>),
     /// What it is about to hear, which is recorded before; it hears it once that is said here.
     Record(Box<Recorded<Heard>>, oneshot::Sender<()>),
 }
@@ -47,6 +47,8 @@ pub(super) struct Question {
     pub(super) answer: oneshot::Sender<Result<Answer, Failure>>,
     /// The question of a child, if the agent itself asks nothing.
     pub(super) of_child: Option<Asked>,
+    /// Whether the agent does nothing until it is answered.
+    pub(super) waits: bool,
 }
 
 /// The port that a run speaks to: what it says is queued for the actor of its task.
@@ -89,6 +91,24 @@ pub(super) fn last(task: &Task, ended: Ended) -> (TaskState, TaskEvent) {
     }
 }
 
+impl ToActor {
+    async fn question(
+        &self,
+        need: Need,
+        prompt: Message,
+        patience: Option<Duration>,
+        waits: bool,
+    ) -> Result<Answer, Failure> {
+        let (answer, answered) = oneshot::channel();
+        let question = Question { need, prompt, patience, answer, of_child: None, waits };
+        self.queue
+            .send(GuestRequest::Ask(Box::new(question)))
+            .await
+            .map_err(|_| Failure::Cancelled)?;
+        answered.await.unwrap_or(Err(Failure::Cancelled))
+    }
+}
+
 #[async_trait::async_trait]
 impl TaskPort for ToActor {
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
@@ -101,27 +121,30 @@ impl TaskPort for ToActor {
         prompt: Message,
         patience: Option<Duration>,
     ) -> Result<Answer, Failure> {
-        let (answer, answered) = oneshot::channel();
-        let question = Question { need, prompt, patience, answer, of_child: None };
-        self.queue
-            .send(GuestRequest::Ask(Box::new(question)))
-            .await
-            .map_err(|_| Failure::Cancelled)?;
-        answered.await.unwrap_or(Err(Failure::Cancelled))
+        self.question(need, prompt, patience, true).await
+    }
+
+    async fn pose(
+        &self,
+        need: Need,
+        prompt: Message,
+        patience: Option<Duration>,
+    ) -> Result<Answer, Failure> {
+        self.question(need, prompt, patience, false).await
     }
 
     fn told_beside(&self) -> u64 {
         self.beside.load(Ordering::Relaxed)
     }
 
-    async fn rest(&self) {
+    async fn rest(&self, waits_for: WaitsFor) {
         // An actor that is gone needs no turn.
-        let _ = self.queue.send(GuestRequest::Rest).await;
+        let _ = self.queue.send(GuestRequest::Rest(waits_for)).await;
     }
 
-    async fn resume(&self) -> Result<(), Failure> {
+    async fn resume(&self, waits_for: WaitsFor) -> Result<(), Failure> {
         let (call, called) = oneshot::channel();
-        let asked = self.queue.send(GuestRequest::Resume(call)).await;
+        let asked = self.queue.send(GuestRequest::Resume(waits_for, call)).await;
         asked.map_err(|_| Failure::Cancelled)?;
         called.await.map_err(|_| Failure::Cancelled)
     }

@@ -1,6 +1,8 @@
 //! What a program that an agent started may do with tasks: give some to other agents, as its agent may, and look after these.
 
-use super::{Subscription, Tasks, care::answer_to, delegation::refused_to};
+use super::{
+    StreamEnd, Subscription, Tasks, care::answer_to, delegation::refused_to, relations::Calls,
+};
 use crate::error::HubError;
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
@@ -11,6 +13,7 @@ use a2a_hub_protocol::{
     question::{Question, QuestionKind},
 };
 use a2a_hub_runtime::port::delegate::ChildRequest;
+use std::sync::Arc;
 
 /// As many levels are looked up: more than a tree has.
 const MAX_LEVELS: usize = 1_000;
@@ -23,17 +26,35 @@ impl Tasks {
         task: &TaskId,
         request: ChildRequest,
     ) -> Result<Subscription, HubError> {
+        let calls = self.calls_of(task)?;
+        let heard = calls.open(request).await.map_err(refused_to)?;
+        let lent = calls.lend().await;
+        Ok(heard.lending(lent))
+    }
+
+    /// The same for what a program asks for again: it hears of the task that there is, after event `after`.
+    pub async fn give_again(
+        &self,
+        task: &TaskId,
+        given: &TaskId,
+        after: u64,
+    ) -> Result<Subscription, HubError> {
+        let calls = self.calls_of(task)?;
+        let heard = self.repeat(given, after).await?.until(StreamEnd::Over);
+        let lent = calls.lend().await;
+        Ok(heard.lending(lent))
+    }
+
+    /// Where the programs of the agent that is at work on `task` give tasks to others.
+    fn calls_of(&self, task: &TaskId) -> Result<Arc<dyn Calls>, A2aError> {
         let calls = self.find(task).and_then(|running| running.calls?.upgrade());
-        let Some(calls) = calls else {
+        calls.ok_or_else(|| {
             let why = format!(
                 "give another agent a task: task `{task}`, which this program was started for, is not at work, or its agent is \
                  granted no other agents (`delegate` in its grant)"
             );
-            return Err(A2aError::new(ErrorKind::Authentication, why).into());
-        };
-        let heard = calls.open(request).await.map_err(refused_to)?;
-        let lent = calls.lend().await;
-        Ok(heard.lending(lent))
+            A2aError::new(ErrorKind::Authentication, why)
+        })
     }
 
     /// Answers what a task below `task` asks, on behalf of a program of the agent that is at work on that. Requests for permission

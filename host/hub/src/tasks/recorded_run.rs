@@ -25,6 +25,9 @@ const PAGE: usize = 1_000;
 pub(super) struct Began {
     /// The last event of the task's log by then.
     pub(super) seq: u64,
+    /// By what the run is known from those before it on the task; none for the first, and in journals of earlier hubs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<u64>,
     pub(super) at_ms: u64,
     pub(super) message: Message,
     pub(super) history: Vec<Message>,

@@ -5,7 +5,7 @@ use super::{
     command::{Begin, Kept, Start},
     feed::Feed,
     log_span, replay,
-    run_queue::{Admitted, Asking},
+    run_queue::{Admitted, Asking, Lane},
 };
 use a2a_hub_agents::{Agent, FindAgent};
 use a2a_hub_clock as clock;
@@ -15,9 +15,10 @@ use a2a_hub_core::{
     question::heard_after_restart,
     reason::FailureReason,
     recovery::{Recovery, Resumability, UnfinishedTask, Unheard},
-    tree::{Budget, Usage},
+    tree::Usage,
 };
 use a2a_hub_protocol::{
+    budget::Budget,
     client::ClientCapabilities,
     error::A2aError,
     event::TaskEvent,
@@ -53,8 +54,8 @@ pub struct Recovered {
     pub unreadable: usize,
 }
 
-/// The tasks whose agents are to be run again, oldest first.
-type Replays = Vec<(StoredTask, Arc<Agent>)>;
+/// The tasks whose agents are to be run again, oldest first, with the lanes that they had.
+type Replays = Vec<(StoredTask, Arc<Agent>, Option<Lane>)>;
 
 /// What the client of an unfinished task has said.
 #[derive(Default)]
@@ -100,8 +101,8 @@ impl Tasks {
             }
         }
         // Newest first: whoever is run again finds its children there.
-        for (stored, agent) in replays.into_iter().rev() {
-            self.replay(stored, agent).await?;
+        for (stored, agent, lane) in replays.into_iter().rev() {
+            self.replay(stored, agent, lane).await?;
             recovered.replayed += 1;
         }
         Ok(recovered)
@@ -124,7 +125,7 @@ impl Tasks {
         };
         let left = self.left(head, &stored.task, agent.as_deref(), replays).await?;
         if let Some(agent) = &agent {
-            self.put_in_tree(&stored.task, head.parent.as_ref(), agent);
+            self.put_in_tree(head, &stored.task, agent).await?;
             let (tasks, used) = self.ended_below(&head.task).await?;
             self.trees().count(&head.task, tasks, used);
         }
@@ -150,7 +151,9 @@ impl Tasks {
                 recovered.waiting += 1;
             }
             (Recovery::Replay, Some(agent)) => {
-                replays.push((stored, agent));
+                // Before any that waits for it.
+                let lane = self.queue.hold_lane(asking(&stored.task, &agent));
+                replays.push((stored, agent, lane));
             }
             (Recovery::Follow, Some(agent)) => {
                 self.follow_again(stored, agent).await?;
@@ -186,7 +189,7 @@ impl Tasks {
             asks_for_child: asked.is_some_and(|asked| asked.task.is_some()),
             // Those that were begun earlier were taken up before it.
             is_orphan: head.parent.as_ref().is_some_and(|parent| {
-                let is_it = |(replayed, _): &(StoredTask, _)| replayed.task.id == *parent;
+                let is_it = |(replayed, ..): &(StoredTask, _, _)| replayed.task.id == *parent;
                 self.find(parent).is_none() && !replays.iter().any(is_it)
             }),
         })
@@ -233,7 +236,7 @@ impl Tasks {
         };
         let start = start(&task, client, (at, message));
         let begin = |admitted| Begin::Work(start, admitted, kept);
-        self.set_to_work(seq, task, agent, timeout_ms, begin);
+        self.set_to_work(seq, task, agent, timeout_ms, None, begin);
         Ok(())
     }
 
@@ -247,14 +250,19 @@ impl Tasks {
     }
 
     /// Runs the agent again that was at work on the task: its journal has what the run began with, unless that had not begun.
-    async fn replay(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
+    async fn replay(
+        &self,
+        stored: StoredTask,
+        agent: Arc<Agent>,
+        lane: Option<Lane>,
+    ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
         let Said { timeout_ms, client, begun_with, kept, .. } = self.said(&task).await?;
         let begun_with = begun_with.and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = begun_with else { return Ok(()) };
         let start = start(&task, client, (at, message));
         let begin = |admitted| Begin::Replay(start, admitted, kept);
-        self.set_to_work(seq, task, agent, timeout_ms, begin);
+        self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
         Ok(())
     }
 
@@ -266,23 +274,28 @@ impl Tasks {
         let StoredTask { seq, task, .. } = stored;
         let Said { timeout_ms, kept, .. } = self.said(&task).await?;
         let begin = |admitted| Begin::Follow(admitted, kept);
-        self.set_to_work(seq, task, agent, timeout_ms, begin);
+        self.set_to_work(seq, task, agent, timeout_ms, None, begin);
         Ok(())
     }
 
-    /// Has an actor begin so, once it is the task's turn.
+    /// Has an actor begin so, once it is the task's turn; the lane is one that the task holds already.
     fn set_to_work(
         &self,
         seq: u64,
         task: Task,
         agent: Arc<Agent>,
         timeout_ms: Option<u64>,
+        lane: Option<Lane>,
         begin: impl FnOnce(Admitted) -> Begin,
     ) {
-        let admitted = self.queue.take_up(asking(&task, &agent));
+        let asking = asking(&task, &agent);
+        let admitted = match lane {
+            Some(_) => self.queue.go_on(asking),
+            None => self.queue.take_up(asking),
+        };
         let patience = super::patience(&agent, timeout_ms);
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
-        self.spawn(recorder, agent, patience, begin(admitted));
+        self.spawn(lane, recorder, agent, patience, begin(admitted));
     }
 
     /// What the task's client has said, by its log.
@@ -325,9 +338,15 @@ impl Tasks {
         let replaced = Question::of(task.metadata.as_ref()).is_some();
         let is_told = facts::text(&task, REASON) == Some(RECOVERY) && replaced;
         if !is_told || task.status.state != state {
-            let event = facts::interrupted(&task, &agent.card.name, state, clock::now());
-            seq = self.storage.append(&task.id, seq, vec![Arc::new(event.clone())]).await?;
-            a2a_hub_core::task::apply(&mut task, &event)?;
+            let asks = facts::interrupted(&task, &agent.card.name, state, clock::now());
+            // There is no way from one kind of question to the other but by work.
+            let is_way = a2a_hub_core::task::allows(task.status.state, state);
+            let working = (!is_way).then(|| facts::working(&task, clock::now()));
+            let events: Vec<_> = working.into_iter().chain([asks]).map(Arc::new).collect();
+            seq = self.storage.append(&task.id, seq, events.clone()).await?;
+            for event in events {
+                a2a_hub_core::task::apply(&mut task, &event)?;
+            }
         }
         let said = self.said(&task).await?;
         self.park(seq, task, agent, said);
@@ -336,8 +355,10 @@ impl Tasks {
 
     fn park(&self, seq: u64, task: Task, agent: Arc<Agent>, said: Said) {
         let patience = super::patience(&agent, said.timeout_ms);
+        // One that waits for its client has its lane all the while.
+        let lane = self.queue.hold_lane(asking(&task, &agent));
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
-        self.spawn(recorder, agent, patience, Begin::Parked(said.kept));
+        self.spawn(lane, recorder, agent, patience, Begin::Parked(said.kept));
     }
 
     /// How many tasks there were below this one that are over, and what they used up.
@@ -358,15 +379,22 @@ impl Tasks {
     }
 
     /// A task of an earlier run has its place in the trees again, and what may follow from it.
-    fn put_in_tree(&self, task: &Task, parent: Option<&TaskId>, agent: &Agent) {
+    async fn put_in_tree(
+        &self,
+        head: &Head,
+        task: &Task,
+        agent: &Agent,
+    ) -> Result<(), StorageError> {
         let said = task.history.first().and_then(|first| first.metadata.as_ref());
         // It was refused if it made no sense.
         let limits = agent.config.tree_limits().narrowed(Budget::of(said).unwrap_or_default());
-        let mut trees = self.trees();
-        match parent {
-            Some(parent) => trees.adopt(parent, task.id.clone(), limits),
-            None => trees.plant(task.id.clone(), limits),
-        }
+        let Some(parent) = &head.parent else {
+            self.trees().plant(task.id.clone(), limits);
+            return Ok(());
+        };
+        let limits = limits.narrowed(self.budget_of(&task.id).await?);
+        self.trees().adopt(parent, task.id.clone(), limits);
+        Ok(())
     }
 
     async fn end(&self, head: &Head, task: &Task, text: &str) -> Result<(), StorageError> {

@@ -17,13 +17,18 @@ use tokio::sync::mpsc;
 /// All tasks of the hub, as far as the actor of one has to do with them.
 #[async_trait::async_trait]
 pub(super) trait OtherTasks: Send + Sync {
-    /// Where the agent that is at work on `task` gives tasks to others, and its programs do. What these ask is told to `queue`.
+    /// Where the agent that is at work on `task` gives tasks to others, and its programs do. What these ask is told to `queue`; what
+    /// those ask that an earlier run of it has left at work, too, if that is `again`.
     fn delegation(
         &self,
         agent: &Arc<Agent>,
         task: &Task,
         queue: mpsc::Sender<GuestRequest>,
+        again: bool,
     ) -> Arc<dyn DelegatePort>;
+
+    /// Whether a task has children that are not over.
+    fn has_children(&self, task: &TaskId) -> bool;
 
     /// Ends the children of a task that are at work, and lets no more begin; returns once they have ended, and whether there were
     /// any.

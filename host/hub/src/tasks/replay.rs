@@ -56,7 +56,9 @@ impl TaskActor {
             return Ok(Given { work, directory, client });
         };
         let mut entries = storage.recorded(&task).await?.into_iter();
-        if let Some(first) = entries.next() {
+        let first = entries.next();
+        let run = first.is_some().then_some(self.recorder.seq());
+        if let Some(first) = first {
             let began: Began = read(&work, &first)?;
             let told = told(&*storage, &work, began.seq).await?;
             if !told.is_over {
@@ -67,6 +69,7 @@ impl TaskActor {
         }
         let began = Began {
             seq: self.recorder.seq(),
+            run,
             at_ms: clock::now_ms(),
             message: work.message.clone(),
             history: work.history.clone(),
@@ -80,7 +83,8 @@ impl TaskActor {
         storage.record(&task, 0, json(&began)?).await?;
         let journal = Journal {
             began_ms: began.at_ms,
-            seed,
+            run,
+            seed: seed_of_run(seed, run),
             settings: began.settings,
             heard: Vec::new(),
             told: Vec::new(),
@@ -100,7 +104,7 @@ impl TaskActor {
         seed: u64,
         heard: Vec<Recorded<Heard>>,
     ) -> Given {
-        let Began { at_ms, message, history, metadata, directory, live, settings, .. } = began;
+        let Began { at_ms, run, message, history, metadata, directory, live, settings, .. } = began;
         // Of its own questions, these answers it has heard.
         let is_reply =
             |it: &&Recorded<Heard>| matches!(&it.entry, Entry::Answer(_, Heard::Reply(Ok(_))));
@@ -114,7 +118,8 @@ impl TaskActor {
         tracing::info!(entries, "the agent is run again, and answered what it was answered before");
         self.recording =
             Some(RecordedRun { entries, answers: answers.collect(), client: client.clone() });
-        let journal = Journal { began_ms: at_ms, seed, settings, heard, told: told.emitted };
+        let (began_ms, seed, told) = (at_ms, seed_of_run(seed, run), told.emitted);
+        let journal = Journal { began_ms, run, seed, settings, heard, told };
         let mut task = work.task;
         task.metadata = metadata;
         let work = Work { task, message, history, live, journal: Some(journal) };
@@ -176,6 +181,12 @@ impl TaskActor {
 /// What the random numbers of a new task's agent are to be made of.
 pub(super) fn fresh_seed() -> Option<u64> {
     getrandom::u64().ok()
+}
+
+/// What the random numbers of one run of the task's agent are made of: no two runs draw the same.
+fn seed_of_run(seed: u64, run: Option<u64>) -> u64 {
+    // The golden ratio in 64 bits, which keeps multiples far from one another (Fibonacci hashing).
+    run.map_or(seed, |run| seed ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// What the random numbers of the task's agent are made of; none if its runs are not recorded.

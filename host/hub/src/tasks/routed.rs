@@ -55,10 +55,13 @@ impl Tasks {
     }
 
     /// What the agent said, if it rejects the task that has just begun before it says anything else. Waits for its first word, or the
-    /// hub's in its place.
+    /// hub's in its place. Of a task that is over by now, the log tells.
     pub async fn rejection(&self, heard: &Subscription) -> Option<String> {
         // The first event is that it is there.
-        let mut follow = self.listen(heard.task(), 1)?;
+        let mut follow = match self.listen(heard.task(), 1) {
+            Some(follow) => follow,
+            None => self.follow(heard.task(), 1).await.ok()?,
+        };
         let first = timeout(AT_ONCE, follow.next()).await.ok()??.ok()?;
         match &first.event {
             TaskEvent::Status(update) if update.status.state == TaskState::Rejected => {

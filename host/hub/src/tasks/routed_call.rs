@@ -39,8 +39,8 @@ impl Delegation {
         routes.wanted(Some(&named), &AgentRequirements::default()).map_err(invalid)
     }
 
-    /// Calls one of those that are asked for and that the agent may call: the first that takes the task. A grant names agents, never
-    /// groups: a group reaches no further.
+    /// Calls one of those that are asked for and that the agent may call: the first that takes the task. The child of one that rejects it
+    /// at once stays in the log. A grant names agents, never groups: a group reaches no further.
     pub(super) async fn open_routed(
         &self,
         request: ChildRequest,
@@ -68,16 +68,21 @@ impl Delegation {
                 Err(Failure::Unavailable(why)) => {
                     route.pass(reason, A2aError::new(ErrorKind::AgentUnavailable, why));
                 }
+                Ok(heard) if route.has_another() => match self.tasks.rejection(&heard).await {
+                    Some(said) => route.pass_rejected(heard.task().clone(), &said),
+                    None => return Ok(heard),
+                },
+                // That of the last one is the caller's to hear.
                 begun => return begun,
             }
         }
         Err(Failure::Unavailable(A2aError::from(route.refusal()).message))
     }
 
-    /// The child that there is under this key.
+    /// The child that there is under this key: the latest, for those before it were rejected at once.
     pub(super) async fn child_under(&self, key: &str) -> Result<Option<ChildTask>, Failure> {
         let children = self.children().await?;
-        Ok(children.into_iter().find(|child| child.key.as_deref() == Some(key)))
+        Ok(children.into_iter().rfind(|child| child.key.as_deref() == Some(key)))
     }
 
     /// Refuses a child that is not well, or is left alone.

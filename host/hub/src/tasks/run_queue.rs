@@ -112,6 +112,17 @@ impl RunQueue {
         self.come_back(asking.agent, asking.task, asking.lane())
     }
 
+    /// The lane of a task that had begun in an earlier hub, without a turn; none if it needs none, or another one has that lane.
+    pub(super) fn hold_lane(&self, asking: Asking<'_>) -> Option<Lane> {
+        let context = asking.lane()?;
+        let limits = asking.agent.quota();
+        let mut lines = self.lines();
+        let line = lines.entry(asking.agent.id.clone()).or_insert_with(|| Line::new(limits));
+        let (queue, agent) = (self.clone(), asking.agent.id.clone());
+        let held = line.quota.hold(asking.task.clone(), context.clone());
+        held.then_some(Lane { queue, agent, context })
+    }
+
     /// The turn of a task that gave it back while it waited for its client, and kept its lane.
     pub(super) fn go_on(&self, asking: Asking<'_>) -> Admitted {
         self.come_back(asking.agent, asking.task, None)

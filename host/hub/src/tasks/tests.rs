@@ -6,6 +6,7 @@ mod going_on;
 mod inheriting;
 mod lanes;
 mod lending;
+mod routed;
 mod stopping;
 mod trees;
 

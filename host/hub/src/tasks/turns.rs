@@ -5,6 +5,7 @@ use super::{
     run_queue::{Admitted, Asking, RunPermit},
 };
 use a2a_hub_core::lifecycle::Signal;
+use a2a_hub_runtime::port::tasks::WaitsFor;
 use tokio::sync::oneshot;
 
 impl TaskActor {
@@ -47,16 +48,24 @@ impl TaskActor {
         }
     }
 
-    /// The agent, or a program of its, only waits for other agents: other tasks may have its turn.
-    pub(super) fn rest(&mut self) {
+    /// The agent, or a program of its, only waits for others: other tasks may have its turn.
+    pub(super) fn rest(&mut self, waits_for: WaitsFor) -> Signal {
         // Also one that it came to beside a question of a child's.
         self.turn = None;
         self.rests += 1;
+        self.awaits_client += usize::from(waits_for == WaitsFor::Client);
+        Signal::Waits(true)
     }
 
     /// Who waited goes on: once it is the task's turn, unless another one of them waits still.
-    pub(super) fn resume(&mut self, call: oneshot::Sender<()>) {
+    pub(super) fn resume(
+        &mut self,
+        waits_for: WaitsFor,
+        call: oneshot::Sender<()>,
+    ) -> Option<Signal> {
         self.rests = self.rests.saturating_sub(1);
+        let of_client = usize::from(waits_for == WaitsFor::Client);
+        self.awaits_client = self.awaits_client.saturating_sub(of_client);
         if self.rests == 0 && self.turn.is_none() && self.ticket.is_none() {
             match self.ask_for_turn() {
                 Admitted::Now(turn) => {
@@ -71,6 +80,7 @@ impl TaskActor {
             // A guest that was ended meanwhile needs no turn.
             let _ = call.send(());
         }
+        (self.rests == 0).then_some(Signal::Waits(false))
     }
 
     /// The task's turn has come. That which its agent had lent is nothing to the task itself, unless an answer waits for it, too.

@@ -1,5 +1,6 @@
 //! A2A's nouns and verbs in one model, in the shape of 1.0 (A2A 1.0, section 4).
 
+pub mod budget;
 pub(crate) mod card;
 pub mod client;
 pub mod error;

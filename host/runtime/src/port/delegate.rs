@@ -2,8 +2,9 @@
 //! the task that the caller is at work on.
 
 use crate::{ended::Ended, failure::Failure};
-use a2a_hub_core::{context_memory::inherit::Inherit, tree::Budget};
+use a2a_hub_core::context_memory::inherit::Inherit;
 use a2a_hub_protocol::{
+    budget::Budget,
     event::{ArtifactUpdate, StatusUpdate},
     id::{AgentId, TaskId},
     message::Message,

@@ -33,6 +33,8 @@ pub enum Heard {
 pub struct Journal {
     /// When it began: milliseconds since the Unix epoch.
     pub began_ms: u64,
+    /// By what it is known from the other runs on its task; none for the first.
+    pub run: Option<u64>,
     /// What its random numbers are made of.
     pub seed: u64,
     /// What the operator had set for the agent when the run began.

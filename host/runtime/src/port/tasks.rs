@@ -28,6 +28,15 @@ impl Need {
     }
 }
 
+/// Whom an agent waits for that does nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Its client, for the answer to a question that it has posed.
+    Client,
+    /// Other agents, for the tasks that it gave them.
+    Agents,
+}
+
 /// What a client answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,7 +73,7 @@ pub enum Emitted {
 pub trait TaskPort: Send + Sync {
     /// Takes events, to be stored together; waits while too many are on their way.
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure>;
-    /// Asks the client, and waits for the answer. [`Failure::Timeout`] when there was none in time.
+    /// Asks the client, and does nothing until there is the answer. [`Failure::Timeout`] when there was none in time.
     async fn ask(
         &self,
         need: Need,
@@ -72,16 +81,27 @@ pub trait TaskPort: Send + Sync {
         timeout: Option<Duration>,
     ) -> Result<Answer, Failure>;
 
+    /// The same of an agent that works on meanwhile. Its task's time goes on, and its turn is its own, but while it says that it
+    /// [`rests`](Self::rest).
+    async fn pose(
+        &self,
+        need: Need,
+        prompt: Message,
+        timeout: Option<Duration>,
+    ) -> Result<Answer, Failure> {
+        self.ask(need, prompt, timeout).await
+    }
+
     /// How many bytes are stored and told once more behind a status that is emitted now: the question of a child's that the task waits with.
     fn told_beside(&self) -> u64 {
         0
     }
 
-    /// The agent only waits for other agents, and other tasks of its may run meanwhile.
-    async fn rest(&self) {}
+    /// The agent only waits, and other tasks of its may run meanwhile.
+    async fn rest(&self, _waits_for: WaitsFor) {}
 
-    /// The agent goes on, once it is its task's turn again.
-    async fn resume(&self) -> Result<(), Failure> {
+    /// The agent waits no longer, and goes on once it is its task's turn again.
+    async fn resume(&self, _waits_for: WaitsFor) -> Result<(), Failure> {
         Ok(())
     }
 }

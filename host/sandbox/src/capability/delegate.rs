@@ -27,6 +27,7 @@ use a2a_hub_runtime::{
     port::{
         delegate::{self, ChildRequest, DelegatePort, JoinChild},
         journal::Heard,
+        tasks::{TaskPort, WaitsFor},
     },
 };
 use serde_json::{Value, json};
@@ -184,7 +185,7 @@ impl State {
                 () = end_of_patience(timeout_ms) => Err(Failure::Timeout),
             }
         };
-        Ok(lending(port, heard).await)
+        Ok(lending(port, WaitsFor::Agents, heard).await)
     }
 
     fn set(
@@ -211,10 +212,11 @@ async fn start_call(
     }
 }
 
-/// Waits for other agents. If that takes long, other tasks of the waiting agent run meanwhile, and it goes on once it is its
-/// task's turn again.
+/// Waits for other agents, or for the client. If that takes long, other tasks of the waiting agent run meanwhile, and it goes on once
+/// it is its task's turn again.
 pub(super) async fn lending<T>(
-    port: Option<Arc<dyn a2a_hub_runtime::port::tasks::TaskPort>>,
+    port: Option<Arc<dyn TaskPort>>,
+    waits_for: WaitsFor,
     waits: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let mut waits = std::pin::pin!(waits);
@@ -222,12 +224,12 @@ pub(super) async fn lending<T>(
         return done;
     }
     let Some(port) = port else { return waits.await };
-    port.rest().await;
+    port.rest(waits_for).await;
     let done = waits.await;
     // One that was cancelled need not wait for anything.
     match &done {
         Err(Failure::Cancelled) => done,
-        Ok(_) | Err(_) => port.resume().await.and(done),
+        Ok(_) | Err(_) => port.resume(waits_for).await.and(done),
     }
 }
 

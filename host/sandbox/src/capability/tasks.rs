@@ -1,6 +1,7 @@
 //! What an agent tells about its task: statuses, pieces of artifacts, questions. Counted, in order, and waiting while
 //! too many are on their way. And what it is told of its client.
 
+use super::delegate::lending;
 use crate::{
     bindings::a2a::hub::{
         tasks::{self, Host, HostQuestion},
@@ -22,7 +23,7 @@ use a2a_hub_runtime::{
     Failure,
     port::{
         journal::Heard,
-        tasks::{Answer, Emitted, Need},
+        tasks::{Answer, Emitted, Need, WaitsFor},
     },
 };
 use futures::FutureExt as _;
@@ -108,6 +109,7 @@ impl State {
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
+        works_on: bool,
     ) -> Result<impl Future<Output = Result<Answer, Failure>> + Send + use<>, Failure> {
         let Some(port) = self.ports.tasks.clone() else {
             return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
@@ -128,7 +130,12 @@ impl State {
         prompt.hide(&self.redaction.secrets);
         self.until_its_pace(QUESTION_PACE, weight).await?;
         let timeout = timeout_ms.map(Duration::from_millis);
-        Ok(async move { port.ask(need, prompt, timeout).await })
+        Ok(async move {
+            match works_on {
+                true => port.pose(need, prompt, timeout).await,
+                false => port.ask(need, prompt, timeout).await,
+            }
+        })
     }
 
     async fn ask_client(
@@ -138,7 +145,7 @@ impl State {
         timeout_ms: Option<u64>,
     ) -> Result<Answer, Failure> {
         let cancel = self.cancel.clone();
-        let asking = self.asking(need, prompt, timeout_ms).await?;
+        let asking = self.asking(need, prompt, timeout_ms, false).await?;
         tokio::select! {
             answer = asking => answer,
             () = cancel.cancelled() => Err(Failure::Cancelled),
@@ -156,7 +163,7 @@ impl State {
             let why = "ask: too many questions are open; wait for the answer to one, or drop one";
             return Err(Failure::Exhausted(why.to_owned()));
         }
-        let asking = self.asking(need, prompt, timeout_ms).await?;
+        let asking = self.asking(need, prompt, timeout_ms, true).await?;
         let mut question = Question::default();
         if self.is_replayed() {
             // It may have been answered in an earlier run.
@@ -261,10 +268,13 @@ impl HostQuestion for State {
             return Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest));
         }
         let cancel = self.cancel.clone();
-        let answer = tokio::select! {
-            answer = question.answered() => answer.clone(),
-            () = cancel.cancelled() => Err(Failure::Cancelled),
+        let answer = async {
+            tokio::select! {
+                answer = question.answered() => answer.clone(),
+                () = cancel.cancelled() => Err(Failure::Cancelled),
+            }
         };
+        let answer = lending(self.ports.tasks.clone(), WaitsFor::Client, answer).await;
         self.keep(asked, Heard::Reply(answer.clone())).await?;
         Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
     }

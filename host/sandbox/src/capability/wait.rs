@@ -12,7 +12,10 @@ use crate::{
     state::State,
 };
 use a2a_hub_core::replay::Asked;
-use a2a_hub_runtime::{Failure, port::journal::Heard};
+use a2a_hub_runtime::{
+    Failure,
+    port::{journal::Heard, tasks::WaitsFor},
+};
 use std::{future::poll_fn, mem, pin::Pin, task::Poll};
 use wasmtime::component::Resource;
 
@@ -60,13 +63,17 @@ impl Host for State {
         // The table lends one thing at a time. Whoever drops this future drops the guest, and its question with it.
         let mut asked = mem::take(self.table.get_mut(&question)?);
         let child = self.table.get_mut(&child)?;
-        let first = tokio::select! {
-            // A client that has decided is heard before a program that never stops talking.
-            biased;
-            () = cancel.cancelled() => First::Cancelled,
-            _ = asked.answered() => First::Answer,
-            () = child.ready() => First::Output,
+        let first = async {
+            tokio::select! {
+                // A client that has decided is heard before a program that never stops talking.
+                biased;
+                () = cancel.cancelled() => Err(Failure::Cancelled),
+                _ = asked.answered() => Ok(First::Answer),
+                () = child.ready() => Ok(First::Output),
+            }
         };
+        let first = lending(self.ports.tasks.clone(), WaitsFor::Client, first).await;
+        let first = first.unwrap_or(First::Cancelled);
         *self.table.get_mut(&question)? = asked;
         Ok(first)
     }
@@ -204,12 +211,18 @@ impl State {
                 () = end_of_patience(timeout_ms) => Ok(Vec::new()),
             }
         };
-        // Who waits for other agents only, and not for a program of its own or its client, needs no turn meanwhile.
-        let lends = handles.iter().all(|handle| matches!(handle, Handle::Call(_)));
-        let port = self.ports.tasks.clone().filter(|_| lends && !handles.is_empty());
-        let ready = match port {
-            Some(port) => lending(Some(port), ready).await,
-            None => ready.await,
+        // Who waits for its client, or for other agents only and not for a program of its own, needs no turn meanwhile.
+        let is_question = |handle: &Handle| matches!(handle, Handle::Question(_));
+        let is_call = |handle: &Handle| matches!(handle, Handle::Call(_));
+        let waits_for = if handles.iter().any(is_question) {
+            Some(WaitsFor::Client)
+        } else {
+            let only_calls = !handles.is_empty() && handles.iter().all(is_call);
+            only_calls.then_some(WaitsFor::Agents)
+        };
+        let ready = match (waits_for, self.ports.tasks.clone()) {
+            (Some(waits_for), Some(port)) => lending(Some(port), waits_for, ready).await,
+            (_, _) => ready.await,
         };
         for (at, thing) in things.into_iter().enumerate() {
             if places[at] == at {

@@ -355,38 +355,6 @@ pub(super) fn requests(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn finished(
-    db: &Connection,
-    before: Option<&str>,
-    limit: usize,
-) -> Result<Vec<TaskId>, Failure> {
-    let sql = format!(
-        "SELECT id FROM tasks WHERE NOT {LIVE} AND (?1 IS NULL OR updated < ?1) ORDER BY id LIMIT ?2"
-    );
-    let mut found = db.prepare_cached(&sql)?;
-    let rows =
-        found.query_map(params![before, integer(limit as u64)], |row| row.get::<_, String>(0))?;
-    Ok(rows.map(|id| id.map(TaskId::new)).collect::<Result<_, _>>()?)
-}
-
-/// Forgets those of these tasks that are over, and returns how many it knew.
-pub(super) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure> {
-    let mut task = db.prepare_cached(&format!("DELETE FROM tasks WHERE id = ?1 AND NOT {LIVE}"))?;
-    let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
-    let mut fold = db.prepare_cached("DELETE FROM folds WHERE task = ?1")?;
-    let mut pushes = db.prepare_cached("DELETE FROM pushes WHERE task = ?1")?;
-    let mut forgotten = 0;
-    for id in tasks {
-        if task.execute([id.as_str()])? > 0 {
-            events.execute([id.as_str()])?;
-            fold.execute([id.as_str()])?;
-            pushes.execute([id.as_str()])?;
-            forgotten += 1;
-        }
-    }
-    Ok(forgotten)
-}
-
 /// Gives free pages back to the disk, as many as others can wait for; false once there are hardly any.
 pub(super) fn shrink(db: &Connection) -> Result<bool, Failure> {
     let free: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;

@@ -1,6 +1,7 @@
 //! Agents that do one task of a conversation at a time, and questions that they take back.
 
 use super::*;
+use crate::fake::Journals;
 use a2a_hub_protocol::{message::Metadata, question::Question};
 
 impl Stand {
@@ -77,24 +78,36 @@ async fn a_conversation_goes_on_whatever_became_of_its_first_task() {
     }
 }
 
-/// Two tasks that wait for their client in the same conversation when the hub ends do not go on together either.
+/// Whether it asked, or was at work and is run again.
 #[tokio::test(start_paused = true)]
-async fn who_is_answered_after_a_restart_waits_for_the_conversation() {
-    let stand = Stand::new();
-    let fake = curious().one_per_context().holding(Resumability::Session);
-    let agent = fake.agent(config());
-    let first = stand.submit_in(&agent, "c", "one").await;
-    stand.until(&first, TaskState::InputRequired).await;
-    let second = stand.submit_in(&agent, "c", "two").await;
-    let stand = stand.next_hub();
-    stand.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
-    stand.until(&second, TaskState::InputRequired).await;
-    stand.answer(&first, "go on").await.unwrap();
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    let waits = stand.tasks.get(&first).await.unwrap().task;
-    assert_eq!(waits.status.state, TaskState::InputRequired, "the lane is the second's");
-    stand.answer(&second, "done").await.unwrap();
-    stand.until(&second, TaskState::Completed).await;
+async fn who_has_begun_keeps_the_conversation_over_a_restart() {
+    for replays in [false, true] {
+        let stand = Stand::new();
+        let fake = curious().one_per_context();
+        let fake = match replays {
+            true => fake.replayed(Journals::default()),
+            false => fake.holding(Resumability::Session),
+        };
+        let agent = fake.agent(config());
+        let first = stand.submit_in(&agent, "c", "one").await;
+        stand.until(&first, TaskState::InputRequired).await;
+        let second = stand.submit_in(&agent, "c", "two").await;
+        let stand = stand.next_hub();
+        stand.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let waits = stand.tasks.get(&second).await.unwrap().task;
+        assert_eq!(waits.status.state, TaskState::Submitted, "the lane is the first's");
+        stand.answer(&first, "go on").await.unwrap();
+        if !replays {
+            // The fresh run of its agent asks, too.
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            stand.answer(&first, "that one").await.unwrap();
+        }
+        stand.until(&first, TaskState::Completed).await;
+        stand.until(&second, TaskState::InputRequired).await;
+        stand.answer(&second, "done").await.unwrap();
+        stand.until(&second, TaskState::Completed).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,9 @@
 //! Trees of tasks: agents that call others, each of them a fake that does what its message says.
 
+mod beside;
+mod budgets;
 mod continuing;
+mod spending;
 mod standing;
 
 use super::{Stand, config};

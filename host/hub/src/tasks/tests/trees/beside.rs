@@ -1,0 +1,246 @@
+//! What is asked beside another question, and what an agent does beside its own.
+
+use super::*;
+use a2a_hub_core::grant::Resume;
+
+fn asked(task: &Task) -> QuestionId {
+    Question::of(task.metadata.as_ref()).unwrap().id
+}
+
+impl Stand {
+    /// Waits until a task asks that in this state.
+    async fn asks(&self, task: &TaskId, state: TaskState, what: &str) -> Task {
+        loop {
+            let now = self.until(task, state).await;
+            if said(&now).contains(what) {
+                return now;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Each in the state that it is asked in: an answer names its question, and is heard by who asked that.
+#[tokio::test(start_paused = true)]
+async fn what_a_parent_and_its_child_ask_is_answered_one_by_one() {
+    for (own, childs, child_first) in [
+        (Need::Input, Need::Input, true),
+        (Need::Input, Need::Input, false),
+        (Need::Auth, Need::Input, true),
+        (Need::Auth, Need::Input, false),
+        (Need::Input, Need::Auth, true),
+        (Need::Input, Need::Auth, false),
+    ] {
+        let fake = Fake::new(move |stage: Stage| async move {
+            let ask = async |need: Need, text: &str, secs: u64| {
+                tokio::time::sleep(Duration::from_secs(secs)).await;
+                let answer = stage.port.ask(need, Message::text(Role::Agent, text), None).await;
+                answer.unwrap().message.joined_text()
+            };
+            if stage.text() == "child" {
+                return completed(&ask(childs, "which child?", u64::from(!child_first)).await);
+            }
+            let request = ChildRequest::new("b", Message::text(Role::User, "child"));
+            let (ended, own) = tokio::join!(
+                stage.outcome_of(request),
+                ask(own, "which parent?", u64::from(child_first))
+            );
+            completed(&format!("{own}, {}", told(&ended.unwrap())))
+        });
+        let stand = Stand::new();
+        let agents = agents_of(&stand, &config(), &fake);
+        let root = stand.submit(agents.named("a"), "parent").await;
+        let (of_child, of_parent) =
+            (("which child?", childs, "the child"), ("which parent?", own, "the parent"));
+        let order = if child_first { [of_child, of_parent] } else { [of_parent, of_child] };
+        let mut before = None;
+        for (what, need, answer) in order {
+            let now = stand.asks(&root, need.state(), what).await;
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            let still = stand.tasks.get(&root).await.unwrap().task;
+            assert_eq!((said(&still), asked(&still)), (said(&now), asked(&now)), "it stands");
+            if let Some(before) = before.replace(asked(&now)) {
+                assert!(stand.answer_to(&now, &before, "late").await.is_err(), "{what}");
+            }
+            stand.answer_to(&now, &asked(&now), answer).await.unwrap();
+        }
+        let done = stand.until(&root, TaskState::Completed).await;
+        assert_eq!(said(&done), "the parent, the child");
+    }
+}
+
+/// A question that is taken back while another one stands is never asked.
+#[tokio::test(start_paused = true)]
+async fn what_is_withdrawn_before_it_is_asked_is_not_asked() {
+    let fake = Fake::new(|stage: Stage| async move {
+        let pose =
+            |text: &str| stage.port.pose(Need::Input, Message::text(Role::Agent, text), None);
+        let short = tokio::time::timeout(Duration::from_secs(1), pose("withdrawn?"));
+        let (first, withdrawn, third) = tokio::join!(pose("first?"), short, pose("third?"));
+        assert!(withdrawn.is_err(), "nobody was asked");
+        let heard = [first, third].map(|answer| answer.unwrap().message.joined_text());
+        completed(&heard.join(", "))
+    });
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake);
+    let root = stand.submit(agents.named("a"), "pose").await;
+    for (what, answer) in [("first?", "one"), ("third?", "three")] {
+        let now = stand.asks(&root, TaskState::InputRequired, what).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        stand.answer_to(&now, &asked(&now), answer).await.unwrap();
+    }
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "one, three");
+    assert!(!stand.story(&root).await.contains("withdrawn?"));
+}
+
+/// As it is where nothing is asked: an open question is no way round its task's time, or its agent's turns.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_works_on_beside_its_question_is_at_work() {
+    let fake = Fake::new(|stage: Stage| async move {
+        let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, "well?"), None);
+        let secs = stage.text().parse().unwrap();
+        let work = tokio::time::sleep(Duration::from_secs(secs));
+        tokio::select! {
+            _ = posed => completed("answered"),
+            () = work => completed("done"),
+        }
+    });
+    let stand = Stand::new();
+    let config = AgentConfig { max_running: Some(1), timeout_ms: 60_000, ..config() };
+    let agents = agents_of(&stand, &config, &fake);
+    let long = stand.submit(agents.named("a"), "3600").await;
+    stand.asks(&long, TaskState::InputRequired, "well?").await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let next = stand.submit(agents.named("a"), "1").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(stand.tasks.get(&next).await.unwrap().task.status.state, TaskState::Submitted);
+    let late = stand.until(&long, TaskState::Failed).await;
+    assert!(said(&late).contains("took longer than"), "{late:?}");
+    assert_eq!(said(&stand.until(&next, TaskState::Completed).await), "done");
+}
+
+/// Only who waits for its client and for nothing else is let go.
+#[tokio::test(start_paused = true)]
+async fn an_agent_at_work_beside_a_question_makes_no_room() {
+    async fn pose(what: &str, stage: &Stage) -> Ended {
+        let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, what), None).await;
+        completed(&posed.unwrap().message.joined_text())
+    }
+    let fake = Fake::new(|stage: Stage| async move {
+        match stage.text().as_str() {
+            "child" => pose("child?", &stage).await,
+            "parent" => {
+                let request = ChildRequest::new("b", Message::text(Role::User, "child"));
+                completed(&told(&stage.outcome_of(request).await.unwrap()))
+            }
+            "poses" => pose("posed?", &stage).await,
+            "asks" => match stage.ask("asked?", None).await {
+                Ok(answer) => completed(&answer.message.joined_text()),
+                Err(why) => Ended::Failed(why),
+            },
+            _ => completed("begun"),
+        }
+    });
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake.clone().resuming(Resume::Session));
+    let full = agents_of(&stand, &config(), &fake.in_room_for(0));
+    for (text, what, is_let_go) in
+        [("asks", "asked?", true), ("poses", "posed?", false), ("parent", "child?", false)]
+    {
+        let root = stand.submit(agents.named("a"), text).await;
+        stand.asks(&root, TaskState::InputRequired, what).await;
+        let begun = stand.submit(full.named("c"), "begin").await;
+        stand.until(&begun, TaskState::Completed).await;
+        let now = stand.asks(&root, TaskState::InputRequired, what).await;
+        assert_eq!(said(&now).contains("made room"), is_let_go, "{text}: {now:?}");
+        if !is_let_go {
+            stand.answer_to(&now, &asked(&now), "yes").await.unwrap();
+            assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "yes", "{text}");
+        }
+    }
+}
+
+/// Its client sees it, and answers it.
+#[tokio::test(start_paused = true)]
+async fn a_question_stands_beside_what_its_agent_tells() {
+    let fake = Fake::new(|stage: Stage| async move {
+        let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, "well?"), None);
+        let tell = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(stage.port.told_beside() > 0, "the question is told behind it");
+            stage.say("half done").await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(posed, tell);
+        completed(&answer.unwrap().message.joined_text())
+    });
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake);
+    let root = stand.submit(agents.named("a"), "pose").await;
+    let asks = stand.asks(&root, TaskState::InputRequired, "well?").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let still = stand.tasks.get(&root).await.unwrap().task;
+    assert_eq!((said(&still), asked(&still)), (said(&asks), asked(&asks)));
+    let story = stand.story(&root).await;
+    assert!(story.contains("working “half done”, input-required “well?”"), "{story}");
+    stand.answer_to(&still, &asked(&still), "yes").await.unwrap();
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "yes");
+}
+
+/// A program of its may have left one at work that nobody waits for.
+#[tokio::test(start_paused = true)]
+async fn a_child_of_the_run_before_asks_the_client_too() {
+    let fake = Fake::new(|stage: Stage| async move {
+        match stage.text().as_str() {
+            "child" => {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                completed(&stage.ask("child?", None).await.unwrap().message.joined_text())
+            }
+            "first" => {
+                let request = ChildRequest::new("b", Message::text(Role::User, "child"));
+                drop(stage.call(request).await.unwrap());
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                completed("first")
+            }
+            _ => {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                completed("second")
+            }
+        }
+    });
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake);
+    let root = stand.submit(agents.named("a"), "first").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stand.answer(&root, "second").await.unwrap();
+    let asks = stand.asks(&root, TaskState::InputRequired, "child?").await;
+    stand.answer_to(&asks, &asked(&asks), "yes").await.unwrap();
+    let child = stand.only_child(&root).await;
+    assert_eq!(said(&stand.until(&child.id, TaskState::Completed).await), "yes");
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "second");
+}
+
+/// It would wait for ever: what is above is over only once what is below is.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_conversation_that_a_task_above_has() {
+    let fake = Fake::new(|stage: Stage| async move {
+        let text = stage.text();
+        let own = stage.work.task.context_id.as_str();
+        let (agent, then, context_id) = match text.split_once(' ') {
+            None if text == "top" => ("b", "middle".to_owned(), None),
+            None if text == "middle" => ("a", format!("bottom {own}"), None),
+            Some(("bottom", middle)) => ("b", "again".to_owned(), Some(middle.to_owned())),
+            _ => return completed("reached"),
+        };
+        let request = ChildRequest::new(agent, Message::text(Role::User, then));
+        match stage.outcome_of(ChildRequest { context_id, ..request }).await {
+            Ok(ended) => completed(&told(&ended)),
+            Err(why) => completed(&why.to_string()),
+        }
+    })
+    .one_per_context();
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake);
+    let root = stand.submit(agents.named("a"), "top").await;
+    let done = stand.until(&root, TaskState::Completed).await;
+    assert!(said(&done).contains("one task of a conversation at a time"), "{done:?}");
+}

@@ -1,0 +1,92 @@
+//! What an agent allows with a call counts as long as the call's task lives, whatever becomes of the hub.
+
+use super::*;
+use a2a_hub_core::tree::TreeLimits;
+use a2a_hub_protocol::budget::Budget;
+
+/// Agents that, told to narrow, call another one with this budget, and with that one in the message. The other one asks at once.
+fn narrowing(budget: Budget, of_message: Option<Value>) -> Fake {
+    let fake = Fake::new(move |stage: Stage| {
+        let of_message = of_message.clone();
+        async move {
+            if stage.text() != "narrow" {
+                return follow_script(stage).await;
+            }
+            let mut message = Message::text(Role::User, json!({"ask": "Which?"}).to_string());
+            message.metadata =
+                of_message.map(|said| Metadata::from_iter([("budget".to_owned(), said)]));
+            let call = ChildRequest { budget, ..ChildRequest::new("b", message) };
+            match stage.outcome_of(call).await {
+                Ok(ended) => completed(&told(&ended)),
+                Err(why) => Ended::Failed(why),
+            }
+        }
+    });
+    fake.holding(Resumability::Session)
+}
+
+/// The hub after the one in which the child of such an agent asks, and that child.
+async fn next_hub(fake: &Fake, before: impl Fn(&Stand, &TaskId)) -> (Stand, Agents, TaskId) {
+    let (stand, agents) = stand_of(&config(), fake);
+    let root = stand.submit(agents.named("a"), "narrow").await;
+    stand.until(&root, TaskState::InputRequired).await;
+    let child = stand.only_child(&root).await.id;
+    before(&stand, &child);
+    let next = stand.next_hub();
+    let agents = agents_of(&next, &config(), fake);
+    next.tasks.recover(&|id: &AgentId| agents.0.get(id).cloned()).await.unwrap();
+    (next, agents, child)
+}
+
+/// Why there may be no task below this one; nothing if there may.
+fn refusal(stand: &Stand, task: &TaskId) -> String {
+    let mut trees = stand.tasks.trees().clone();
+    let grown = trees.grow(task, TaskId::fresh(), TreeLimits::default());
+    grown.err().map(|why| why.to_string()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_allows_is_the_same_in_the_next_hub() {
+    let none = Budget::default();
+    for (budget, of_message, told) in [
+        (Budget { depth: Some(0), ..none }, None, "the depth of 0"),
+        (Budget { tasks: Some(0), ..none }, None, "the budget of 0 tasks"),
+        (Budget { tokens: Some(0), ..none }, None, "the budget of 0 tokens"),
+        (Budget { cost_usd: Some(0.0), ..none }, None, "the budget of 0 dollars"),
+        // The narrower of both counts.
+        (Budget { depth: Some(3), ..none }, Some(json!({"depth": 0})), "the depth of 0"),
+        (Budget { depth: Some(0), ..none }, Some(json!({"depth": 3})), "the depth of 0"),
+        (none, None, ""),
+    ] {
+        let fake = narrowing(budget, of_message);
+        let is_refused = |stand: &Stand, child: &TaskId| {
+            let why = refusal(stand, child);
+            let is_told = why.contains(told) && why.is_empty() == told.is_empty();
+            assert!(is_told, "{why:?} is not {told:?}");
+        };
+        let (next, _agents, child) = next_hub(&fake, is_refused).await;
+        is_refused(&next, &child);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_calls_nobody_in_the_next_hub_that_it_might_not_call_in_its_own() {
+    let fake = narrowing(Budget { depth: Some(0), ..Budget::default() }, None);
+    let (next, _agents, child) = next_hub(&fake, |_, _| {}).await;
+    let call = json!({"calls": [{"agent": "c", "do": {"end": "too deep"}}]});
+    next.answer(&child, &call.to_string()).await.unwrap();
+    let failed = next.until(&child, TaskState::Failed).await;
+    let told = format!("the depth of 0 of task `{child}` is used up");
+    assert!(said(&failed).contains(&told), "{}", said(&failed));
+    assert_eq!(next.below(&child).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_budget_makes_no_sense_is_given_to_nobody() {
+    let (stand, agents) =
+        stand_of(&config(), &narrowing(Budget::default(), Some(json!({"task": 1}))));
+    let root = stand.submit(agents.named("a"), "narrow").await;
+    let failed = stand.until(&root, TaskState::Failed).await;
+    assert!(said(&failed).contains("metadata.budget"), "{}", said(&failed));
+    assert_eq!(stand.below(&root).await, []);
+}
