@@ -80,7 +80,7 @@ impl Call {
                 if status.state == crate::TaskState::Completed {
                     Ok(said)
                 } else {
-                    let state = format!("{:?}", status.state).to_lowercase();
+                    let state = name(status.state);
                     Err(Failure::Unavailable(format!("the other agent's task is {state}: {said}")))
                 }
             }
@@ -90,5 +90,19 @@ impl Call {
     /// Cancels the other agent's task, and returns once it has ended.
     pub fn cancel(&self) {
         CallHandle::cancel(&self.0);
+    }
+}
+/// A state as A2A 0.3 calls it.
+fn name(state: crate::TaskState) -> &'static str {
+    use crate::TaskState as S;
+    match state {
+        S::Submitted => "submitted",
+        S::Working => "working",
+        S::InputRequired => "input-required",
+        S::AuthRequired => "auth-required",
+        S::Completed => "completed",
+        S::Failed => "failed",
+        S::Canceled => "canceled",
+        S::Rejected => "rejected",
     }
 }

@@ -3,9 +3,12 @@
 use super::{
     failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING},
     global::Global,
+    running_hub,
     waiting::block_on,
 };
 use a2a_hub_core::span::Span;
+use a2a_hub_process::daemon;
+use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
 use std::{io, path::Path, time::Duration};
@@ -56,6 +59,15 @@ pub(super) struct Client {
     tenant: Option<String>,
 }
 
+/// The process of the hub of the data directory that is meant, although it cannot be reached.
+fn deaf(global: &Global) -> Option<i32> {
+    let dir = global.data_dir().ok()?;
+    let run = running_hub::of(&dir).filter(|run| run["socket"].is_string())?;
+    // One that is stopping, or begins, is no concern.
+    let holder = daemon::holder(&dir.join(LOCK_FILE)).ok()??;
+    (run["pid"] == holder.pid).then_some(holder.pid)
+}
+
 impl Client {
     /// Connects to the hub that `global` names, and waits until it answers for the first time, but not for ever.
     pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
@@ -71,7 +83,13 @@ impl Client {
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         let mut client = Self::to(&path).await.map_err(|why| {
             let path = path.display();
-            if absent.contains(&why.kind()) {
+            if let (true, Some(pid)) = (absent.contains(&why.kind()), deaf(global)) {
+                let why = format!(
+                    "connect to the hub: process {pid} runs it, and nothing listens on {path}, for its socket was removed; `a2a-hub stop \
+                     --force` stops it"
+                );
+                CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub stop --force").into()
+            } else if absent.contains(&why.kind()) {
                 let why = format!(
                     "connect to the hub: nothing listens on {path}; start it with `a2a-hub start`"
                 );

@@ -254,7 +254,10 @@ fn socket(path: &Path) -> Finding {
             fail(about, format!("{shown} is open to others"), format!("chmod 600 {shown}"))
         }
         Ok(_) => ok(about, shown.to_string()),
-        Err(_) if path.parent().is_some_and(Path::is_dir) => ok(about, format!("{shown}, free")),
+        // A name alone is in the current directory.
+        Err(_) if path.parent().is_some_and(|dir| dir.as_os_str().is_empty() || dir.is_dir()) => {
+            ok(about, format!("{shown}, free"))
+        }
         Err(_) => fail(
             about,
             format!("{shown}: its directory is missing"),

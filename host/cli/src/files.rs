@@ -1,6 +1,6 @@
 //! Files that go with a message.
 
-use a2a_hub_protocol::id::MAX_ID;
+use a2a_hub_protocol::{MAX_CONTENT, id::MAX_ID};
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -20,14 +20,16 @@ pub(super) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
     let file = File::open(path).with_context(|| format!("attach {shown}"))?;
     let mut bytes = Vec::new();
     // Base64 makes four bytes of three.
-    let most = *room / 4 * 3;
+    let most = (*room).min(MAX_CONTENT) / 4 * 3;
     let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
     read.with_context(|| format!("attach {shown}"))?;
     if bytes.len() > most {
-        bail!(
-            "attach {shown}: a message has room for {} KiB more; leave the file in a workspace and name its path instead",
-            most >> 10
-        );
+        let kib = most >> 10;
+        let room = match *room < MAX_CONTENT {
+            true => format!("a message has room for {kib} KiB more"),
+            false => format!("a file in a message may have {kib} KiB"),
+        };
+        bail!("attach {shown}: {room}; leave the file in a workspace and name its path instead");
     }
     let name: String =
         path.file_name().unwrap_or_default().to_string_lossy().chars().take(MAX_ID).collect();

@@ -1,9 +1,8 @@
 //! A task of the hub as it goes on: what it says and makes is shown, Ctrl-C is heard, and so is a reader who leaves.
 
-use super::{Exit, client::Client, shown::Shown, terminal::Progress};
+use super::{Exit, client::Client, shown::Shown, signals::Leaving, terminal::Progress};
 use serde_json::json;
 use std::pin::pin;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// What becomes of the task when whoever waits for it leaves: by Ctrl-C, or because nobody reads the answer any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub(super) async fn follow(
     progress: &mut Progress,
     on_leave: OnLeave,
 ) -> anyhow::Result<Exit> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut interrupt = Leaving::new()?;
     let mut unread = pin!(shown.console().unread());
     let (mut interrupted, mut cancelling) = (false, None);
     loop {

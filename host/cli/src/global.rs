@@ -3,6 +3,7 @@
 use super::{
     console::{Console, Wish},
     failure::{CommandError, HUB_NOT_RUNNING},
+    render::shell_word,
     running_hub,
     text::Text,
 };
@@ -59,6 +60,23 @@ impl Global {
         Settings::load(self.config.clone(), &flags)
     }
 
+    /// How this program is called to mean the same hub and the same tenant.
+    pub(super) fn command(&self) -> String {
+        let mut command = "a2a-hub".to_owned();
+        let config = self.config.as_ref().map(|path| path.display().to_string());
+        for (flag, value) in [
+            ("--socket", &self.socket),
+            ("--config", &config),
+            ("--data-dir", &self.data_dir),
+            ("--tenant", &self.tenant),
+        ] {
+            if let Some(value) = value {
+                command.push_str(&format!(" {flag} {}", shell_word(value)));
+            }
+        }
+        command
+    }
+
     /// Prints an answer as it is, or as `text` has it for people.
     pub(super) fn show(
         &self,
@@ -83,15 +101,19 @@ impl Global {
     }
 
     /// Where the hub listens: where the one does that runs on the data directory, unless the command line or the environment says
-    /// otherwise. If one of these names a data directory that no hub uses, no other hub is meant.
+    /// otherwise. If one of these names a data directory that no hub uses, no other hub is meant; what the command line says counts
+    /// before what the environment says.
     pub(super) fn socket_path(&self) -> anyhow::Result<PathBuf> {
         let settings = self.to_find_the_hub()?;
-        if settings.is_above_the_file(&["socket", "path"]) {
+        let (socket, data_dir) = (["socket", "path"], ["data_dir"]);
+        let by_directory =
+            settings.is_on_the_command_line(&data_dir) && !settings.is_on_the_command_line(&socket);
+        if settings.is_above_the_file(&socket) && !by_directory {
             return Ok(settings.config.socket.path);
         }
         let dir = settings.config.data_dir()?;
         let hub = running_hub::of(dir);
-        if hub.is_none() && settings.is_above_the_file(&["data_dir"]) {
+        if hub.is_none() && settings.is_above_the_file(&data_dir) {
             let why = format!(
                 "connect to the hub: none uses the data directory {}; `a2a-hub start` starts one there",
                 dir.display()

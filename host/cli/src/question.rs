@@ -34,7 +34,7 @@ pub(super) async fn question(
     let console = global.console();
     tell(console, shown, agent);
     if shown.told.state == "input-required" && console.is_attended() {
-        match terminal::ask(console).await? {
+        match terminal::ask(console, terminal::TO_A_TASK).await? {
             Answer::Text(answer) => return Ok(Asked::Answered(task, answer)),
             Answer::Interrupted => {
                 console.note("cancelling");
@@ -43,15 +43,20 @@ pub(super) async fn question(
             Answer::Nothing => {}
         }
     }
-    console.note(answer_with(agent, &task, shown.told.question()));
+    console.note(answer_with(&global.command(), agent, &task, shown.told.question()));
     Ok(Asked::Nothing)
 }
 
-/// How to answer a question of this task of `agent`, by the question's name if it has one.
-pub(super) fn answer_with(agent: &str, task: &str, question: Option<&str>) -> String {
+/// How to answer a question of this task of `agent`, by the question's name if it has one; `command` is this program.
+pub(super) fn answer_with(
+    command: &str,
+    agent: &str,
+    task: &str,
+    question: Option<&str>,
+) -> String {
     let which = question.map(|id| format!(" --question {}", shell_word(id)));
     let (agent, task, which) = (shell_word(agent), shell_word(task), which.unwrap_or_default());
-    format!("answer with: a2a-hub send {agent} --task {task}{which} \"...\"")
+    format!("answer with: {command} send {agent} --task {task}{which} \"...\"")
 }
 
 /// Tells what the task of `agent` waits for, to who does not answer.

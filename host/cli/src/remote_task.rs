@@ -7,6 +7,7 @@ use super::{
     question::{self, Asked, question},
     send::{Send, conclude, message},
     shown::Shown,
+    signals::Leaving,
     terminal::Progress,
 };
 use a2a_hub_client::{A2aClient, TaskStream};
@@ -20,10 +21,7 @@ use a2a_hub_protocol::{
 use anyhow::{Context as _, bail};
 use serde_json::{Map, Value};
 use std::{pin::pin, time::Duration};
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time::{Instant, sleep_until, timeout_at},
-};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Sends a message to the agent at a URL, and prints its answer.
 pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
@@ -129,7 +127,7 @@ impl Watch {
         shown: &mut Shown,
         progress: &mut Progress,
     ) -> anyhow::Result<Option<Exit>> {
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut interrupt = Leaving::new()?;
         let mut unread = pin!(shown.console().unread());
         loop {
             let task = telling.task().cloned();
@@ -172,7 +170,7 @@ impl Watch {
 }
 
 /// Stops a task that nobody waits for any more, and says so if that cannot be done.
-async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Signal, shown: &Shown) {
+async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Leaving, shown: &Shown) {
     tokio::select! {
         cancelled = cancel(agent, task) => {
             if let Err(why) = cancelled {

@@ -21,6 +21,8 @@ const CANCELED: &str = "the task was cancelled";
 pub(super) struct Shown {
     format: Format,
     console: Console,
+    /// How this program is called for the same hub.
+    command: String,
     /// Whether the answer is printed as it comes.
     stream: bool,
     /// The task as far as it was told.
@@ -46,6 +48,7 @@ impl Shown {
         Self {
             format: global.format,
             console: global.console(),
+            command: global.command(),
             stream,
             told: Told::default(),
             pieces: HashMap::new(),
@@ -112,7 +115,7 @@ impl Shown {
         let error = CommandError::of(why);
         let Told { task, state, artifacts, exit, .. } = &self.told;
         let (Some(task), None) = (task, exit) else { return error.into() };
-        let again = format!("a2a-hub task watch {}{elsewhere}", shell_word(task));
+        let again = format!("{} task watch {}{elsewhere}", self.command, shell_word(task));
         let stood = if state.is_empty() { "unknown" } else { state };
         let said = format!("; task {task} was {stood} when last heard of, and may go on: {again}");
         let mut known = self.told.known();

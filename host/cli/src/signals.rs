@@ -33,6 +33,40 @@ pub(super) struct Hangup {
     was_ignored: bool,
 }
 
+/// What tells a command that waits for a task to leave: Ctrl-C, or the end of its terminal or of whoever started it.
+pub(super) struct Leaving {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Option<Signal>,
+}
+
+impl Leaving {
+    pub(super) fn new() -> io::Result<Self> {
+        // Whoever has it ignored wants the command to outlive the terminal, as `nohup` does.
+        let ends = !is_ignored(Kill::HUP)?;
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: if ends { Some(signal(SignalKind::hangup())?) } else { None },
+        })
+    }
+
+    /// The next time that it is told so.
+    pub(super) async fn recv(&mut self) -> Option<()> {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            told = self.interrupt.recv() => told,
+            told = self.terminate.recv() => told,
+            told = hangup => told,
+        }
+    }
+}
+
 impl Hangup {
     pub(super) fn new() -> io::Result<Self> {
         let was_ignored = is_ignored(Kill::HUP)?;

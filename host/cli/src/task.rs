@@ -56,7 +56,11 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
                     Some(_) | None => Value::Null,
                 };
                 let agent = one.url()?.or_else(|| tree["tasks"][0]["agentId"].as_str());
-                Ok(task_text(&task, agent, Timestamp::now())?)
+                Ok(task_text(
+                    &task,
+                    agent.map(|agent| (global.command(), agent)),
+                    Timestamp::now(),
+                )?)
             })?;
         }
         Task::Cancel(cancel) => cancelling::cancel(global, cancel)?,
@@ -110,7 +114,11 @@ fn waits(task: &Value) -> bool {
 }
 
 /// A task of this agent, and how to answer where it waits for that.
-fn task_text(task: &Value, agent: Option<&str>, now: Timestamp) -> Result<Text, fmt::Error> {
+fn task_text(
+    task: &Value,
+    agent: Option<(String, &str)>,
+    now: Timestamp,
+) -> Result<Text, fmt::Error> {
     let (mut out, status) = (Text::new(), &task["status"]);
     let when = ago(&status["timestamp"], now);
     writeln!(out, "task     {}", text(&task["id"]))?;
@@ -145,9 +153,9 @@ fn task_text(task: &Value, agent: Option<&str>, now: Timestamp) -> Result<Text, 
     if last.is_object() && !list(&task["history"]).iter().any(in_history) {
         said("agent", &last["parts"])?;
     }
-    if let (true, Some(agent), Some(id)) = (waits(task), agent, task["id"].as_str()) {
+    if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {
         let question = task["metadata"]["question"]["id"].as_str();
-        writeln!(out, "\n{}", question::answer_with(agent, id, question))?;
+        writeln!(out, "\n{}", question::answer_with(&command, agent, id, question))?;
     }
     Ok(out)
 }
@@ -201,7 +209,7 @@ mod tests {
             },
         });
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(task_text(&task, Some("claude-code"), now).unwrap().words(), @r#"
+        insta::assert_snapshot!(task_text(&task, Some(("a2a-hub".to_owned(), "claude-code")), now).unwrap().words(), @r#"
         task     01a1fc8f-a111-7715-9c95-8a642d72e498
         context  ctx-1
         state    input-required, 2 min ago

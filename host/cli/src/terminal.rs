@@ -168,11 +168,14 @@ pub(super) enum Answer {
     Interrupted,
 }
 
-/// Asks for a line. What was typed before is no answer: an agent may have had it typed by a question of its own making.
-pub(super) async fn ask(console: Console) -> anyhow::Result<Answer> {
+/// What an empty answer to a task's question comes to.
+pub(super) const TO_A_TASK: &str = "your answer; an empty one leaves the task waiting";
+
+/// Asks for a line, with this hint. What was typed before is no answer: an agent may have had it typed by a question of its own making.
+pub(super) async fn ask(console: Console, hint: &str) -> anyhow::Result<Answer> {
     let mut prompt = Text::new();
     prompt.mark();
-    prompt.push(FAINT, "your answer; an empty one leaves the task waiting\n");
+    prompt.push(FAINT, &format!("{hint}\n"));
     prompt.mark();
     prompt.push(PLAIN, "> ");
     tcflush(io::stdin(), QueueSelector::IFlush).context("ask for the answer")?;

@@ -103,6 +103,12 @@ impl Settings {
         matches!(self.origin(&path), Origin::Flag(_) | Origin::Variable(_))
     }
 
+    /// Whether the command line itself says what the value at `path` is.
+    pub fn is_on_the_command_line(&self, path: &[&str]) -> bool {
+        let path: Vec<_> = path.iter().map(|&name| name.to_owned()).collect();
+        matches!(self.origin(&path), Origin::Flag(_))
+    }
+
     /// Where the value at `path` came from.
     pub fn origin(&self, path: &[String]) -> &Origin {
         self.origins.get(path).unwrap_or(&Origin::Default)

@@ -16,6 +16,7 @@ mod model;
 pub mod v03;
 pub mod v1;
 
+pub use codec::limits::MAX_CONTENT;
 pub use model::{
     budget, client, error, event, id, interface, message, method, operation, parent, push,
     question, task, trace,

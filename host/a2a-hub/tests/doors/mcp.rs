@@ -164,6 +164,9 @@ async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() -> Result<()> {
         let told = answered(client.call(1, name, "hello").await?).await?;
         assert_eq!(told["error"]["code"], -32602, "{told}");
     }
+    let bare = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "nobody" } });
+    let told = answered(client.post(&bare.to_string()).await?).await?;
+    assert_eq!(told["error"]["code"], -32602, "before its arguments are looked at: {told}");
     Ok(())
 }
 

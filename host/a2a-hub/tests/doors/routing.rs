@@ -370,11 +370,13 @@ async fn one_that_rejects_at_once_is_passed_over_whoever_asks() -> Result<()> {
 async fn what_an_agents_program_sends_again_is_done_once_for_each_task() -> Result<()> {
     let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begun, waits) = (Arc::clone(&started), Arc::clone(&release));
-    let boss = Native::new(move |_: Stage| {
+    let boss = Native::new(move |stage: Stage| {
         let (begun, waits) = (Arc::clone(&begun), Arc::clone(&waits));
         async move {
             begun.notify_one();
             waits.notified().await;
+            // Its programs call for as long as it is at work.
+            drop(stage);
             completed("done")
         }
     });

@@ -122,7 +122,7 @@ impl PeerDirectory {
 fn not_granted(caller: &AgentId, agent: &AgentId) -> Failure {
     Failure::Denied(format!(
         "call `{agent}`: not granted; the operator allows it with `delegate = [\"{agent}\"]` in `[agents.{caller}.grant]` of the \
-         hub's configuration, or to a plug-in with `a2a-hub plugin grant {caller} --agent {agent}`"
+         hub's configuration, or to a plug-in with `a2a-hub plugin grant {caller} --delegate {agent}`"
     ))
 }
 

@@ -79,7 +79,8 @@ pub(super) fn add(
         }
         Ok(shown)
     })?;
-    Ok(Exit::Done)
+    // It is in its place, and of no use there.
+    Ok(if standing::is_refused(standing.as_ref()) { Exit::Fault } else { Exit::Done })
 }
 
 /// A file of this machine, with the signature beside it, if there is one.

@@ -168,9 +168,9 @@ fn confirmed(
         }
         shown.push(PLAIN, "Let it in with what was granted before? What it asks for on top is not granted by that.");
     }
-    shown.push(PLAIN, " [y/N]");
+    shown.push(PLAIN, " [y/N]\n");
     console.prompt(&shown);
-    let answer = block_on(terminal::ask(console))?;
+    let answer = block_on(terminal::ask(console, "y grants it; an empty answer grants nothing"))?;
     let agreed = matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&word.trim().to_lowercase().as_str()));
     Ok(agreed.then_some(wanted))
 }

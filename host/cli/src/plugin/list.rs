@@ -62,6 +62,8 @@ fn state(plugin: &Value) -> (&'static str, &'static str) {
     let lacks = !elements(&plugin["notGranted"]).is_empty();
     if !plugin["heldBack"].is_null() {
         ("update held back", "degraded")
+    } else if plugin["joined"] != true && plugin["error"].is_null() {
+        ("compiling", "degraded")
     } else if plugin["joined"] != true {
         ("not loaded", "unhealthy")
     } else if plugin["installation"].is_null() && lacks {

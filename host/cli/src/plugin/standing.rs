@@ -46,12 +46,20 @@ pub(super) fn line(standing: Option<&Value>) -> String {
     if let Some(why) = plugin["error"].as_str() {
         return format!("it is not loaded: {why}");
     }
+    if plugin["joined"] == false {
+        return "it joins once it is compiled, which `a2a-hub agents` tells".to_owned();
+    }
     let lacks: Vec<_> =
         list(&plugin["notGranted"]).iter().map(|lack| text(&lack["what"])).collect();
     match lacks.as_slice() {
         [] => "it counts now, and the plug-in holds all that it asks for".to_owned(),
         lacks => format!("it counts now; the plug-in may not {}", lacks.join(", ")),
     }
+}
+
+/// Whether the hub refused to load it.
+pub(super) fn is_refused(standing: Option<&Value>) -> bool {
+    standing.is_some_and(|plugin| plugin["error"].is_string() && plugin["joined"] != true)
 }
 
 #[cfg(test)]
@@ -63,6 +71,8 @@ mod tests {
         assert!(line(None).contains("next start"));
         assert_eq!(line(Some(&Value::Null)), "the hub knows it no more");
         assert_eq!(line(Some(&json!({ "error": "it traps" }))), "it is not loaded: it traps");
+        let compiles = json!({ "joined": false, "notGranted": [] });
+        assert!(line(Some(&compiles)).contains("once it is compiled"));
         let lacks = json!({ "notGranted": [{ "what": "run `git`" }, { "what": "remember" }] });
         assert_eq!(line(Some(&lacks)), "it counts now; the plug-in may not run `git`, remember");
         assert!(line(Some(&json!({ "notGranted": [] }))).ends_with("holds all that it asks for"));

@@ -248,9 +248,17 @@ async fn a_hub_that_cannot_start_says_why() -> Result<()> {
     no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
 }
 
+/// As the end of its terminal does, and of whoever started it.
 #[tokio::test]
 async fn ctrl_c_cancels_the_task() -> Result<()> {
     let hub = hub_with_guest().await?;
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        cancelled_by(signal, &hub).await.with_context(|| format!("{signal:?}"))?;
+    }
+    Ok(())
+}
+
+async fn cancelled_by(signal: Signal, hub: &TestHub) -> Result<()> {
     let mut command = command(
         hub.socket(),
         &hub.home(),
@@ -262,7 +270,7 @@ async fn ctrl_c_cancels_the_task() -> Result<()> {
     let first = timeout(Duration::from_secs(20), lines.next_line()).await??;
     assert_eq!(first.as_deref(), Some("begun"), "the answer comes as it is made");
     let pid = Pid::from_raw(i32::try_from(child.id().context("it ended")?)?).context("no pid")?;
-    kill_process(pid, Signal::INT)?;
+    kill_process(pid, signal)?;
     let status = timeout(Duration::from_secs(10), child.wait()).await??;
     assert_eq!(status.code(), Some(130));
     no_program_left(&hub.data_dir(), Duration::from_secs(1)).await?;

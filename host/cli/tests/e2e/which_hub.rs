@@ -9,11 +9,17 @@ use std::{fs, path::Path, process::Stdio};
 use tokio::process::Command;
 
 /// Runs `a2a-hub` as somebody whose home this is, without a word about where the hub listens.
-#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
 async fn run(home: &Path, args: &str) -> Result<Ran> {
+    run_with(home, args, &[]).await
+}
+
+/// The same with these variables.
+#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
+async fn run_with(home: &Path, args: &str, variables: &[(&str, &str)]) -> Result<Ran> {
     let mut command = Command::new(a2a_hub_tests::hub_binary()?);
     command.args(args.split_whitespace()).current_dir(home);
     command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.envs(variables.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     finish(command).await
 }
@@ -60,5 +66,36 @@ async fn a_hub_is_found_by_its_data_directory_whatever_became_of_its_configurati
     assert_eq!(run("stop").await?.code, Some(0));
     let refused = run("status").await?;
     assert!(refused.stderr.contains("max_task"), "no hub runs any more: {}", refused.stderr);
+    Ok(())
+}
+
+/// What the command line says counts before what the environment says, also where the two name different things.
+#[tokio::test]
+async fn a_data_directory_on_the_command_line_means_its_own_hub() -> Result<()> {
+    let dir = home()?;
+    let [one, two] = ["one", "two"].map(|name| dir.path().join(name).display().to_string());
+    let socket = format!("{one}.sock");
+    let run =
+        async |args: String| run_with(dir.path(), &args, &[("A2A_HUB_SOCKET", &socket)]).await;
+    for start in [
+        format!("start --no-http --data-dir {one}"),
+        format!("start --no-http --data-dir {two} --socket {two}.sock"),
+    ] {
+        let started = run(start).await?;
+        assert_eq!(started.code, Some(0), "{}", started.stderr);
+    }
+    let status = run(format!("status --data-dir {two}")).await?;
+    assert!(status.stdout.contains("two.sock"), "{}{}", status.stdout, status.stderr);
+    assert_eq!(run(format!("stop --data-dir {two}")).await?.code, Some(0));
+    let status = run("status".to_owned()).await?;
+    assert!(status.stdout.contains("one.sock"), "it runs on: {}{}", status.stdout, status.stderr);
+
+    // A hub whose socket is gone is known all the same.
+    fs::remove_file(&socket)?;
+    for command in ["status", "stop"] {
+        let deaf = run(format!("{command} --data-dir {one}")).await?;
+        assert!(deaf.stderr.contains("a2a-hub stop --force"), "{command}: {}", deaf.stderr);
+    }
+    assert_eq!(run(format!("stop --force --data-dir {one}")).await?.code, Some(0));
     Ok(())
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Number, Value, json};
 use std::fmt;
 
 /// Bytes of a string that is content, a part's `text` or `bytes`: a prompt may carry a file's worth of text.
-pub(crate) const MAX_CONTENT: usize = 4 << 20;
+pub const MAX_CONTENT: usize = 4 << 20;
 
 /// Bytes of any other string, and of a member's name: names, paths and facts about things.
 pub(crate) const MAX_STRING: usize = 256 << 10;

@@ -52,7 +52,7 @@ impl State {
             Failure::Denied(format!(
                 "{what}: not granted; the manifest must ask with `agents = true` in `[delegate]`, and the operator allows it \
                  with `delegate = [\"*\"]`, or the names of some, in `[agents.{0}.grant]` of the hub's configuration, or to a \
-                 plug-in with `a2a-hub plugin grant {0} --agent NAME`",
+                 plug-in with `a2a-hub plugin grant {0} --delegate NAME`",
                 self.agent
             ))
         })

@@ -7,7 +7,7 @@ use super::{
     watch::AgentWatch,
 };
 use crate::{asked, dispatcher::Dispatcher};
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, plain_text};
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -28,6 +28,9 @@ use rmcp::{
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+/// How much of a tool's name is told that is not there, in characters.
+const MAX_NAME: usize = 80;
 
 /// How many tasks a page of resources looks through.
 const PAGE: usize = 20;
@@ -158,6 +161,13 @@ impl McpSession {
         (asked, said)
     }
 
+    /// Whether the caller is told of a tool of that name.
+    async fn has_tool(&self, caller: &Principal, name: &str) -> bool {
+        // A hub that cannot say leaves it to the arguments.
+        let agents = self.agents(caller, false).await;
+        agents.map_or(true, |agents| tools::all(&agents).iter().any(|tool| tool.name == name))
+    }
+
     async fn list(&self, caller: &Principal) -> Result<CallToolResponse, A2aError> {
         let agents = self.agents(caller, true).await?;
         Ok(CallToolResult::structured(tools::listed(&agents)).into())
@@ -191,13 +201,17 @@ impl ServerHandler for McpSession {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let (name, caller) = (request.name.clone(), self.principal(&context.extensions));
         match Box::pin(self.call(request, context)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(why)) if why.kind == ErrorKind::AgentNotFound => Err(error(&why)),
             // For the model to read: it may mend its call, or do without.
             Ok(Err(why)) => Ok(outcome::refused(why.message).into()),
-            Err(Miscalled::Arguments(why)) => Ok(outcome::refused(why).into()),
-            Err(Miscalled::NoTool(name)) => {
+            Err(Miscalled::Arguments(why)) if self.has_tool(&caller, &name).await => {
+                Ok(outcome::refused(why).into())
+            }
+            Err(Miscalled::NoTool | Miscalled::Arguments(_)) => {
+                let name = plain_text::line(&name, MAX_NAME);
                 let why = format!("no tool is called `{name}`; `tools/list` lists them");
                 Err(ErrorData::invalid_params(why, None))
             }

@@ -47,8 +47,8 @@ pub(super) enum Called {
 /// Why nothing can be called so.
 #[derive(Debug, PartialEq)]
 pub(super) enum Miscalled {
-    /// No tool has that name.
-    NoTool(String),
+    /// No tool can have that name.
+    NoTool,
     /// The tool takes other arguments.
     Arguments(String),
 }
@@ -127,7 +127,7 @@ pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, 
                 let ask: Ask = arguments_of(name, arguments)?;
                 Ok(Called::Agent(agent, ask))
             }
-            Err(_) => Err(Miscalled::NoTool(plain_text::line(name, 80))),
+            Err(_) => Err(Miscalled::NoTool),
         },
     }
 }
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_called_says_why() {
-        assert_eq!(read("No Tool", None), Err(Miscalled::NoTool("No Tool".to_owned())));
+        assert_eq!(read("No Tool", None), Err(Miscalled::NoTool));
         for (tool, said, why) in [
             ("echo", json!({}), "missing field `message`"),
             ("echo", json!({ "message": 1 }), "expected a string"),
