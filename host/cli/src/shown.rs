@@ -115,7 +115,9 @@ impl Shown {
         let error = CommandError::of(why);
         let Told { task, state, artifacts, exit, .. } = &self.told;
         let (Some(task), None) = (task, exit) else { return error.into() };
-        let again = format!("{} task watch {}{elsewhere}", self.command, shell_word(task));
+        // An agent elsewhere is asked without a hub.
+        let command = if elsewhere.is_empty() { &*self.command } else { "a2a-hub" };
+        let again = format!("{command} task watch {}{elsewhere}", shell_word(task));
         let stood = if state.is_empty() { "unknown" } else { state };
         let said = format!("; task {task} was {stood} when last heard of, and may go on: {again}");
         let mut known = self.told.known();

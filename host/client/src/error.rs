@@ -80,6 +80,11 @@ impl ClientError {
         Self::Senseless { status, why: why.to_string() }
     }
 
+    /// Whether the agent was not reached at all: it has heard nothing, and may be told the same once more.
+    pub fn was_not_sent(&self) -> bool {
+        matches!(self, Self::Lost(why) if why.was_not_sent())
+    }
+
     /// Whether the same may work another time: nothing was refused, it was only not heard.
     pub fn is_passing(&self) -> bool {
         match self {

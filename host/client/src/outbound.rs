@@ -75,6 +75,13 @@ pub enum OutboundError {
     Lost(hyper_util::client::legacy::Error),
 }
 
+impl OutboundError {
+    /// Whether there was no connection: nothing was sent.
+    pub(crate) fn was_not_sent(&self) -> bool {
+        matches!(self, Self::Lost(why) if why.is_connect())
+    }
+}
+
 impl From<hyper_util::client::legacy::Error> for OutboundError {
     fn from(error: hyper_util::client::legacy::Error) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);

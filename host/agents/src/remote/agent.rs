@@ -136,7 +136,7 @@ impl Runtime for RemoteAgent {
     }
 
     async fn clean_up(&self, _call: Call, task: &TaskId) -> Result<(), Failure> {
-        self.peer.stop(task).await.map_err(|why| Failure::Unavailable(why.to_string()))
+        self.peer.stop(task, None).await.map_err(|why| Failure::Unavailable(why.to_string()))
     }
 
     async fn forget(&self, task: &TaskId) {

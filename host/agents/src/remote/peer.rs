@@ -6,8 +6,9 @@ use a2a_hub_protocol::{
     event::StreamResponse,
     id::{AgentId, ContextId, TaskId},
     operation::SendMessage,
+    task::Task,
 };
-use a2a_hub_store::AgentMemory;
+use a2a_hub_store::{AgentMemory, StorageError};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use std::{fmt, sync::Arc};
 
@@ -23,6 +24,9 @@ pub(super) trait RemoteClient: Send + Sync {
     /// Listens to a task that it has.
     fn subscribe(&self, task: TaskId) -> Responses;
 
+    /// Looks at a task that it has.
+    async fn get(&self, task: TaskId) -> Result<Task, ClientError>;
+
     /// Has it stop.
     async fn cancel(&self, task: TaskId) -> Result<(), ClientError>;
 }
@@ -35,6 +39,10 @@ impl RemoteClient for A2aClient {
 
     fn subscribe(&self, task: TaskId) -> Responses {
         responses(self.subscribe(task))
+    }
+
+    async fn get(&self, task: TaskId) -> Result<Task, ClientError> {
+        self.get(task).await
     }
 
     async fn cancel(&self, task: TaskId) -> Result<(), ClientError> {
@@ -84,9 +92,17 @@ impl Peer {
         self.task(task).await.is_some()
     }
 
-    /// Has it stop what it does for a task of ours, if it still does.
-    pub(super) async fn stop(&self, task: &TaskId) -> Result<(), ClientError> {
-        let Some(theirs) = self.task(task).await else { return Ok(()) };
+    /// Has it stop what it does for a task of ours, if it still does; by the name that it gave the task, or the one that was kept.
+    pub(super) async fn stop(
+        &self,
+        task: &TaskId,
+        named: Option<TaskId>,
+    ) -> Result<(), ClientError> {
+        let kept = match named {
+            Some(theirs) => Some(theirs),
+            None => self.task(task).await,
+        };
+        let Some(theirs) = kept else { return Ok(()) };
         let stopped = self.client.cancel(theirs).await;
         self.forget(task).await;
         stopped
@@ -129,15 +145,44 @@ impl Peer {
         String::from_utf8(found.ok().flatten()?).ok()
     }
 
-    /// What cannot be kept costs a conversation its memory, not the task.
+    /// What cannot be kept costs a conversation its memory, not the task. Where there is no room, the conversations that began first
+    /// give it up.
     async fn keep(&self, key: &str, name: &str) {
-        let owner = self.owner();
-        let kept = self.storage.remember(&owner, key, name.as_bytes().to_vec(), MAX_NAMES);
-        if let Err(why) = kept.await {
-            tracing::warn!(agent = %self.id, %why, "cannot keep what an agent elsewhere calls something");
+        let kept = match name.len() {
+            ..=MAX_NAME => self.remember_name(key, name).await,
+            bytes => Err(format!("a name of {bytes} bytes is too long")),
+        };
+        if let Err(why) = kept {
+            tracing::warn!(agent = %self.id, why, "cannot keep what an agent elsewhere calls something");
         }
     }
+
+    async fn remember_name(&self, key: &str, name: &str) -> Result<(), String> {
+        let owner = self.owner();
+        let keep = || self.storage.remember(&owner, key, name.as_bytes().to_vec(), MAX_NAMES);
+        match keep().await {
+            Err(StorageError::Full { .. }) => {}
+            kept => return kept.map_err(|why| why.to_string()),
+        }
+        let keys = self.storage.keys(&owner, PREFIX).await.map_err(|why| why.to_string())?;
+        // Fresh ids begin with their time, so that they are sorted by that.
+        let oldest = keys.iter().filter(|key| key.contains(CONTEXT)).take(FORGOTTEN);
+        for name in oldest {
+            self.storage.forget(&owner, name).await.map_err(|why| why.to_string())?;
+        }
+        keep().await.map_err(|why| why.to_string())
+    }
 }
+
+/// What all names are kept under, and what those of conversations have.
+const PREFIX: &str = "remote/";
+const CONTEXT: &str = "context/";
+
+/// How long a name may be, in bytes: whoever makes ids makes shorter ones.
+const MAX_NAME: usize = 1 << 10;
+
+/// How many conversations' names are given up at once.
+const FORGOTTEN: usize = 1_000;
 
 fn task_key(ours: &TaskId) -> String {
     format!("remote/task/{ours}")

@@ -32,12 +32,21 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 /// How long an agent may take to hear that it is to stop.
 const STOP: Duration = Duration::from_secs(2);
+
+/// How often a task is looked at that waits for our client: its agent may go on without us.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// How long to wait before an answer is said again that did not reach its agent, in seconds: two minutes in all.
+const UNREACHED: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
 
 /// What is told of a task that the agent has forgotten.
 const LOST: &str = "the agent elsewhere does not know the task any more; send its message anew";
@@ -68,8 +77,8 @@ impl RemoteRun {
         let (cancel, task) = (CancellationToken::new(), ours.id.clone());
         let mut run = JoinSet::new();
         if let Some(port) = ports.tasks.clone() {
-            let (peer, theirs, question) = (peer.clone(), None, None);
-            let remote = RemoteTask { peer, port, ours, theirs, asking: false, question };
+            let (peer, theirs, question, prompt) = (peer.clone(), None, None, None);
+            let remote = RemoteTask { peer, port, ours, theirs, asking: false, question, prompt };
             let trace = trace::beside(Some(&remote.trace()));
             let work = with_trace(trace, remote.run(said, cancel.clone()));
             run.spawn(work.in_current_span());
@@ -120,6 +129,37 @@ struct RemoteTask {
     asking: bool,
     /// What the agent calls the question that it asked last, if it gives questions names.
     question: Option<QuestionId>,
+    /// What it asked last.
+    prompt: Option<(Need, Message)>,
+}
+
+/// What went wrong with a task at an agent elsewhere.
+enum Broken {
+    /// It refuses, or does not answer.
+    There(ClientError),
+    /// Something of ours.
+    Here(Failure),
+}
+
+impl From<ClientError> for Broken {
+    fn from(why: ClientError) -> Self {
+        Self::There(why)
+    }
+}
+
+impl From<Failure> for Broken {
+    fn from(why: Failure) -> Self {
+        Self::Here(why)
+    }
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::There(why) => failure(&why),
+            Broken::Here(why) => why,
+        }
+    }
 }
 
 /// Where the agent came to rest.
@@ -149,7 +189,8 @@ impl RemoteTask {
 
     /// What goes wrong here is the same as never having heard of it.
     async fn stop(&self) {
-        if let Ok(Err(why)) = timeout(STOP, self.peer.stop(&self.ours.id)).await {
+        let stopped = self.peer.stop(&self.ours.id, self.theirs.clone());
+        if let Ok(Err(why)) = timeout(STOP, stopped).await {
             tracing::debug!(task = %self.ours.id, %why, "an agent elsewhere was not stopped");
         }
     }
@@ -160,17 +201,95 @@ impl RemoteTask {
         // It was at work, or waited for its client, when the hub before this one ended.
         self.theirs = self.peer.task(&self.ours.id).await;
         loop {
-            let stream = match said {
-                Some(said) => self.say(said, context.clone()).await?,
-                None => self.listen()?,
+            let answers = said.is_some() && self.theirs.is_some();
+            let rest = match self.exchange(said.take(), context.as_ref()).await {
+                Ok(rest) => rest,
+                Err(Broken::There(why)) if answers => self.not_taken(why).await?,
+                Err(why) => return Err(why.into()),
             };
-            match self.follow(stream).await? {
+            match rest {
                 Rest::Ended(ended) => return Ok(ended),
-                Rest::Asks(need, prompt) => {
-                    self.asking = true;
-                    said = Some(self.port.ask(need, prompt, None).await?);
-                    self.asking = false;
+                Rest::Asks(need, prompt) => said = self.ask(need, prompt).await?,
+            }
+        }
+    }
+
+    /// Says what the client says, if it says something, and hears what comes of it.
+    async fn exchange(
+        &mut self,
+        said: Option<Answer>,
+        context: Option<&ContextId>,
+    ) -> Result<Rest, Broken> {
+        let Some(said) = said else {
+            let stream = self.listen()?;
+            return self.follow(stream).await;
+        };
+        let mut pauses = UNREACHED.iter();
+        let stream = loop {
+            match (self.say(said.clone(), context.cloned()).await, self.theirs.is_some()) {
+                // It has heard nothing, and waits for this.
+                (Err(Broken::There(why)), true) if why.was_not_sent() => {
+                    let Some(pause) = pauses.next() else { return Err(why.into()) };
+                    sleep(Duration::from_secs(*pause)).await;
                 }
+                (stream, _) => break stream?,
+            }
+        };
+        self.follow(stream).await
+    }
+
+    /// Has the client answer what the agent asks; nothing if the agent has gone on without the answer, or asks something else by now,
+    /// which is looked for now and then.
+    async fn ask(&mut self, need: Need, prompt: Message) -> Result<Option<Answer>, Failure> {
+        self.asking = true;
+        let text = prompt.joined_text();
+        self.prompt = Some((need, prompt.clone()));
+        let port = Arc::clone(&self.port);
+        let mut answer = port.ask(need, prompt, None);
+        let answer = loop {
+            tokio::select! {
+                answer = &mut answer => break Some(answer?),
+                () = sleep(LOOK) => {}
+            }
+            let Some(theirs) = self.theirs.clone() else { continue };
+            // One that cannot be reached is looked for again.
+            let Ok(now) = self.peer.client().get(theirs).await else { continue };
+            let asked = Question::of(now.metadata.as_ref()).map(|asked| asked.id);
+            let said = now.status.message.map(|said| said.joined_text()).unwrap_or_default();
+            let is_the_same =
+                if self.question.is_some() { asked == self.question } else { said == text };
+            if !now.status.state.is_interrupted() || !is_the_same {
+                break None;
+            }
+        };
+        self.asking = false;
+        Ok(answer)
+    }
+
+    /// Where the agent stands that did not take an answer: what it asks by now is our client's to answer, and its end is the task's.
+    /// One that was not reached is asked for again.
+    async fn not_taken(&mut self, why: ClientError) -> Result<Rest, Failure> {
+        let tell = |what: &str| {
+            let message = Message::text(Role::Agent, format!("{what}: {why}"));
+            vec![Emitted::Working { message: Some(message), metadata: None }]
+        };
+        if why.was_not_sent()
+            && let Some((need, prompt)) = self.prompt.clone()
+        {
+            self.emit(tell("the agent elsewhere was not reached with the answer; answer again"))
+                .await?;
+            return Ok(Rest::Asks(need, prompt));
+        }
+        let (ClientError::Refused(_), Some(theirs)) = (&why, self.theirs.clone()) else {
+            return Err(failure(&why));
+        };
+        let now = self.peer.client().get(theirs).await.map_err(|_| failure(&why))?;
+        self.emit(tell("the agent elsewhere did not take the answer")).await?;
+        match self.hear(StreamResponse::Task(Box::new(now))).await? {
+            Some(rest) => Ok(rest),
+            None => {
+                let stream = self.listen()?;
+                Ok(self.follow(stream).await?)
             }
         }
     }
@@ -208,12 +327,12 @@ impl RemoteTask {
         }
     }
 
-    async fn say(&self, said: Answer, context: Option<ContextId>) -> Result<Responses, Failure> {
+    async fn say(&self, said: Answer, context: Option<ContextId>) -> Result<Responses, Broken> {
         let Answer { message, client } = said;
         let send = SendMessage::new(self.said(message, context), None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
         let send = SendMessage { client, ..send };
-        self.peer.client().stream(send).await.map_err(|why| failure(&why))
+        Ok(self.peer.client().stream(send).await?)
     }
 
     fn listen(&self) -> Result<Responses, Failure> {
@@ -221,13 +340,13 @@ impl RemoteTask {
         Ok(self.peer.client().subscribe(theirs))
     }
 
-    async fn follow(&mut self, mut stream: Responses) -> Result<Rest, Failure> {
+    async fn follow(&mut self, mut stream: Responses) -> Result<Rest, Broken> {
         while let Some(told) = stream.next().await {
-            if let Some(rest) = self.hear(told.map_err(|why| failure(&why))?).await? {
+            if let Some(rest) = self.hear(told?).await? {
                 return Ok(rest);
             }
         }
-        Err(Failure::Unavailable("it hung up before the task ended".to_owned()))
+        Err(Failure::Unavailable("it hung up before the task ended".to_owned()).into())
     }
 
     /// Takes in what the agent tells; where it came to rest, if it did.

@@ -24,7 +24,8 @@ async fn a_question_without_a_word_says_so() -> Result<()> {
     let ran = run(&hub, &["send", "guest", "ask-silently"]).await?;
     assert_eq!(ran.code, Some(3));
     assert!(ran.stderr.contains("does not say to what"), "{}", ran.stderr);
-    let way = "answer with: a2a-hub send guest --task ";
+    let socket = hub.socket().display().to_string();
+    let way = &*format!("answer with: a2a-hub --socket {socket} send guest --task ");
     let task = ran.stderr.split(way).nth(1).and_then(|rest| rest.split(' ').next());
     let task = task.with_context(|| ran.stderr.clone())?;
     let shown = run(&hub, &["task", "show", task]).await?.stdout;

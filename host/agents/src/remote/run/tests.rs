@@ -3,6 +3,7 @@
 use super::*;
 use crate::remote::peer::RemoteClient;
 use a2a_hub_protocol::{
+    error::A2aError,
     event::StatusUpdate,
     id::AgentId,
     message::{Part, joined_text},
@@ -26,6 +27,10 @@ struct Elsewhere {
     heard: Mutex<Vec<String>>,
     /// The traces that were said with messages.
     traces: Mutex<Vec<TraceContext>>,
+    /// The task as it is when it is looked at.
+    now: Mutex<VecDeque<Task>>,
+    /// The answers that it refuses.
+    refuses: Mutex<Vec<&'static str>>,
     /// Whether it hangs up when it has told what it has to tell.
     hangs_up: AtomicBool,
 }
@@ -56,6 +61,11 @@ impl RemoteClient for Elsewhere {
         self.traces.lock().push(TraceContext::of_metadata(metadata.as_ref()));
         let facts = metadata.clone().map(without_trace).filter(|facts| !facts.is_empty());
         let facts = facts.map(Value::Object);
+        if self.refuses.lock().contains(&&*said) {
+            self.heard.lock().push(format!("refused “{said}”"));
+            let why = A2aError::new(ErrorKind::UnsupportedOperation, "it is gone");
+            return Err(ClientError::Refused(why));
+        }
         Ok(self.asked(format!(
             "“{said}” task={} context={} {}",
             task_id.as_ref().map_or("-", TaskId::as_str),
@@ -68,17 +78,25 @@ impl RemoteClient for Elsewhere {
         self.asked(format!("subscribe {task}"))
     }
 
+    async fn get(&self, task: TaskId) -> Result<Task, ClientError> {
+        self.heard.lock().push(format!("get {task}"));
+        let mut now = self.now.lock();
+        let last = now.len() == 1;
+        let task = if last { now.front().cloned() } else { now.pop_front() };
+        task.ok_or_else(|| ClientError::Broken("there is nothing to look at".to_owned()))
+    }
+
     async fn cancel(&self, task: TaskId) -> Result<(), ClientError> {
         drop(self.asked(format!("cancel {task}")));
         Ok(())
     }
 }
 
-/// Our side of the task: what was told of it, and what its client answers, if it does.
+/// Our side of the task: what was told of it, and what its client answers, if it does: the last of these again and again.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
-    answer: Option<&'static str>,
+    answers: Mutex<VecDeque<&'static str>>,
 }
 
 impl Told {
@@ -113,7 +131,11 @@ impl TaskPort for Told {
         let (theirs, text) = (prompt.task_id.is_some(), prompt.joined_text());
         let facts = Value::Object(prompt.metadata.unwrap_or_default());
         self.push(format!("{} “{text}” {facts} theirs={theirs}", need.state().name()));
-        let Some(answer) = self.answer else { return std::future::pending().await };
+        let answer = {
+            let mut answers = self.answers.lock();
+            if answers.len() > 1 { answers.pop_front() } else { answers.front().copied() }
+        };
+        let Some(answer) = answer else { return std::future::pending().await };
         let mut message = Message::text(Role::User, answer);
         message.metadata = serde_json::from_value(json!({ QUESTION: "ours", "kept": true })).ok();
         Ok(Answer { message, client: Default::default() })
@@ -132,7 +154,8 @@ impl Stage {
         let elsewhere = Elsewhere::new(tells);
         let storage = Arc::new(MemoryStorage::default());
         let peer = Peer::new(AgentId::parse("there").unwrap(), elsewhere.clone(), storage);
-        Self { elsewhere, told: Arc::new(Told { answer, ..Told::default() }), peer }
+        let told = Told { answers: Mutex::new(answer.into_iter().collect()), ..Told::default() };
+        Self { elsewhere, told: Arc::new(told), peer }
     }
 
     fn call(&self) -> Call {
@@ -295,7 +318,7 @@ async fn whoever_cancels_has_it_stop_unless_it_waits_for_its_client() {
         let stage = Stage::new([vec![tells(state, "well?")]], None);
         let run = stage.start();
         while stage.told().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            sleep(Duration::from_millis(1)).await;
         }
         run.cancel();
         let ended = stage.end_of(run).await;
@@ -303,4 +326,58 @@ async fn whoever_cancels_has_it_stop_unless_it_waits_for_its_client() {
         let stopped = stage.elsewhere.heard().iter().any(|heard| heard == "cancel theirs");
         assert_eq!(stopped, stops, "{}", state.name());
     }
+}
+
+fn now(told: StreamResponse) -> Task {
+    let StreamResponse::Task(task) = told else { panic!("{told:?}") };
+    *task
+}
+
+/// Its hub was restarted, and it asks anew: no work is lost for an answer that came too late.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_it_does_not_take_is_asked_for_as_it_asks_by_now() {
+    let tells =
+        [vec![tells(State::InputRequired, "which?")], vec![tells(State::Completed, "done")]];
+    let stage = Stage::new(tells, Some("first"));
+    stage.told.answers.lock().push_back("second");
+    stage.elsewhere.refuses.lock().push("first");
+    stage.elsewhere.now.lock().push_back(now(whole(State::InputRequired, "which then?", "")));
+    assert_eq!(shown(stage.end_of(stage.start()).await), done("done"));
+    let told = stage.told();
+    assert!(told.contains("did not take the answer") && told.contains("which then?"), "{told}");
+    let heard = stage.elsewhere.heard();
+    assert!(heard.iter().any(|it| it.starts_with("“second” task=theirs")), "{heard:?}");
+    assert!(!heard.iter().any(|it| it.starts_with("cancel")), "{heard:?}");
+}
+
+/// Somebody answered it there, or its time was up.
+#[tokio::test(start_paused = true)]
+async fn what_it_comes_to_without_our_client_is_the_end_of_our_task() {
+    for answer in [Some("late"), None] {
+        let over = || whole(State::Completed, "without you", "all of it");
+        let tells = [vec![tells(State::InputRequired, "which?")], vec![over()]];
+        let stage = Stage::new(tells, answer);
+        stage.elsewhere.refuses.lock().push("late");
+        stage.elsewhere.now.lock().push_back(now(over()));
+        assert_eq!(shown(stage.end_of(stage.start()).await), done("without you"), "{answer:?}");
+        assert!(stage.told().contains("all of it"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_conversations_make_room_for_new_ones_and_none_is_endless() {
+    let stage = Stage::new([], None);
+    let long = "c".repeat(900);
+    for at in 0..2_000 {
+        let ours = (TaskId::new(format!("t{at}")), ContextId::new(format!("{at:04}")));
+        let theirs = (TaskId::new("theirs"), ContextId::new(&*long));
+        stage.peer.remember((&ours.0, &ours.1), (&theirs.0, &theirs.1)).await;
+        assert!(stage.peer.has(&ours.0).await, "{at}");
+        stage.peer.forget(&ours.0).await;
+    }
+    let known = async |at: &str| stage.peer.context(&ContextId::new(at)).await.is_some();
+    assert!(known("1999").await && !known("0000").await);
+    let endless = (&TaskId::new("t"), &ContextId::new("e".repeat(2_000)));
+    stage.peer.remember((&TaskId::new("ours"), &ContextId::new("ours")), endless).await;
+    assert!(!known("ours").await);
 }
