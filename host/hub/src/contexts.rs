@@ -229,22 +229,41 @@ impl Contexts {
         before: Option<&str>,
         max_bytes: Option<u64>,
     ) -> Result<usize, StorageError> {
-        let mut forgotten = 0;
+        let (mut forgotten, mut batch) = (0, if max_bytes.is_some() { 1 } else { BATCH });
         loop {
             let oldest = self.storage.finished(before, FOUND_AT_ONCE).await?;
-            let so_far = forgotten;
-            for few in oldest.chunks(BATCH) {
-                if let Some(max) = max_bytes
-                    && self.storage.size().await? <= max
-                {
+            let (so_far, mut left) = (forgotten, &*oldest);
+            while !left.is_empty() {
+                let (few, rest) = left.split_at(batch.min(left.len()));
+                left = rest;
+                let Some(max) = max_bytes else {
+                    forgotten += self.storage.forget_tasks(few.to_vec()).await?;
+                    continue;
+                };
+                let size = self.storage.size().await?;
+                if size <= max {
                     return Ok(forgotten);
                 }
-                forgotten += self.storage.forget_tasks(few.to_vec()).await?;
+                let gone = self.storage.forget_tasks(few.to_vec()).await?;
+                forgotten += gone;
+                let now = self.storage.size().await?;
+                batch = how_many(now.saturating_sub(max), size.saturating_sub(now), gone, batch);
             }
             if forgotten == so_far {
                 return Ok(forgotten);
             }
         }
+    }
+}
+
+/// How many tasks to forget next where there are so many bytes too much, and the tasks that have `gone` freed so many. As large as those
+/// were, no more go than must.
+fn how_many(too_much: u64, freed: u64, gone: usize, before: usize) -> usize {
+    let gone = u64::try_from(gone).unwrap_or(u64::MAX);
+    match freed.checked_div(gone) {
+        // Small ones free a page now and then.
+        None | Some(0) => (before * 2).min(BATCH),
+        Some(each) => usize::try_from(too_much / each).unwrap_or(BATCH).clamp(1, BATCH),
     }
 }
 
@@ -373,7 +392,25 @@ mod tests {
         let (storage, _) = store(&["a"; 100]).await;
         assert_eq!(contexts(&storage, "").tidy().await, Ok(0));
         assert_eq!(contexts(&storage, "retention.max_mb = 0").tidy().await, Ok(0));
-        assert_eq!(contexts(&storage, "retention.max_mb = 10").tidy().await, Ok(64));
-        assert_eq!(left(&storage).await, ["a:36"]);
+        assert_eq!(contexts(&storage, "retention.max_mb = 10").tidy().await, Ok(61));
+        assert_eq!(left(&storage).await, ["a:39"], "as many as there is room for");
+    }
+
+    #[test]
+    fn no_more_is_forgotten_than_must() {
+        assert_eq!(how_many(1_000_000, 100_000, 1, 1), 10);
+        assert_eq!(how_many(10, 100_000, 1, 8), 1, "large ones go one by one");
+        assert_eq!(how_many(1 << 30, 4_096, 64, 64), BATCH);
+        assert_eq!(how_many(1 << 30, 0, 1, 1), 2, "nothing is known yet");
+        assert_eq!(how_many(1 << 30, 0, 0, BATCH), BATCH);
+    }
+
+    #[tokio::test]
+    async fn large_tasks_go_one_by_one_until_there_is_room() {
+        let (storage, _) = store(&["a", "b", "c", "d", "e", "f", "g", "h"]).await;
+        let contexts = contexts(&storage, "retention.max_mb = 1");
+        contexts.tidy().await.unwrap();
+        let kept = left(&storage).await.len();
+        assert!((3..=4).contains(&kept), "four of a quarter of a megabyte fit, not {kept}");
     }
 }
