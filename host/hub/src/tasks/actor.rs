@@ -305,7 +305,7 @@ impl TaskActor {
             return Box::pin(self.about_to_hear(&heard, kept)).await;
         }
         self.count_first_word(&happening);
-        let before = self.lifecycle;
+        let (before, had_turn) = (self.lifecycle, self.turn.is_some());
         let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
         if matches!(signal, Signal::Cancel | Signal::Exhausted) {
             // The whole tree is closed to new tasks, and ends from the leaves.
@@ -316,8 +316,8 @@ impl TaskActor {
             (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
                 // What the client said could not be stored, so that it was not said: the task goes on waiting.
                 self.lifecycle = before;
-                // One that waits for its client has no turn; one that works, or waits for its turn, keeps what it has.
-                if before.asks() {
+                // One that only waits for its client has no turn; one that works, or waits for its turn, keeps what it has.
+                if before.asks() && !had_turn {
                     (self.turn, self.ticket) = (None, None);
                 }
                 self.recorder.take_back().await?;
