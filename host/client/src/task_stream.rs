@@ -24,8 +24,8 @@ const FIRST: Duration = Duration::from_secs(300);
 /// minute. gRPC has none: there the connection itself is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// The pauses in seconds before it is asked again what became of the task: two minutes, in which a server is restarted.
-const PAUSES: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
+/// The pauses in seconds before an agent that was not reached is asked again: two minutes, in which a server is restarted.
+pub const PAUSES: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
 
 /// The pause before a task is looked at again whose agent does not stream.
 const LOOK: Duration = Duration::from_secs(2);

@@ -99,14 +99,17 @@ impl Settings {
 
     /// Whether the command line or the environment says what the value at `path` is, which a changed file leaves as it is.
     pub fn is_above_the_file(&self, path: &[&str]) -> bool {
-        let path: Vec<_> = path.iter().map(|&name| name.to_owned()).collect();
-        matches!(self.origin(&path), Origin::Flag(_) | Origin::Variable(_))
+        matches!(self.said_by(path), Origin::Flag(_) | Origin::Variable(_))
     }
 
     /// Whether the command line itself says what the value at `path` is.
     pub fn is_on_the_command_line(&self, path: &[&str]) -> bool {
+        matches!(self.said_by(path), Origin::Flag(_))
+    }
+
+    fn said_by(&self, path: &[&str]) -> &Origin {
         let path: Vec<_> = path.iter().map(|&name| name.to_owned()).collect();
-        matches!(self.origin(&path), Origin::Flag(_))
+        self.origin(&path)
     }
 
     /// Where the value at `path` came from.

@@ -377,48 +377,36 @@ impl Lifecycle {
     fn deadline_at(&self, now: Instant) -> Option<Instant> {
         match self.phase {
             Phase::Working { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
-            Phase::Asking { still, deadline, .. } => {
-                Some(deadline + still.map_or(Duration::ZERO, |since| now - since))
-            }
+            Phase::Asking { still, deadline, .. } => Some(deadline + waited(still, now)),
             Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => None,
         }
     }
 
     /// Nobody need answer: the agent goes on once it is the task's turn.
     fn withdrawn(&mut self, now: Instant) -> Vec<Effect> {
-        let (true, Some(deadline)) = (self.is_asking(), self.deadline_at(now)) else {
+        let (Phase::Asking { .. }, Some(deadline)) = (self.phase, self.deadline_at(now)) else {
             return Vec::new();
         };
         self.phase = Phase::Returning { deadline };
         vec![Effect::ComeBack]
     }
 
-    fn is_asking(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. })
-    }
-
     /// Another run, with the oldest message that no run has heard.
     fn again(&mut self, now: Instant) -> Vec<Effect> {
         self.unheard -= 1;
+        let deadline = self.deadline_at(now);
         let told = [Effect::Record(Record::Interim), Effect::Retire];
-        let then = match &mut self.phase {
-            Phase::Working { quiet_until, .. } => {
+        let then = match (&mut self.phase, deadline) {
+            (Phase::Working { quiet_until, .. }, _) => {
                 *quiet_until = None;
                 vec![Effect::Start]
             }
             // It ended beside its own question, for which it had given its turn back.
-            Phase::Asking { still, deadline, .. } => {
-                let deadline = *deadline + still.map_or(Duration::ZERO, |since| now - since);
+            (Phase::Asking { .. } | Phase::Returning { .. }, Some(deadline)) => {
                 self.phase = Phase::Queued { entry: Entry::Again, deadline };
                 vec![Effect::GiveTurnBack, Effect::ComeBack]
             }
-            Phase::Returning { deadline } => {
-                self.phase = Phase::Queued { entry: Entry::Again, deadline: *deadline };
-                vec![Effect::GiveTurnBack, Effect::ComeBack]
-            }
-            Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => {
-                Vec::new()
-            }
+            (_, _) => Vec::new(),
         };
         told.into_iter().chain(then).collect()
     }
@@ -446,8 +434,7 @@ impl Lifecycle {
         }
         match self.phase {
             Phase::Asking { still, deadline, .. } => {
-                let waited = still.map_or(Duration::ZERO, |since| now - since);
-                self.phase = Phase::Returning { deadline: deadline + waited };
+                self.phase = Phase::Returning { deadline: deadline + waited(still, now) };
             }
             Phase::Parked { .. } => {
                 let deadline = now + self.patience.task;
@@ -592,6 +579,11 @@ impl Signal {
             | Self::Time => None,
         }
     }
+}
+
+/// How long an agent has done nothing but wait that does so since then.
+fn waited(still: Option<Instant>, now: Instant) -> Duration {
+    still.map_or(Duration::ZERO, |since| now - since)
 }
 
 fn failed(fault: Fault) -> Effect {

@@ -230,6 +230,7 @@ impl Contexts {
         max_bytes: Option<u64>,
     ) -> Result<usize, StorageError> {
         let (mut forgotten, mut batch) = (0, if max_bytes.is_some() { 1 } else { BATCH });
+        let mut size = if max_bytes.is_some() { self.storage.size().await? } else { 0 };
         loop {
             let oldest = self.storage.finished(before, FOUND_AT_ONCE).await?;
             let (so_far, mut left) = (forgotten, &*oldest);
@@ -240,14 +241,14 @@ impl Contexts {
                     forgotten += self.storage.forget_tasks(few.to_vec()).await?;
                     continue;
                 };
-                let size = self.storage.size().await?;
                 if size <= max {
                     return Ok(forgotten);
                 }
                 let gone = self.storage.forget_tasks(few.to_vec()).await?;
                 forgotten += gone;
-                let now = self.storage.size().await?;
-                batch = how_many(now.saturating_sub(max), size.saturating_sub(now), gone, batch);
+                let before = std::mem::replace(&mut size, self.storage.size().await?);
+                batch =
+                    how_many(size.saturating_sub(max), before.saturating_sub(size), gone, batch);
             }
             if forgotten == so_far {
                 return Ok(forgotten);

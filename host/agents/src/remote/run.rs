@@ -4,7 +4,7 @@
 mod tests;
 
 use super::peer::{Peer, Responses};
-use a2a_hub_client::{ClientError, with_trace};
+use a2a_hub_client::{ClientError, PAUSES, with_trace};
 use a2a_hub_core::{
     task,
     trace::{self, Trace, without_trace},
@@ -44,9 +44,6 @@ const STOP: Duration = Duration::from_secs(2);
 
 /// How often a task is looked at that waits for our client: its agent may go on without us.
 const LOOK: Duration = Duration::from_secs(30);
-
-/// How long to wait before an answer is said again that did not reach its agent, in seconds: two minutes in all.
-const UNREACHED: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
 
 /// What is told of a task that the agent has forgotten.
 const LOST: &str = "the agent elsewhere does not know the task any more; send its message anew";
@@ -224,7 +221,7 @@ impl RemoteTask {
             let stream = self.listen()?;
             return self.follow(stream).await;
         };
-        let mut pauses = UNREACHED.iter();
+        let mut pauses = PAUSES.iter();
         let stream = loop {
             match (self.say(said.clone(), context.cloned()).await, self.theirs.is_some()) {
                 // It has heard nothing, and waits for this.

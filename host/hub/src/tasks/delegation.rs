@@ -143,14 +143,12 @@ impl Delegation {
             None => None,
         };
         let of_message = child_message::budget(&message)?;
-        self.must_not_wait_for_itself(&child, context_id.as_ref())?;
+        let above = self.tasks.trees().above(&self.task.id);
+        self.must_not_wait_for_itself(&above, &child, context_id.as_ref())?;
         let limits = child.config.tree_limits().narrowed(budget).narrowed(of_message);
         let id = TaskId::fresh();
-        let above = {
-            let mut trees = self.tasks.trees();
-            trees.grow(&self.task.id, id.clone(), limits).map_err(|why| no_child(&why))?;
-            trees.above(&self.task.id)
-        };
+        let grown = self.tasks.trees().grow(&self.task.id, id.clone(), limits);
+        grown.map_err(|why| no_child(&why))?;
         let parent = Parent {
             task: self.task.id.clone(),
             root: above.last().unwrap_or(&self.task.id).clone(),
@@ -209,17 +207,16 @@ impl Delegation {
     /// Refuses a child that would wait for a task above it to be over, which has its conversation.
     fn must_not_wait_for_itself(
         &self,
+        above: &[TaskId],
         child: &Agent,
         context: Option<&ContextId>,
     ) -> Result<(), Failure> {
         let Some(context) = context.filter(|_| child.one_per_context()) else { return Ok(()) };
-        let above = self.tasks.trees().above(&self.task.id);
         let has_it = |task: &&TaskId| {
             let running = self.tasks.find(task);
             running.is_some_and(|it| it.agent == child.id && it.context == *context)
         };
-        let lane = [self.task.id.clone()].into_iter().chain(above);
-        match lane.collect::<Vec<_>>().iter().find(has_it) {
+        match [&self.task.id].into_iter().chain(above).find(has_it) {
             None => Ok(()),
             Some(task) => Err(Failure::Invalid(format!(
                 "go on with conversation `{context}`: `{}` does one task of a conversation at a time, and is at work on task `{task}` of it, \

@@ -220,9 +220,9 @@ impl State {
             let only_calls = !handles.is_empty() && handles.iter().all(is_call);
             only_calls.then_some(WaitsFor::Agents)
         };
-        let ready = match (waits_for, self.ports.tasks.clone()) {
-            (Some(waits_for), Some(port)) => lending(Some(port), waits_for, ready).await,
-            (_, _) => ready.await,
+        let ready = match waits_for {
+            Some(waits_for) => lending(self.ports.tasks.clone(), waits_for, ready).await,
+            None => ready.await,
         };
         for (at, thing) in things.into_iter().enumerate() {
             if places[at] == at {

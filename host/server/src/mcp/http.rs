@@ -21,9 +21,12 @@ use axum::{
 };
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService,
-    session::{SessionManager as _, local::LocalSessionManager},
+use rmcp::{
+    model::ErrorCode,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService,
+        session::{SessionManager as _, local::LocalSessionManager},
+    },
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -36,10 +39,6 @@ const PATH: &str = "/mcp";
 
 /// The header by which a session is known.
 const SESSION: &str = "mcp-session-id";
-
-/// JSON-RPC 2.0, 5.1.
-const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
 
 /// How long a session may be silent: longer than any call waits.
 const IDLE: Duration = Duration::from_secs(2 * 3600);
@@ -208,11 +207,13 @@ impl Envelope {
         match serde_json::from_slice(body) {
             Ok(envelope) => Ok(envelope),
             Err(why) if why.is_data() => Err(refusal(
-                INVALID_REQUEST,
+                ErrorCode::INVALID_REQUEST,
                 "a message of MCP is one JSON object with a `method` or an answer; there are no batches",
                 None,
             )),
-            Err(why) => Err(refusal(PARSE_ERROR, &format!("the body is not JSON: {why}"), None)),
+            Err(why) => {
+                Err(refusal(ErrorCode::PARSE_ERROR, &format!("the body is not JSON: {why}"), None))
+            }
         }
     }
 }
@@ -236,17 +237,17 @@ fn taken(refused: &Refused, id: Option<&str>) -> Response {
             ),
         ),
     };
-    (status, refusal(INVALID_REQUEST, &why, id)).into_response()
+    (status, refusal(ErrorCode::INVALID_REQUEST, &why, id)).into_response()
 }
 
 fn told(why: &str) -> Json<Value> {
-    refusal(INVALID_REQUEST, why, None)
+    refusal(ErrorCode::INVALID_REQUEST, why, None)
 }
 
 /// An error for the request of this id, which is JSON.
-fn refusal(code: i64, why: &str, id: Option<&str>) -> Json<Value> {
+fn refusal(code: ErrorCode, why: &str, id: Option<&str>) -> Json<Value> {
     let id: Option<Value> = id.and_then(|id| serde_json::from_str(id).ok());
-    Json(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } }))
+    Json(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": why } }))
 }
 
 #[cfg(test)]
@@ -278,11 +279,13 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_told_so() {
-        for (body, code) in
-            [(&b"{"[..], PARSE_ERROR), (b"[]", INVALID_REQUEST), (b"7", INVALID_REQUEST)]
-        {
+        for (body, code) in [
+            (&b"{"[..], ErrorCode::PARSE_ERROR),
+            (b"[]", ErrorCode::INVALID_REQUEST),
+            (b"7", ErrorCode::INVALID_REQUEST),
+        ] {
             let Json(refused) = Envelope::of(&post(body)).unwrap_err();
-            assert_eq!(refused["error"]["code"], code);
+            assert_eq!(refused["error"]["code"], code.0);
         }
     }
 }
