@@ -48,6 +48,8 @@ mod shown;
 mod signals;
 mod start;
 mod stop;
+#[cfg(test)]
+mod surface;
 mod table;
 mod task;
 mod tasks;
