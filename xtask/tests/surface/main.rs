@@ -104,7 +104,8 @@ fn public_items(text: &str) -> Vec<String> {
         let begins =
             ["pub ", "impl ", "impl<", "macro_rules! "].iter().any(|word| code.starts_with(word));
         let is_member = inside > 0 && line.starts_with("    ") && !line.starts_with("     ");
-        if item.is_empty() && !begins && !(is_member && !code.starts_with('}')) {
+        let is_inside = is_member && !code.starts_with('}');
+        if item.is_empty() && !begins && !is_inside {
             if line.starts_with('}') {
                 inside = 0;
             }
