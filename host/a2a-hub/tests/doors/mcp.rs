@@ -11,6 +11,7 @@ use a2a_hub_tests::{
 };
 use anyhow::{Context as _, Result};
 use serde_json::json;
+use tokio::process::Command;
 
 async fn hub() -> Result<InProcessHub> {
     InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
@@ -87,6 +88,47 @@ async fn a_session_is_of_no_use_to_anybody_else() -> Result<()> {
     assert_eq!(artifact(&told), "404\n404\n", "{told}");
     let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
     assert_eq!(ask(list.to_string(), Some(session)).await?.status(), 200, "its own client goes on");
+    Ok(())
+}
+
+/// Prints the capabilities that are announced over HTTP, with a handshake and without one.
+const ANNOUNCED: &str = r#"
+import json, sys, urllib.request
+
+version = "2026-07-28"
+prefix = "io.modelcontextprotocol/"
+client = {"name": "test", "version": "0"}
+meta = {prefix + "protocolVersion": version, prefix + "clientInfo": client, prefix + "clientCapabilities": {}}
+handshake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+for method, params, head in [
+    ("initialize", handshake, {}),
+    ("server/discover", {"_meta": meta}, {"mcp-protocol-version": version, "mcp-method": "server/discover"}),
+]:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    head = {"content-type": "application/json", "accept": "application/json, text/event-stream", **head}
+    told = urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, head), timeout=10).read().decode()
+    told = [line.removeprefix("data:") for line in told.splitlines() if "capabilities" in line][-1]
+    print(json.dumps(json.loads(told)["result"]["capabilities"], sort_keys=True))
+"#;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a client of the operator's is no program of the hub's"
+)]
+#[tokio::test]
+async fn an_agents_program_is_announced_tools_only() -> Result<()> {
+    let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let script = hub.workspace().join("announced.py");
+    std::fs::write(&script, ANNOUNCED)?;
+    let url = format!("http://{}/mcp", hub.http());
+    let told =
+        send(&Client::http(&hub), "guest", &format!("sh python3 announced.py {url}")).await?;
+    assert_eq!(artifact(&told), "{\"tools\": {}}\n".repeat(2), "{told}");
+    let operator = Command::new("python3").arg(&script).arg(&url).output().await?;
+    let everything = "{\"resources\": {}, \"tools\": {\"listChanged\": true}}\n".repeat(2);
+    assert_eq!(String::from_utf8(operator.stdout)?, everything);
     Ok(())
 }
 
