@@ -24,7 +24,7 @@ mod versions;
 pub use asked::asked;
 pub use builtin::BuiltIn;
 pub use folder::PluginFolder;
-pub use kept_components::KeptComponents;
+pub use kept_components::{KeptComponents, KeptCopy};
 pub use provenance::beside;
 pub use registry::RegistryError;
 pub use versions::FindAgent;

@@ -13,7 +13,7 @@ use crate::{
     terminal::{self, Answer},
     text::{PLAIN, Text},
 };
-use a2a_hub_agents::KeptComponents;
+use a2a_hub_agents::{KeptComponents, KeptCopy};
 use a2a_hub_authoring::Component;
 use a2a_hub_clock as clock;
 use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
@@ -55,6 +55,26 @@ pub(super) fn grant(
     let told = json!({ "agentId": id, "sha256": component.sha256, "plugin": plugin });
     global.show(&told, || Ok(format!("{id}: {}\n", standing::line(plugin.as_ref())).into()))?;
     Ok(Exit::Done)
+}
+
+/// The differences of a component to the granted one, a line each; or that they cannot be told.
+fn changes(
+    kept: &KeptComponents,
+    granted: &str,
+    component: &Component,
+) -> anyhow::Result<Vec<String>> {
+    if granted.eq_ignore_ascii_case(&component.sha256) {
+        return Ok(Vec::new());
+    }
+    Ok(match kept.look(granted).context("read the granted component")? {
+        KeptCopy::Whole(old) => {
+            let old = Component::of(component.path.clone(), old.to_vec())?;
+            difference(&old.ask, &component.ask).iter().map(ToString::to_string).collect()
+        }
+        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+            vec![format!("~ what is different cannot be told: {lacking}")]
+        }
+    })
 }
 
 /// Records the grant, for this component and no other.
@@ -159,11 +179,8 @@ fn confirmed(
         asked(&mut shown, list(&told["asks"]), console.columns());
         shown.push(PLAIN, "Grant all of it, but for other agents and what must be named?");
     } else {
-        let kept = KeptComponents::of(&global.data_dir()?);
-        let old = record.and_then(|record| kept.read(&record.sha256).ok().flatten());
-        let old = old.and_then(|old| Component::of(component.path.clone(), old.to_vec()).ok());
-        let changes = old.map(|old| difference(&old.ask, &component.ask)).unwrap_or_default();
-        for change in &changes {
+        let granted = record.map(|record| record.sha256.as_str()).unwrap_or_default();
+        for change in changes(&KeptComponents::of(&global.data_dir()?), granted, component)? {
             shown.push(PLAIN, &format!("{change}\n"));
         }
         shown.push(PLAIN, "Let it in with what was granted before? What it asks for on top is not granted by that.");
