@@ -199,6 +199,29 @@ async fn an_id_that_is_under_way_is_no_other_requests() -> Result<()> {
 }
 
 #[tokio::test]
+async fn second_call_under_an_id_on_the_socket_is_refused() -> Result<()> {
+    let hub = hub().await?;
+    let call = |id: u32, message: &str| {
+        let params = json!({ "name": "guest", "arguments": { "message": message } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let lines = [
+        speak(&json!({ "protocol": "mcp" })),
+        initialize(),
+        call(7, "sh sleep 0.5; echo first"),
+        call(7, "sh echo second"),
+    ];
+    let told = spoken(&hub, &lines, 4).await?;
+    let of_seven: Vec<_> = told.iter().filter(|line| line["id"] == 7).collect();
+    let [refused, first] = of_seven[..] else { panic!("two answers: {told:?}") };
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    let why = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("`id` is that of another request"), "{why}");
+    assert!(first.to_string().contains("first"), "{first}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() -> Result<()> {
     let hub = hub().await?;
     let client = Posts::begin(&hub).await?;

@@ -19,6 +19,7 @@ mod lines;
 mod narration;
 mod outcome;
 mod question;
+mod request_ids;
 mod resources;
 mod session;
 mod sessions;
