@@ -122,6 +122,7 @@ impl Hub {
             default_agent: Arc::default(),
             live: None,
             warnings: Arc::default(),
+            losses: Arc::default(),
             repeats: Repeats::default(),
             tenants: Arc::default(),
             routes,
@@ -155,6 +156,12 @@ impl Hub {
     #[must_use]
     pub fn with_warnings(self, warnings: Vec<String>) -> Self {
         self.but(|parts| parts.warnings = warnings.into())
+    }
+
+    /// The same, whose store had lost this when it was opened, each in a sentence. It stands among the warnings as well.
+    #[must_use]
+    pub fn with_losses(self, losses: Vec<String>) -> Self {
+        self.but(|parts| parts.losses = losses.into())
     }
 
     fn set_default(&self, agent: Option<AgentId>) {

@@ -26,6 +26,7 @@ pub struct HubParts {
     pub(super) default_agent: Arc<Mutex<Option<AgentId>>>,
     pub(super) live: Option<Arc<LiveConfig>>,
     pub(super) warnings: Arc<[String]>,
+    pub(super) losses: Arc<[String]>,
     pub(super) repeats: Repeats,
     pub(super) tenants: Arc<BTreeSet<TenantId>>,
     pub(super) routes: Routes,
