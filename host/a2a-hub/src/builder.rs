@@ -22,7 +22,7 @@ use a2a_hub_hub::{
     repeats::Repeats,
     spans::Spans,
     tasks::{Recovered, Tasks},
-    token::{Tokens, open_secret},
+    token::{Tokens, find_secret, open_secret},
     upkeep::look_after,
 };
 use a2a_hub_process::{Supervisor, limits, unused_memory};
@@ -51,6 +51,8 @@ const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 /// The file in the data directory that holds the key of what is compiled. It lies outside of the cache, so that whoever may write
 /// there does not have it.
 const CACHE_KEY: &str = "cache-key";
+
+const USE_CACHE_KEY: &str = "use the key of compiled components";
 
 /// How much a hub in memory keeps, in MiB, before it forgets its oldest tasks that are over. It is looked after every hour.
 const MOST_IN_MEMORY_MB: u64 = 256;
@@ -387,8 +389,7 @@ impl Parts {
         spans: Spans,
         losses: &[String],
     ) -> anyhow::Result<Self> {
-        let secret =
-            open_secret(dir.join(CACHE_KEY)).context("use the key of compiled components")?;
+        let secret = open_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY)?;
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
             carried: CarriedCode::of_this_program().map(Arc::new),
@@ -549,7 +550,13 @@ fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
     }
 }
 
-fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
+/// Checks that the key of compiled components, if there is one, can be used.
+pub(crate) fn check_cache_key(dir: &Path) -> anyhow::Result<()> {
+    find_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY).map(drop)
+}
+
+/// HTTP as the configuration wants it, if it does.
+pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
     if !config.http.enabled {
         return Ok(None);
     }

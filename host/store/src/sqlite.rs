@@ -46,7 +46,7 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
-pub use backup::{BackupError, Copied, Examined, back_up, examine, kept_logs, restore};
+pub use backup::{BackupError, Copied, Examined, back_up, check, examine, kept_logs, restore};
 use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
 use lanes::Lanes;

@@ -164,6 +164,15 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Checks that this program can open the store of the data directory `dir`, which may be in use. There may be none.
+pub fn check(dir: &Path) -> Result<(), StorageError> {
+    let file = dir.join(schema::FILE);
+    if is_absent(&file) {
+        return Ok(());
+    }
+    look_into(&file).map(drop)
+}
+
 /// Looks through the store of the data directory `dir`, which may be in use, for as long as `patience` lasts.
 pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError> {
     let file = dir.join(schema::FILE);
