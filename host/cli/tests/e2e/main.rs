@@ -43,6 +43,7 @@ mod registry;
 mod remotes;
 mod repeats;
 mod replay;
+mod restarts;
 mod routing;
 mod sdks;
 mod spans;

@@ -7,7 +7,7 @@ use super::{
     log_span, replay,
     run_queue::{Admitted, Asking, Lane},
 };
-use a2a_hub_agents::{Agent, FindAgent};
+use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::Principal,
@@ -80,8 +80,9 @@ impl Tasks {
         Ok(heads.into_iter().map(|head| head.agent).collect())
     }
 
-    /// Takes up what an earlier run of the hub left unfinished. The agents must be there by now.
-    pub async fn recover(&self, agents: &dyn FindAgent) -> Result<Recovered, StorageError> {
+    /// Takes up what an earlier run of the hub left unfinished; from then on the hub is up. Only a whole hub does so
+    /// ([`StartingHub::take_up`](crate::StartingHub::take_up)).
+    pub(crate) async fn recover(&self) -> Result<Recovered, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
         let has_tenants = self.storage.has_tenants().await?;
         self.may_have_tenants.store(has_tenants, Ordering::Relaxed);
@@ -89,7 +90,7 @@ impl Tasks {
         // Oldest first: those who waited keep their order.
         for head in self.storage.heads(left).await?.into_iter().rev() {
             let span = log_span::of_head(&head);
-            let taken_up = self.take_up(&head, agents, &mut recovered, &mut replays);
+            let taken_up = self.take_up(&head, &mut recovered, &mut replays);
             match taken_up.instrument(span).await {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
                 // One that is damaged must not keep the others waiting.
@@ -105,18 +106,18 @@ impl Tasks {
             self.replay(stored, agent, lane).await?;
             recovered.replayed += 1;
         }
+        self.phase.up();
         Ok(recovered)
     }
 
     async fn take_up(
         &self,
         head: &Head,
-        agents: &dyn FindAgent,
         recovered: &mut Recovered,
         replays: &mut Replays,
     ) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
-        let agent = match self.who_had(head, agents).await? {
+        let agent = match self.who_had(head).await? {
             Ok(agent) => agent,
             Err(gone) => {
                 recovered.failed += 1;
@@ -211,14 +212,13 @@ impl Tasks {
     async fn who_had(
         &self,
         head: &Head,
-        agents: &dyn FindAgent,
     ) -> Result<Result<Option<Arc<Agent>>, String>, StorageError> {
-        let Some(agent) = agents.find(&head.agent) else { return Ok(Ok(None)) };
+        let Some(agent) = self.directory.agent(&head.agent) else { return Ok(Ok(None)) };
         let version = replay::version(&*self.storage, &head.task).await?;
         let Some(version) = version.filter(|version| !agent.is(version)) else {
             return Ok(Ok(Some(agent)));
         };
-        Ok(agents.version(&head.agent, &version).await.map(Some))
+        Ok(self.directory.version(&head.agent, &version).await.map(Some))
     }
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
