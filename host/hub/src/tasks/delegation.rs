@@ -41,7 +41,10 @@ use a2a_hub_runtime::{
     },
 };
 use a2a_hub_store::StoredTask;
-use futures::future::join_all;
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
 use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
 use std::{
@@ -425,6 +428,10 @@ impl OtherTasks for Tasks {
 
     fn has_children(&self, task: &TaskId) -> bool {
         !self.trees().children(task).is_empty()
+    }
+
+    fn children_over(&self, task: &TaskId) -> BoxFuture<'static, ()> {
+        self.clone().until_childless(task.clone()).boxed()
     }
 
     async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {

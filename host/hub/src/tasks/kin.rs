@@ -118,7 +118,11 @@ impl Payload {
                 TaskEvent::Reply(_) => true,
                 TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => false,
             }),
-            Record::Working | Record::Interim | Record::Interrupted | Record::Parked => false,
+            Record::Working
+            | Record::Interim
+            | Record::Interrupted
+            | Record::Stranded
+            | Record::Parked => false,
         }
     }
 }

@@ -42,6 +42,7 @@ mod running_tasks;
 mod seeing_through;
 mod standing;
 mod stopping;
+mod tending;
 #[cfg(test)]
 mod tests;
 mod turns;

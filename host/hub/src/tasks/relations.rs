@@ -11,6 +11,7 @@ use a2a_hub_runtime::{
     Failure,
     port::delegate::{ChildRequest, DelegatePort},
 };
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -37,6 +38,9 @@ pub(super) trait OtherTasks: Send + Sync {
 
     /// Whether a task has children that are not over.
     fn has_children(&self, task: &TaskId) -> bool;
+
+    /// Returns once a task has no children that are not over.
+    fn children_over(&self, task: &TaskId) -> BoxFuture<'static, ()>;
 
     /// Ends the children of a task that are at work, and lets no more begin; returns once they have ended, and whether there were
     /// any.

@@ -3,6 +3,7 @@
 mod beside;
 mod budgets;
 mod continuing;
+mod recovered;
 mod spending;
 mod standing;
 mod starting;
