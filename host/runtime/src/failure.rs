@@ -25,6 +25,9 @@ pub enum Failure {
     /// Not now; trying again later may work.
     #[error("{0}")]
     Unavailable(String),
+    /// The hub starts or stops, or its store fails: no answer, so never recorded as one. Trying again works once the hub is up.
+    #[error("{0}")]
+    HubNotUp(String),
     /// The hub runs as many agents as it can; no fault of this one.
     #[error(
         "start the agent: as many agents are running or wait for an answer as this hub holds (`max_tasks`); try again later, or see \
@@ -54,7 +57,7 @@ impl Failure {
             Self::Denied(_) => Some(FailureReason::Denied),
             Self::Cancelled => None,
             Self::Timeout => Some(FailureReason::Timeout),
-            Self::Unavailable(_) => Some(FailureReason::Unavailable),
+            Self::Unavailable(_) | Self::HubNotUp(_) => Some(FailureReason::Unavailable),
             Self::HubFull => Some(FailureReason::HubFull),
             Self::Exhausted(_) => Some(FailureReason::LimitExceeded),
             Self::Internal(_) => Some(FailureReason::AgentError),

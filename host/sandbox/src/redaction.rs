@@ -228,6 +228,7 @@ impl Hide for Failure {
             | Self::Unsupported(why)
             | Self::Denied(why)
             | Self::Unavailable(why)
+            | Self::HubNotUp(why)
             | Self::Exhausted(why)
             | Self::Internal(why)
             | Self::Diverged(why)

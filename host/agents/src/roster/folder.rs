@@ -119,7 +119,7 @@ impl PluginFolder {
 
     /// Takes in what is there now, without waiting for it to stand still. What takes long is not waited for: it joins later. Those
     /// that are `awaited` are given more time.
-    pub async fn load(&self, awaited: &BTreeSet<AgentId>) {
+    pub(super) async fn load(&self, awaited: &BTreeSet<AgentId>) {
         self.adopt().await;
         self.look().await;
         let began = self.look().await;
@@ -220,7 +220,9 @@ impl PluginFolder {
         (seen.read, seen.again) = (true, None);
         seen.reading = Some(cancel.clone().drop_guard());
         let folder = self.clone();
+        let on_its_way = self.agents.shared.joining.one();
         self.agents.shared.asks.spawn(async move {
+            let _on_its_way = on_its_way;
             let taking = async {
                 let prepared = folder.prepare(&name).await;
                 folder.settle(&name, stamp, prepared).await

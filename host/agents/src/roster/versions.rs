@@ -20,6 +20,14 @@ pub trait FindAgent: Send + Sync {
     /// The agent that has this name now.
     fn find(&self, id: &AgentId) -> Option<Arc<Agent>>;
 
+    /// Whether each agent that was on its way when the hub started has joined, or cannot: until then, who is not there may be soon.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// Returns once that is so.
+    async fn settled(&self) {}
+
     /// The agent of this name as it was.
     ///
     /// # Errors
@@ -32,6 +40,14 @@ pub trait FindAgent: Send + Sync {
 impl FindAgent for Agents {
     fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {
         Self::find(self, id)
+    }
+
+    fn is_settled(&self) -> bool {
+        self.shared.joining.is_settled()
+    }
+
+    async fn settled(&self) {
+        self.shared.joining.settled().await;
     }
 
     async fn version(&self, id: &AgentId, version: &AgentVersion) -> Result<Arc<Agent>, String> {

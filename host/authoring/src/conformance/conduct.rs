@@ -378,6 +378,7 @@ fn broke(came: &Came) -> Option<String> {
         | Failure::Cancelled
         | Failure::Timeout
         | Failure::Unavailable(_)
+        | Failure::HubNotUp(_)
         | Failure::HubFull
         | Failure::Exhausted(_)
         | Failure::Internal(_) => None,
