@@ -25,7 +25,7 @@ use a2a_hub_hub::{
     token::{Tokens, open_secret},
     upkeep::look_after,
 };
-use a2a_hub_process::{Supervisor, limits, unused_memory};
+use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, InvalidAgentId},
@@ -485,7 +485,7 @@ impl Parts {
         let recovered = self.tasks.recover(&self.agents).await;
         let recovered = recovered.context("take up the tasks of an earlier run")?;
         let agents = self.agents.clone();
-        let swept = tokio::task::spawn_blocking(move || agents.sweep_replays()).await;
+        let swept = run_blocking(move || agents.sweep_replays()).await;
         swept.context("look through copies of components")?;
         if recovered != Recovered::default() {
             let Recovered { started, waiting, replayed, followed, failed, unreadable } = recovered;

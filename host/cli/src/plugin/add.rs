@@ -11,6 +11,7 @@ use a2a_hub_agents::beside;
 use a2a_hub_authoring::{Component, MAX_BYTES, read_at_most};
 use a2a_hub_config::{GrantsFile, own_file};
 use a2a_hub_core::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
+use a2a_hub_protocol::member;
 use anyhow::Context as _;
 use serde_json::json;
 use std::{
@@ -64,7 +65,7 @@ pub(super) fn add(
     put(&place, &component.bytes, signature.as_deref())?;
     let standing = standing::follow(global, &id)?;
     let mut told = component::to_json(&component);
-    told["signedBy"] = json!(provenance.signer());
+    member::set(&mut told, "signedBy", json!(provenance.signer()));
     let all = json!({ "agentId": id, "component": told, "plugin": standing });
     global.show(&all, || {
         let mut shown = inspect::shown(&told, global.console().columns());

@@ -23,6 +23,7 @@ use a2a_hub_core::{
     routing::Routing,
     tree::{Exhausted, NoChild, Usage},
 };
+use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -53,7 +54,6 @@ use std::{
 };
 use tokio::{
     sync::{Mutex, mpsc},
-    task::JoinError,
     time::Instant,
 };
 use tracing::Instrument as _;
@@ -252,7 +252,7 @@ impl Delegation {
         &self,
         begun: impl Future<Output = Result<Subscription, Failure>> + Send + 'static,
     ) -> Result<Subscription, Failure> {
-        let broke = |why: JoinError| Err(Failure::Internal(why.to_string()));
+        let broke = |why| Err(Failure::Internal(Panicked::from(why).to_string()));
         self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
     }
 

@@ -3,11 +3,13 @@
 use super::session::McpSession;
 use crate::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ErrorCode, ServerJsonRpcMessage},
     transport::Transport,
 };
+use serde_json::json;
 use std::io;
 use tokio::{io::AsyncRead, sync::mpsc};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +47,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
                     }
                 }
                 Ok(None) => break,
-                Err(why) => drop(lost.send(refusal(why.message)).await),
+                Err(why) => drop(lost.send(unreadable(&why)).await),
             }
         }
         drop(lines);
@@ -84,9 +86,8 @@ impl Transport<RoleServer> for Lines {
             match serde_json::from_str(&line) {
                 Ok(message) => return Some(message),
                 Err(why) => {
-                    let why = format!("the line is no message of MCP: {why}");
                     // A client that does not listen misses it.
-                    let _ = self.outbox.try_send(refusal(why));
+                    let _ = self.outbox.try_send(no_message(&why));
                 }
             }
         }
@@ -98,9 +99,25 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-/// The answer to what is no message.
-fn refusal(why: String) -> Vec<u8> {
-    let error: ServerJsonRpcMessage =
-        JsonRpcMessage::error(ErrorData::parse_error(why, None), None);
-    serde_json::to_vec(&error).unwrap_or_default()
+/// The answer to a line that was not read.
+fn unreadable(why: &A2aError) -> Vec<u8> {
+    let is_text = why.kind != ErrorKind::Parse;
+    let code = if is_text { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
+    refusal(code, &why.message)
+}
+
+/// The answer to a line that is no message: no JSON, or JSON of another shape.
+fn no_message(why: &serde_json::Error) -> Vec<u8> {
+    if why.is_data() {
+        let why = "the line is no message of MCP; send one object a line, with a `method`, or with an `id` and a `result`";
+        return refusal(ErrorCode::INVALID_REQUEST, why);
+    }
+    let why = format!("the line is not JSON: {why}; send one JSON object a line");
+    refusal(ErrorCode::PARSE_ERROR, &why)
+}
+
+/// An error that answers no request in particular.
+fn refusal(code: ErrorCode, why: &str) -> Vec<u8> {
+    let error = json!({ "code": code.0, "message": why });
+    json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into_bytes()
 }
