@@ -25,7 +25,7 @@ use a2a_hub_hub::{
     token::{Tokens, find_secret, open_secret},
     upkeep::look_after,
 };
-use a2a_hub_process::{Supervisor, limits, unused_memory};
+use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, InvalidAgentId},
@@ -486,7 +486,7 @@ impl Parts {
     /// Goes on with what an earlier run left beside its tasks, of which so many were taken up.
     async fn go_on(&self, recovered: Recovered) -> anyhow::Result<()> {
         let agents = self.agents.clone();
-        let swept = tokio::task::spawn_blocking(move || agents.sweep_replays()).await;
+        let swept = run_blocking(move || agents.sweep_replays()).await;
         swept.context("look through copies of components")?;
         if recovered != Recovered::default() {
             let Recovered { started, waiting, replayed, followed, failed, unreadable } = recovered;

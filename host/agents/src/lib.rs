@@ -18,6 +18,9 @@ pub mod native;
 mod port;
 mod remote;
 mod roster;
+#[cfg(test)]
+#[path = "../../../tests/harness/shapes.rs"]
+mod shapes;
 #[cfg(feature = "testing")]
 mod testing;
 

@@ -1,5 +1,6 @@
 //! One place where every operation is allowed and carried out.
 
+mod background;
 mod beginning;
 mod cards;
 mod finding;

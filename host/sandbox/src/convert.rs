@@ -33,9 +33,8 @@ pub(crate) fn failure_to_guest(failure: Failure) -> guest::Failure {
         Failure::Unavailable(why) | Failure::HubNotUp(why) => guest::Failure::Unavailable(why),
         Failure::HubFull => guest::Failure::Unavailable(failure.to_string()),
         Failure::Exhausted(why) => guest::Failure::Exhausted(why),
-        Failure::Internal(why) | Failure::Trapped(why) | Failure::Diverged(why) => {
-            guest::Failure::Internal(why)
-        }
+        Failure::Internal(why) | Failure::Diverged(why) => guest::Failure::Internal(why),
+        Failure::Trapped(crash) => guest::Failure::Internal(crash.to_string()),
     }
 }
 

@@ -8,11 +8,11 @@ use a2a_hub_core::{
     grant::{Grant, Resume},
     installation::InstallationId,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::Plugin;
 use bytes::Bytes;
 use std::{collections::BTreeSet, sync::Arc};
-use tokio::task::spawn_blocking;
 
 /// Who knows the agents by their names, and their earlier versions.
 #[async_trait::async_trait]
@@ -53,7 +53,7 @@ impl FindAgent for Agents {
     async fn version(&self, id: &AgentId, version: &AgentVersion) -> Result<Arc<Agent>, String> {
         let AgentVersion { sha256, installation, grant } = version.clone();
         let (kept, wanted) = (self.shared.replays.clone(), sha256.clone());
-        let copy = spawn_blocking(move || kept.read(&wanted)).await;
+        let copy = run_blocking(move || kept.read(&wanted)).await;
         let copy = copy.map_err(|why| why.to_string())?.map_err(|why| why.to_string())?;
         let gone = format!(
             "The component that this run began with, {sha256}, is not there any more, and another one cannot go on with it."
@@ -101,7 +101,7 @@ impl Agents {
             return;
         }
         let kept = self.shared.replays.clone();
-        let done = spawn_blocking(move || kept.keep(&bytes)).await;
+        let done = run_blocking(move || kept.keep(&bytes)).await;
         if let Err(why) = done.map_err(std::io::Error::other).flatten() {
             tracing::warn!(agent = %id, %why, "no copy of it is kept: runs that it begins end if another version takes its place while the hub is down");
         }

@@ -25,6 +25,7 @@ use a2a_hub_core::{
     routing::Routing,
     tree::{Exhausted, Usage},
 };
+use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::StatusUpdate,
@@ -55,7 +56,6 @@ use std::{
 };
 use tokio::{
     sync::{Mutex, mpsc},
-    task::JoinError,
     time::Instant,
 };
 use tracing::Instrument as _;
@@ -241,8 +241,8 @@ impl Delegation {
         &self,
         begun: impl Future<Output = Result<Subscription, Failure>> + Send + 'static,
     ) -> Result<Subscription, Failure> {
-        let broke = |why: JoinError| match why.is_panic() {
-            true => Err(Failure::Internal(why.to_string())),
+        let broke = |why: tokio::task::JoinError| match why.is_panic() {
+            true => Err(Failure::Internal(Panicked::from(why).to_string())),
             // The runtime ends, and all that is at work with it.
             false => Err(Failure::Cancelled),
         };

@@ -91,7 +91,6 @@ use refused::{must_have_happened, not_cancelable, not_waiting};
 use relations::OtherTasks as _;
 use run_queue::{Admitted, Asking, Lane, RunQueue};
 use running_tasks::{Running, RunningTasks};
-use seeing_through::SeeingThrough;
 use serde_json::json;
 use std::{
     ops::Deref,
@@ -299,17 +298,6 @@ impl Tasks {
         feed.publish([SequencedEvent { task: id, context, seq, event }]);
         self.spawn(None, self.recorder(task, seq, &agent, feed), agent, patience, begin);
         Ok(heard)
-    }
-
-    /// Does something to its end, although whoever waits for it may go away.
-    pub async fn see_through<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, HubError>> + Send + 'static,
-    ) -> Result<T, HubError> {
-        SeeingThrough::new(work, &self.actors).await.unwrap_or_else(|_| {
-            let why = "the hub broke at this; its log says where";
-            Err(A2aError::new(ErrorKind::Internal, why).into())
-        })
     }
 
     /// What writes the log of a task that is in it up to event `seq`.

@@ -4,29 +4,11 @@ mod tenants;
 
 use super::*;
 use crate::jsonrpc::{Enveloped, Refused};
-use a2a_hub_agents::native::{Native, Stage, completed};
-use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, PluginFolder};
-use a2a_hub_config::Config;
-use a2a_hub_hub::{
-    StartingHub,
-    contexts::Contexts,
-    events::Events,
-    push::{Pushes, Sender},
-    routes::Routes,
-    tasks::{Directory, Tasks},
-};
-use a2a_hub_process::Supervisor;
+use crate::tests::Stand;
 use a2a_hub_protocol::{
-    card::AgentCard,
     hub::methods::METHODS,
     interface::{Binding, Version},
-    message::{Message, Role},
 };
-use a2a_hub_runtime::{Ended, Failure};
-use a2a_hub_sandbox::{Engine, EngineSettings};
-use a2a_hub_store::memory::MemoryStorage;
-use std::{collections::BTreeSet, path::Path};
-use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// What clients of the hub reach it by.
@@ -35,82 +17,7 @@ const URL: &str = "http://127.0.0.1:8080/";
 const V1: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
 const V03: Dialect = Dialect::Official(Wire { version: Version::V03, binding: Binding::JsonRpc });
 
-/// A dispatcher, and the folder of its hub.
-struct Stand {
-    dispatcher: Dispatcher,
-    _dir: TempDir,
-}
-
-/// Replies with a message alone, asks, works until it is cancelled, or says again what it is told.
-async fn play(stage: Stage) -> Ended {
-    match stage.text().as_str() {
-        "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
-        "ask" => match stage.ask("which one?", None).await {
-            Ok(answer) => completed(&answer.message.joined_text()),
-            Err(why) => Ended::Failed(why),
-        },
-        "work" => {
-            stage.cancelled.cancelled().await;
-            Ended::Failed(Failure::Cancelled)
-        }
-        said => completed(said),
-    }
-}
-
-/// A hub of that agent. Its plugins folder is below `dir`, and nothing else is written there.
-async fn hub(dir: &Path, tenants: BTreeSet<TenantId>) -> Hub {
-    let (config, events) = (Config::default(), Events::default());
-    let storage = Arc::new(MemoryStorage::default());
-    let few = EngineSettings { max_instances: 1, ..EngineSettings::default() };
-    let agents = Agents::new(AgentsSetup {
-        config: config.clone(),
-        built_in: BuiltIn(&[]),
-        data_dir: dir.to_owned(),
-        engine: Engine::new(&few).unwrap(),
-        supervisor: Supervisor::new("/nonexistent".into(), dir.to_owned(), Duration::ZERO),
-        storage: storage.clone(),
-        events: Arc::new(events.clone()),
-        door: None,
-    });
-    let routes = Routes::new(agents.clone(), &events);
-    let tasks = Tasks::new(storage.clone(), events.clone(), Directory::new(routes.clone()));
-    let contexts = Contexts::new(storage.clone(), &config);
-    let sender = Sender::new(config.push.rules(), None);
-    let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
-    let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
-    let plugins = PluginFolder::open(dir.join("plugins"), agents).unwrap();
-    let streams = ("capabilities".to_owned(), json!({ "streaming": true }));
-    let card = AgentCard {
-        name: "Fake".to_owned(),
-        description: String::new(),
-        version: "1".to_owned(),
-        skills: Vec::new(),
-        other: [streams].into_iter().collect(),
-    };
-    let id = AgentId::parse("claude-code").unwrap();
-    let native = vec![(id, card, Arc::new(Native::new(play)) as _)];
-    let joined = plugins.join_all(native, &BTreeSet::new()).await.unwrap();
-    let whole = StartingHub::new(joined, routes, contexts, tasks, pushes, events);
-    whole.with_tenants(tenants).take_up().await.unwrap().0
-}
-
 impl Stand {
-    async fn new() -> Self {
-        Self::with_streams(8).await
-    }
-
-    async fn with_streams(max: usize) -> Self {
-        Self::of_tenants(max, BTreeSet::new()).await
-    }
-
-    async fn of_tenants(max: usize, tenants: BTreeSet<TenantId>) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let hub = hub(dir.path(), tenants).await;
-        let endpoints = PublicEndpoints::default();
-        let dispatcher = Dispatcher::new(hub, endpoints, max, Duration::from_secs(30));
-        Self { dispatcher, _dir: dir }
-    }
-
     /// The context of a request to the agent's endpoint, in this dialect.
     fn of(&self, spelled: Dialect) -> RequestContext<'static> {
         let agent = AgentId::parse("claude-code").unwrap();
