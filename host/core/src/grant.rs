@@ -1,9 +1,5 @@
-//! Permissions of a guest: what its manifest asks for, intersected with what the operator grants.
-//! Denied by default.
-//!
-//! A component carries a manifest with its requests ([`Ask`]); the operator writes its permissions
-//! ([`Grant`]). The guest holds the intersection of both. Every refusal names the line that would
-//! allow the call.
+//! Permissions of a guest: the intersection of its manifest's requests ([`Ask`]) and the operator's
+//! grant ([`Grant`]). Denied by default; every refusal names the line that would allow the call.
 
 use crate::{
     allowance::Allowance,
@@ -34,8 +30,7 @@ pub struct Ask {
     pub publisher: Option<OneLine>,
     /// Description for the operator who decides about the grant.
     pub description: Option<OneLine>,
-    /// Other names that the component asks for. Each takes effect if no other agent has it and the
-    /// operator vouches for the component.
+    /// Other names that it asks for; free ones take effect once the operator vouches for it.
     pub aliases: BTreeSet<AgentId>,
     /// Programs that it asks to run, by the name that it calls them.
     pub process: BTreeMap<String, ProgramAsk>,
@@ -53,15 +48,13 @@ pub struct Ask {
     pub tools: BTreeMap<String, ToolsAsk>,
     /// Ability of the agent to resume a task that the hub's exit interrupted.
     pub resume: Resume,
-    /// True if the tasks of a context run one at a time, because the program's session allows only
-    /// one writer.
+    /// True if tasks of a context run one at a time: the program's session allows one writer.
     pub one_per_context: bool,
     /// Settings that point its programs at a mock model for a trial.
     pub trial: Option<Trial>,
 }
 
-/// Ability to resume a task that the hub's exit interrupted. A manifest says `false`, `true` or
-/// `"replay"`.
+/// Ability to resume a task that the hub's exit interrupted: `false`, `true` or `"replay"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ResumeWord", into = "ResumeWord")]
 pub enum Resume {
@@ -166,8 +159,7 @@ pub struct Grant {
     /// Limit of its memory in items; at most what it asks for. Default: as asked, at most 100,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_items: Option<u64>,
-    /// Limit in bytes of the files that each task writes for its programs; at most what it asks
-    /// for.
+    /// Limit in bytes of each task's files for its programs; at most what it asks for.
     #[serde(skip_serializing_if = "Allowance::is_none")]
     pub files: Allowance,
     /// Access to the files of its working directory.
@@ -179,8 +171,7 @@ pub struct Grant {
     /// Tools that it may call, each by name, by their server.
     #[serde(skip_serializing_if = "ToolNames::is_empty")]
     pub tools: ToolNames,
-    /// Directories that its programs may work in, as absolute paths; by default those of the
-    /// configuration.
+    /// Directories that its programs may work in, as absolute paths. Default: the configuration's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directories: Option<BTreeSet<String>>,
     /// Limits of each of its tasks that override the configuration.
@@ -266,17 +257,15 @@ impl Pin {
     }
 }
 
-/// Default limit of an agent's concurrent programs: enough for a few tasks, too few to exhaust the
-/// machine.
+/// Default limit of an agent's concurrent programs: ample for a few tasks, safe for the machine.
 pub const DEFAULT_MAX_RUNNING: usize = 16;
 
 /// Maximum number of arguments: a longer list belongs on standard input.
 const MAX_ARGS: usize = 4_096;
 
 impl Grant {
-    /// Grants all of `ask` except hosts, the workspace, tools and other agents: the grant of
-    /// bundled agents. The operator decides which agents it may call, because it causes their
-    /// costs.
+    /// Grants all of `ask` except hosts, the workspace, tools and other agents (their costs are the
+    /// operator's decision): the grant of bundled agents.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
         let (memory, files) = (Allowance::AsAsked, Allowance::AsAsked);
@@ -435,8 +424,7 @@ fn covers(word: &str, other: &str) -> bool {
     prefix.is_some_and(|prefix| other.starts_with(prefix))
 }
 
-/// Patterns for the variables that both sides match. If two patterns match the same variable, one
-/// covers the other.
+/// Patterns for the variables that both sides match: of overlapping patterns, the narrower one.
 fn in_both(asked: &BTreeSet<String>, granted: &BTreeSet<String>) -> BTreeSet<String> {
     let pairs = asked.iter().flat_map(|asked| granted.iter().map(move |granted| (asked, granted)));
     let narrower = pairs.filter_map(|(asked, granted)| {
@@ -525,8 +513,7 @@ pub enum GrantRefusal {
 }
 
 impl EffectiveGrant {
-    /// Adds the configured paths of programs that have none in the grant, and variables passed to
-    /// all programs.
+    /// Adds configured paths of programs without one in the grant, and variables for all programs.
     pub fn furnish(&mut self, places: &BTreeMap<String, String>, pass: &BTreeSet<String>) {
         for (name, program) in &mut self.programs {
             program.path = program.path.take().or_else(|| places.get(name).cloned());
@@ -556,8 +543,7 @@ impl EffectiveGrant {
         })
     }
 
-    /// Checks whether `agent` may run `program` with these arguments and variables, and returns the
-    /// program's permissions.
+    /// Checks arguments and variables of a call of `program`, and returns its permissions.
     pub fn program(
         &self,
         agent: &str,
