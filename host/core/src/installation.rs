@@ -11,7 +11,7 @@
 //! | another one that is not older, signed with the key of the record | is transferred to it |
 //! | another one under `dev`, or pinned in the configuration | is transferred to it |
 //! | another one | stays with the old one, which keeps running; the new one is *held back* |
-//! | another one, after the file was gone for a while | does not apply: it joins without permissions |
+//! | another one, after the file was gone for a while | none: it joins without permissions |
 
 use crate::{
     grant::{Ask, Grant},
