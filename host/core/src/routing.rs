@@ -3,10 +3,10 @@
 //! load-balancing strategy, and tried in this order until one accepts the message.
 //!
 //! ```text
-//! agents ─► granted? skill? fit? ─► version? ─► breaker? ─► order: health, balance, last turn ─► try
-//!               │                      │           │                                              │
-//!               └──────────────────────┴───────────┴─► left out, each with its reason    first that
-//!                                                      (in the task's metadata)          accepts it
+//! agents ─► granted? skill? fit? ─► version? ─► breaker? ─► order: health, balance, turn ─► try
+//!               │                      │           │                                         │
+//!               └──────────────────────┴───────────┴─► left out, with reasons       first that
+//!                                                      (in task metadata)           accepts it
 //! ```
 
 mod candidate;
