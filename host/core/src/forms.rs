@@ -3,7 +3,7 @@
 //! | token | matches |
 //! | --- | --- |
 //! | `log` | itself |
-//! | `{}` | one argument, not empty, not beginning with `-` unless a literal `--` or `--end-of-options` came before |
+//! | `{}` | a non-empty argument, with `-` first only after a literal `--` or `--end-of-options` |
 //! | `--since={}` | the same text up to `{}`, then any text that is not empty |
 //! | `[TOKEN]` or `[TOKEN TOKEN]` | all of these, or nothing |
 //! | `{}*`, last | any number of arguments as by `{}` |
