@@ -19,7 +19,7 @@ pub enum Principal {
     OperatorToken,
     /// A program of an agent that works on a task.
     AgentTask {
-        /// Agent.
+        /// Agent that runs the program.
         agent: AgentId,
         /// Task that the agent works on.
         task: TaskId,

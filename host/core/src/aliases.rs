@@ -19,7 +19,7 @@ pub enum ClaimedBy {
 /// Claim of an agent to an alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Alias.
+    /// Alias that is claimed.
     pub alias: AgentId,
     /// Id of the agent.
     pub agent: AgentId,
@@ -38,7 +38,7 @@ pub struct Aliases {
 /// Rejected alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutAlias {
-    /// Alias.
+    /// Alias that is rejected.
     pub alias: AgentId,
     /// Agents that claim it, by id.
     pub agents: Vec<AgentId>,

@@ -65,11 +65,11 @@ pub fn blame(status: u16) -> Outcome {
     }
 }
 
-/// Decides after failure number `attempts` of an event that has failed for the time `failing`; the
-/// event is dropped after `patience`. `asked` is the receiver's `Retry-After`: it takes precedence
-/// over `patience`, because an earlier attempt would be useless. The pause doubles with each
-/// failure (exponential backoff). `chance` is a random number that spreads the attempts over half a
-/// pause (jitter).
+/// Decides after failure number `attempts` of an event that has failed for the time `failing`.
+/// After `patience` the hub gives the event up. `asked` is the receiver's `Retry-After`: it takes
+/// precedence over `patience`, because an earlier attempt would be useless. The pause doubles with
+/// each failure (exponential backoff). `chance` is a random number that spreads the attempts over
+/// half a pause (jitter).
 pub fn next(
     attempts: u32,
     failing: Duration,
@@ -96,7 +96,8 @@ pub fn rest_of(pause: Duration) -> Duration {
 }
 
 /// Time for which an event that has failed for `failing` may wait while its receiver's breaker is
-/// open or the receiver is busy. After it the event is dropped, so that no event waits for ever.
+/// open or the receiver is busy. After it the hub gives the event up, so that no event waits for
+/// ever.
 pub fn wait(failing: Duration, patience: Duration) -> Duration {
     patience.saturating_sub(failing).max(LEAST_WAIT)
 }

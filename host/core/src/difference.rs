@@ -26,7 +26,7 @@ pub enum Direction {
 /// One difference between two manifests. As text it is one line, beginning with `+`, `-` or `~`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Direction.
+    /// Direction of the difference.
     pub direction: Direction,
     /// Added or removed request, in plain words.
     pub what: String,

@@ -285,9 +285,9 @@ impl Grant {
         self
     }
 
-    /// Makes the grant explicit for its record: writes down everything that was left out and
-    /// therefore as asked in `ask`, so that no later manifest widens it. For the current component
-    /// the grant allows exactly the same as before.
+    /// Makes the grant explicit for its record: fills in the requests of `ask` where the grant
+    /// leaves something out, so that no later manifest widens it. For the current component the
+    /// grant allows exactly the same as before.
     #[must_use]
     pub fn settled(mut self, ask: &Ask) -> Self {
         self.memory = self.memory.settled(ask.memory.as_ref().map(|ask| ask.max_bytes));

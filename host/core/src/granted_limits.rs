@@ -72,12 +72,12 @@ pub enum OutOfRange {
     /// It must be between two bounds.
     #[error("it must be from {least} to {most}")]
     Between {
-        /// Minimum.
+        /// Lower bound, inclusive.
         least: u64,
-        /// Maximum.
+        /// Upper bound, inclusive.
         most: u64,
     },
-    /// It must not be less.
+    /// It must not be less than this.
     #[error("it must be {0} or more")]
     Less(u64),
 }

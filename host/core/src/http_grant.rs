@@ -297,7 +297,7 @@ pub struct HeldHttp {
 /// Request whose URL was admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Method.
+    /// Method of the request.
     pub method: String,
     /// URL in its normal form, without a fragment.
     pub url: String,
@@ -344,7 +344,7 @@ pub enum HttpRefusal {
     /// The host is granted, but not this request.
     #[error("send `{method} {url}`: {whose} allows there only {only}")]
     Narrower {
-        /// Method.
+        /// Method of the request.
         method: String,
         /// URL without its query, shortened.
         url: String,

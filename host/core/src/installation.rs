@@ -153,7 +153,7 @@ pub struct Offered<'a> {
     pub version: Option<&'a OneLine>,
     /// Public key that verified its signature, if it is signed with a trusted key.
     pub signed_by: Option<&'a str>,
-    /// True if the configuration pins this digest next to its own grant.
+    /// True if the configuration pins this digest in addition to its own grant.
     pub is_pinned: bool,
 }
 

@@ -78,7 +78,8 @@ pub enum Recovery {
     Leave,
     /// Start its agent with the last message of its client.
     Start,
-    /// Wait for its client: the asking agent is remote, and still waits for the answer.
+    /// Wait for its client: a remote agent still waits for the answer, or the answer starts a
+    /// replay.
     Wait,
     /// Ask its client on behalf of the lost run: a new run of the agent receives the answer and the
     /// conversation so far.

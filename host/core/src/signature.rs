@@ -2,8 +2,8 @@
 //! with keys that the operator named.
 //!
 //! A signature proves the publisher of a component, and nothing about its behaviour. One publisher
-//! signs several components, and old versions too, so a signed update must also match the name and
-//! version of the component that it replaces.
+//! signs several components, and old versions too. So a signed update must also have the name of
+//! the component that it replaces, and must not be older.
 
 use minisign_verify::{Error, PublicKey, Signature};
 use serde::{Deserialize, Serialize};

@@ -42,9 +42,9 @@ pub enum NoHolder {
     },
 }
 
-/// Selects the agent for `skill`, and returns the agent's own id of the skill. Candidates are: the
-/// only agent with a skill of exactly that id; the default agent among several; the agent named
-/// before a slash, as in the skills of the hub's own card.
+/// Selects the agent for `skill`: the only agent with a skill of exactly this id; among several,
+/// the default agent; otherwise the agent named before a slash, as in the skills of the hub's own
+/// card. Returns the agent, and the agent's own id of the skill.
 pub fn holder(
     skill: &str,
     agents: &[Candidate<'_>],

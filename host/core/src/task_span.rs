@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct TaskSpan {
     /// Position in a trace.
     pub trace: Trace,
-    /// Task.
+    /// Task of the span.
     pub task: TaskId,
     /// Context of the task.
     pub context: ContextId,

@@ -29,7 +29,7 @@ pub fn clean_json(json: &str) -> Cow<'_, str> {
     })
 }
 
-/// True if `c` must not occur in a file name that people see.
+/// True if `c` must not occur in text that people read as a name, such as the name of a file.
 pub fn is_deceptive(c: char) -> bool {
     is_never_shown(c) || is_companion(c)
 }

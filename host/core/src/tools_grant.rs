@@ -36,7 +36,7 @@ pub enum ToolRefusal {
     NotGranted {
         /// Server, as the operator calls it.
         server: String,
-        /// Tool.
+        /// Tool, as the server calls it.
         tool: String,
         /// Agent that asked to call it.
         agent: String,

@@ -61,7 +61,7 @@ impl TreeLimits {
 pub struct Usage {
     /// Tokens, input and output together.
     pub tokens: u64,
-    /// Dollars.
+    /// Cost in dollars.
     pub cost_usd: f64,
 }
 
@@ -163,7 +163,7 @@ struct Node {
 pub struct Trees(HashMap<TaskId, Node>);
 
 impl Trees {
-    /// Adds a root: a task that a client created, or one whose children count separately.
+    /// Adds a root: a task without a parent, new or restored.
     pub fn plant(&mut self, task: TaskId, limits: TreeLimits) {
         self.insert(task, None, limits);
     }

@@ -47,7 +47,7 @@ pub struct Inherit {
     pub memory: bool,
     /// Query that selects the items; without it, the text of the message ranks them.
     pub query: Option<String>,
-    /// Scope.
+    /// Scope of the inheritance.
     pub scope: Scope,
     /// Additional names for the scope `minimal`: keys of decisions, names of variables, ids of
     /// items, `goal` and `thoughts`.

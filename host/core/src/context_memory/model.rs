@@ -109,7 +109,7 @@ pub fn semantic() -> String {
 pub enum Change {
     /// Sets or clears the goal.
     Goal(Option<String>),
-    /// Adds a thought. A thought with the same text is not added again.
+    /// Adds a thought. A thought with the same text and the same privacy is not added again.
     Thought(Thought),
     /// Sets a decision, replacing an earlier one with the same key.
     Decide(Decision),

@@ -84,7 +84,7 @@ fn is_zero(count: &usize) -> bool {
 /// Parts that were not inherited, by one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stayed {
-    /// Rule.
+    /// Rule that excluded them.
     pub rule: Rule,
     /// Number of parts; names are never listed.
     #[serde(flatten)]
