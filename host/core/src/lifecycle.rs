@@ -90,7 +90,8 @@ pub enum Entry {
     New,
     /// Task that was reported as queued; no agent has seen it.
     Queued,
-    /// The client answered after the agent that had asked was gone.
+    /// The agent starts with a client message: an answer that came after its run was gone, or a
+    /// queued message.
     Again,
     /// The agent is replayed from the start up to the point it had reached.
     Replay,
