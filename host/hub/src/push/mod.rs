@@ -171,7 +171,7 @@ impl Pushes {
         Ok(())
     }
 
-    /// Config of a task; without `id`, the config with the task's id or the first.
+    /// Config of a task; without `id`, the task's first.
     pub async fn get(
         &self,
         task: &TaskId,
