@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Failure {
-    /// The request is invalid, whoever sends it.
+    /// The request is invalid, independent of its sender.
     #[error("{0}")]
     Invalid(String),
     /// Unsupported by the side that was asked.

@@ -20,7 +20,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 /// Time limit of a probe. A slower disk delays everyone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A store's record of its own condition.
+/// Record of a store's condition.
 #[derive(Debug)]
 pub(super) struct Judgement {
     told: watch::Sender<StorageCondition>,

@@ -1,8 +1,7 @@
 //! Storage of task logs, agents' memories and push configs.
 //!
-//! A task's log is the source of truth, and [`TaskLog::append`] the only way to write one;
-//! summaries, tasks and conversations are derived from logs. Callers must not assume that a log is
-//! stored on this machine.
+//! A task's log is the source of truth, written only by [`TaskLog::append`]; all else about tasks
+//! is derived from it. Callers must not assume that a log is stored on this machine.
 
 mod condition;
 mod context_memory;
@@ -38,21 +37,18 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Task logs: the source of truth about each task.
-///
-/// A log may have several writers, so a writer states the event number that it has seen, and a
-/// conflict is reported (optimistic concurrency). A requested write may happen even if its future
+/// Task logs: the source of truth about each task. Each writer states the last event that it has
+/// seen, and a conflict is reported (optimistic concurrency). A write may happen even if its future
 /// is dropped.
 #[async_trait::async_trait]
 pub trait TaskLog: Send + Sync {
     /// Appends events to a task's log and returns the number of the last: all of them durably, or
     /// none.
     ///
-    /// `expected` is the number of the last event that the caller has seen (optimistic
-    /// concurrency). If the log has another one, nothing is appended. With 0 the task must be new,
-    /// and its first event its creation. Nothing is appended to the log of a final task. The
-    /// principal that requested an event is stored with the event; events that an agent, a clock or
-    /// the hub caused have none. Of events that begin a log, `by` is stored with the first.
+    /// If the log's last event is not `expected`, nothing is appended (optimistic concurrency).
+    /// With 0 the task must be new, and its first event its creation. A final task's log takes no
+    /// event. `by`, who requested the events, is stored with each, but at a log's beginning only
+    /// with the first; events that an agent, a clock or the hub caused have none.
     async fn append_by(
         &self,
         task: &TaskId,
@@ -74,8 +70,7 @@ pub trait TaskLog: Send + Sync {
     /// Numbers of a task's events that a principal requested, with that principal, oldest first.
     async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError>;
 
-    /// Up to `limit` events of a task after number `after`, oldest first; none if the task is
-    /// unknown.
+    /// Up to `limit` events of a task after number `after`, oldest first; none for an unknown task.
     async fn events(
         &self,
         task: &TaskId,
@@ -91,9 +86,9 @@ pub trait TaskLog: Send + Sync {
         Ok(self.task(task).await?.map(|stored| Looked::Task(Box::new(stored))))
     }
 
-    /// Deletes the finished ones of these tasks, with their logs and configs, and returns the
-    /// number of those that it knew. Unfinished tasks stay, and so do all descendants of one: it
-    /// counts them, and its agent may ask for them.
+    /// Deletes the finished ones of these tasks, with logs and configs; returns the number of
+    /// those. Descendants of an unfinished task stay: it counts them, and its agent may ask for
+    /// them.
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
 }
 
@@ -131,8 +126,8 @@ pub trait TaskIndex: Send + Sync {
     /// Conversations that match, the one with the newest task first.
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError>;
 
-    /// Up to `limit` finished tasks that may be deleted, since none of their ancestors is
-    /// unfinished; oldest first. With `before`, only those whose latest status is older.
+    /// Up to `limit` finished tasks without an unfinished ancestor, which may be deleted, oldest
+    /// first; with `before`, only those whose latest status is older.
     async fn finished(
         &self,
         before: Option<&str>,
@@ -147,8 +142,8 @@ pub trait TaskIndex: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
 
-    /// Fingerprints of requests that began tasks since then (RFC 3339), oldest first; only of the
-    /// latest `limit` tasks that changed since. An unreadable log has none.
+    /// Requests that began tasks since then (RFC 3339), oldest first; only of the latest `limit`
+    /// tasks that changed since. An unreadable log has none.
     async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError>;
 
     /// Numbers of tasks by agent and state; zero counts are left out.
@@ -159,22 +154,18 @@ pub trait TaskIndex: Send + Sync {
         Ok(Counts::of(&self.tally().await?))
     }
 
-    /// Size of all stored data in bytes. Deleted data does not count, although its space may be
-    /// kept.
+    /// Size of all stored data in bytes, without the free space that deleted data leaves.
     async fn size(&self) -> Result<u64, StorageError>;
 }
 
-/// Push configs of tasks and their progress (a transactional outbox: the events after a config's
-/// cursor, in the task's log, are still to be sent).
+/// Push configs of tasks, each with a cursor: the log's later events are to be sent (an outbox).
 #[async_trait::async_trait]
 pub trait Outbox: Send + Sync {
-    /// Stores a push config durably, and returns true if the task is known. An existing config of
-    /// that id is replaced; it keeps its cursor and loses its failures. A new one starts after
-    /// event `sent`.
+    /// Stores a push config durably; returns true if the task is known. A config of that id is
+    /// replaced, and keeps its cursor but no failure. A new one starts after event `sent`.
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError>;
 
-    /// Configs that match: by task, oldest first; those of one task in the order in which they were
-    /// first set.
+    /// Configs that match: by task, oldest first; of one task in the order of their creation.
     async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError>;
 
     /// Stores the progress of a config, unless the config is gone. The cursor never goes back.
@@ -199,8 +190,7 @@ pub trait AgentMemory: Send + Sync {
         key: &str,
     ) -> Result<Option<Vec<u8>>, StorageError>;
 
-    /// Stores `value` under `key` durably, replacing the old value, unless the installation's keys
-    /// and values would exceed `max_bytes`.
+    /// Stores `value` under `key` durably, unless all keys and values would exceed `max_bytes`.
     async fn remember(
         &self,
         owner: &InstallationId,
@@ -217,15 +207,13 @@ pub trait AgentMemory: Send + Sync {
     -> Result<Vec<String>, StorageError>;
 }
 
-/// Context memories: for each agent and conversation a working memory, and items that are found by
-/// their words.
+/// Context memories: a working memory and searchable items for each agent and conversation.
 #[async_trait::async_trait]
 pub trait ContextMemory: Send + Sync {
     /// Working memory of a place; empty if it has none.
     async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError>;
 
-    /// Applies changes at a place, in order: all of them durably, or none. They are refused if the
-    /// owner's total would exceed its capacity.
+    /// Applies changes in order: all durably, or none if the owner's total would exceed `room`.
     async fn change(
         &self,
         place: &MemoryPlace,
@@ -258,13 +246,11 @@ pub struct Search {
     pub is_use: bool,
 }
 
-/// Journals of replayable runs: for each unfinished task, the journal of its latest run. Entries
-/// are opaque text.
+/// Journals of replayable runs: the latest run's of each unfinished task. Entries are opaque.
 #[async_trait::async_trait]
 pub trait RunJournal: Send + Sync {
-    /// Appends an entry to a task's journal durably, after the `expected` entries that the caller
-    /// has seen; otherwise nothing is appended. With 0 it begins another run's journal, which
-    /// replaces the old one.
+    /// Appends an entry durably if the journal has `expected` entries, otherwise fails. With 0 it
+    /// begins another run's journal, which replaces the old one.
     async fn record(&self, task: &TaskId, expected: u64, entry: String)
     -> Result<(), StorageError>;
 
@@ -281,9 +267,8 @@ pub trait StoreHealth: Send + Sync {
     /// Number of changes that wait to be written.
     fn backlog(&self) -> usize;
 
-    /// Condition of the store, judged by its writes: failing from the first failed write, until a
-    /// write succeeds some time after the last failure. Without writes the condition does not
-    /// change; a monitor makes probe writes.
+    /// Condition of the store: failing from the first failed write, until a write succeeds some
+    /// time after the last failure. Without writes, it changes only by a monitor's probes.
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
@@ -506,9 +491,8 @@ pub struct Tally {
 /// Error of the store. Nothing was written, except as [`StorageError::Unavailable`] says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// The store cannot be reached or refuses to write; contains the reason and the fix. A write
-    /// that fails so may have happened, if the store is remote and only the reply was lost: read
-    /// before retrying.
+    /// The store cannot be reached or refuses to write; contains the reason and the fix. If a
+    /// remote store's reply was lost, the write may have happened: read before retrying.
     #[error("use the store: {0}")]
     Unavailable(String),
     /// Another writer appended first.

@@ -59,7 +59,7 @@ impl Hub {
         let push = self.receiver(send.push.take()).await?;
         let budget = Budget::of(send.message.metadata.as_ref())?;
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
-        // Boxed, for it is as large as all futures that it awaits.
+        // Boxed: this future is as large as all futures that it awaits.
         let submitted = Box::pin(async move {
             let claim = hub.claim(request.as_deref()).await;
             if let Some(task) = claim.as_ref().and_then(Claim::task) {

@@ -67,9 +67,9 @@ impl TaskActor {
         }
     }
 
-    /// Waits briefly for the first event; mostly it is there once the agent was polled. On a busy
-    /// hub the agent may not have begun when the time is over, so it is polled once more: storing a
-    /// task by itself costs more.
+    /// Waits briefly for the first event, which mostly is ready after one poll of the agent. On a
+    /// busy hub the agent may not have begun when the time is over, so it is polled once more:
+    /// storing a task by itself costs more.
     pub(super) async fn first_word(&mut self) -> Option<Happening> {
         for _ in 0..TURNS {
             if let Some(happening) = self.now() {

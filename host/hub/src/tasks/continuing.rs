@@ -1,6 +1,6 @@
-//! Access check for conversations: an agent may continue only the conversation of one of its own
-//! earlier children. A speaker in a conversation sees its history, and uses the sessions and the
-//! memory that the other agent has of it.
+//! Access check for conversations: an agent may continue only a conversation of its earlier
+//! children. A speaker in a conversation sees its history, and uses the sessions and the memory
+//! that the other agent has of it.
 
 use super::{call_refused::refused, delegation::Delegation};
 use a2a_hub_protocol::id::{AgentId, ContextId, MAX_ID};

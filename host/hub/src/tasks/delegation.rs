@@ -1,5 +1,5 @@
-//! Delegation from an agent at work to other agents: its calls become tasks of those agents,
-//! children of its own task.
+//! Delegation from an agent at work to other agents: its calls become tasks of those agents, and
+//! children of its task.
 //!
 //! Two subscribers follow a child, each at its own pace: the guest, which polls for updates, and
 //! the hub, which relays the child's questions to the parent's client and the answers back.

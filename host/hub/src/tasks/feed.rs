@@ -187,12 +187,12 @@ impl Drop for Place {
 /// Point at which a task's stream ends; at the task's end in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// When the task waits for its client.
+    /// Ends as soon as the task waits for its client.
     Interrupted,
-    /// When the task waits for its client's answer. A login may complete out of band, and then the
-    /// task continues by itself (A2A 1.0, section 7.6.1).
+    /// Ends as soon as the task waits for its client's answer. A login may complete out of band,
+    /// and then the task continues by itself (A2A 1.0, section 7.6.1).
     InputRequired,
-    /// Only at the task's end (A2A 1.0, section 3.1.6).
+    /// Ends only with the task (A2A 1.0, section 3.1.6).
     Over,
 }
 

@@ -341,7 +341,7 @@ impl Tasks {
                 // The receiver is below and waits to the end.
                 let _ = left.send(actor.run().await);
             };
-            // The agent may run on threads of its own; those are in the span as well.
+            // The agent may run on its own threads; those are in the span as well.
             of.on_behalf(Box::pin(run)).await;
             let remains = remains.await;
             if !remains.as_ref().is_ok_and(|remains| remains.keeps_children) {

@@ -6,8 +6,8 @@
 //! | result of a call | written to the journal? |
 //! | --- | --- |
 //! | the child, its events, its end | yes |
-//! | not granted, no such agent, no route, unhealthy, busy, a budget that is used up | yes, once no agent is loading since the start |
-//! | the store fails, the events of a running child break off | no: retried once the store works |
+//! | not granted, unknown, unhealthy, busy, no route, no budget | yes, once all agents are loaded |
+//! | the store fails, a running child's events break off | no: retried once the store works |
 //! | any refusal of a hub that stops | no: the run ends first |
 //!
 //! The wait has the deadline of the task.

@@ -32,7 +32,7 @@ impl RunningTasks {
     /// shutdown command at once, since the shutdown has already listed its tasks.
     pub(super) fn begin(&mut self, id: TaskId, task: Running) {
         if self.is_going_down {
-            // The channel has capacity, for it is new.
+            // The channel is new, so it has capacity.
             let _ = task.commands.try_send(Command::Shutdown);
         }
         self.tasks.insert(id, task);

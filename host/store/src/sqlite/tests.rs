@@ -87,7 +87,7 @@ async fn opened_again_it_is_as_it_was() {
     assert!(matches!(full, Err(StorageError::Full { would_hold: 9, .. })));
 }
 
-/// A small write waits behind at most one bulk write, however many there are.
+/// A small write waits behind at most one of the bulk writes.
 #[tokio::test]
 async fn bulks_come_to_the_writer_one_after_the_other() {
     let dir = tempdir().unwrap();

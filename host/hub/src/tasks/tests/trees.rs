@@ -532,8 +532,8 @@ fn script(levels: u32) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Whatever the agents call, and whether tasks are cancelled or answered or not: every tree ends,
-/// no child after its parent, and nothing is left over.
+/// Every tree ends, no child after its parent, and nothing is left over, whatever the agents call,
+/// and whether tasks are cancelled or answered or not.
 #[test]
 fn every_tree_ends() {
     let limits = (1_u32..4, 1_usize..3);
