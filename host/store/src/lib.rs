@@ -38,8 +38,7 @@ use std::{
 use tokio::sync::watch;
 
 /// Task logs: the source of truth about each task. Each writer states the last event that it has
-/// seen, and a conflict is reported (optimistic concurrency). A write may happen even if its future
-/// is dropped.
+/// seen, and a conflict is reported (optimistic concurrency). A dropped write may still happen.
 #[async_trait::async_trait]
 pub trait TaskLog: Send + Sync {
     /// Appends events to a task's log and returns the number of the last: all of them durably, or
@@ -86,9 +85,8 @@ pub trait TaskLog: Send + Sync {
         Ok(self.task(task).await?.map(|stored| Looked::Task(Box::new(stored))))
     }
 
-    /// Deletes the finished ones of these tasks, with logs and configs; returns the number of
-    /// those. Descendants of an unfinished task stay: it counts them, and its agent may ask for
-    /// them.
+    /// Deletes the finished ones of these tasks, with logs and configs; returns their number. An
+    /// unfinished task keeps its descendants: it counts them, and its agent may ask for them.
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
 }
 
