@@ -40,8 +40,8 @@ struct Known {
     order: VecDeque<(Instant, Key)>,
 }
 
-/// Stored fingerprint: the first half of its bytes, to save memory. Two requests collide by chance
-/// only among some 2^64.
+/// Stored fingerprint: the first half of its bytes, to save memory. A chance collision takes some
+/// 2^64 requests.
 type Key = [u8; KEY_LEN];
 
 const KEY_LEN: usize = SHA256_OUTPUT_LEN / 2;

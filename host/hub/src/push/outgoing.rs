@@ -13,7 +13,7 @@ pub(super) struct Outgoing {
     pub tasks: Tasks,
     /// Signs and posts notifications.
     pub sender: Sender,
-    /// Limits each receiver to one delivery at a time, and suspends failing receivers.
+    /// Limits concurrent deliveries to each receiver, and suspends failing receivers.
     pub receivers: Receivers,
     /// Time for which one event is retried.
     pub patience: Duration,

@@ -64,8 +64,8 @@ pub(super) struct TaskActor {
     pub(super) ticket: Option<QueueTicket>,
     /// The agent at work.
     pub(super) guest: Option<RunningTask>,
-    /// Registry of idle agents that can be evicted to free capacity, and this actor's own address
-    /// there.
+    /// Registry of waiting agents that can be evicted to free capacity, and this actor's own
+    /// address there.
     pub(super) parking: Parking,
     pub(super) own: Option<mpsc::WeakSender<Command>>,
     /// All tasks, to which the agent may delegate.
@@ -317,7 +317,7 @@ impl TaskActor {
         Ok(())
     }
 
-    /// Evicts idle agents until this one has capacity, or until no more can be evicted.
+    /// Evicts waiting agents until this one has capacity, or until no more can be evicted.
     async fn make_room(&mut self) {
         while !self.agent.has_room() && self.parking.make_room().await {}
     }

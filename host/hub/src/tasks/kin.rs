@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 impl TaskActor {
     /// Starts the agent on the task.
     pub(super) async fn start(&mut self) -> Result<(), Fault> {
-        // Each start signal comes with the input that was queued for it.
+        // Every start comes with its input; without one, the agent cannot continue.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
         let Start { message, client, directory, streamed, goes_on, at, by } = *start;
         let unheard: Vec<_> =

@@ -40,7 +40,7 @@ impl Lent for LentTurn {
             self.state = Turn::Called(called);
         }
         if let Turn::Called(called) = &mut self.state {
-            // Here as well.
+            // An error means the same.
             let _ = called.await;
             self.state = Turn::Back;
         }

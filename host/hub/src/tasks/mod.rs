@@ -121,7 +121,7 @@ fn never_stored() -> StorageError {
     )
 }
 
-/// Polling interval of [`Tasks::idle`].
+/// Polling interval for tasks that are ending.
 const LOOK: Duration = Duration::from_millis(25);
 
 /// Starts tasks, finds them, and stops them at shutdown. Cheap to clone.
@@ -331,8 +331,8 @@ impl Tasks {
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
         let actor = actor.holding(lane);
-        // Boxed: a future stores its arguments, and so does each future around it. A box moves only
-        // a pointer.
+        // Boxed: a future stores its arguments, and so does each future around it. Moving a box
+        // moves only a pointer.
         let actor = Box::new(actor);
         let tasks = self.clone();
         let life = async move {
@@ -426,8 +426,8 @@ impl Tasks {
         self.storage.look(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// Sends a message to a task that waits for input. The subscription receives what follows, or
-    /// the events after event `after`.
+    /// Sends a message to an unfinished task, as the answer to its question or as further input.
+    /// The subscription receives what follows, or the events after event `after`.
     pub async fn answer(
         &self,
         id: &TaskId,
@@ -545,8 +545,8 @@ impl Tasks {
     /// interrupted at work. Tasks that wait for a run permit or for their client resume in the next
     /// process.
     pub async fn shutdown(&self) -> Vec<TaskId> {
-        // Set before any task gets its command: what tasks receive from one another from now on is
-        // no answer.
+        // Set before any task gets its command: from now on no run records a result of another
+        // task.
         self.phase.stop();
         let running = self.running().go_down();
         for task in running {

@@ -1,5 +1,5 @@
-//! Eviction of idle agents: an agent that waits for its client can be stopped to free capacity, if
-//! it can be started again with the answer.
+//! Eviction of waiting agents: an agent that waits for its client can be stopped to free capacity,
+//! if it can be started again with the answer.
 
 use super::{command::Command, run_queue::Wait};
 use parking_lot::{Mutex, MutexGuard};

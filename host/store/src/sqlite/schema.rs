@@ -286,8 +286,8 @@ pub(super) const ADDITIONS: [&str; 10] = ["
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,
 /// but in a rowid table, whose rows may be as long as a page. In a table without rowids, a row of
 /// more than a quarter of a page takes an overflow page (SQLite's documentation, "Database File
-/// Format", section 1.6), so that an event of a kilobyte takes five. Older files stay as they are:
-/// rewriting a million tasks would delay a start by minutes.
+/// Format", section 1.6), so that an event of one kilobyte takes five kilobytes. Older files stay
+/// as they are: rewriting a million tasks would delay a start by minutes.
 const EVENTS_IN_ROWS: &str = "
     DROP TABLE events;
     CREATE TABLE events (

@@ -24,8 +24,8 @@ pub(super) struct Gathered {
     bytes: Vec<u8>,
     /// Kind of the frame whose page comes next; none between two frames.
     frame: Option<Frame>,
-    /// Offset of a write that the file refused. SQLite has the error, and continues at this offset
-    /// or before.
+    /// Offset of a write that the file refused. SQLite has received the error, and writes again
+    /// from this offset or before.
     lacks: Option<i64>,
 }
 
