@@ -38,7 +38,7 @@ pub enum Said {
 #[async_trait::async_trait]
 pub trait ProcessPort: Send + Sync {
     /// Fingerprint of a program's file, which changes if the file is replaced;
-    /// [`Failure::Unavailable`] if the file does not exist.
+    /// [`Failure::Unavailable`] if none can be made.
     async fn fingerprint(&self, program: &str) -> Result<String, Failure>;
     /// Starts a permitted program.
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure>;
@@ -60,7 +60,7 @@ pub trait ChildPort: Send + Sync {
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
     /// Closes its standard input.
     fn close_stdin(&mut self);
-    /// Interrupts it.
+    /// Asks it to interrupt its current work.
     fn interrupt(&mut self);
     /// Terminates the process tree, then kills it.
     fn kill(&mut self);

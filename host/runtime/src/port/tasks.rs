@@ -28,7 +28,7 @@ impl Need {
     }
 }
 
-/// Party that an idle agent waits for.
+/// Party that an agent waits for while it does nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
     /// The client, for the answer to a posed question.
