@@ -33,8 +33,8 @@ pub const UPDATES: &str = "task_updates";
 /// Name of the server-sent events.
 pub const EVENT: &str = "task_update";
 
-/// URI of the protocol as an extension of A2A 1.0, whose cards have no member for foreign
-/// endpoints.
+/// URI of the protocol as an extension of A2A 1.0, whose cards have no member for endpoints outside
+/// of A2A.
 pub const EXTENSION: &str = "urn:a2a-hub:five-step:v1";
 
 /// Card member with both endpoints.

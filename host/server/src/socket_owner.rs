@@ -201,7 +201,7 @@ mod tests {
             let told = ask(theirs, ours).unwrap();
             assert!(told.is_some_and(|owner| owner.inode > 0), "{to}");
             assert_eq!(told, search(theirs, ours), "{to}");
-            // The local socket has a different owner entry.
+            // The local socket has a different inode.
             assert_ne!(ask(ours, theirs).unwrap(), told);
             drop(client);
             assert_eq!(SocketOwner::find(ours, theirs), None, "{to}: closed");

@@ -111,7 +111,7 @@ impl Request {
             (Err(_), Err(why)) | (Err(why), Ok(_)) => (None, Err(why)),
         };
         let id = match id {
-            // Without an id, an invalid request is not a notification, so it gets a response.
+            // An invalid request without an id is not a notification, so it gets a response.
             Ok(None) if params.is_err() => Some(RequestId::Null),
             Ok(id) => id,
             Err(_) => Some(RequestId::Null),

@@ -176,7 +176,7 @@ impl InputSchema {
         Ok(Self { compiled, weight })
     }
 
-    /// Validates an input and returns its violations, at most [`MAX_VIOLATIONS`]; empty if the
+    /// Validates an input and returns its violations, at most `MAX_VIOLATIONS`; empty if the
     /// input is valid. An input of megabytes may take a second.
     pub fn violations(&self, input: &Value) -> Vec<Violation> {
         let work = weight(input).saturating_mul(self.weight);

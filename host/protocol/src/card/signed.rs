@@ -1,5 +1,5 @@
 //! Signatures of a card (A2A 1.0, section 8.4): parsing and signed content, as JWS (RFC 7515) over
-//! canonical JSON (RFC 8785). Verification with keys happens elsewhere, in `host/client`.
+//! canonical JSON (RFC 8785). Verification with keys is the task of `host/client`.
 
 use crate::codec::protobuf;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};

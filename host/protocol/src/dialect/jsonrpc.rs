@@ -1,4 +1,4 @@
-//! JSON-RPC in any dialect: the reader for servers, and the writer for clients.
+//! JSON-RPC requests in any dialect, decoded on the server side and encoded on the client side.
 
 use crate::{
     binding::{

@@ -1,5 +1,5 @@
-//! Dialects: the selection of a request's wire form. [`jsonrpc`], [`rest`] and [`grpc`] read the
-//! requests of servers in any dialect, and write those of clients.
+//! Dialects: the wire forms of requests and answers. [`jsonrpc`], [`rest`] and [`grpc`] decode
+//! requests on the server side and encode them on the client side, in any dialect.
 
 mod finished;
 pub mod grpc;

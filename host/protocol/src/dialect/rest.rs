@@ -1,4 +1,5 @@
-//! REST in either version of A2A: the reader for servers, and the writer for clients.
+//! REST requests in either version of A2A, decoded on the server side and encoded on the client
+//! side.
 
 use crate::{
     binding::rest::{self, Verb, WrittenRequest},

@@ -41,7 +41,8 @@ pub struct Created {
     /// Capabilities of the client. The log uses an older name, `terms`.
     #[serde(rename = "terms", default, skip_serializing_if = "ClientCapabilities::is_empty")]
     pub client: ClientCapabilities,
-    /// Idempotency key of the request that created the task. Logs of older versions have none.
+    /// Idempotency key: the request that created the task, as text. Logs of older versions have
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Position in the tree of delegated tasks; `None` for a task that a client created. Versions

@@ -50,7 +50,7 @@ use std::path::PathBuf;
 /// An operation that a client requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Sends a message to an agent and waits for the final state (A2A 1.0, section 3.1.1).
+    /// Sends a message to an agent and waits for the result (A2A 1.0, section 3.1.1).
     SendMessage(Box<SendMessage>),
     /// Sends a message to an agent and streams the task's events (section 3.1.2).
     StreamMessage(Box<SendMessage>),

@@ -6,7 +6,7 @@
 //! ```text
 //! unix socket   hub/speak { protocol: acp }     door ── turn ── Dispatcher ── Hub
 //!                                                 │       │
-//!                                              wire ── prompt, told: ACP's words
+//!                                              wire ── prompt, told
 //! ```
 //!
 //! `wire` is JSON-RPC with requests in both directions. `door` holds the sessions, and `modes`

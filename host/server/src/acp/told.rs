@@ -42,7 +42,8 @@ impl Told {
                 let files = made.parts.iter().filter_map(file);
                 said(&text).into_iter().chain(files).collect()
             }
-            // Questions become permission requests, and the final message is sent at the end.
+            // Other statuses belong to the turn: it requests permissions, and sends the final
+            // message at the end.
             TaskEvent::Status(update) if update.status.state == TaskState::Working => {
                 let doing = update.status.message.as_ref().map(|message| message.joined_text());
                 progress::told(update.metadata.as_ref(), doing)

@@ -143,8 +143,8 @@ async fn choose(
     let (agent, skill, is_one_of_several) = match chosen {
         Ok((agent, skill)) => (agent, skill, false),
         Err(NoHolder::Several { skill, agents }) => {
-            // Agents that the hub does not route this skill to are a fallback, because a card may
-            // claim any skill.
+            // Agents without a grant are chosen only if no other agent has the skill, because a
+            // card may claim any skill.
             let able = dispatcher.hub().with_skill(&skill);
             let first = agents.iter().find(|agent| able.contains(agent)).or(agents.first());
             (first.ok_or_else(no_task)?.clone(), skill, true)

@@ -48,7 +48,7 @@ pub(super) enum Called {
 /// Error of a tool call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Miscalled {
-    /// The name cannot be that of a tool.
+    /// No tool can have this name.
     NoTool,
     /// The arguments are invalid.
     Arguments(String),

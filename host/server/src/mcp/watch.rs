@@ -41,8 +41,8 @@ impl AgentWatch {
         }
     }
 
-    /// Subscribes without a stream permit, because the client's connection or request holds one
-    /// already.
+    /// Subscribes without a stream permit: the client is counted where its connection or request
+    /// was admitted.
     async fn listen(&self) -> Option<Listener> {
         let watched = self.dispatcher.hub().handle(&self.caller, None, Operation::WatchHub).await;
         match watched {

@@ -1,4 +1,5 @@
-//! Changes of plug-ins and of their grants. For the operator only, identified by the kernel.
+//! Changes of plug-ins and of their grants. For the operator only, identified by the kernel and not
+//! by a token.
 
 use super::{component::Component, plugins::PluginInfo};
 use crate::model::id::AgentId;
@@ -7,8 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Request to put a component into the plugins folder. It replaces a plug-in of the same name, if
-/// it comes with a grant.
+/// Request to put a component into the plugins folder. An existing plug-in of that name is replaced
+/// if it has a grant; otherwise the request is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddPlugin {
     /// Id of the new agent.
