@@ -1,10 +1,10 @@
 //! Metadata members that the hub interprets, and the values that each accepts.
 //!
 //! A client sets them in the metadata of its message or of the surrounding request, depending on
-//! its library. This module is the only reader of both. A member of the request counts as a member
-//! of the message. Different values for one member in both are refused, because the intended one is
-//! unknown. A value of the wrong type is refused as well, because the ignored member might have
-//! been a limit.
+//! its library. This module validates both and merges them. A member of the request counts as a
+//! member of the message. Different values for one member in both are refused, because the intended
+//! one is unknown. A value of the wrong type is refused as well, because the ignored member might
+//! have been a limit.
 
 use crate::model::{
     budget::{BUDGET, Budget},
