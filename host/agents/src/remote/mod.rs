@@ -1,4 +1,5 @@
-//! Agents elsewhere as agents of this hub: each is pinned by its card, and does its work where it is.
+//! Remote agents as agents of this hub: each is pinned by its card and does its work at its own
+//! place.
 
 mod agent;
 mod endpoint;
