@@ -395,7 +395,7 @@ impl Agent {
         matches!(self.source, Source::Remote(_))
     }
 
-    /// Waits until no program of `owner` is left, for at most [`PROGRAMS_GONE`].
+    /// Waits until no program of `owner` is left, for a limited time.
     pub async fn programs_gone(&self, owner: &str) {
         if timeout(PROGRAMS_GONE, self.programs.ended(owner)).await.is_err() {
             tracing::error!(agent = %self.id, owner, "programs are still there after what they ran for ended");

@@ -8,9 +8,9 @@
 //!
 //! ```text
 //!           orders, fds, environment                      fork, exec
-//!  ┌──────┐ ─────────────────────────► ┌────────┐ ─────────────────────► ┌─────────┐ ──►
-//!  │ tree │        (socket)            │ minder │  SIGINT, SIGTERM: group │ program │     descendants,
-//!  └──┬───┘ ◄───────────────────────── └────────┘  SIGKILL: everything    └────┬────┘     daemons
+//!  ┌──────┐ ─────────────────────────► ┌────────┐ ─────────────────────► ┌─────────┐ ──► its
+//!  │ tree │        (socket)            │ minder │  SIGINT, SIGTERM: group │ program │    children,
+//!  └──┬───┘ ◄───────────────────────── └────────┘  SIGKILL: everything    └────┬────┘    daemons
 //!     │        started, ended, EOF                                             │
 //!  ┌──┴────┐                       stdin, stdout, stderr (pipes)               │
 //!  │ Child │ ◄─────────────────────────────────────────────────────────────────┘
@@ -20,7 +20,7 @@
 //! | end of | consequence |
 //! | --- | --- |
 //! | the program | the minder kills what is left below it, reports, exits |
-//! | the [`Child`], also by [`Child::kill`] | SIGTERM to the group, later SIGKILL to all |
+//! | the [`Child`], also by [`Child::kill`] | SIGTERM to the group, later SIGKILL |
 //! | the hub, even by SIGKILL | the minder's socket closes: the same |
 //! | memory of a confined program's tree | the minder reports, kills what is below it, exits |
 //! | the minder | its socket closes: the hub kills processes with the tree's marker or session |

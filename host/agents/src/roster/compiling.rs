@@ -42,7 +42,7 @@ impl Agents {
         loading.await
     }
 
-    /// Components whose compilation takes longer than [`WORTH_TELLING`].
+    /// Components whose compilation takes longer than a second.
     pub fn compiling(&self) -> Vec<CompilingPlugin> {
         self.shared.compiling.lock().clone()
     }

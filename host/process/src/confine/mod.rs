@@ -19,7 +19,7 @@
 //! | PID namespace | processes outside the tree: signals, `/proc` | `user` |
 //! | IPC namespace | System V shared memory | `init` |
 //! | network namespace, without network grant | TCP, UDP, abstract sockets | `loopback` |
-//! | Landlock | writes to read-only files, other TCP ports, signals, abstract sockets | `landlock` |
+//! | Landlock | writes to read-only files, TCP ports, signals, abstract sockets | `landlock` |
 //! | seccomp | tracing, mounting, keys, BPF, modules, new namespaces | `syscalls` |
 //! | resource limits | fork bombs, core dumps, huge files, huge processes | `ceilings` |
 //! | the minder's memory checks | many processes, or shared memory, without limit | `memory` |

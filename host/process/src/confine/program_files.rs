@@ -3,7 +3,7 @@
 //!
 //! | location | files |
 //! | --- | --- |
-//! | `…/bin`, `…/sbin`, `…/libexec` | it, and the siblings `lib`, `lib64`, `libexec`, `pyvenv.cfg` |
+//! | `…/bin`, `…/sbin`, `…/libexec` | it and its siblings `lib`, `lib64`, `libexec`, `pyvenv.cfg` |
 //! | `…/node_modules/…` | the outermost `node_modules` |
 //! | `/opt/NAME/…` | `/opt/NAME` |
 //! | any other directory | the file alone, because the directory may be a home |

@@ -551,7 +551,7 @@ async fn a_program_that_may_nest_confines_its_own_tools_and_opens_nothing() {
     let (said, _) = house.sh_in(nests, script).await;
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines.first(), Some(&"inside"), "{said}");
-    // It may mount a `/proc` of its own processes; nothing else succeeded.
+    // It may mount another `/proc`, with its processes only; nothing else succeeded.
     assert!(
         lines[1..].iter().all(|line| line.parse::<u32>().is_ok_and(|count| count < 10)),
         "{said}"
