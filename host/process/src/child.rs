@@ -64,7 +64,7 @@ pub(super) enum Ending {
 /// End of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// Set if the tree exceeded its memory limit; cleared once reported.
+    /// Excess of the memory limit, if any; taken once reported.
     pub(super) exceeded: Option<MemoryExceeded>,
     pub(super) exit: Exit,
 }
@@ -91,7 +91,7 @@ impl Child {
                 }
             };
             tokio::select! {
-                biased; // what is there to read goes before any deadline
+                biased; // available output takes precedence over deadlines
                 output = output => match output {
                     Some(output) => return output,
                     None => continue,

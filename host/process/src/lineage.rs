@@ -148,7 +148,7 @@ impl Minders {
             .into_iter()
             .filter(|process| process.is_ended_child_of(us.pid) && !process.shares_session(&us));
         for orphan in orphans.filter(|orphan| self.on_behalf(orphan.pid).is_none()) {
-            let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG); // gone already, as it should be
+            let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG); // usually reaped already
         }
     }
 }

@@ -157,9 +157,9 @@ fn start_confined(
     let init = Pid::from_child(&command.spawn()?);
     // The init starts nothing before it receives the launch.
     *group = group.take().filter(|group| group.add(init).is_ok());
-    drop(command); // or the end of the init would leave its socket open
+    drop(command); // its copy of the socket would outlive the init
     send_pipes(&ours, &pipes, &body)?;
-    drop(pipes); // or the hub would never see the program close them
+    drop(pipes); // the hub sees them close only with the program
     ours.write_all(&body.bytes())?;
     let mut reports = BufReader::new(ours);
     match report(&mut reports) {

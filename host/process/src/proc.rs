@@ -104,7 +104,7 @@ impl Process {
         (self.pid, self.started)
     }
 
-    /// True if it has ended and was not reaped yet.
+    /// True if the process has ended and was not reaped yet.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -131,13 +131,13 @@ impl Process {
             Some(share) => {
                 share.saturating_add(kilobytes(self.pid, "status", &["VmPTE"]).unwrap_or(0))
             }
-            // A process can hide it, by running a program that it cannot read.
+            // A process can hide the file, by running a program that it cannot read.
             None => self.memory(),
         }
     }
 
-    /// Memory files that it holds open (`memfd_create(2)`), by device and inode, with their size in
-    /// bytes; a file is listed once for each descriptor.
+    /// Memory files that the process holds open (`memfd_create(2)`), by device and inode, with
+    /// their size in bytes; a file is listed once for each descriptor.
     pub(super) fn memory_files(&self) -> Vec<((u64, u64), u64)> {
         let mut files = Vec::new();
         for open in self.tables().filter_map(|table| Directory::open(table).ok()) {
@@ -145,14 +145,14 @@ impl Process {
                 let is_memory = open.link(name, |link| link.starts_with(b"/memfd:").then_some(()));
                 files.extend(is_memory.and_then(|()| open.behind(name)).map(|file| {
                     let blocks = u64::try_from(file.st_blocks).unwrap_or(0);
-                    ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // of whatever size blocks are, `stat(2)` counts these
+                    ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // units of `stat(2)`
                 }));
             });
         }
         files
     }
 
-    /// True if it denies other processes of its user access to its descriptors.
+    /// True if the process denies other processes of its user access to its descriptors.
     pub(super) fn hides_descriptors(&self) -> bool {
         match Directory::open(format!("/proc/{}/fd", self.place())) {
             Ok(open) => open.hides_links(),
@@ -160,17 +160,17 @@ impl Process {
         }
     }
 
-    /// True if `parent` is its parent.
+    /// True if `parent` is the process's parent.
     pub(super) fn is_child_of(&self, parent: Pid) -> bool {
         self.parent == parent.as_raw_pid()
     }
 
-    /// True if it started after `other`.
+    /// True if the process started after `other`.
     pub(super) fn is_younger_than(&self, other: &Self) -> bool {
         self.started > other.started
     }
 
-    /// True if it has ended and `parent` has to reap it.
+    /// True if the process has ended and `parent` has to reap it.
     pub(super) fn is_ended_child_of(&self, parent: Pid) -> bool {
         self.ended && self.is_child_of(parent)
     }
@@ -180,7 +180,7 @@ impl Process {
         self.session == other.session
     }
 
-    /// Inodes of its open sockets.
+    /// Inodes of the process's open sockets.
     pub(super) fn sockets(&self) -> Vec<u64> {
         self.tables().flat_map(|table| sockets_at(&table)).collect()
     }
@@ -196,12 +196,12 @@ impl Process {
         iter::once(format!("/proc/{process}/fd")).chain(others)
     }
 
-    /// True if it is in the session that `leader` began.
+    /// True if the process is in the session that `leader` began.
     pub(super) fn in_session(&self, leader: Pid) -> bool {
         self.session == leader.as_raw_pid()
     }
 
-    /// True if it was started with this variable (`NAME=value`).
+    /// True if the process was started with this variable (`NAME=value`).
     pub(super) fn was_given(&self, variable: &[u8]) -> bool {
         self.environ().split(|byte| *byte == 0).any(|entry| entry == variable)
     }
@@ -212,12 +212,13 @@ impl Process {
         self.environ().split(|byte| *byte == 0).any(|entry| entry.starts_with(&tree))
     }
 
-    /// Environment at its start; empty if it is gone or not accessible.
+    /// Environment at the process's start; empty if the process is gone or not accessible.
     fn environ(&self) -> Vec<u8> {
         told(format!("/proc/{}/environ", self.place())).unwrap_or_default()
     }
 
-    /// True if it runs as the same user as this process; other users' processes are never ours.
+    /// True if the process runs as the same user as this one; other users' processes are never
+    /// ours.
     pub(super) fn is_own(&self) -> bool {
         is_own(self.pid)
     }
@@ -242,9 +243,9 @@ pub(super) fn files_in_memory() -> u64 {
         .saturating_sub(sum_of_kilobytes(&told, &["SwapFree"]))
 }
 
-/// Sum, in bytes, of these rows of a file of `/proc/<process>`, which reports kilobytes; none if it
-/// is gone or not accessible. An arbitrary process name in the file does not disturb the other
-/// rows.
+/// Sum, in bytes, of these rows of a file of `/proc/<process>`, which reports kilobytes; none if
+/// the file is gone or not accessible. An arbitrary process name in the file does not disturb the
+/// other rows.
 pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Option<u64> {
     Some(sum_of_kilobytes(&told(format!("/proc/{process}/{file}")).ok()?, names))
 }

@@ -102,7 +102,7 @@ pub(super) async fn run<Lease>(
     let (mut tree, pipes) = match Tree::start(settings, &launch, owned.behalf()).await {
         Ok(tree) => tree,
         Err(error) => {
-            let _ = started.send(Err(error)); // a caller that left has no use for the reason
+            let _ = started.send(Err(error)); // the caller may have left
             return;
         }
     };
@@ -130,7 +130,7 @@ pub(super) async fn run<Lease>(
     };
     let end = tree.fell(ended).await;
     drop(lease);
-    let _ = exited.send(end); // a child that was dropped does not ask
+    let _ = exited.send(end); // the child may have been dropped
 }
 
 impl Tree {
@@ -164,7 +164,7 @@ impl Tree {
         })?;
         let registered = settings.minders.register(pid_of(&minder), behalf);
         let sent = send_pipes(&socket, &pipes, &body);
-        drop(pipes); // or we would hold the program's own ends open
+        drop(pipes); // otherwise this process holds the program's ends open
         let (reports, orders) = socket.into_split();
         let reports = BufReader::new(reports).lines();
         let owner = launch.owner.clone();
@@ -323,7 +323,7 @@ impl Tree {
     /// reaps the minder. In this order, because its pid cannot be reused for a session before it is
     /// reaped.
     async fn clear(&mut self) {
-        let _ = self.minder.start_kill(); // fails if it is gone, as it should be
+        let _ = self.minder.start_kill(); // fails if the minder is gone already
         let session = pid_of(&self.minder);
         let tree = proc::variable(TREE_MARKER, self.name.as_ref());
         let hub = proc::variable(DATA_MARKER, &self.settings.data_dir);

@@ -53,9 +53,9 @@ pub(super) enum Look {
 /// Result of a minder's inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Number of processes that it killed.
+    /// Number of processes that the minder killed.
     pub(super) killed: usize,
-    /// Number of processes that it should have killed and that still exist.
+    /// Number of processes that the minder should have killed and that still exist.
     pub(super) left: usize,
     /// Resident memory of the tree, in bytes; shared memory is counted for each process.
     pub(super) resident: u64,
@@ -187,13 +187,13 @@ pub(super) fn decode_env(encoded: &[u8]) -> impl Iterator<Item = (&OsStr, &OsStr
 
 /// A received launch.
 pub(super) struct Launched {
-    /// The program's ends.
+    /// The program's ends of its three pipes.
     pub(super) pipes: Pipes,
-    /// Its environment, encoded.
+    /// Encoded environment of the program.
     pub(super) env: Vec<u8>,
-    /// Its confinement, if any.
+    /// Confinement of the program, if any.
     pub(super) confinement: Option<Confinement>,
-    /// True if it is only confined and not started.
+    /// True if the program is only confined and not started.
     pub(super) rehearses: bool,
 }
 

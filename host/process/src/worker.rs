@@ -66,7 +66,7 @@ pub struct WorkLimits {
     pub cpu: Duration,
     /// Address space of the worker, in bytes, including its executable.
     pub memory: u64,
-    /// Bytes of its answer.
+    /// Bytes of the worker's answer.
     pub output: u64,
 }
 
@@ -243,7 +243,7 @@ fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> Wo
         return WorkError::Memory(limits.memory);
     }
     if status.signal() == Some(Signal::KILL.as_raw()) {
-        // Only the system kills it while the hub waits: when it is short of memory.
+        // While the hub waits, only the system kills a worker: when the machine is short of memory.
         return WorkError::System {
             program: PathBuf::from("this executable"),
             why: io::Error::other(
@@ -252,7 +252,7 @@ fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> Wo
         };
     }
     if said.contains("panicked at") {
-        // Quoted, because it may contain outside input.
+        // Quoted, because the text may contain outside input.
         tracing::warn!(panic = ?said, "a worker panicked");
         return WorkError::Crashed("it panicked; the hub's log has the panic's text".to_owned());
     }

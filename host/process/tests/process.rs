@@ -346,7 +346,7 @@ async fn dropped_waits_lose_nothing() {
 async fn a_child_left_in_the_background_goes_with_the_program() {
     let hub = Fixture::new();
     let mut child = hub.sh("sleep 1000 & setsid sleep 1000 & echo done").await;
-    // They hold its pipe as well, so that this would not end before them.
+    // The children hold the pipe as well, so `finish` would not return before their end.
     assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], Exit::Code(0)));
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
@@ -477,7 +477,7 @@ async fn a_lost_minder_takes_its_tree_along_and_no_other() {
     let hub = Fixture::new();
     let mut sibling = hub.start("/bin/cat", &[]).await;
     let path = hub.data.path().display();
-    // The last one sheds its environment; its session still identifies it.
+    // The last process sheds its environment; its session still identifies it.
     let script = format!(
         "setsid sleep 1000 & env -i /bin/sh -c 'echo ready; while :; do /bin/sleep 1; done' {path}"
     );
@@ -564,7 +564,7 @@ async fn what_a_hub_and_its_minders_leave_is_swept_at_the_next_start() {
     let users = users.arg("1000").env("A2A_HUB_DATA", data.path()).kill_on_drop(true).spawn();
     let mut users = users.unwrap();
     let (mut hub, _stdout) = another_hub(data.path(), "", STUBBORN);
-    // Stopped, so that it cannot clean up after its minder.
+    // Stopped, so that the hub cannot clean up after its minder.
     kill_process(Pid::from_child(&hub), Signal::STOP).unwrap();
     let minder = count_reaches(data.path(), 1, MIND).await.remove(0);
     kill_process(minder.pid, Signal::KILL).unwrap();

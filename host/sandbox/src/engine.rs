@@ -83,7 +83,7 @@ impl Default for EngineSettings {
 pub struct Engine {
     pub(crate) inner: wasmtime::Engine,
     pub(crate) compiler: Arc<Compiler>,
-    /// Created once, because these are hundreds of functions.
+    /// Linker, created once because it has hundreds of functions.
     pub(crate) functions: Arc<HostFunctions>,
     slots: Arc<Semaphore>,
     visits: Arc<Semaphore>,

@@ -182,7 +182,7 @@ impl Hide for Message {
     fn hide(&mut self, secrets: &Secrets) {
         let Self {
             message_id,
-            context_id: _, // the hub's words
+            context_id: _, // set by the hub
             task_id: _,
             role: _,
             parts,

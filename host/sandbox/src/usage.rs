@@ -77,7 +77,7 @@ impl Written {
 /// Length of a value as JSON, in bytes.
 pub(crate) fn json_bytes(it: &impl Serialize) -> u64 {
     let mut bytes = Counted(0);
-    // It could fail by its writer, or by a key that is not text: neither applies.
+    // Only the writer or a key that is not text could fail, and neither occurs.
     let _ = serde_json::to_writer(&mut bytes, it);
     bytes.0
 }

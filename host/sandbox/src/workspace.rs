@@ -267,7 +267,7 @@ impl CountedView<'_> {
     }
 }
 
-/// True if it is neither file, directory nor link.
+/// True if the file is neither a regular file, a directory nor a link.
 fn is_special(kind: DescriptorType) -> bool {
     !matches!(
         kind,

@@ -37,7 +37,7 @@ struct Judged {
 pub struct Unavailable {
     /// Agent whose circuit breaker is open.
     pub agent: AgentId,
-    /// State of its circuit breaker.
+    /// State of the circuit breaker.
     pub breaker: AgentBreaker,
     /// Time until the next attempt.
     pub retry_in: Duration,

@@ -120,7 +120,7 @@ impl Confining {
         let agent = &self.agent;
         let why = match supervisor.support().await {
             Ok(support) => support.allows(&self.network).err()?.to_string(),
-            Err(SpawnError::ShuttingDown { .. }) => return None, // and nothing is started
+            Err(SpawnError::ShuttingDown { .. }) => return None, // nothing is started then
             Err(why) => why.to_string(),
         };
         Some(format!(

@@ -62,7 +62,7 @@ pub(super) fn restrict(network: &Network, writable: Option<&Writable>) -> Result
         Network::Ports(ports) => Some(ports),
     };
     if writable.is_none() && ports.is_none() && !has.scopes {
-        return Ok(()); // a ruleset without any rule is none
+        return Ok(()); // no rule applies
     }
     let mut ruleset = Ruleset::default();
     if writable.is_some() {

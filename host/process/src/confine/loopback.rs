@@ -33,7 +33,7 @@ fn request() -> Vec<u8> {
     let (sequence, port) = (1_u32, 0_u32);
     let mut body = vec![0_u8; 4]; // any family, padding, any type
     body.extend(LOOPBACK.to_ne_bytes());
-    body.extend([UP.to_ne_bytes(), UP.to_ne_bytes()].concat()); // flags, and which of them are meant
+    body.extend([UP.to_ne_bytes(), UP.to_ne_bytes()].concat()); // flags, and their mask
     let mut message = Vec::new();
     message.extend(32_u32.to_ne_bytes());
     message.extend([NEW_LINK.to_ne_bytes(), REQUEST_AND_ANSWER.to_ne_bytes()].concat());

@@ -66,19 +66,20 @@ pub struct Confinement {
     /// Files and directories that it may read, besides those of the system that every program
     /// needs.
     pub read: Vec<PathBuf>,
-    /// Directories that it may read and write. A path inside one of `hidden` counts as well.
+    /// Directories that the program may read and write. A path inside one of `hidden` counts as
+    /// well.
     pub write: Vec<PathBuf>,
     /// Files and directories that appear empty, though they lie in a readable or writable
     /// directory.
     pub hidden: Vec<PathBuf>,
     /// Directories that start empty, are writable, and vanish with the program.
     pub scratch: Vec<PathBuf>,
-    /// Directory that becomes its `/tmp`.
+    /// Directory that becomes the program's `/tmp`.
     pub temporary: PathBuf,
     /// Network access.
     pub network: Network,
-    /// True if it may create namespaces and mount in them, as a program does that confines its own
-    /// tools (bubblewrap).
+    /// True if the program may create namespaces and mount in them, as a program does that confines
+    /// its own tools (bubblewrap).
     pub nests: bool,
     /// Resource limits.
     pub ceilings: Ceilings,
@@ -90,8 +91,8 @@ pub enum Network {
     /// Only itself: a network namespace with its own loopback interface.
     #[default]
     Nothing,
-    /// TCP to these ports of any host, and UDP, which name resolution needs. It may not listen on
-    /// TCP.
+    /// TCP to these ports of any host, and UDP, which name resolution needs. The program may not
+    /// listen on TCP.
     Ports(BTreeSet<u16>),
 }
 

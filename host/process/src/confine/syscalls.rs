@@ -162,7 +162,7 @@ const NEVER_ALONE: &[libc::c_long] = &[
     libc::SYS_mq_open,
 ];
 
-/// The same under their older names, where this architecture has those.
+/// [`NEVER_ALONE`] under the calls' older names, on architectures that have those.
 #[cfg(target_arch = "x86_64")]
 const NEVER_ALONE_HERE: &[libc::c_long] = &[
     libc::SYS_open,
@@ -203,7 +203,7 @@ pub(super) fn alone() -> Result<(), NotConfined> {
 fn unknown(needs: Needs) -> Result<BpfProgram, BackendError> {
     let mut rules = Rules::new();
     if !needs.nests {
-        rules.insert(libc::SYS_clone3, Vec::new()); // its flags lie in memory, which no filter reads
+        rules.insert(libc::SYS_clone3, Vec::new()); // its flags are in memory, which filters cannot read
     }
     rules.insert(libc::SYS_io_uring_setup, Vec::new());
     program(rules, libc::ENOSYS)
@@ -282,7 +282,7 @@ fn program(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
 /// Refuses x32, a second numbering of the same system calls on the same processor, which would
 /// bypass every rule.
 fn no_x32() -> [sock_filter; 3] {
-    const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS; at 0 is the number of the system call
+    const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS; offset 0 has the number of the call
     const JUMP_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
     const RETURN: u16 = 0x06; // BPF_RET | BPF_K
     const X32: u32 = 0x4000_0000;

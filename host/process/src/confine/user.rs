@@ -15,7 +15,7 @@ use std::{fs, io};
 const INIT_NEEDS: [CapabilitySet; 3] = [
     CapabilitySet::SYS_ADMIN, // namespaces and mounts
     CapabilitySet::NET_ADMIN, // the loopback interface
-    CapabilitySet::SETPCAP,   // giving capabilities up for good
+    CapabilitySet::SETPCAP,   // dropping capabilities
 ];
 
 /// User id inside for the superuser's programs that create user namespaces themselves: without

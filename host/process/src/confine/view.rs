@@ -100,7 +100,7 @@ pub(super) fn seal() -> Result<(), NotConfined> {
     let root = Path::new("/");
     mount_remount(root, flags, "").map_err(NotConfined::on(Step::View, root))?;
     if !user::is_superuser() {
-        return Ok(()); // it is the superuser's, and nobody else's to write
+        return Ok(()); // only the superuser may write there
     }
     for name in system::MACHINES_PROC {
         let path = Path::new("/proc").join(name);

@@ -159,7 +159,7 @@ async fn a_guest_that_ignores_cancel_is_ended() {
         Stage { limits: Limits { cpu: DEADLINE, ..Limits::default() }, ..Stage::granting() };
     for stubborn in ["ignore-cancel", "spin"] {
         let mut guest = stage.start(stubborn);
-        // It emits an event once it runs; a spinning guest emits nothing and receives nothing.
+        // `ignore-cancel` emits an event once it runs; `spin` emits nothing and receives nothing.
         while stubborn == "ignore-cancel" && stage.seen().events.is_empty() {
             tokio::task::yield_now().await;
         }
