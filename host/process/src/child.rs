@@ -175,8 +175,8 @@ impl Child {
         matches!(self.exit, Ending::Known(..))
     }
 
-    /// Transfers the tree to another owner: waits for the former owner's programs no longer include
-    /// it, and calls of its processes to the hub count for the new owner. Returns false if the tree
+    /// Transfers the tree to another owner: a wait for the former owner no longer includes the
+    /// tree, and its processes' calls to the hub count for the new owner. Returns false if the tree
     /// is gone.
     pub fn pass_to(&self, owner: &str) -> bool {
         self.owned.pass_to(owner)

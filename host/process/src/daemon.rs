@@ -80,7 +80,8 @@ impl Background {
 
 /// Leaves the parent's terminal, so that closing the terminal ends nothing.
 pub fn leave_terminal() {
-    // It fails only for a process group leader, which has no terminal to leave.
+    // It fails only for a process group leader, which has left the terminal's process group
+    // already.
     let _ = rustix::process::setsid();
 }
 

@@ -1,6 +1,7 @@
-//! Distinction between a program's own processes and those of a task: the program and the helpers
-//! that it had before its first work stay, later processes did the task's work. The distinction is
-//! by start time, which no process can change, and independent of session, group and parent.
+//! Distinction between a program's own processes and those of a task. The program and the helpers
+//! that it started before its first work are its own; later processes did a task's work. The
+//! distinction is by start time, which no process can change, and independent of session, group and
+//! parent.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -185,7 +185,7 @@ impl Process {
         self.tables().flat_map(|table| sockets_at(&table)).collect()
     }
 
-    /// Its descriptor tables; each thread may have a separate one (`unshare(2)`).
+    /// Descriptor tables of the process; each thread may have a separate one (`unshare(2)`).
     fn tables(&self) -> impl Iterator<Item = String> + use<> {
         let process = self.pid;
         // If the kernel does not answer, a table may be read twice.
@@ -206,7 +206,7 @@ impl Process {
         self.environ().split(|byte| *byte == 0).any(|entry| entry == variable)
     }
 
-    /// True if a minder of any hub started it: only such processes have the tree marker.
+    /// True if a minder of any hub started the process: only such processes have the tree marker.
     pub(super) fn was_minded(&self) -> bool {
         let tree = variable(TREE_MARKER, Path::new(""));
         self.environ().split(|byte| *byte == 0).any(|entry| entry.starts_with(&tree))
@@ -349,8 +349,8 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
         }
     };
     below(children(root));
-    // Its first thread is read again at the end: it adopts orphans, and the children of threads
-    // that ended meanwhile.
+    // The first thread of `root` is read again at the end: it adopts orphans, and the children of
+    // threads that ended meanwhile.
     let first = Directory::open(format!("/proc/{root}/task"));
     below(
         first

@@ -90,8 +90,8 @@ pub(super) fn told(file: impl Arg) -> io::Result<Vec<u8>> {
 /// Reads a file. `fs::read` would query the length first, which is reported as 0, read in pieces of
 /// 32 bytes and more, and read once more for the end. A piece that is not full is the last one: the
 /// kernel collects its text in a page and returns it on request (`seq_read_iter`), so that it fills
-/// any buffer that is smaller than a page by the longest line. It might not fill a larger buffer
-/// although more follows.
+/// any buffer that is smaller than a page by the longest line. A larger buffer might stay partly
+/// empty although more text follows.
 fn told_at(directory: BorrowedFd<'_>, file: impl Arg) -> io::Result<Vec<u8>> {
     let file = openat(directory, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut told = Vec::new();

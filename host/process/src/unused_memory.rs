@@ -20,10 +20,11 @@ const WORTH: u64 = 4 << 20;
 const IDLE: u32 = 2;
 
 /// CPU time that counts as a burst of work. Code that less work has loaded stays: the next request
-/// would reload it, which costs it a millisecond.
+/// would reload it, which takes a millisecond.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Releases memory once after the start, then periodically after work. Never returns.
+/// Releases memory once after the start, then periodically after work. Returns only if that work
+/// panics.
 pub async fn give_back() {
     let after_start = || {
         trim();

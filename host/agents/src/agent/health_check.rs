@@ -21,10 +21,10 @@ const HEALTH_AGE: Duration = Duration::from_secs(5);
 /// the agent is checked again.
 const MENDED: Duration = Duration::from_secs(1);
 
-/// Deadline for an unapproved plugin, which has no grant and so nothing to wait for.
+/// Deadline for an unapproved plug-in, which has no grant and so nothing to wait for.
 const STRANGERS_DEADLINE: Duration = Duration::from_secs(1);
 
-/// CPU time for an unapproved plugin's health check: a hundred times the usual cost.
+/// CPU time for an unapproved plug-in's health check: a hundred times the usual cost.
 const STRANGERS_CPU: Duration = Duration::from_millis(100);
 
 impl Agent {

@@ -4,7 +4,7 @@
 use a2a_hub_core::lacks::Lack;
 use a2a_hub_protocol::{id::AgentId, operation::NotGranted};
 
-/// Describes a missing grant. For a plugin the description includes the command that grants it.
+/// Describes a missing grant. For a plug-in the description includes the command that grants it.
 pub(super) fn remedied(lack: Lack, plugin: Option<&AgentId>) -> NotGranted {
     let Lack { capability, what, reason, setting, arguments } = lack;
     let quoted = |argument: &String| {

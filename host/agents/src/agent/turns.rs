@@ -2,12 +2,12 @@
 
 use tokio::sync::Semaphore;
 
-/// Semaphores for concurrent health checks (bulkhead): any number of unapproved plugins delays no
+/// Semaphores for concurrent health checks (bulkhead): any number of unapproved plug-ins delays no
 /// other agent.
 pub(crate) struct Turns {
     /// For approved agents: each check may start a program.
     pub(super) others: Semaphore,
-    /// For unapproved plugins: their checks wait for nothing and have a short deadline.
+    /// For unapproved plug-ins: their checks wait for nothing and have a short deadline.
     pub(super) strangers: Semaphore,
 }
 

@@ -59,7 +59,8 @@ pub(crate) struct Confining {
     agent: AgentId,
     config: config::Confined,
     network: Network,
-    /// True if the `keeps` paths of the manifest are honoured.
+    /// Set for built-in agents: the manifest's `keeps` paths are honoured, and memory is unlimited
+    /// by default.
     is_built_in: bool,
     /// The hub's data directory, with its database, its keys and other agents' homes.
     data_dir: PathBuf,

@@ -14,8 +14,8 @@ use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};
 use a2a_hub_store::{Memories, Search, StorageError};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Divisor of an agent's capacity that memory handed over by others may fill; the rest is reserved
-/// for the agent.
+/// Denominator of the share of an agent's capacity that others may fill with memory that they hand
+/// over; the rest is reserved for the agent.
 const HANDED_OVER: u64 = 2;
 
 /// Context memory of one installation of an agent in one context, within its effective grant.

@@ -1,5 +1,5 @@
 //! Access to the hub for the programs of agents that may call others: the command `a2a-hub` and its
-//! socket. The kernel identifies the calling program; settings passed to it here play no part.
+//! socket. The kernel identifies the calling program, so neither is a credential.
 
 use super::environment::last;
 use std::{

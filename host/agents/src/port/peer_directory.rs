@@ -61,7 +61,7 @@ impl PeerDirectory {
 
 impl PeerDirectory {
     /// Cards of the agents that this one may call, without those known to be unhealthy, because a
-    /// call to them fails. An unapproved plugin is included only if the operator names it: its own
+    /// call to them fails. An unapproved plug-in is included only if the operator names it: its own
     /// words would end up in prompts.
     pub(crate) fn cards(&self) -> Vec<Value> {
         self.callable().map(|peer| peer.card).collect()

@@ -1,5 +1,4 @@
-//! Remote agents as agents of this hub: each is pinned by its card and does its work at its own
-//! place.
+//! Remote agents as agents of this hub, each pinned by its card.
 
 mod agent;
 mod endpoint;

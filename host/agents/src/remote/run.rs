@@ -181,7 +181,8 @@ impl RemoteTask {
                 self.stop().await;
                 Ended::Failed(why)
             }
-            // A question outlives the hub; a cancel of the task cancels the remote task as well.
+            // The remote task stays pending, because a question outlives the hub. If the task
+            // itself was cancelled, `Runtime::clean_up` cancels the remote task.
             None if self.asking => Ended::Failed(Failure::Cancelled),
             None => {
                 self.stop().await;
@@ -190,7 +191,7 @@ impl RemoteTask {
         }
     }
 
-    /// Cancels the remote task. A failure counts as an unknown task.
+    /// Cancels the remote task. Failures are logged and ignored.
     async fn stop(&self) {
         let stopped = self.peer.stop(&self.ours.id, self.theirs.clone());
         if let Ok(Err(why)) = timeout(STOP, stopped).await {

@@ -87,7 +87,7 @@ pub enum TrustError {
         /// Differences between the two cards, one line each.
         changes: Vec<String>,
     },
-    /// The store failed. Without it, the first card cannot be compared with a later one.
+    /// The store failed. Without the store, a changed card cannot be told from the first one.
     #[error("keep the card: {0}")]
     Store(#[from] StorageError),
 }

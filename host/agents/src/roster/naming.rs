@@ -8,7 +8,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::id::AgentId;
 
 impl Agents {
-    /// Aliases of the registered agents. Aliases in the manifest of an unapproved plugin are
+    /// Aliases of the registered agents. Aliases in the manifest of an unapproved plug-in are
     /// ignored, because any file may be in the plugins folder.
     pub fn aliases(&self) -> Aliases {
         let config = self.shared.config();

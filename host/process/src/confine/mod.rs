@@ -63,8 +63,8 @@ pub(super) fn alone() -> Result<(), NotConfined> {
 /// Files, network and resources available to a confined program. Everything else is invisible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// Files and directories that it may read, besides those of the system that every program
-    /// needs.
+    /// Files and directories that the program may read, besides those of the system that every
+    /// program needs.
     pub read: Vec<PathBuf>,
     /// Directories that the program may read and write. A path inside one of `hidden` counts as
     /// well.

@@ -17,8 +17,7 @@ const AT_PHDR: u64 = 3;
 /// Bytes read of a file for its program headers; a program has a dozen.
 const MOST: u64 = 16 << 10;
 
-/// Page size, in bytes: the largest unit that is safe on every machine whose programs may be mapped
-/// in smaller ones.
+/// Page size, in bytes. A machine with larger pages aligns the segments of its programs to those.
 const PAGE: usize = 4096;
 
 /// Addresses and lengths in bytes of the read-only mappings of this program's file; none if the
