@@ -136,8 +136,9 @@ pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
     Ok(Log { queue, set_level })
 }
 
-/// Libraries speak up from warnings on, however much of ours is shown. A line is judged by where it is logged and how grave it is, once for
-/// each place: what a span holds is not asked for, which would be at each step of each task.
+/// Builds the filter: libraries log from warnings on, the hub's crates from `level` on. The filter
+/// depends only on target and level, so tracing evaluates it once per call site, not at each step
+/// of each task.
 fn filter(level: Level) -> Targets {
     let level = match level {
         Level::Debug => LevelFilter::DEBUG,

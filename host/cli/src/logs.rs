@@ -53,7 +53,7 @@ pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
     })
 }
 
-/// A log that is read while it grows.
+/// Reader of a growing log.
 pub(super) struct Log {
     path: PathBuf,
     file: File,
