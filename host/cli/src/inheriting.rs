@@ -5,7 +5,7 @@ use a2a_hub_core::context_memory::inherit::Scope;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// Memory options of one message.
+/// What of the memory of the agent whose program this is goes with the message.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Within an agent's task")]
 pub(super) struct Inheriting {

@@ -99,7 +99,7 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     let runtime = runtime.worker_threads(workers()).enable_all().build()?;
     let hub = run(settings.config, Arc::new(read), log.set_level(), invocation);
     runtime.block_on(hub)?;
-    // What was cut off must not hold up the end.
+    // A cancelled task must not delay the exit.
     runtime.shutdown_background();
     Ok(Exit::Done)
 }

@@ -30,7 +30,7 @@ enum Piece {
 pub(super) struct Look {
     /// True if control characters are shown as escapes.
     pub(super) cleaned: bool,
-    /// Whether words are coloured.
+    /// True if styles are written.
     pub(super) coloured: bool,
 }
 

@@ -16,7 +16,7 @@ use a2a_hub_core::{
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Permissions to add to a plug-in's grant; earlier permissions stay.
+/// What a plug-in is to be granted; what was granted before stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct Wanted {
     /// Everything that it asks for, but for calling other agents, for any host whatever, and for variables that can have a program run
