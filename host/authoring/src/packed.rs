@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 /// Archive that the build script made.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/project.archive"));
 
-/// Files of the repository that this program was built from, by their paths there, such as `sdk/src/lib.rs`.
+/// Files of the repository that this program was built from, by their paths there, such as
+/// `sdk/src/lib.rs`.
 pub(crate) type Packed = BTreeMap<String, Vec<u8>>;
 
 /// Unpacks all files.

@@ -40,10 +40,11 @@ impl Language {
     }
 }
 
-/// Files of a template that would mean something where the template itself lies end in this; a project has them without.
+/// Suffix of template files that tools would interpret in the template's folder; projects have them
+/// without the suffix.
 const STORED: &str = ".in";
 
-/// How a leading dot is written in a template.
+/// Replacement of a leading dot in a template's file names.
 const DOT: &str = "dot-";
 
 /// Returns all files of the project of an agent called `name`, by their paths.

@@ -28,10 +28,10 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Callbacks that wait or listen at once: each has a thread.
+/// Maximum number of callbacks, each of which has a thread.
 const MOST: usize = 1_024;
 
-/// Events that wait for a callback, beside those in the log.
+/// Capacity of a callback's channel; further events stay in the log.
 const WAITING: usize = 16;
 
 /// Time that a call waits for its task's callbacks to process the final event; fast ones do so

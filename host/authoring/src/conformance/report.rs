@@ -13,9 +13,9 @@ const SCHEMA: &str = "urn:a2a-hub:plugin-test:v1";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The component keeps what it is to keep.
+    /// The component conforms.
     Passed,
-    /// It does not.
+    /// The component does not conform.
     Failed,
     /// The component showed nothing that the check could judge.
     NotApplicable,

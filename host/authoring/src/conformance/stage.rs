@@ -79,7 +79,7 @@ pub(super) enum Hears {
     All,
     /// Blocks the first call forever: the component runs until its time limit.
     Nothing,
-    /// The same, and it is cancelled at once.
+    /// Blocks the first call forever and cancels the task at once.
     Cancelling,
 }
 
