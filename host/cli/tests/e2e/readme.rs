@@ -90,7 +90,7 @@ async fn its_commands_run() -> Result<()> {
             wrong.push(format!("`{line}` ended with {code:?}: {said}"));
         }
     }
-    // Not before the last line has stopped the hub.
+    // Asserted after the last line, which stops the hub.
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
