@@ -413,7 +413,7 @@ fn untold(clis: Vec<Found>, told: &[Finding]) -> Vec<Finding> {
 }
 
 /// Finding for an installed program. Installing it again fixes neither a slow program nor one that
-/// reports an error of its own configuration.
+/// reports an error of its configuration.
 fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &str) -> Finding {
     let shown = path.display();
     match version {
