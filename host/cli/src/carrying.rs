@@ -1,4 +1,4 @@
-//! `__carry`: turns the compiled program into the published one.
+//! `__carry`: makes the program that is published, which carries its agents' compiled code.
 
 use super::exit::Exit;
 use a2a_hub::builtin;

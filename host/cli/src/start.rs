@@ -35,7 +35,8 @@ pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
 /// Time that a concurrent start by another process has, after this one's start failed.
 const OTHERS_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Operation that an agent's program is refused: it would be the operator of a hub that it starts.
+/// Operation as an error names it: an agent's program may not start a hub, because it would be the
+/// operator of that hub.
 const STARTING: &str = "start a hub";
 
 /// Interval at which the starting hub is polled.
