@@ -1,10 +1,12 @@
 //! Driver of programs that speak the Agent Client Protocol (<https://agentclientprotocol.com>,
 //! version 1): JSON-RPC 2.0, one message per line. Several vendors' programs speak it.
+//!
 //! ```text
-//! initialize ─► session/load or session/new ─► mode ─► model ─► effort ─► session/prompt ─► its answer is the end
-//!                                                                             │   ▲
-//!                                        session/update: text and tools ◄─────┤   │
-//!                            session/request_permission, elicitation/create ──┴─► Ask
+//! initialize ─► session/load or session/new ─► mode ─► model ─► effort
+//!   ─► session/prompt ─► its answer ends the turn
+//!            │   ▲
+//!            ├───│──► session/update: text and tools
+//!            └───┴──► session/request_permission, elicitation/create: Ask
 //! ```
 //! A program that is reused for another turn is asked for its mode, which may have changed
 //! meanwhile, and gets its prompt with the answer. At most one of our requests is in flight; the

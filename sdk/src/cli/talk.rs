@@ -2,8 +2,8 @@
 //! client's answer at the same time.
 //!
 //! ```text
-//!               ┌─ a line, a complaint, its end ◄── the program ─┐
-//! next: Heard ◄─┤                                                ├─ whichever comes first, while a question is open
+//!               ┌─ a line, a complaint, the exit ◄─ the program ─┐ with a question open,
+//! next: Heard ◄─┤                                                ├─ the first of both
 //!               └─ a decision ◄── the permissions, or the client ┘
 //! ```
 //! One question is open at a time; others are queued. A status would hide the question from the
