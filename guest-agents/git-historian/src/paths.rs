@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Letters of the name per letter that may differ in a suggestion.
+/// Length of a name per letter that may differ in a suggestion; with more differences it would be a
+/// guess.
 const FARTHEST: usize = 3;
 
 /// Maximum number of suggestions.
