@@ -2,7 +2,8 @@
 //! three SDKs. A change breaks their agents, so `wit.txt` and `sdk-*.txt` beside this file record
 //! the interfaces; comments and documentation are not recorded.
 //!
-//! `SURFACE_SNAPSHOT=write cargo test -p xtask --test surface` writes these files anew, for a change that is meant.
+//! `SURFACE_SNAPSHOT=write cargo test -p xtask --test surface` writes these files anew, after an
+//! intended change.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
