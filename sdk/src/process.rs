@@ -222,9 +222,9 @@ impl Child {
     }
 
     /// Marks the descendants that run now as part of the program, such as helpers and servers of a
-    /// session. They stay alive when the program is parked. Processes started later belong to the
-    /// task and are killed before. Without this call, only the program itself stays. Call this
-    /// before the program gets any work.
+    /// session. They stay alive when the program is parked, while processes started later belong to
+    /// the task and are killed before. By default only the program itself stays. Call this before
+    /// the program gets any work.
     pub fn settled(&self) {
         Process::settled(&self.process);
     }

@@ -324,7 +324,7 @@ async fn stream_ticks(
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(chunks)).into_response()
 }
 
-/// Writes all chunks to disk at the same time, and sends each once it is there.
+/// Writes all chunks to disk at the same time, and sends each once it is stored.
 async fn stream_chunks(
     State(echo): State<Arc<Echo>>,
     Json(Request { id, params: Send { message: _ } }): Json<Request<Send>>,

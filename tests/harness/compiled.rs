@@ -73,7 +73,7 @@ fn is_code(path: &Path) -> bool {
     name.ends_with(".cwasm") && !name.starts_with('.')
 }
 
-/// Links a file under a second name; an existing file there is as good.
+/// Links a file under a second name; an existing one is equivalent.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Err(why)

@@ -87,7 +87,7 @@ pub async fn call(hub: &Endpoints, tool: &str) -> Result<String> {
     Ok(said(&send(&Client::unix(hub), "guest", &format!("tool files:{tool}")).await?).to_owned())
 }
 
-/// Run of the server that answers, as its tool reports it.
+/// Id of the server process that answers, as its tool reports it.
 pub async fn which(hub: &Endpoints) -> Result<String> {
     let told = call(hub, "read 20000 {}").await?;
     let run = told.split(" by ").nth(1).and_then(|rest| rest.split(' ').next());

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 /// Tool by which the model asks the user something. Its permission carries the answer.
 const ASKING_TOOL: &str = "AskUserQuestion";
 
-/// Member of the question's id with the CLI's suggested rules for the rest of the run.
+/// Member of the control request with the CLI's suggested rules; the question's id carries them
+/// along.
 const SUGGESTIONS: &str = "permission_suggestions";
 
 /// Reads the question of a control request. For a kind that this version does not know, returns the

@@ -7,7 +7,7 @@ use http::StatusCode;
 /// Error of a request to a remote agent.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The URL has a scheme other than HTTP.
+    /// The text is not an HTTP URL.
     #[error("`{0}` is not a URL of an agent: it must begin with https:// or http://")]
     NotUrl(String),
     /// The agent has no card.

@@ -1,11 +1,11 @@
-//! Agents that drive another program: a command line agent that talks and listens in lines of JSON.
+//! Agents that drive a command line agent of a vendor, which exchanges lines of JSON.
 //!
 //! ```text
 //! task ─► Job: prompt, images, session, permissions ─► Cli: the command and a Driver
 //!                                                              │
 //!              ┌── Action ◄── Driver ◄── a line ◄── the program┘
 //!              ▼
-//!   run, talk: tells it, asks the client beside it, remembers the session, until Action::End
+//!   run, talk: reports it, asks the client meanwhile, stores the session, until Action::End
 //! ```
 //!
 //! A program that has answered and is idle is [reused](Idle) for the next turn of its conversation.
