@@ -229,10 +229,10 @@ impl Child {
         Process::settled(&self.process);
     }
 
-    /// Parks the program with its descendants, for a later task of this agent to
-    /// [resume](Context::take_up) under this key: 1 to 256 bytes without control characters. A
-    /// program already parked under the key is killed. Buffered lines are lost; the task that
-    /// resumes the program reads its later output.
+    /// Parks the program, with the descendants that [belong to it](Self::settled), for a later task
+    /// of this agent to [resume](Context::take_up) under this key: 1 to 256 bytes without control
+    /// characters. A program already parked under the key is killed. Buffered lines are lost; the
+    /// task that resumes the program reads its later output.
     ///
     /// If parking fails, the program is killed as by [`kill`](Self::kill): [`Failure::Invalid`]
     /// key, [`Failure::Unavailable`] if the program has ended or is in the middle of a line,
