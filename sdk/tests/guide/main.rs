@@ -1,4 +1,5 @@
-//! Compiles what `docs/GUESTS.md` shows: each of its Rust examples stands here word for word, or in the agent it names.
+//! Compiles the examples of `docs/GUESTS.md`: each Rust example occurs here verbatim, or in the
+//! agent that it names.
 
 use a2a_hub_sdk::{
     AgentQuery, Artifact, CallOptions, Came, Child, Command, Context, Event, Exchange, Failure,
@@ -9,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// This file, which holds the examples of the guide.
+/// This file, which contains the guide's examples.
 const HERE: &str = include_str!("main.rs");
 const ECHO: &str = include_str!("../../../guest-agents/echo/src/lib.rs");
 const GUIDE: &str = include_str!("../../../docs/GUESTS.md");
 
-/// The agent of `examples/`, with its tests, as it would be compiled elsewhere.
+/// Agent of `examples/` with its tests, compiled as a module.
 #[expect(unreachable_pub, reason = "it is a library of its own, where it is at home")]
 #[path = "../../../examples/agent/src/lib.rs"]
 mod notebook;
@@ -22,7 +23,7 @@ mod notebook;
 #[derive(Serialize, Deserialize)]
 struct Session;
 
-/// The agent of the guide's own test.
+/// Agent of the guide's own test.
 struct MyAgent;
 
 impl Agent for MyAgent {
@@ -66,7 +67,7 @@ fn the_manifest_of_the_guide_is_one_that_travels_in_a_component() {
     assert_eq!(manifest, include_str!("../manifest.toml"));
 }
 
-/// The guide's blocks of this language.
+/// Code blocks of the guide in this language.
 fn blocks(language: &str) -> impl Iterator<Item = &'static str> {
     let fence = format!("```{language}\n");
     GUIDE.match_indices("```").filter_map(move |(at, _)| {
@@ -85,7 +86,7 @@ fn it_counts_commits() {
     assert_eq!(host.spawned()[0].args, ["log", "--oneline"]);
 }
 
-/// Everything below is compiled and not run: what it does is tested where it is defined.
+/// Examples that are compiled but not run: each item has its tests where it is defined.
 mod compiled {
     #![expect(dead_code, reason = "examples are read and compiled")]
     #![expect(clippy::needless_borrow, reason = "examples borrow what they own elsewhere")]
