@@ -46,7 +46,7 @@ impl Agent for MyAgent {
 export!(MyAgent, manifest = "../manifest.toml");
 
 #[test]
-fn each_example_of_the_guide_compiles() {
+fn guide_examples_compile() {
     let lines =
         |text: &str| text.lines().map(|line| format!("{}\n", line.trim())).collect::<String>();
     let (here, echo) = (lines(HERE), lines(ECHO));
@@ -62,7 +62,7 @@ fn each_example_of_the_guide_compiles() {
 }
 
 #[test]
-fn the_manifest_of_the_guide_is_one_that_travels_in_a_component() {
+fn guide_manifest_matches_embedded_manifest() {
     let manifest = blocks("toml").find(|block| block.contains("[process.git]")).unwrap();
     assert_eq!(manifest, include_str!("../manifest.toml"));
 }
