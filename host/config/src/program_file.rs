@@ -1,7 +1,10 @@
 //! Where a granted program is, and that nobody but its owner can put another one there (CWE-426, untrusted search path). The file,
 //! the directories on the way to it and, where links lead on, those on their way are looked at.
 
-use crate::environment::{find_program, is_executable};
+use crate::{
+    environment::{find_program, is_executable},
+    links::{MAX_LINKS, Unreadable, first_link},
+};
 use a2a_hub_core::grant::{Grant, Pin, ProgramGrant};
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -11,9 +14,6 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
-
-/// Links that are followed on the way to one program; the system follows as many.
-const MAX_LINKS: usize = 40;
 
 /// Why a program cannot be granted, or started, as the grant says.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,10 @@ pub fn guard(path: &Path) -> Result<(), ProgramFileError> {
         for place in file.ancestors() {
             guard_one(path, place)?;
         }
-        next = behind(&file)?;
+        let link = first_link(&file).map_err(|Unreadable { place, why }| {
+            ProgramFileError::Unreadable { path: place, why }
+        })?;
+        next = link.map(|link| link.leads_to);
     }
     Err(ProgramFileError::NoProgram(path.to_owned()))
 }
@@ -142,40 +145,6 @@ fn digest(path: &Path) -> Result<String, ProgramFileError> {
     let mut file = File::open(path).map_err(unreadable(path))?;
     io::copy(&mut file, &mut hash).map_err(unreadable(path))?;
     Ok(format!("{:x}", hash.finalize()))
-}
-
-/// The next place that a link on the way to `file` leads to; none if there is no link.
-fn behind(file: &Path) -> Result<Option<PathBuf>, ProgramFileError> {
-    let mut way: Vec<_> = file.ancestors().collect();
-    way.reverse();
-    for place in way {
-        let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
-        if !meta.is_symlink() {
-            continue;
-        }
-        let to = fs::read_link(place).map_err(unreadable(place))?;
-        let beside = place.parent().unwrap_or(Path::new("/"));
-        let rest = file.strip_prefix(place).unwrap_or(Path::new(""));
-        let next = beside.join(to);
-        let next = if rest.as_os_str().is_empty() { next } else { next.join(rest) };
-        return Ok(Some(plain(&next)));
-    }
-    Ok(None)
-}
-
-/// The path without `.` and `..`; called only where what stands before them is no link.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::ParentDir => drop(plain.pop()),
-            std::path::Component::CurDir => {}
-            part @ (std::path::Component::Prefix(_)
-            | std::path::Component::RootDir
-            | std::path::Component::Normal(_)) => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// A place is safe if it is this user's or the system's, and nobody else may write to it. A directory with the sticky bit, such as

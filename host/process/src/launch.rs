@@ -5,6 +5,7 @@ use std::{fmt, io};
 
 use rustix::io::Errno;
 
+use super::WorkingDirectory;
 use super::confine::{Confinement, NotConfined};
 
 /// One program to start. Nothing is inherited: it gets these variables, the markers, and no others.
@@ -21,7 +22,7 @@ pub struct Launch {
     /// Its whole environment; of two values for one name the later counts.
     pub env: Vec<(String, String)>,
     /// The directory it starts in.
-    pub cwd: PathBuf,
+    pub cwd: WorkingDirectory,
     /// What it may see, write, reach and use up; all that the hub may, if nothing is said.
     pub confinement: Option<Confinement>,
 }
@@ -163,10 +164,10 @@ impl Launch {
             }
         }
         // The dot asks for the right to enter, not only for the name.
-        match tokio::fs::metadata(self.cwd.join(".")).await {
+        match tokio::fs::metadata(self.cwd.entry().join(".")).await {
             Ok(_) => Ok(()),
             Err(source) => {
-                let cwd = self.cwd.clone();
+                let cwd = self.cwd.path().to_owned();
                 Err(SpawnError::Directory { program: program(), cwd, source })
             }
         }
@@ -185,7 +186,7 @@ mod tests {
             program: "/bin/true".into(),
             args: Vec::new(),
             env: vec![("API_KEY".to_owned(), "hush".to_owned())],
-            cwd: "/".into(),
+            cwd: WorkingDirectory::open(Path::new("/")).unwrap(),
             confinement: None,
         };
         let told = format!("{launch:?}");

@@ -50,6 +50,7 @@ mod tree;
 pub mod unused_memory;
 mod wire;
 mod worker;
+mod working_directory;
 
 use std::time::Duration;
 
@@ -61,6 +62,7 @@ pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, OnBehalf};
 pub use supervisor::Supervisor;
 pub use worker::{WorkError, WorkLimits, Worker, work};
+pub use working_directory::WorkingDirectory;
 
 /// The first argument that turns this executable into a minder.
 pub const MIND: &str = "__mind";

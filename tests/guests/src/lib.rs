@@ -80,6 +80,8 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("sleep", programs::sleep),
     ("count", programs::count),
     ("sh", programs::sh),
+    ("shells", programs::shells),
+    ("sh-and-put", programs::sh_and_put),
     ("exec", programs::exec),
     ("spawn-many", programs::spawn_many),
     ("wait", programs::wait),

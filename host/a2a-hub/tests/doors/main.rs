@@ -51,3 +51,4 @@ mod upkeep;
 mod waiting;
 mod web;
 mod who_asks;
+mod working_directories;
