@@ -2,10 +2,12 @@
 
 use super::{
     peer::{Lineage, Lineages, NoLineage},
+    stream_quota::{StreamPermit, StreamQuota},
     task_stream::TaskStream,
 };
 use a2a_hub_core::{
     access::{Caller, Principal},
+    connection_quota::{ConnectionBudget, QuotaReached},
     span::Span,
 };
 use a2a_hub_hub::{Hub, Looked, Reply, Visit, token::TOKEN_FILE};
@@ -23,7 +25,6 @@ use a2a_hub_protocol::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
 /// Where the hub itself is reached as official A2A has it.
@@ -32,16 +33,19 @@ pub(super) const HUB: &str = "/a2a";
 /// How soon a client that was sent away should come again, in seconds.
 pub(super) const COME_AGAIN: u32 = 1;
 
-/// How many HTTP connections are let in at the least.
-const LEAST_CONNECTIONS: usize = 4_000;
+/// How many HTTP connections are let in at the least, if descriptors allow it. Each costs some ten kilobytes.
+const LEAST_HTTP_CONNECTIONS: usize = 4_000;
+
+/// How many connections to the unix socket are let in, if descriptors allow it. Each costs a few kilobytes.
+const SOCKET_CONNECTIONS: usize = 1_000;
 
 /// Where requests are taken in, whatever they travel on. Cheap to clone.
 #[derive(Clone)]
 pub struct Dispatcher {
     hub: Hub,
     public_endpoints: Arc<PublicEndpoints>,
-    streams: Arc<Semaphore>,
-    max_streams: usize,
+    streams: StreamQuota,
+    connections: ConnectionBudget,
     patience: Duration,
     lineage: Lineages,
 }
@@ -163,11 +167,30 @@ impl Dispatcher {
         max_streams: usize,
         patience: Duration,
     ) -> Self {
-        let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
         let (public_endpoints, streams) =
-            (Arc::new(public_endpoints), Arc::new(Semaphore::new(max_streams)));
+            (Arc::new(public_endpoints), StreamQuota::new(max_streams));
         let lineage = Arc::new(NoLineage);
-        Self { hub, public_endpoints, streams, max_streams, patience, lineage }
+        // As many as there may be streams, and as many for all else.
+        let http = max_streams.saturating_mul(2).max(LEAST_HTTP_CONNECTIONS);
+        let connections = ConnectionBudget { http, socket: SOCKET_CONNECTIONS };
+        Self { hub, public_endpoints, streams, connections, patience, lineage }
+    }
+
+    /// The same in a process that may have so many files open: its endpoints hold no more connections than that leaves to them.
+    #[must_use]
+    pub fn with_open_files(self, open_files: u64) -> Self {
+        let wanted = self.connections;
+        let connections = ConnectionBudget::within(wanted, open_files);
+        if connections != wanted {
+            let ConnectionBudget { http, socket } = connections;
+            tracing::warn!(
+                open_files,
+                http,
+                socket,
+                "the limit on open files leaves room for fewer connections; raise it (`ulimit -n 65536`; under systemd, `LimitNOFILE=`)"
+            );
+        }
+        Self { connections, ..self }
     }
 
     /// The same, whose clients are told apart by the processes that they are. Without it, each program of the hub's own user
@@ -184,13 +207,12 @@ impl Dispatcher {
 
     /// How many streams are open.
     pub(super) fn streams(&self) -> OpenStreams {
-        let open = self.max_streams.saturating_sub(self.streams.available_permits());
-        OpenStreams { open, most: self.max_streams }
+        self.streams.count()
     }
 
-    /// How many HTTP connections are let in at once: as many as there may be streams, and as many for all else.
-    pub(super) fn max_connections(&self) -> usize {
-        self.max_streams.saturating_mul(2).max(LEAST_CONNECTIONS)
+    /// How many connections each endpoint may hold.
+    pub(super) fn connection_budget(&self) -> ConnectionBudget {
+        self.connections
     }
 
     /// How long a client may keep the hub waiting.
@@ -304,7 +326,7 @@ impl Dispatcher {
         {
             return Err(no_extended_card().into());
         }
-        let permit = operation.streams().then(|| self.admit()).transpose()?;
+        let permit = operation.streams().then(|| self.admit(&of.caller)).transpose()?;
         if operation.resumes() {
             operation.go_on_after(of.heard);
         }
@@ -380,21 +402,20 @@ impl Dispatcher {
         &self,
         caller: &Principal,
         operation: Operation,
-    ) -> Result<(Reply, Option<OwnedSemaphorePermit>), A2aError> {
-        let permit = operation.streams().then(|| self.admit()).transpose();
+    ) -> Result<(Reply, Option<StreamPermit>), A2aError> {
+        let permit = operation.streams().then(|| self.admit(caller)).transpose();
         let permit = permit.map_err(|refused| refused.why)?;
         Ok((self.hub.handle(caller, None, operation).await?, permit))
     }
 
-    /// Makes room for a stream.
-    pub(super) fn admit(&self) -> Result<OwnedSemaphorePermit, OperationRefusal> {
-        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
-            let max = self.max_streams;
-            let why = format!(
-                "the hub serves {max} streams already; try again soon, or raise `max_streams`"
-            );
-            let why = A2aError::new(ErrorKind::AgentUnavailable, why).with(json!({ "limit": max }));
-            OperationRefusal { why, is_busy: true }
+    /// Makes room for a stream of this principal.
+    pub(super) fn admit(&self, caller: &Principal) -> Result<StreamPermit, OperationRefusal> {
+        self.streams.open(caller).map_err(|reached| {
+            let (QuotaReached::Own { most, .. }
+            | QuotaReached::Shared { most, .. }
+            | QuotaReached::All { most, .. }) = reached;
+            let why = A2aError::new(ErrorKind::AgentUnavailable, reached.to_string());
+            OperationRefusal { why: why.with(json!({ "limit": most })), is_busy: true }
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What a stream tells, in its client's dialect and without the envelope of what it travels on.
 
+use super::stream_quota::StreamPermit;
 use a2a_hub_hub::ReplyStream;
 use a2a_hub_protocol::{
     dialect::{Dialect, HeardEvent},
@@ -11,10 +12,7 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Value, json};
 use std::{collections::VecDeque, fmt::Display, sync::Arc, time::Duration};
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 /// How long a stream waits to see whether its agent answers with a message alone. Official A2A wants a stream to be one
 /// message or a task, and which of them it is shows only in what the agent does.
@@ -31,7 +29,7 @@ pub(super) struct TaskStream {
     /// Since when the task is where it is.
     since: String,
     over: bool,
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Option<StreamPermit>,
 }
 
 /// One thing that is told.
@@ -56,7 +54,7 @@ impl TaskStream {
         dialect: Dialect,
         heard: ReplyStream,
         is_new: bool,
-        permit: Option<OwnedSemaphorePermit>,
+        permit: Option<StreamPermit>,
     ) -> Self {
         let may_be_message = is_new && dialect != Dialect::Hub;
         Self {

@@ -4,6 +4,7 @@
 mod agents_http;
 mod bindings;
 mod confinement;
+mod connections;
 mod contexts;
 mod crash;
 mod delegation;

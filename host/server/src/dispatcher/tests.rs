@@ -257,8 +257,29 @@ async fn a_request_is_answered_in_the_words_of_its_dialect() {
 
 #[tokio::test]
 async fn there_is_room_for_twice_as_many_connections_as_streams() {
-    let connections = |streams| Stand::with_streams(streams).dispatcher.max_connections();
-    assert_eq!([1, 2_000, 10_000].map(connections), [4_000, 4_000, 20_000]);
+    let dispatcher = |streams| Stand::with_streams(streams).dispatcher;
+    let http = |streams| dispatcher(streams).connection_budget().http;
+    assert_eq!([1, 2_000, 10_000].map(http), [4_000, 4_000, 20_000]);
+    let budget = dispatcher(2_000).with_open_files(256).connection_budget();
+    assert_eq!((budget.http, budget.socket), (70, 35), "as far as there are descriptors");
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_streams_leave_places_to_the_operator() {
+    let stand = Stand::with_streams(8);
+    let agent = || Principal::of_tree(AgentId::parse("codex").unwrap(), "1.1");
+    let own = stand.dispatcher.admit(&agent()).ok();
+    let why = stand.dispatcher.admit(&agent()).err().unwrap();
+    assert!(
+        why.is_busy && why.why.message.contains("the programs of the agent `codex`"),
+        "{:?}",
+        why.why
+    );
+    let operators: Vec<_> =
+        (0..7).map(|_| stand.dispatcher.admit(&Principal::Operator).ok().unwrap()).collect();
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 8, most: 8 });
+    drop((own, operators));
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, most: 8 });
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use crate::{
     dispatcher::{Dispatcher, HUB},
     http_context::{last_event, own_url},
     sse::{Named, event_stream, from_the_start, kept_alive},
+    stream_quota::StreamPermit,
 };
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, ReplyStream, Visit};
@@ -32,7 +33,6 @@ use axum::{
 };
 use futures::stream;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
 pub(super) async fn at_root(
     State(dispatcher): State<Dispatcher>,
@@ -96,7 +96,7 @@ struct Updates {
     /// The number of the event that ended the task, once it was heard and not told.
     ending: Option<u64>,
     over: bool,
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Option<StreamPermit>,
 }
 
 impl Updates {
