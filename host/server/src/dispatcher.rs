@@ -1,6 +1,7 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
 use super::{
+    long_answers::LongAnswers,
     peer::{Lineage, Lineages, NoLineage},
     stream_quota::{StreamPermit, StreamQuota},
     task_stream::TaskStream,
@@ -46,6 +47,7 @@ pub struct Dispatcher {
     public_endpoints: Arc<PublicEndpoints>,
     streams: StreamQuota,
     connections: ConnectionBudget,
+    long_answers: LongAnswers,
     patience: Duration,
     lineage: Lineages,
 }
@@ -173,7 +175,8 @@ impl Dispatcher {
         // As many as there may be streams, and as many for all else.
         let http = max_streams.saturating_mul(2).max(LEAST_HTTP_CONNECTIONS);
         let connections = ConnectionBudget { http, socket: SOCKET_CONNECTIONS };
-        Self { hub, public_endpoints, streams, connections, patience, lineage }
+        let long_answers = LongAnswers::default();
+        Self { hub, public_endpoints, streams, connections, long_answers, patience, lineage }
     }
 
     /// The same in a process that may have so many files open: its endpoints hold no more connections than that leaves to them.
@@ -347,11 +350,16 @@ impl Dispatcher {
         };
         Ok(match (reply?, dialect) {
             (Reply::One(answer), dialect) => {
-                let text = is_text.then(|| dialect.answer_text(&answer, sent)).flatten();
+                let text = match is_text {
+                    true => self.long_answers.text(dialect, answer, sent).await,
+                    false => Err(Box::new(answer)),
+                };
                 Reply::One(match (text, dialect) {
-                    (Some(text), _) => SpelledAnswer::Text(text),
-                    (None, Dialect::Hub) => SpelledAnswer::Tree(hub::answer::write(answer, of.url)),
-                    (None, Dialect::Official(wire)) => {
+                    (Ok(text), _) => SpelledAnswer::Text(text),
+                    (Err(answer), Dialect::Hub) => {
+                        SpelledAnswer::Tree(hub::answer::write(*answer, of.url))
+                    }
+                    (Err(answer), Dialect::Official(wire)) => {
                         let spelled = wire.write_answer(&answer, sent, of.endpoints.as_ref());
                         let unknown =
                             || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
@@ -391,7 +399,7 @@ impl Dispatcher {
             }
             Looked::Task(stored) => {
                 let answer = Answer::Task(Box::new(stored.task));
-                dialect.answer_text(&answer, false).unwrap_or_default()
+                self.long_answers.text(dialect, answer, false).await.unwrap_or_default()
             }
         }))
     }

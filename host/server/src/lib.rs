@@ -18,6 +18,7 @@ mod http_reply;
 mod jsonrpc;
 mod keys;
 mod line_reader;
+mod long_answers;
 mod mcp;
 mod metrics;
 mod official;

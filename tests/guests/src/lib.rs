@@ -45,6 +45,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("drop-questions", floods::dropped_questions),
     ("flood-questions", floods::questions),
     ("hang", floods::hang),
+    ("end-long", floods::end),
     ("build", entry::build),
     ("log", hoards::log),
     ("deep", hoards::deep),

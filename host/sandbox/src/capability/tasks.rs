@@ -1,7 +1,7 @@
 //! What an agent tells about its task: statuses, pieces of artifacts, questions. Counted, in order, and waiting while
 //! too many are on their way. And what it is told of its client.
 
-use super::delegate::lending;
+use super::{delegate::lending, ending::must_be_short};
 use crate::{
     bindings::a2a::hub::{
         tasks::{self, Host, HostQuestion},
@@ -121,7 +121,9 @@ impl State {
             tasks::Need::Input => Need::Input,
             tasks::Need::Auth => Need::Auth,
         };
-        self.account.before(bytes_of_message(&prompt)).await;
+        let bytes = bytes_of_message(&prompt);
+        must_be_short("ask", bytes)?;
+        self.account.before(bytes).await;
         let mut prompt = message_from_guest(prompt)?;
         // Two events: that the task waits, and, answered or not, that it goes on. Each is stored by itself, and moves the task's turn.
         let values = values_of_parts(&prompt.parts, prompt.metadata.as_ref());
@@ -206,7 +208,7 @@ fn text_of(message: &types::Message) -> String {
 }
 
 /// What something told weighs, in bytes: all that the log will hold of it, its frame, and what its values take up in memory.
-fn weight(told: &impl Serialize, values: u64) -> u64 {
+pub(super) fn weight(told: &impl Serialize, values: u64) -> u64 {
     FRAME + values + json_bytes(told)
 }
 
@@ -224,7 +226,7 @@ fn values_of(event: &Emitted) -> u64 {
     }
 }
 
-fn values_of_parts(parts: &[Part], metadata: Option<&Metadata>) -> u64 {
+pub(super) fn values_of_parts(parts: &[Part], metadata: Option<&Metadata>) -> u64 {
     let of_metadata = |members: &Metadata| members.values().map(values_of_json).sum::<u64>();
     let of_part = |part: &Part| {
         let data = match &part.content {
