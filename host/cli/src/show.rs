@@ -2,12 +2,14 @@
 
 use super::{
     Exit, Global, ask,
+    failure::CommandError,
     fit::wrapped,
     render::{duration, list, text},
     table::{Cell, Table},
     text::{PLAIN, Text, style_of},
 };
 use a2a_hub_core::plain_text::line;
+use a2a_hub_protocol::member;
 use anstyle::Style;
 use serde_json::{Value, json};
 
@@ -29,7 +31,7 @@ pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
 pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
     global.show(&agents, || {
-        let status = ask(global, "hub/status", json!({}))?;
+        let status = status_if_allowed(global)?;
         let agents = with_known_health(&agents, &status["agents"]);
         let columns = global.console().columns();
         let mut out = agents_text(&agents, &status["rejectedPlugins"], columns);
@@ -37,6 +39,14 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
         Ok(out)
     })?;
     Ok(Exit::Done)
+}
+
+/// The status of the hub; null for a program that an agent started, which may know of agents only.
+fn status_if_allowed(global: &Global) -> anyhow::Result<Value> {
+    match ask(global, "hub/status", json!({})) {
+        Err(why) if CommandError::of(&why).is_denied() => Ok(Value::Null),
+        status => status,
+    }
 }
 
 fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
@@ -102,7 +112,7 @@ fn with_known_health(agents: &Value, known: &Value) -> Value {
         if agent["health"].is_null()
             && let Some(known) = list(known).iter().find(|known| known["id"] == agent["id"])
         {
-            agent["health"] = json!({ "status": known["status"] });
+            member::set(agent, "health", json!({ "status": known["status"] }));
         }
     }
     agents

@@ -4,6 +4,7 @@
 //! | holder | at most |
 //! | --- | --- |
 //! | the operator | all |
+//! | clients that show the operator's token | all but the reserve |
 //! | one tenant's clients | half of what is not reserved |
 //! | all whom the hub does not know, together | half of what is not reserved |
 //! | one agent's programs | a quarter of what is not reserved, and [`MOST_OF_AN_AGENT`] |
@@ -29,8 +30,10 @@ const MOST_RESERVED: usize = 64;
 /// The holder of a connection. Principals that share a limit are one holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// The operator.
+    /// The operator, by the kernel's word.
     Operator,
+    /// The clients that show the operator's token: it can be stolen, so the reserve is not theirs.
+    OperatorToken,
     /// The programs of an agent, whatever tasks they work on.
     Agent(AgentId),
     /// The clients that show the token of one tenant.
@@ -43,6 +46,7 @@ impl From<Option<&Principal>> for Holder {
     fn from(principal: Option<&Principal>) -> Self {
         match principal {
             Some(Principal::Operator) => Self::Operator,
+            Some(Principal::OperatorToken) => Self::OperatorToken,
             Some(Principal::AgentTask { agent, .. }) => Self::Agent(agent.clone()),
             Some(Principal::Client(name)) => Self::Client(name.clone()),
             Some(Principal::Anonymous) | None => Self::Unknown,
@@ -54,6 +58,7 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operator => f.write_str("the operator"),
+            Self::OperatorToken => f.write_str("the clients that show the operator's token"),
             Self::Agent(agent) => write!(f, "the programs of the agent `{agent}`"),
             Self::Client(name) => write!(f, "the clients of the tenant `{name}`"),
             Self::Unknown => f.write_str("other users, and programs that the hub does not know,"),
@@ -171,6 +176,7 @@ impl<H> ConnectionQuota<H> {
         let shared = self.shared();
         match holder {
             Holder::Operator => self.most,
+            Holder::OperatorToken => shared,
             Holder::Client(_) | Holder::Unknown => (shared / 2).max(1),
             Holder::Agent(_) => (shared / 4).clamp(1, MOST_OF_AN_AGENT),
         }
@@ -265,7 +271,7 @@ const IDLE_TIMES: u32 = 10;
 pub fn idle_limit(holder: &Holder, patience: Duration) -> Option<Duration> {
     match holder {
         Holder::Operator => None,
-        Holder::Agent(_) | Holder::Client(_) | Holder::Unknown => {
+        Holder::OperatorToken | Holder::Agent(_) | Holder::Client(_) | Holder::Unknown => {
             Some(patience.saturating_mul(IDLE_TIMES))
         }
     }
@@ -345,13 +351,13 @@ mod tests {
             let of = |holder: &Holder| quota.limit_of(holder);
             [
                 of(&Holder::Operator),
-                quota.shared(),
+                of(&Holder::OperatorToken),
                 of(&client),
                 of(&Holder::Unknown),
                 of(&agent("a")),
             ]
         };
-        //                   operator shared client unknown agent
+        //                   operator  token client unknown agent
         assert_eq!(row(4_000), [4_000, 3_936, 1_968, 1_968, 128]);
         assert_eq!(row(1_000), [1_000, 936, 468, 468, 128]);
         assert_eq!(row(40), [40, 30, 15, 15, 7]);
@@ -382,6 +388,8 @@ mod tests {
         stage.fill(&Holder::Unknown, 2, None);
         assert_eq!(stage.admit(&Holder::Unknown, "newcomer", None), "shared 30");
         assert_eq!(stage.admit(&agent("e"), "newcomer", None), "shared 30");
+        let with_token = Holder::from(Some(&Principal::OperatorToken));
+        assert_eq!(stage.admit(&with_token, "newcomer", None), "shared 30", "it can be stolen");
         stage.fill(&Holder::Operator, 10, None);
         assert_eq!(stage.admit(&Holder::Operator, "newcomer", None), "all 40");
     }

@@ -48,6 +48,8 @@ pub mod share;
 pub mod signature;
 pub mod skill_holder;
 pub mod span;
+#[cfg(test)]
+mod surface;
 pub mod task;
 pub mod task_span;
 pub mod terminal;
@@ -57,4 +59,5 @@ pub mod trace;
 pub mod tree;
 pub mod trust;
 pub mod version;
+pub mod withdrawal;
 pub mod workspace_grant;

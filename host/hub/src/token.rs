@@ -45,10 +45,20 @@ impl Tokens {
         Ok(Self { own, tenants: tenants.map(open).collect::<Result<_, _>>()? })
     }
 
+    /// Checks those that are there already, and makes none.
+    pub fn check<'t>(
+        dir: &Path,
+        tenants: impl Iterator<Item = &'t TenantId>,
+    ) -> Result<(), TokenError> {
+        let folder = dir.join(TENANTS_DIR);
+        let files = tenants.map(|tenant| folder.join(tenant.as_str()));
+        std::iter::once(dir.join(TOKEN_FILE)).chain(files).try_for_each(check_secret)
+    }
+
     /// Who shows this; nobody if it is none of them.
     pub fn whose(&self, offered: &str) -> Option<Principal> {
         if self.own.is(offered) {
-            return Some(Principal::Operator);
+            return Some(Principal::OperatorToken);
         }
         let (tenant, _) = self.tenants.iter().find(|(_, token)| token.is(offered))?;
         Some(Principal::Client(tenant.to_string()))
@@ -123,6 +133,11 @@ pub fn find_secret(path: PathBuf) -> Result<Option<String>, TokenError> {
     }
 }
 
+/// Checks a secret that may be there.
+pub(crate) fn check_secret(path: PathBuf) -> Result<(), TokenError> {
+    find_secret(path).map(drop)
+}
+
 fn make(path: &Path) -> io::Result<String> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
@@ -187,7 +202,7 @@ mod tests {
         let tenants = ["acme", "other"].map(|name| TenantId::parse(name).unwrap());
         let tokens = Tokens::open(dir.path(), tenants.iter()).unwrap();
         let kept = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
-        assert_eq!(tokens.whose(&kept("http-token")), Some(Principal::Operator));
+        assert_eq!(tokens.whose(&kept("http-token")), Some(Principal::OperatorToken));
         assert_eq!(tokens.whose(&kept("tenants/acme")), Some(Principal::Client("acme".to_owned())));
         assert_eq!(
             tokens.whose(&kept("tenants/other")),

@@ -29,11 +29,13 @@
 //! A program that kills its minder *and* sheds both environment and session gets away, unless it is confined ([`confine`]): then the
 //! kernel ends it with its minder.
 
+mod blocking;
 mod child;
 pub mod confine;
 mod control_group;
 pub mod daemon;
 mod errand;
+mod inside;
 mod launch;
 pub mod limits;
 mod lineage;
@@ -54,10 +56,12 @@ mod working_directory;
 
 use std::time::Duration;
 
+pub use blocking::{Panicked, run_blocking};
 pub use child::{Child, MAX_CHUNK, Pruned};
 pub use control_group::controllers_of_trees;
 
 pub use errand::errand;
+pub use inside::{in_agents_tree, is_below};
 pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, OnBehalf};
 pub use supervisor::Supervisor;

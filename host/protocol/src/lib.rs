@@ -12,12 +12,18 @@ pub mod dialect;
 pub mod expected;
 pub mod five_step;
 pub mod hub;
+pub mod member;
 mod model;
+#[cfg(test)]
+#[path = "../../../tests/harness/shapes.rs"]
+mod shapes;
+#[cfg(test)]
+mod surface;
 pub mod v03;
 pub mod v1;
 
 pub use codec::limits::MAX_CONTENT;
 pub use model::{
-    budget, client, error, event, id, interface, message, method, operation, parent, push,
-    question, task, trace,
+    budget, client, error, event, hub_metadata, id, interface, message, method, operation, parent,
+    push, question, task, trace,
 };

@@ -1,6 +1,7 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
 use super::{
+    caught::caught,
     long_answers::LongAnswers,
     peer::{Lineage, Lineages, NoLineage},
     stream_quota::{StreamPermit, StreamQuota},
@@ -305,7 +306,7 @@ impl Dispatcher {
             return Ok(caller);
         }
         let name = tenant.to_string();
-        let is_operator = caller == Principal::Operator;
+        let is_operator = matches!(caller, Principal::Operator | Principal::OperatorToken);
         let caller = Caller { principal: caller, tenant };
         let tenant = caller.tenant_among(|named| self.hub.is_tenant(named), &TenantId::default());
         tenant.map_err(|why| A2aError::invalid("tenant", why.to_string()))?;
@@ -314,6 +315,16 @@ impl Dispatcher {
 
     /// Has the hub carry out an operation that was asked in this dialect, for the tenant that the request names.
     pub(super) async fn carry_out(
+        &self,
+        dialect: Dialect,
+        operation: Operation,
+        tenant: TenantId,
+        of: &RequestContext<'_>,
+    ) -> Spelled {
+        caught(self.spelled(dialect, operation, tenant, of)).await.map_err(Into::into).flatten()
+    }
+
+    async fn spelled(
         &self,
         dialect: Dialect,
         mut operation: Operation,
@@ -413,7 +424,7 @@ impl Dispatcher {
     ) -> Result<(Reply, Option<StreamPermit>), A2aError> {
         let permit = operation.streams().then(|| self.admit(caller)).transpose();
         let permit = permit.map_err(|refused| refused.why)?;
-        Ok((self.hub.handle(caller, None, operation).await?, permit))
+        Ok((caught(self.hub.handle(caller, None, operation)).await.flatten()?, permit))
     }
 
     /// Makes room for a stream of this principal.

@@ -3,6 +3,7 @@
 
 use super::{
     caller::Caller,
+    caught::caught,
     connections::{Busy, Connections, OpenConnection},
     frames::FrameCounter,
     http_reply,
@@ -12,12 +13,13 @@ use super::{
     peers::Peers,
     write_timeout::WriteTimeout,
 };
+use a2a_hub_protocol::error::A2aError;
 use axum::{
     Router,
     body::Body,
     extract::{ConnectInfo, Request},
-    http::{HeaderValue, Version, header},
-    response::Response,
+    http::{HeaderValue, StatusCode, Version, header},
+    response::{IntoResponse as _, Response},
 };
 use http_body_util::BodyExt as _;
 use hyper::{
@@ -165,7 +167,8 @@ impl Serving {
                 let response = match guard.admit(&caller, &mut request).await {
                     Ok(()) => {
                         request.extensions_mut().insert(ConnectInfo(caller));
-                        routes.call(request).await?
+                        // One that panics costs itself, and not the other calls of the connection.
+                        caught(routes.call(request)).await.unwrap_or_else(|why| Ok(broken(&why)))?
                     }
                     Err(refused) => refused,
                 };
@@ -292,6 +295,11 @@ async fn speak<A>(
     if let Err(why) = over {
         tracing::debug!(%why, "a connection broke off");
     }
+}
+
+/// The answer to a request that ended with a panic.
+fn broken(why: &A2aError) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, why.message.clone()).into_response()
 }
 
 /// What HTTP/2 calls its authority is a `Host` by another name. With both, the guard sees two.

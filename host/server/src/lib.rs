@@ -2,9 +2,11 @@
 
 mod acp;
 mod asked;
+mod begun;
 mod body;
 mod caller;
 mod cards;
+mod caught;
 mod connections;
 mod dispatcher;
 mod endpoint_path;
@@ -33,6 +35,8 @@ mod speak;
 mod sse;
 mod stream_quota;
 mod task_stream;
+#[cfg(test)]
+mod tests;
 mod unix;
 mod write_timeout;
 

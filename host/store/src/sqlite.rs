@@ -9,11 +9,13 @@ mod contexts;
 mod dirty_bit;
 mod failure;
 mod fault;
+mod files;
 mod finished;
 mod forgetting;
 mod journals;
 mod lanes;
 mod logs;
+mod losses;
 mod memories;
 mod pages;
 mod pushes;
@@ -24,12 +26,13 @@ mod schema;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod wal;
 mod writer;
 
 use super::{
-    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Looked, Outbox,
-    Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth, StoredPush,
-    StoredTask, Tally, TaskIndex, TaskLog,
+    AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
+    HeadPage, Looked, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError,
+    StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
 use a2a_hub_core::{
     access::Principal,
@@ -43,15 +46,23 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
-pub use backup::{BackupError, Copied, Examined, back_up, examine, restore};
+pub use backup::{Examined, back_up, check, examine, kept_logs, restore};
 use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
 use lanes::Lanes;
+pub use losses::Loss;
 use queues::Length;
 use readers::Readers;
 pub use schema::LOCK_FILE;
-use std::{fs::File, path::Path, sync::Arc};
-use tokio::sync::{Semaphore, watch};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::spawn_blocking,
+};
 use writer::Writer;
 
 /// How many tasks one change forgets: a task may have 100,000 events, and others wait to write meanwhile.
@@ -72,7 +83,9 @@ pub struct SqliteStorage {
     bulks: Lanes<Semaphore>,
     /// Tasks that are over and were asked for lately.
     lately: Arc<Lately>,
-    lacks_log: bool,
+    losses: Vec<Loss>,
+    /// The data directory that it is in.
+    dir: PathBuf,
     _lock: File,
 }
 
@@ -81,7 +94,7 @@ impl SqliteStorage {
     pub fn open(dir: &Path) -> Result<Self, StorageError> {
         let lock = schema::lock(dir)?;
         let file = dir.join(schema::FILE);
-        let (db, lacks_log) = schema::open(&file)?;
+        let (db, losses) = schema::open(&file)?;
         context_memories::abandon_all(&db)?;
         while context_memories::sweep(&db)? {}
         let checkpointer = Checkpointer::start(schema::open_for_checkpoints(&file)?)?;
@@ -89,13 +102,13 @@ impl SqliteStorage {
         let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
         let readers = Arc::new(Readers::of(file));
         let lately = Arc::default();
-        Ok(Self { readers, writer, bulks, lately, lacks_log, _lock: lock })
+        let dir = dir.to_owned();
+        Ok(Self { readers, writer, bulks, lately, losses, dir, _lock: lock })
     }
 
-    /// Whether the database was found without the log that belonged to it: what was stored last is gone, unless another program
-    /// took the log in.
-    pub fn lacks_log(&self) -> bool {
-        self.lacks_log
+    /// What the store had lost when it was opened.
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
     }
 
     /// Lets the next reader of these tasks have them in one piece. Nothing is lost if that comes to nothing.
@@ -396,5 +409,14 @@ impl StoreHealth for SqliteStorage {
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.writer.condition()
+    }
+}
+
+#[async_trait::async_trait]
+impl Copies for SqliteStorage {
+    async fn back_up(&self, to: &Path) -> Result<Copied, BackupError> {
+        let (dir, to) = (self.dir.clone(), to.to_owned());
+        let copied = spawn_blocking(move || back_up(&dir, &to)).await;
+        copied.map_err(|why| StorageError::Unavailable(why.to_string()))?
     }
 }

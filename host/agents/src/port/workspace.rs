@@ -2,12 +2,12 @@
 
 use super::{live_grant::LiveGrant, programs::Programs};
 use a2a_hub_core::workspace_grant::WorkspaceAccess;
+use a2a_hub_process::run_blocking;
 use a2a_hub_runtime::{
     Failure,
     port::workspace::{OpenWorkspace, WorkspacePort},
 };
 use std::{collections::BTreeSet, fs::File, sync::Arc};
-use tokio::task::spawn_blocking;
 
 /// The workspaces of one agent: those that its programs may start in.
 pub(crate) struct Workspace {
@@ -33,7 +33,7 @@ impl Workspace {
 impl WorkspacePort for Workspace {
     async fn open(&self, asked: Option<&str>) -> Result<OpenWorkspace, Failure> {
         let (programs, asked) = (Arc::clone(&self.programs), asked.map(str::to_owned));
-        let opened = spawn_blocking(move || open(&programs, asked.as_deref())).await;
+        let opened = run_blocking(move || open(&programs, asked.as_deref())).await;
         let directory = opened.map_err(|why| Failure::Internal(why.to_string()))??;
         Ok(OpenWorkspace { directory, access: self.access })
     }

@@ -6,6 +6,7 @@ use super::{
     admitted::{Admitted, Candidate},
     file_error::FileError,
     held_back::HeldBackError,
+    kept_components::KeptCopy,
 };
 use crate::agent::{Agent, Source, Terms};
 use a2a_hub_clock as clock;
@@ -16,6 +17,7 @@ use a2a_hub_core::{
     installation::{Configured, Installation, InstallationId, Installations, Standing, Successor},
     signature::TrustedKeys,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{hub::event::Happened, id::AgentId, operation::HeldBack};
 use a2a_hub_sandbox::{digest_of, manifest};
 use bytes::Bytes;
@@ -24,7 +26,6 @@ use std::{
     io,
     sync::Arc,
 };
-use tokio::task::spawn_blocking;
 
 /// Lines of what a component asks for that are told: more than an operator reads, and less than floods whoever asks.
 const MAX_CHANGES: usize = 64;
@@ -83,7 +84,7 @@ impl Agents {
         let config = self.shared.config().agent(id);
         let grants = self.shared.ledger.grants();
         let key = grants.plugins.get(id).and_then(|record| record.key.clone());
-        let looked = spawn_blocking(move || {
+        let looked = run_blocking(move || {
             let is_signed =
                 key.as_ref().is_some_and(|key| is_signed(&bytes, signature.as_deref(), key));
             // Nothing that is asked for counts yet: one that cannot be read says no version.
@@ -128,19 +129,28 @@ impl Agents {
             grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
         let Candidate { bytes, digest, signed_by, .. } = candidate;
         let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
-        let compared = spawn_blocking(move || {
-            let copy = kept.read(&wanted)?;
+        let compared = run_blocking(move || {
             let new = manifest::read(&bytes).unwrap_or_default();
-            let old = copy.as_ref().and_then(|old| manifest::read(old).ok());
-            let found = old.map(|old| difference(&old, &new)).unwrap_or_default();
-            Ok::<_, io::Error>((copy, found))
+            Ok::<_, io::Error>(match kept.look(&wanted)? {
+                KeptCopy::Whole(copy) => {
+                    let old = manifest::read(&copy).ok();
+                    let found = old.map(|old| difference(&old, &new)).unwrap_or_default();
+                    (Some(copy), found, None)
+                }
+                lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+                    (None, Vec::new(), Some(lacking))
+                }
+            })
         });
-        let (copy, found) = compared.await.map_err(io::Error::other)??;
+        let (copy, found, lacking) = compared.await.map_err(io::Error::other)??;
         let there = self.serving(id, &source, &granted);
         let serves = there.is_some() || copy.is_some();
         let mut changes: Vec<_> = found.iter().take(MAX_CHANGES).map(ToString::to_string).collect();
         if found.len() > MAX_CHANGES {
             changes.push(format!("~ and {} more", found.len() - MAX_CHANGES));
+        }
+        if let Some(lacking) = lacking {
+            changes.push(format!("~ what is different cannot be told: {lacking}"));
         }
         if signed_by.is_some() {
             // All that keeps a signed one back.
@@ -189,7 +199,7 @@ impl Agents {
         let (shared, id, file) =
             (Arc::clone(&self.shared), agent.id.clone(), agent.source.to_string());
         let runtime = Arc::clone(&agent.runtime);
-        let installed = spawn_blocking(move || {
+        let installed = run_blocking(move || {
             if shared.ledger.grants().standing(&id, candidate.offered()) != candidate.standing {
                 return Err(FileError::Changed);
             }
@@ -283,7 +293,7 @@ impl Agents {
     /// Ends the installation of a plug-in that was let go: what it has kept is forgotten.
     pub(super) async fn end_installation(&self, id: &AgentId) {
         let (shared, agent) = (Arc::clone(&self.shared), id.clone());
-        let ended = spawn_blocking(move || {
+        let ended = run_blocking(move || {
             if !shared.ledger.grants().plugins.contains_key(&agent) {
                 return Ok(None);
             }
@@ -304,7 +314,7 @@ impl Agents {
         let files = self.all().into_iter().filter(|it| matches!(it.source, Source::File(_)));
         let files: Vec<_> = files.collect();
         let shared = Arc::clone(&self.shared);
-        let taken = spawn_blocking(move || {
+        let taken = run_blocking(move || {
             for agent in files {
                 let (file, runtime) = (agent.source.to_string(), &agent.runtime);
                 let Some(digest) = runtime.digest() else { continue };

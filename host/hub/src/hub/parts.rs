@@ -7,6 +7,7 @@ use crate::{
 };
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_protocol::id::{AgentId, TenantId};
+use a2a_hub_store::Copies;
 use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
@@ -15,7 +16,6 @@ use std::{
 use tokio::time::Instant;
 
 /// The parts of a hub, for the hub alone.
-#[derive(Clone)]
 pub struct HubParts {
     pub(super) agents: Agents,
     pub(super) plugins: PluginFolder,
@@ -26,6 +26,8 @@ pub struct HubParts {
     pub(super) default_agent: Arc<Mutex<Option<AgentId>>>,
     pub(super) live: Option<Arc<LiveConfig>>,
     pub(super) warnings: Arc<[String]>,
+    pub(super) copies: Option<Arc<dyn Copies>>,
+    pub(super) losses: Arc<[String]>,
     pub(super) repeats: Repeats,
     pub(super) tenants: Arc<BTreeSet<TenantId>>,
     pub(super) routes: Routes,

@@ -8,15 +8,8 @@ use a2a_hub_protocol::{
     id::{TaskId, TenantId},
     operation::Operation,
 };
-use std::collections::BTreeSet;
 
 impl Hub {
-    /// The same, which these tenants share beside the default one.
-    #[must_use]
-    pub fn with_tenants(self, tenants: BTreeSet<TenantId>) -> Self {
-        self.but(|parts| parts.tenants = tenants.into())
-    }
-
     /// Whether tenants share the hub beside the default one.
     pub fn has_tenants(&self) -> bool {
         !self.tenants.is_empty()
@@ -36,9 +29,10 @@ impl Hub {
     ) -> Result<Caller, HubError> {
         let of_task = match &caller.principal {
             Principal::AgentTask { task, .. } => self.tenant_of(task).await?,
-            Principal::Operator | Principal::Client(_) | Principal::Anonymous => {
-                TenantId::default()
-            }
+            Principal::Operator
+            | Principal::OperatorToken
+            | Principal::Client(_)
+            | Principal::Anonymous => TenantId::default(),
         };
         let tenant = caller.tenant_among(|named| self.is_tenant(named), &of_task);
         let tenant = tenant.map_err(|why| {
@@ -63,7 +57,8 @@ impl Hub {
 
     /// What an operator is told who named a tenant that there is not.
     fn way_out(&self, caller: &Caller) -> String {
-        let Caller { principal: Principal::Operator, tenant } = caller else {
+        let Caller { principal: Principal::Operator | Principal::OperatorToken, tenant } = caller
+        else {
             return String::new();
         };
         match nearest(tenant.as_str(), self.tenants.iter().map(TenantId::as_str)) {

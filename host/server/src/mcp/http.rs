@@ -1,8 +1,9 @@
 //! MCP over HTTP (Streamable HTTP) at `/mcp`, behind the guard that every request passes.
 
 use super::{
+    request_ids::Refused,
     session::McpSession,
-    sessions::{Refused, Room, Sessions},
+    sessions::{Room, Sessions},
 };
 use crate::{
     MAX_REQUEST,
@@ -204,13 +205,15 @@ impl Envelope {
         if request.method() != Method::POST {
             return Ok(Self::default());
         }
+        let no_message = || {
+            let why = "a message of MCP is one JSON object with a `method` or an answer; there are no batches";
+            refusal(ErrorCode::INVALID_REQUEST, why, None)
+        };
         match serde_json::from_slice(body) {
+            // A list of a method and an id is read as well.
+            Ok(_) if body.trim_ascii_start().starts_with(b"[") => Err(no_message()),
             Ok(envelope) => Ok(envelope),
-            Err(why) if why.is_data() => Err(refusal(
-                ErrorCode::INVALID_REQUEST,
-                "a message of MCP is one JSON object with a `method` or an answer; there are no batches",
-                None,
-            )),
+            Err(why) if why.is_data() => Err(no_message()),
             Err(why) => {
                 Err(refusal(ErrorCode::PARSE_ERROR, &format!("the body is not JSON: {why}"), None))
             }
@@ -225,19 +228,11 @@ fn spelled<'de, D: Deserializer<'de>>(id: D) -> Result<Option<String>, D::Error>
 
 /// The answer to a request that its session does not take.
 fn taken(refused: &Refused, id: Option<&str>) -> Response {
-    let (status, why) = match refused {
-        Refused::IdInUse => (
-            StatusCode::BAD_REQUEST,
-            "the `id` is that of another request of this session; give each its own".to_owned(),
-        ),
-        Refused::TooMany(most) => (
-            StatusCode::TOO_MANY_REQUESTS,
-            format!(
-                "{most} requests of this session have no answer yet; wait for one, or begin another session"
-            ),
-        ),
+    let status = match refused {
+        Refused::IdInUse => StatusCode::BAD_REQUEST,
+        Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
     };
-    (status, refusal(ErrorCode::INVALID_REQUEST, &why, id)).into_response()
+    (status, refusal(ErrorCode::INVALID_REQUEST, &refused.why(), id)).into_response()
 }
 
 fn told(why: &str) -> Json<Value> {
@@ -283,6 +278,12 @@ mod tests {
             (&b"{"[..], ErrorCode::PARSE_ERROR),
             (b"[]", ErrorCode::INVALID_REQUEST),
             (b"7", ErrorCode::INVALID_REQUEST),
+            (b"null", ErrorCode::INVALID_REQUEST),
+            (b"true", ErrorCode::INVALID_REQUEST),
+            (b"1.5", ErrorCode::INVALID_REQUEST),
+            (b"\"x\"", ErrorCode::INVALID_REQUEST),
+            (b"[1]", ErrorCode::INVALID_REQUEST),
+            (b" [\"initialize\", 1]", ErrorCode::INVALID_REQUEST),
         ] {
             let Json(refused) = Envelope::of(&post(body)).unwrap_err();
             assert_eq!(refused["error"]["code"], code.0);

@@ -1,13 +1,18 @@
 //! MCP on a connection of the unix socket, a message a line, as `a2a-hub mcp` brings it from the standard input of a program.
 
-use super::session::McpSession;
+use super::{request_ids::RequestIds, session::McpSession};
 use crate::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+        ServerJsonRpcMessage,
+    },
     transport::Transport,
 };
+use serde_json::json;
 use std::io;
 use tokio::{io::AsyncRead, sync::mpsc};
 use tokio_util::sync::CancellationToken;
@@ -27,8 +32,9 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     // The SDK cancels what it is given when a session ends.
     let stop = stop.child_token();
     let lost = outbox.clone();
+    let transport = Lines { taken, outbox, ids: RequestIds::default(), refusal: None };
     let talk = async {
-        match Box::pin(session.serve_with_ct(Lines { taken, outbox }, stop)).await {
+        match Box::pin(session.serve_with_ct(transport, stop)).await {
             Ok(running) => {
                 let _ = running.waiting().await;
             }
@@ -45,7 +51,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
                     }
                 }
                 Ok(None) => break,
-                Err(why) => drop(lost.send(refusal(why.message)).await),
+                Err(why) => drop(lost.send(unreadable(&why)).await),
             }
         }
         drop(lines);
@@ -62,6 +68,34 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
 struct Lines {
     taken: mpsc::Receiver<String>,
     outbox: mpsc::Sender<Vec<u8>>,
+    /// Of the client's requests.
+    ids: RequestIds<RequestId>,
+    /// The answer to a line that the session does not see, until it is sent.
+    refusal: Option<Vec<u8>>,
+}
+
+impl Lines {
+    /// Whether the message goes on to the session. A request under an id in use is answered here.
+    fn admits(&mut self, message: &ClientJsonRpcMessage) -> Result<(), Vec<u8>> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let refused = self.ids.begin(&request.id);
+                refused.map_err(|why| {
+                    let why = ErrorData::invalid_request(why.why(), None);
+                    error(why, Some(request.id.clone()))
+                })
+            }
+            JsonRpcMessage::Notification(told) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.ids.cancelled(id);
+                }
+                Ok(())
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(()),
+        }
+    }
 }
 
 impl Transport<RoleServer> for Lines {
@@ -71,6 +105,12 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let answered = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        answered.into_iter().for_each(|id| self.ids.answered(id));
         let outbox = self.outbox.clone();
         async move {
             let line = serde_json::to_vec(&message)?;
@@ -80,15 +120,21 @@ impl Transport<RoleServer> for Lines {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            let line = self.taken.recv().await?;
-            match serde_json::from_str(&line) {
-                Ok(message) => return Some(message),
-                Err(why) => {
-                    let why = format!("the line is no message of MCP: {why}");
-                    // A client that does not listen misses it.
-                    let _ = self.outbox.try_send(refusal(why));
+            if self.refusal.is_some() {
+                // The SDK may drop this future and call again: the refusal leaves once there is room for it.
+                let room = self.outbox.reserve().await.ok()?;
+                if let Some(refusal) = self.refusal.take() {
+                    room.send(refusal);
                 }
             }
+            let line = self.taken.recv().await?;
+            self.refusal = match serde_json::from_str(&line) {
+                Ok(message) => match self.admits(&message) {
+                    Ok(()) => return Some(message),
+                    Err(refused) => Some(refused),
+                },
+                Err(why) => Some(no_message(&why)),
+            };
         }
     }
 
@@ -98,9 +144,30 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-/// The answer to what is no message.
-fn refusal(why: String) -> Vec<u8> {
-    let error: ServerJsonRpcMessage =
-        JsonRpcMessage::error(ErrorData::parse_error(why, None), None);
+fn error(why: ErrorData, id: Option<RequestId>) -> Vec<u8> {
+    let error: ServerJsonRpcMessage = JsonRpcMessage::error(why, id);
     serde_json::to_vec(&error).unwrap_or_default()
+}
+
+/// The answer to a line that was not read.
+fn unreadable(why: &A2aError) -> Vec<u8> {
+    let is_text = why.kind != ErrorKind::Parse;
+    let code = if is_text { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
+    refusal(code, &why.message)
+}
+
+/// The answer to a line that is no message: no JSON, or JSON of another shape.
+fn no_message(why: &serde_json::Error) -> Vec<u8> {
+    if why.is_data() {
+        let why = "the line is no message of MCP; send one object a line, with a `method`, or with an `id` and a `result`";
+        return refusal(ErrorCode::INVALID_REQUEST, why);
+    }
+    let why = format!("the line is not JSON: {why}; send one JSON object a line");
+    refusal(ErrorCode::PARSE_ERROR, &why)
+}
+
+/// An error that answers no request in particular.
+fn refusal(code: ErrorCode, why: &str) -> Vec<u8> {
+    let error = json!({ "code": code.0, "message": why });
+    json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into_bytes()
 }

@@ -2,26 +2,28 @@
 
 use super::{
     call::Call,
+    capabilities::capabilities,
     outcome, question, resources,
     tools::{self, Called, Miscalled},
     watch::AgentWatch,
 };
-use crate::{asked, dispatcher::Dispatcher};
+use crate::{asked, begun::unexpected, caught::caught, dispatcher::Dispatcher};
 use a2a_hub_core::{access::Principal, plain_text};
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    operation::{AgentInfo, Answer, ListedTask, Operation, Page, TaskQuery},
+    operation::{AgentInfo, Answer, ListedTask, Operation},
 };
 use http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, Extensions,
-        Implementation, InputResponses, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverResult, ErrorCode,
+        Extensions, Implementation, InitializeRequestParams, InitializeResult, InputResponses,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig,
+        SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -31,9 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How much of a tool's name is told that is not there, in characters.
 const MAX_NAME: usize = 80;
-
-/// How many tasks a page of resources looks through.
-const PAGE: usize = 20;
 
 const INSTRUCTIONS: &str = "Each agent of the local A2A hub is a tool: give it a whole task in `message`. An agent may work for \
     minutes; a call that does not wait for the end returns the task's id for `check_task`. A task that asks something is answered \
@@ -88,21 +87,7 @@ impl McpSession {
 
     /// The tasks from this place on, newest first, with what they made.
     async fn tasks(&self, caller: &Principal, offset: usize) -> Result<Vec<ListedTask>, A2aError> {
-        let query = TaskQuery {
-            id_prefix: None,
-            agent: None,
-            since: None,
-            context: None,
-            tenant: None,
-            directory: None,
-            workflow: None,
-            state: None,
-            page: Page { limit: PAGE, offset },
-            history_length: Some(0),
-            include_artifacts: true,
-        };
-        let Answer::Tasks { tasks, .. } = self.one(caller, Operation::ListTasks(query)).await?
-        else {
+        let Answer::Tasks { tasks, .. } = self.one(caller, resources::list(offset)).await? else {
             return Err(unexpected());
         };
         Ok(tasks)
@@ -175,15 +160,29 @@ impl McpSession {
 }
 
 impl ServerHandler for McpSession {
+    /// For a caller that is known before the first request; over HTTP, for one that may do anything.
     fn get_info(&self) -> ServerConfig {
-        let can = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_resources()
-            .build();
-        let us =
-            Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION")).with_title("A2A Local Hub");
-        ServerConfig::new(can).with_server_info(us).with_instructions(INSTRUCTIONS)
+        server_info(self.caller.as_ref().unwrap_or(&Principal::Operator))
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        result.capabilities = capabilities(&self.principal(&context.extensions));
+        Ok(result)
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let info = server_info(&self.principal(&context.extensions));
+        Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     async fn list_tools(
@@ -191,9 +190,12 @@ impl ServerHandler for McpSession {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = self.principal(&context.extensions);
-        let agents = self.agents(&caller, false).await.map_err(|why| error(&why))?;
-        Ok(ListToolsResult::with_all_items(tools::all(&agents)))
+        answered(async {
+            let caller = self.principal(&context.extensions);
+            let agents = self.agents(&caller, false).await.map_err(|why| error(&why))?;
+            Ok(ListToolsResult::with_all_items(tools::all(&agents)))
+        })
+        .await
     }
 
     async fn call_tool(
@@ -202,7 +204,7 @@ impl ServerHandler for McpSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let (name, caller) = (request.name.clone(), self.principal(&context.extensions));
-        match Box::pin(self.call(request, context)).await {
+        match answered(async { Ok(Box::pin(self.call(request, context)).await) }).await? {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(why)) if why.kind == ErrorKind::AgentNotFound => Err(error(&why)),
             // For the model to read: it may mend its call, or do without.
@@ -223,20 +225,24 @@ impl ServerHandler for McpSession {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let caller = self.principal(&context.extensions);
-        let cursor = request.and_then(|request| request.cursor);
-        let offset = match cursor.as_deref().map(str::parse) {
-            None => 0,
-            Some(Ok(offset)) => offset,
-            Some(Err(_)) => {
-                let why = "`cursor` must be the `nextCursor` of the page before";
-                return Err(ErrorData::invalid_params(why, None));
-            }
-        };
-        let tasks = self.tasks(&caller, offset).await.map_err(|why| error(&why))?;
-        let mut page = ListResourcesResult::with_all_items(resources::of_tasks(&tasks));
-        page.next_cursor = (tasks.len() == PAGE).then(|| (offset + PAGE).to_string());
-        Ok(page)
+        answered(async {
+            let caller = self.principal(&context.extensions);
+            let cursor = request.and_then(|request| request.cursor);
+            let offset = match cursor.as_deref().map(str::parse) {
+                None => 0,
+                Some(Ok(offset)) => offset,
+                Some(Err(_)) => {
+                    let why = "`cursor` must be the `nextCursor` of the page before";
+                    return Err(ErrorData::invalid_params(why, None));
+                }
+            };
+            let tasks = self.tasks(&caller, offset).await.map_err(|why| error(&why))?;
+            let mut page = ListResourcesResult::with_all_items(resources::of_tasks(&tasks));
+            page.next_cursor =
+                (tasks.len() == resources::PAGE).then(|| (offset + resources::PAGE).to_string());
+            Ok(page)
+        })
+        .await
     }
 
     async fn list_resource_templates(
@@ -252,21 +258,24 @@ impl ServerHandler for McpSession {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let caller = self.principal(&context.extensions);
-        let none = || {
-            let why = "there is nothing at this URI; `resources/list` lists what there is";
-            ErrorData::resource_not_found(why, None)
-        };
-        let place = resources::read_uri(&request.uri).ok_or_else(none)?;
-        let get = Operation::GetTask { id: place.task.clone(), history_length: None };
-        let task = match self.one(&caller, get).await {
-            Ok(Answer::Task(task)) => task,
-            Ok(_) => return Err(error(&unexpected())),
-            Err(why) if why.kind == ErrorKind::TaskNotFound => return Err(none()),
-            Err(why) => return Err(error(&why)),
-        };
-        let contents = resources::read(&task, &place, &request.uri).ok_or_else(none)?;
-        Ok(ReadResourceResult::new(contents).into())
+        answered(async {
+            let caller = self.principal(&context.extensions);
+            let none = || {
+                let why = "there is nothing at this URI; `resources/list` lists what there is";
+                ErrorData::resource_not_found(why, None)
+            };
+            let place = resources::read_uri(&request.uri).ok_or_else(none)?;
+            let get = Operation::GetTask { id: place.task.clone(), history_length: None };
+            let task = match self.one(&caller, get).await {
+                Ok(Answer::Task(task)) => task,
+                Ok(_) => return Err(error(&unexpected())),
+                Err(why) if why.kind == ErrorKind::TaskNotFound => return Err(none()),
+                Err(why) => return Err(error(&why)),
+            };
+            let contents = resources::read(&task, &place, &request.uri).ok_or_else(none)?;
+            Ok(ReadResourceResult::new(contents).into())
+        })
+        .await
     }
 
     /// Clients of the versions with a handshake are told of other agents from then on.
@@ -309,6 +318,17 @@ impl ServerHandler for McpSession {
     }
 }
 
+/// The server's description of itself to this caller.
+fn server_info(caller: &Principal) -> ServerConfig {
+    let us = Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION")).with_title("A2A Local Hub");
+    ServerConfig::new(capabilities(caller)).with_server_info(us).with_instructions(INSTRUCTIONS)
+}
+
+/// What `work` comes to. The SDK answers nothing if a handler panics.
+async fn answered<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    caught(work).await.map_err(|why| error(&why)).flatten()
+}
+
 /// A refusal of the hub, as MCP has it.
 fn error(why: &A2aError) -> ErrorData {
     let code = if why.kind == ErrorKind::Internal {
@@ -319,8 +339,4 @@ fn error(why: &A2aError) -> ErrorData {
         ErrorCode::INVALID_PARAMS
     };
     ErrorData::new(code, why.message.clone(), why.details.clone())
-}
-
-fn unexpected() -> A2aError {
-    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }
