@@ -362,7 +362,7 @@ impl Dispatcher {
         Ok(match (reply?, dialect) {
             (Reply::One(answer), dialect) => {
                 let text = match is_text {
-                    true => self.long_answers.text(dialect, answer, sent).await,
+                    true => self.long_answers.text(dialect, answer, sent).await?,
                     false => Err(Box::new(answer)),
                 };
                 Reply::One(match (text, dialect) {
@@ -410,7 +410,7 @@ impl Dispatcher {
             }
             Looked::Task(stored) => {
                 let answer = Answer::Task(Box::new(stored.task));
-                self.long_answers.text(dialect, answer, false).await.unwrap_or_default()
+                self.long_answers.text(dialect, answer, false).await?.unwrap_or_default()
             }
         }))
     }

@@ -1,14 +1,16 @@
 //! Serializes long answers, such as a task with megabytes of artifacts, one at a time on a blocking thread: a client that reads such a task
 //! again and again delays nobody else (head-of-line blocking).
 
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     dialect::Dialect,
+    error::A2aError,
     message::{Content, Message, Part},
     operation::Answer,
     task::Task,
 };
 use std::sync::Arc;
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::sync::Semaphore;
 
 /// Bytes of an answer that is serialized in about a millisecond.
 const SHORT: usize = 256 << 10;
@@ -33,19 +35,14 @@ impl LongAnswers {
         dialect: Dialect,
         answer: Answer,
         sent: bool,
-    ) -> Result<Vec<u8>, Box<Answer>> {
+    ) -> Result<Result<Vec<u8>, Box<Answer>>, A2aError> {
         if bytes_of(&answer) <= SHORT {
-            return dialect.answer_text(&answer, sent).ok_or_else(|| Box::new(answer));
+            return Ok(dialect.answer_text(&answer, sent).ok_or_else(|| Box::new(answer)));
         }
         // Never closed.
         let _permit = self.0.acquire().await;
         let spell = move || dialect.answer_text(&answer, sent).ok_or_else(|| Box::new(answer));
-        match spawn_blocking(spell).await {
-            Ok(spelled) => spelled,
-            Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
-            // The runtime goes down, and nobody hears of it.
-            Err(_) => std::future::pending().await,
-        }
+        run_blocking(spell).await.map_err(|_| A2aError::internal())
     }
 }
 
@@ -93,11 +90,11 @@ mod tests {
             let message = Message::text(Role::Agent, "x".repeat(bytes));
             answers.text(Dialect::Hub, Answer::Message(message), true)
         };
-        assert!(spell(SHORT).await.is_ok(), "a short one waits for nobody");
+        assert!(spell(SHORT).await.unwrap().is_ok(), "a short one waits for nobody");
         let mut long = Box::pin(spell(SHORT + 1));
         assert!(futures::poll!(&mut long).is_pending(), "another long one is spelled");
         drop(held);
-        let text = long.await.unwrap();
+        let text = long.await.unwrap().unwrap();
         assert!(text.len() > SHORT && text.ends_with(b"}"), "{:?}", thread::current());
     }
 }

@@ -1,7 +1,7 @@
 //! Bounds what a guest returns (how its run ended, its health, why something failed), and charges it to the guest's account, as the events
 //! that the guest emits.
 
-use super::tasks::{values_of_parts, weight};
+use super::tasks::{must_be_short, values_of_parts, weight};
 use crate::{
     bindings::{a2a::hub::types as guest, exports::a2a::hub::agent},
     convert::{
@@ -14,22 +14,8 @@ use crate::{
 use a2a_hub_protocol::message::Message;
 use a2a_hub_runtime::{Ended, Failure, Report};
 
-/// Bytes of a message that ends a run, or asks: the client's answer carries it whole, and so does each later look at the task. What is
-/// longer is an artifact, which is told in pieces.
-pub(super) const MAX_MESSAGE: usize = 1 << 20;
-
 /// Bytes of why something failed, which people read.
 const MAX_FAILURE: usize = 16 << 10;
-
-/// Refuses to `end` or `ask` with a message that is too long.
-pub(super) fn must_be_short(what: &str, bytes: usize) -> Result<(), Failure> {
-    if bytes <= MAX_MESSAGE {
-        return Ok(());
-    }
-    Err(Failure::Exhausted(format!(
-        "{what}: the message is {bytes} bytes long, and {MAX_MESSAGE} are taken; emit what is longer as an artifact, in pieces (`append`)"
-    )))
-}
 
 impl State {
     /// How a run ended.

@@ -1,7 +1,7 @@
 //! What an agent tells about its task: statuses, pieces of artifacts, questions. Counted, in order, and waiting while
 //! too many are on their way. And what it is told of its client.
 
-use super::{delegate::lending, ending::must_be_short};
+use super::delegate::lending;
 use crate::{
     bindings::a2a::hub::{
         tasks::{self, Host, HostQuestion},
@@ -31,6 +31,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use wasmtime::component::Resource;
+
+/// Bytes of a message that ends a run, or asks: the client's answer carries it whole, and so does each later look at the task. What is
+/// longer is an artifact, which is told in pieces.
+const MAX_MESSAGE: usize = 1 << 20;
 
 /// What an event costs besides its contents, in bytes: its place in the log, and the time.
 const FRAME: u64 = 64;
@@ -194,6 +198,16 @@ impl State {
             let _ = port.emit(rest).await;
         }
     }
+}
+
+/// Refuses to `end` or `ask` with a message that is too long.
+pub(super) fn must_be_short(what: &str, bytes: usize) -> Result<(), Failure> {
+    if bytes <= MAX_MESSAGE {
+        return Ok(());
+    }
+    Err(Failure::Exhausted(format!(
+        "{what}: the message is {bytes} bytes long, and {MAX_MESSAGE} are taken; emit what is longer as an artifact, in pieces (`append`)"
+    )))
 }
 
 /// What is said in the text of a message.
