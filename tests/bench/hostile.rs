@@ -25,7 +25,7 @@ const FOLLOWED: &str = "questions";
 const AND: &str = " | ";
 
 /// What the hostile agent is told, under a name for people.
-const BEHAVIOURS: [(&str, &str); 21] = [
+const BEHAVIOURS: [(&str, &str); 23] = [
     ("spin", "spin"),
     ("memory", "bomb"),
     ("recursion", "recurse"),
@@ -34,6 +34,9 @@ const BEHAVIOURS: [(&str, &str); 21] = [
     ("small data parts", "flood-data 1000"),
     ("large data parts", "flood-data 1000000"),
     ("giant strings", "flood-text 4000000"),
+    // Of the longest ends that there are, and of the longest that the hub takes.
+    ("long ends", "end-long 7000000"),
+    ("ends", "end-long 1000000"),
     ("logs", "log-flood 10000000"),
     ("standard output", "flood-stdout"),
     ("standard error", "flood-stderr"),

@@ -274,6 +274,7 @@ impl Builder {
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
         let endpoints = endpoints(&config, http);
         let dispatcher = Dispatcher::new(engine.clone(), endpoints, streams, patience);
+        let dispatcher = dispatcher.with_open_files(limits::open_files().unwrap_or(u64::MAX));
         doors.serve(&dispatcher.with_lineage(lineage), &running, &stop);
         let local = Local::new(engine.clone(), rules, running.clone(), stop.clone());
         Ok(Hub { parts, engine, live, http, stop, running, local, _dir: temporary })

@@ -200,7 +200,7 @@ impl Agent {
         let kept = config.limits.with(&terms.grant.limits).kept();
         let seat = Seat { agent: id.clone(), kept: deps.kept, limits: kept, left: left.clone() };
         let programs =
-            Programs::new(seat, &held, workspaces, home, confining, supervisor, is_stranger)
+            Programs::new(seat, &held, &workspaces, home, confining, supervisor, is_stranger)
                 .at(door);
         let mut passed = held.passed();
         passed.extend(config.mcp.values().flat_map(|server| server.env.iter().cloned()));

@@ -3,7 +3,7 @@
 
 use crate::error::{AuthoringError, Kind};
 use a2a_hub_config::{find_program, whole_environment};
-use a2a_hub_process::{Exit, Launch, Output, Supervisor};
+use a2a_hub_process::{Exit, Launch, Output, SpawnError, Supervisor, WorkingDirectory};
 use a2a_hub_toolchain::Cargo;
 use std::{
     collections::VecDeque,
@@ -110,13 +110,17 @@ impl Workshop {
         let Tool { program, args, set, unset } = tool;
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let kept = self.environment.iter().filter(|(name, _)| !unset.contains(&name.as_str()));
+        let cwd = WorkingDirectory::open(&self.dir).map_err(|source| {
+            let (program, cwd) = (program.clone(), self.dir.clone());
+            AuthoringError::whole(&SpawnError::Directory { program, cwd, source })
+        })?;
         let launch = Launch {
             agent: "build".to_owned(),
             owner: "build".to_owned(),
             program,
             args,
             env: kept.cloned().chain(set).collect(),
-            cwd: self.dir.clone(),
+            cwd,
             confinement: None,
         };
         let mut child =

@@ -2,7 +2,10 @@
 //! untrusted search path). The check covers the file, its parent directories and, through symlinks,
 //! those of the targets.
 
-use crate::environment::{find_program, is_executable};
+use crate::{
+    environment::{find_program, is_executable},
+    links::{MAX_LINKS, Unreadable, first_link},
+};
 use a2a_hub_core::grant::{Grant, Pin, ProgramGrant};
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -13,10 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Limit of symlinks followed on the way to one program, as in the system.
-const MAX_LINKS: usize = 40;
-
-/// Reason why a program cannot be granted or started.
+/// Why a program cannot be granted, or started, as the grant says.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramFileError {
     /// The program does not exist.
@@ -111,7 +111,10 @@ pub fn guard(path: &Path) -> Result<(), ProgramFileError> {
         for place in file.ancestors() {
             guard_one(path, place)?;
         }
-        next = behind(&file)?;
+        let link = first_link(&file).map_err(|Unreadable { place, why }| {
+            ProgramFileError::Unreadable { path: place, why }
+        })?;
+        next = link.map(|link| link.leads_to);
     }
     Err(ProgramFileError::NoProgram(path.to_owned()))
 }
@@ -146,44 +149,8 @@ fn digest(path: &Path) -> Result<String, ProgramFileError> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// Target of the next symlink on the way to `file`; `None` without a link.
-fn behind(file: &Path) -> Result<Option<PathBuf>, ProgramFileError> {
-    let mut way: Vec<_> = file.ancestors().collect();
-    way.reverse();
-    for place in way {
-        let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
-        if !meta.is_symlink() {
-            continue;
-        }
-        let to = fs::read_link(place).map_err(unreadable(place))?;
-        let beside = place.parent().unwrap_or(Path::new("/"));
-        let rest = file.strip_prefix(place).unwrap_or(Path::new(""));
-        let next = beside.join(to);
-        let next = if rest.as_os_str().is_empty() { next } else { next.join(rest) };
-        return Ok(Some(plain(&next)));
-    }
-    Ok(None)
-}
-
-/// Path without `.` and `..`. The caller guarantees that the components before them are no
-/// symlinks.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::ParentDir => drop(plain.pop()),
-            std::path::Component::CurDir => {}
-            part @ (std::path::Component::Prefix(_)
-            | std::path::Component::RootDir
-            | std::path::Component::Normal(_)) => plain.push(part),
-        }
-    }
-    plain
-}
-
-/// Checks one path: it must belong to this user or to root, and nobody else may write to it. A
-/// directory with the sticky bit, such as `/tmp`, is safe too: nobody can replace another user's
-/// file in it.
+/// A place is safe if it is this user's or the system's, and nobody else may write to it. A directory with the sticky bit, such as
+/// `/tmp`, is safe as well: nobody can replace in it what is not theirs.
 fn guard_one(program: &Path, place: &Path) -> Result<(), ProgramFileError> {
     let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
     let ours = rustix::process::geteuid().as_raw();

@@ -8,6 +8,7 @@ pub mod allowance;
 pub mod bm25;
 pub mod breaker;
 pub mod bucket;
+pub mod connection_quota;
 pub mod context_memory;
 pub mod delegate_grant;
 pub mod delivery;

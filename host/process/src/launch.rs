@@ -5,6 +5,7 @@ use std::{fmt, io};
 
 use rustix::io::Errno;
 
+use super::WorkingDirectory;
 use super::confine::{Confinement, NotConfined};
 
 /// A program to start. Nothing is inherited: its environment is exactly these variables and the
@@ -22,9 +23,9 @@ pub struct Launch {
     pub args: Vec<String>,
     /// Whole environment; the last value of a repeated name counts.
     pub env: Vec<(String, String)>,
-    /// Working directory at the start.
-    pub cwd: PathBuf,
-    /// Confinement of the program; without one it has all rights of the hub.
+    /// The directory it starts in.
+    pub cwd: WorkingDirectory,
+    /// What it may see, write, reach and use up; all that the hub may, if nothing is said.
     pub confinement: Option<Confinement>,
 }
 
@@ -165,11 +166,11 @@ impl Launch {
                 return Err(SpawnError::Variable { program: program(), name: name.clone() });
             }
         }
-        // The trailing dot requires the right to enter the directory.
-        match tokio::fs::metadata(self.cwd.join(".")).await {
+        // The dot asks for the right to enter, not only for the name.
+        match tokio::fs::metadata(self.cwd.entry().join(".")).await {
             Ok(_) => Ok(()),
             Err(source) => {
-                let cwd = self.cwd.clone();
+                let cwd = self.cwd.path().to_owned();
                 Err(SpawnError::Directory { program: program(), cwd, source })
             }
         }
@@ -188,7 +189,7 @@ mod tests {
             program: "/bin/true".into(),
             args: Vec::new(),
             env: vec![("API_KEY".to_owned(), "hush".to_owned())],
-            cwd: "/".into(),
+            cwd: WorkingDirectory::open(Path::new("/")).unwrap(),
             confinement: None,
         };
         let told = format!("{launch:?}");

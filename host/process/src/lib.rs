@@ -55,6 +55,7 @@ mod tree;
 pub mod unused_memory;
 mod wire;
 mod worker;
+mod working_directory;
 
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, OnBehalf};
 pub use supervisor::Supervisor;
 pub use worker::{WorkError, WorkLimits, Worker, work};
+pub use working_directory::WorkingDirectory;
 
 /// First argument that makes this executable a minder.
 pub const MIND: &str = "__mind";

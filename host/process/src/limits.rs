@@ -57,6 +57,11 @@ fn files(soft: Option<u64>, hard: Option<u64>) -> Result<(u64, u64), LimitError>
     Ok((own, soft.max(PROGRAM_FILES).min(hard)))
 }
 
+/// How many files this process may have open, if there is a limit.
+pub fn open_files() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
 /// How many bytes of addresses the hub may have (`ulimit -v`), if there is a limit.
 pub fn address_space() -> Option<u64> {
     getrlimit(Resource::As).current

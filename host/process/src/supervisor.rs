@@ -16,7 +16,7 @@ use super::control_group;
 use super::lineage::{Minders, OnBehalf};
 use super::ownership::{Lease, Owned, Trees};
 use super::tree::{self, TreeSettings};
-use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, proc};
+use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, WorkingDirectory, proc};
 
 /// Number of the next tree, unique within this process.
 static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
@@ -161,14 +161,16 @@ impl Supervisor {
     /// Confines an empty launch, to see whether that works.
     async fn rehearse(&self) -> Result<Result<(), NotConfined>, SpawnError> {
         let settings = TreeSettings { rehearses: true, ..TreeSettings::clone(&self.settings) };
-        let temporary = settings.data_dir.clone();
+        let (temporary, program) = (settings.data_dir.clone(), PathBuf::from("/"));
+        let cwd = WorkingDirectory::open(&program)
+            .map_err(|source| SpawnError::System { program: program.clone(), source })?;
         let launch = Launch {
             agent: String::new(),
             owner: "confinement".to_owned(),
-            program: "/".into(),
+            program,
             args: Vec::new(),
             env: Vec::new(),
-            cwd: "/".into(),
+            cwd,
             confinement: Some(Confinement { temporary, ..Confinement::default() }),
         };
         let lease = self.lease(&launch)?;

@@ -375,7 +375,7 @@ fn minder(
         .arg(settings.open_files.unwrap_or_default().to_string())
         .arg(&launch.program)
         .args(&launch.args)
-        .current_dir(&launch.cwd)
+        .current_dir(launch.cwd.entry())
         .env_clear()
         .envs(markers)
         .stdin(Stdio::from(socket))

@@ -247,12 +247,11 @@ fn state_from_guest(state: guest::TaskState) -> TaskState {
 /// Bytes that the hub has to look at if it takes these events.
 pub(crate) fn bytes_of_events(events: &[guest::Event]) -> usize {
     let of_event = |event: &guest::Event| match event {
-        guest::Event::Status(status) => {
-            status.message.as_ref().map_or(0, bytes_of_message)
-                + status.metadata.as_ref().map_or(0, String::len)
-        }
+        guest::Event::Status(status) => bytes_of_status(status),
         guest::Event::Artifact(guest::ArtifactUpdate { artifact, .. }) => {
-            bytes_of_parts(&artifact.parts) + artifact.metadata.as_ref().map_or(0, String::len)
+            let texts = [&artifact.name, &artifact.description, &artifact.metadata];
+            let texts = texts.into_iter().flatten().chain(&artifact.extensions);
+            artifact.id.len() + bytes_of_parts(&artifact.parts) + bytes_of_texts(texts)
         }
         guest::Event::Other(_) => 0,
     };
@@ -261,7 +260,39 @@ pub(crate) fn bytes_of_events(events: &[guest::Event]) -> usize {
 
 /// The same of a message.
 pub(crate) fn bytes_of_message(message: &guest::Message) -> usize {
-    bytes_of_parts(&message.parts) + message.metadata.as_ref().map_or(0, String::len)
+    let texts = message.reference_task_ids.iter().chain(&message.extensions);
+    let texts = texts.chain(&message.metadata);
+    message.id.len() + bytes_of_parts(&message.parts) + bytes_of_texts(texts)
+}
+
+/// The same of how a run ended.
+pub(crate) fn bytes_of_outcome(outcome: &guest::Outcome) -> usize {
+    match outcome {
+        guest::Outcome::Message(message) => bytes_of_message(message),
+        guest::Outcome::Status(status) => bytes_of_status(status),
+    }
+}
+
+/// The same of why something failed.
+pub(crate) fn bytes_of_failure(failure: &guest::Failure) -> usize {
+    match failure {
+        guest::Failure::Invalid(why)
+        | guest::Failure::Unsupported(why)
+        | guest::Failure::Denied(why)
+        | guest::Failure::Unavailable(why)
+        | guest::Failure::Exhausted(why)
+        | guest::Failure::Internal(why) => why.len(),
+        guest::Failure::Cancelled | guest::Failure::Timeout => 0,
+    }
+}
+
+/// The same of what a guest says of its health.
+pub(crate) fn bytes_of_report(report: &agent::HealthReport) -> usize {
+    bytes_of_texts([&report.version, &report.detail, &report.fix].into_iter().flatten())
+}
+
+fn bytes_of_status(status: &guest::TaskStatus) -> usize {
+    status.message.as_ref().map_or(0, bytes_of_message) + bytes_of_texts(&status.metadata)
 }
 
 fn bytes_of_parts(parts: &[guest::Part]) -> usize {
@@ -272,9 +303,14 @@ fn bytes_of_parts(parts: &[guest::Part]) -> usize {
             | guest::PartContent::Data(text) => text.len(),
             guest::PartContent::Raw(bytes) => bytes.len(),
         };
-        content + part.metadata.as_ref().map_or(0, String::len)
+        let texts = [&part.filename, &part.media_type, &part.metadata];
+        content + bytes_of_texts(texts.into_iter().flatten())
     };
     parts.iter().map(of_part).sum()
+}
+
+fn bytes_of_texts<'t>(texts: impl IntoIterator<Item = &'t String>) -> usize {
+    texts.into_iter().map(String::len).sum()
 }
 
 /// What a guest may emit: that it is at work, and pieces of artifacts.

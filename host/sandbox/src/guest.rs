@@ -2,7 +2,7 @@
 
 use crate::{
     bindings::Plugin as Instance,
-    convert::{ended_from_guest, failure_from_guest, report_from_guest, task_to_guest},
+    convert::task_to_guest,
     engine::{Engine, Place},
     limits::{self, CpuExhausted},
     plugin::Plugin,
@@ -11,6 +11,7 @@ use crate::{
     scheduler::{CpuAccount, Job, Seat},
     state::{Processes, State},
 };
+use a2a_hub_core::redact::Secrets;
 use a2a_hub_process::Panicked;
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_runtime::{
@@ -86,18 +87,22 @@ async fn execute(plugin: Arc<Plugin>, call: Box<Call>, work: Box<Work>, seat: Se
     };
     let ended = self::call(&plugin, call, seat, Place::Task, journal, async |guest, store| {
         let agent = guest.a2a_hub_agent();
-        let ended = if live {
+        let returned = if live {
             agent.call_stream(&mut *store, &task).await
         } else {
             agent.call_execute(&mut *store, &task).await
         };
         // However it ended: what it told before, it told whole.
         store.data_mut().tell_rest().await;
-        ended
+        Ok(store.data_mut().ended(returned?).await)
     });
-    let mut ended = ended.await.map_or_else(Ended::Failed, ended_from_guest);
-    ended.hide(&secrets);
-    ended
+    ended.await.unwrap_or_else(|why| Ended::Failed(hidden(why, &secrets)))
+}
+
+/// Why a guest broke, without the secrets that it may have told with its last words.
+fn hidden(mut why: Failure, secrets: &Secrets) -> Failure {
+    why.hide(secrets);
+    why
 }
 
 /// Asks a guest how it is, with its capabilities.
@@ -106,14 +111,14 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let work = async move {
-        let health =
-            async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_health(store).await;
+        let health = async |guest: &Instance, store: &mut Store<State>| {
+            let report = guest.a2a_hub_agent().call_health(&mut *store).await?;
+            Ok(store.data_mut().reported(report).await)
+        };
         self::call(&of, Box::new(call), seat, Place::Visit, None, health).await
     };
     let report = scheduled(plugin, &account, Box::pin(work));
-    let mut report = report.await.map(report_from_guest);
-    report.hide(&secrets);
-    report
+    report.await.map_err(|why| hidden(why, &secrets))
 }
 
 /// Lets a fresh instance clean up after a task that was cancelled.
@@ -122,15 +127,14 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
     let (seat, of, task) = (Seat::of_visit(&plugin.share), plugin.clone(), task.to_string());
     let account = Arc::clone(&seat.account);
     let work = async move {
-        let cancel = async |guest: &Instance, store: &mut _| {
-            guest.a2a_hub_agent().call_cancel(store, &task).await
+        let cancel = async |guest: &Instance, store: &mut Store<State>| {
+            let cleaned = guest.a2a_hub_agent().call_cancel(&mut *store, &task).await?;
+            Ok(store.data_mut().cleaned_up(cleaned).await)
         };
         self::call(&of, Box::new(call), seat, Place::Visit, None, cancel).await
     };
     let cleaned = scheduled(plugin, &account, Box::pin(work));
-    let mut cleaned = cleaned.await.and_then(|cleaned| cleaned.map_err(failure_from_guest));
-    cleaned.hide(&secrets);
-    cleaned
+    cleaned.await.map_err(|why| hidden(why, &secrets))?
 }
 
 /// Asks a guest for its card: what it says of itself, in JSON.
@@ -241,10 +245,15 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bindings::{
+        a2a::hub::types,
+        exports::a2a::hub::agent::{HealthReport, HealthStatus},
+    };
     use crate::engine::{EngineSettings, VISITS};
     use crate::scheduler::{AgentShare, now};
     use a2a_hub_core::share::{Priority, SHORT_RUN};
     use a2a_hub_protocol::id::AgentId;
+    use std::time::Duration;
     use wasmtime::{Instance, Module};
 
     #[tokio::test]
@@ -269,6 +278,53 @@ mod tests {
         let mut second = store();
         let why = Instance::new_async(&mut second, &module, &[]).await.unwrap_err();
         assert_eq!(why_it_broke(&why, &second, &limits), Failure::HubFull);
+    }
+
+    fn text_message(bytes: usize) -> types::Message {
+        let content = types::PartContent::Text("x".repeat(bytes));
+        let part = types::Part { content, filename: None, media_type: None, metadata: None };
+        types::Message {
+            id: String::new(),
+            role: types::Role::Agent,
+            parts: vec![part],
+            context_id: None,
+            task_id: None,
+            reference_task_ids: Vec::new(),
+            extensions: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_guest_returns_is_charged_and_bounded() {
+        let engine = Engine::new(&EngineSettings::default()).unwrap();
+        let seat = Seat::of(&Arc::new(engine.scheduler.share()));
+        let account = Arc::clone(&seat.account);
+        let call = Call::bare(AgentId::parse("a").unwrap(), Limits::default());
+        let mut store = store_for(&engine, call, seat);
+        let state = store.data_mut();
+        let reply = |bytes| Ok(types::Outcome::Message(text_message(bytes)));
+
+        assert!(matches!(state.ended(reply(10)).await, Ended::Reply(_)));
+        let an_event = account.paid_ahead();
+        assert!(an_event > Duration::ZERO && an_event < Duration::from_millis(1), "{an_event:?}");
+        assert!(matches!(state.ended(reply(1_000_000)).await, Ended::Reply(_)));
+        let reply_paid = account.paid_ahead();
+        assert!(reply_paid >= Duration::from_millis(20), "{reply_paid:?}");
+
+        let too_long = state.ended(reply((1 << 20) + 1)).await;
+        assert!(matches!(too_long, Ended::Failed(Failure::Exhausted(_))), "{too_long:?}");
+        let failed = state.ended(Err(types::Failure::Internal("ä".repeat(1_000_000)))).await;
+        let Ended::Failed(Failure::Internal(why)) = failed else { panic!("{failed:?}") };
+        assert!(why.len() < 20_000 && why.ends_with("… (cut: 2000000 bytes)"));
+        let why = state.cleaned_up(Err(types::Failure::Denied("x".repeat(1_000_000)))).await;
+        assert!(matches!(why, Err(Failure::Denied(why)) if why.len() < 20_000));
+        let detail = Some(" ".repeat(1_000_000));
+        let status = HealthStatus::Degraded;
+        let report = HealthReport { status, version: None, detail, fix: None };
+        state.reported(report).await;
+        let paid = account.paid_ahead() - reply_paid;
+        assert!(paid >= Duration::from_millis(100), "{paid:?} for what was cut, too");
     }
 
     #[tokio::test]

@@ -129,6 +129,12 @@ impl CpuAccount {
         self.used.load(Relaxed) + self.ahead.load(Relaxed)
     }
 
+    /// What was paid in advance.
+    #[cfg(test)]
+    pub(crate) fn paid_ahead(&self) -> Duration {
+        Duration::from_nanos(self.ahead.load(Relaxed))
+    }
+
     /// Pays for something before it is done.
     pub(crate) fn pay(&self, ahead: Duration) {
         self.share.charge(ahead, now());

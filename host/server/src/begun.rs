@@ -1,7 +1,7 @@
 //! Tasks tied to the connection that started them: they are cancelled when it closes, breaks, is
 //! dropped, or panics.
 
-use super::dispatcher::Dispatcher;
+use super::{dispatcher::Dispatcher, stream_quota::StreamPermit};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Hub, Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -9,7 +9,6 @@ use a2a_hub_protocol::{
     id::TaskId,
     operation::Operation,
 };
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 /// A started or resumed task with its event stream.
@@ -17,8 +16,8 @@ pub(super) struct Begun {
     pub(super) heard: ReplyStream,
     pub(super) task: TaskId,
     pub(super) guard: CancelOnDrop,
-    /// Permit for one of the hub's concurrent streams.
-    pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// The stream's place among those that the hub serves.
+    pub(super) permit: Option<StreamPermit>,
 }
 
 /// Cancels its task on drop, unless the guard was disarmed or the hub stops. After a stop, the next

@@ -2,11 +2,14 @@
 
 use super::{
     caught::caught,
+    long_answers::LongAnswers,
     peer::{Lineage, Lineages, NoLineage},
+    stream_quota::{StreamPermit, StreamQuota},
     task_stream::TaskStream,
 };
 use a2a_hub_core::{
     access::{Caller, Principal},
+    connection_quota::{ConnectionBudget, QuotaReached},
     span::Span,
 };
 use a2a_hub_hub::{Hub, Looked, Reply, Visit, token::TOKEN_FILE};
@@ -24,7 +27,6 @@ use a2a_hub_protocol::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
 /// Where the hub itself is reached as official A2A has it.
@@ -33,16 +35,20 @@ pub(super) const HUB: &str = "/a2a";
 /// How soon a client that was sent away should come again, in seconds.
 pub(super) const COME_AGAIN: u32 = 1;
 
-/// How many HTTP connections are let in at the least.
-const LEAST_CONNECTIONS: usize = 4_000;
+/// How many HTTP connections are let in at the least, if descriptors allow it. Each costs some ten kilobytes.
+const LEAST_HTTP_CONNECTIONS: usize = 4_000;
+
+/// How many connections to the unix socket are let in, if descriptors allow it. Each costs a few kilobytes.
+const SOCKET_CONNECTIONS: usize = 1_000;
 
 /// Where requests are taken in, whatever they travel on. Cheap to clone.
 #[derive(Clone)]
 pub struct Dispatcher {
     hub: Hub,
     public_endpoints: Arc<PublicEndpoints>,
-    streams: Arc<Semaphore>,
-    max_streams: usize,
+    streams: StreamQuota,
+    connections: ConnectionBudget,
+    long_answers: LongAnswers,
     patience: Duration,
     lineage: Lineages,
 }
@@ -164,11 +170,31 @@ impl Dispatcher {
         max_streams: usize,
         patience: Duration,
     ) -> Self {
-        let max_streams = max_streams.min(Semaphore::MAX_PERMITS);
         let (public_endpoints, streams) =
-            (Arc::new(public_endpoints), Arc::new(Semaphore::new(max_streams)));
+            (Arc::new(public_endpoints), StreamQuota::new(max_streams));
         let lineage = Arc::new(NoLineage);
-        Self { hub, public_endpoints, streams, max_streams, patience, lineage }
+        // As many as there may be streams, and as many for all else.
+        let http = max_streams.saturating_mul(2).max(LEAST_HTTP_CONNECTIONS);
+        let connections = ConnectionBudget { http, socket: SOCKET_CONNECTIONS };
+        let long_answers = LongAnswers::default();
+        Self { hub, public_endpoints, streams, connections, long_answers, patience, lineage }
+    }
+
+    /// The same in a process that may have so many files open: its endpoints hold no more connections than that leaves to them.
+    #[must_use]
+    pub fn with_open_files(self, open_files: u64) -> Self {
+        let wanted = self.connections;
+        let connections = ConnectionBudget::within(wanted, open_files);
+        if connections != wanted {
+            let ConnectionBudget { http, socket } = connections;
+            tracing::warn!(
+                open_files,
+                http,
+                socket,
+                "the limit on open files leaves room for fewer connections; raise it (`ulimit -n 65536`; under systemd, `LimitNOFILE=`)"
+            );
+        }
+        Self { connections, ..self }
     }
 
     /// The same, whose clients are told apart by the processes that they are. Without it, each program of the hub's own user
@@ -185,13 +211,12 @@ impl Dispatcher {
 
     /// How many streams are open.
     pub(super) fn streams(&self) -> OpenStreams {
-        let open = self.max_streams.saturating_sub(self.streams.available_permits());
-        OpenStreams { open, most: self.max_streams }
+        self.streams.count()
     }
 
-    /// How many HTTP connections are let in at once: as many as there may be streams, and as many for all else.
-    pub(super) fn max_connections(&self) -> usize {
-        self.max_streams.saturating_mul(2).max(LEAST_CONNECTIONS)
+    /// How many connections each endpoint may hold.
+    pub(super) fn connection_budget(&self) -> ConnectionBudget {
+        self.connections
     }
 
     /// How long a client may keep the hub waiting.
@@ -315,7 +340,7 @@ impl Dispatcher {
         {
             return Err(no_extended_card().into());
         }
-        let permit = operation.streams().then(|| self.admit()).transpose()?;
+        let permit = operation.streams().then(|| self.admit(&of.caller)).transpose()?;
         if operation.resumes() {
             operation.go_on_after(of.heard);
         }
@@ -336,11 +361,16 @@ impl Dispatcher {
         };
         Ok(match (reply?, dialect) {
             (Reply::One(answer), dialect) => {
-                let text = is_text.then(|| dialect.answer_text(&answer, sent)).flatten();
+                let text = match is_text {
+                    true => self.long_answers.text(dialect, answer, sent).await?,
+                    false => Err(Box::new(answer)),
+                };
                 Reply::One(match (text, dialect) {
-                    (Some(text), _) => SpelledAnswer::Text(text),
-                    (None, Dialect::Hub) => SpelledAnswer::Tree(hub::answer::write(answer, of.url)),
-                    (None, Dialect::Official(wire)) => {
+                    (Ok(text), _) => SpelledAnswer::Text(text),
+                    (Err(answer), Dialect::Hub) => {
+                        SpelledAnswer::Tree(hub::answer::write(*answer, of.url))
+                    }
+                    (Err(answer), Dialect::Official(wire)) => {
                         let spelled = wire.write_answer(&answer, sent, of.endpoints.as_ref());
                         let unknown =
                             || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
@@ -380,7 +410,7 @@ impl Dispatcher {
             }
             Looked::Task(stored) => {
                 let answer = Answer::Task(Box::new(stored.task));
-                dialect.answer_text(&answer, false).unwrap_or_default()
+                self.long_answers.text(dialect, answer, false).await?.unwrap_or_default()
             }
         }))
     }
@@ -391,21 +421,20 @@ impl Dispatcher {
         &self,
         caller: &Principal,
         operation: Operation,
-    ) -> Result<(Reply, Option<OwnedSemaphorePermit>), A2aError> {
-        let permit = operation.streams().then(|| self.admit()).transpose();
+    ) -> Result<(Reply, Option<StreamPermit>), A2aError> {
+        let permit = operation.streams().then(|| self.admit(caller)).transpose();
         let permit = permit.map_err(|refused| refused.why)?;
         Ok((caught(self.hub.handle(caller, None, operation)).await.flatten()?, permit))
     }
 
-    /// Makes room for a stream.
-    pub(super) fn admit(&self) -> Result<OwnedSemaphorePermit, OperationRefusal> {
-        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
-            let max = self.max_streams;
-            let why = format!(
-                "the hub serves {max} streams already; try again soon, or raise `max_streams`"
-            );
-            let why = A2aError::new(ErrorKind::AgentUnavailable, why).with(json!({ "limit": max }));
-            OperationRefusal { why, is_busy: true }
+    /// Makes room for a stream of this principal.
+    pub(super) fn admit(&self, caller: &Principal) -> Result<StreamPermit, OperationRefusal> {
+        self.streams.open(caller).map_err(|reached| {
+            let (QuotaReached::Own { most, .. }
+            | QuotaReached::Shared { most, .. }
+            | QuotaReached::All { most, .. }) = reached;
+            let why = A2aError::new(ErrorKind::AgentUnavailable, reached.to_string());
+            OperationRefusal { why: why.with(json!({ "limit": most })), is_busy: true }
         })
     }
 }

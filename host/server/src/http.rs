@@ -63,7 +63,7 @@ impl Http {
     /// Serves until `stop`, then finishes the requests in progress.
     pub async fn serve(self, dispatcher: Dispatcher, tokens: Tokens, stop: CancellationToken) {
         let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
-        let connections = dispatcher.max_connections();
+        let connections = dispatcher.connection_budget().http;
         let guard = OriginGuard::new(
             self.address,
             dispatcher.public_endpoints().public_url.as_deref(),

@@ -4,6 +4,7 @@ use super::{
     dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
     task_stream::{Item, TaskStream, Told},
 };
+use a2a_hub_core::connection_quota::QuotaReached;
 use a2a_hub_hub::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     binding::{
@@ -154,7 +155,12 @@ pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
     Envelope::of_no_request().error(&dialect.write_error(why))
 }
 
-/// A stream of encoded answers.
+/// The answer to whatever a client would ask that is not let in, in the hub's own dialect.
+pub(super) fn no_room(why: &QuotaReached) -> Vec<u8> {
+    unreadable(Dialect::Hub, &A2aError::new(ErrorKind::AgentUnavailable, why.to_string()))
+}
+
+/// A stream of answers, each in the same envelope.
 pub(super) struct Stream {
     /// Envelope of the answers with its first part; `None` for REST, which has no envelope.
     around: Option<(Vec<u8>, Envelope)>,

@@ -1,5 +1,6 @@
 //! Items of a stream for one client, before they are encoded and wrapped.
 
+use super::stream_quota::StreamPermit;
 use a2a_hub_hub::ReplyStream;
 use a2a_hub_protocol::{
     dialect::{Dialect, HeardEvent},
@@ -12,10 +13,7 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Value, json};
 use std::{collections::VecDeque, fmt::Display, sync::Arc, time::Duration};
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 /// Wait for an agent that replies with a message alone. In official A2A a stream is either one
 /// message or a task, and the first events do not tell which one it will be.
@@ -32,7 +30,7 @@ pub(super) struct TaskStream {
     /// Time of the task's last status change.
     since: String,
     over: bool,
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Option<StreamPermit>,
 }
 
 /// An item of a stream.
@@ -58,7 +56,7 @@ impl TaskStream {
         dialect: Dialect,
         heard: ReplyStream,
         is_new: bool,
-        permit: Option<OwnedSemaphorePermit>,
+        permit: Option<StreamPermit>,
     ) -> Self {
         let may_be_message = is_new && dialect != Dialect::Hub;
         Self {

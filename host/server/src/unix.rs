@@ -4,6 +4,7 @@
 use super::{
     MAX_REQUEST,
     caught::caught,
+    connections::{Connections, OpenConnection, Requests},
     dispatcher::{Dispatcher, RequestContext},
     http::BACKLOG,
     jsonrpc::{self, Refused},
@@ -12,10 +13,14 @@ use super::{
     speak,
     write_timeout::WriteTimeout,
 };
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::{access::Principal, connection_quota::QuotaReached};
 use a2a_hub_hub::Reply;
 use a2a_hub_process::run_blocking;
-use a2a_hub_protocol::{binding::jsonrpc::Beside, dialect::Dialect};
+use a2a_hub_protocol::{
+    binding::jsonrpc::Beside,
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+};
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use std::{
     fs, io,
@@ -25,26 +30,19 @@ use std::{
     },
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 use tokio::{
     io::{AsyncWriteExt as _, BufWriter, Interest},
     net::{UnixListener, UnixSocket, UnixStream, unix::OwnedWriteHalf},
-    sync::{Semaphore, mpsc},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-
-/// Connections at once; each costs a few kilobytes.
-const MAX_CONNECTIONS: usize = 1_000;
 
 /// Requests of one connection under way at once; its next line is read when one is done.
 const MAX_IN_FLIGHT: usize = 256;
 
 /// Lines that wait to be written to a connection; who answers waits while its client does not read.
 const OUTBOX: usize = 64;
-
-/// How long to wait when the system has no file descriptors left.
-const BREATH: Duration = Duration::from_millis(100);
 
 /// A bound unix socket. Its file is removed when it is dropped.
 pub struct Unix {
@@ -120,36 +118,40 @@ impl Unix {
     /// Serves until `stop`, then lets the requests that are under way come to their end.
     pub async fn serve(self, dispatcher: Dispatcher, stop: CancellationToken) {
         let url: Arc<str> = dispatcher.socket_url().unwrap_or_default().into();
-        let connections = TaskTracker::new();
-        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let tasks = TaskTracker::new();
+        let most = dispatcher.connection_budget().socket;
+        let connections = Connections::new(most, dispatcher.patience());
         loop {
             let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
+                accepted = accept(&self.listener, &connections) => accepted,
                 () = stop.cancelled() => break,
             };
-            match accepted {
-                Ok((stream, _)) => {
-                    let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
-                    let (dispatcher, url) = (dispatcher.clone(), Arc::clone(&url));
-                    let stop = stop.clone();
-                    connections.spawn(async move {
-                        match caller(&stream, dispatcher.lineage()).await {
-                            Some(caller) => talk(stream, caller, dispatcher, url, stop).await,
-                            None => {
-                                tracing::warn!("another user tried to connect to the hub's socket");
-                            }
-                        }
-                        drop(permit);
-                    });
-                }
+            let (stream, arrival) = match accepted {
+                Ok(accepted) => accepted,
                 Err(why) => {
-                    tracing::warn!(%why, "cannot accept a connection");
-                    tokio::time::sleep(BREATH).await;
+                    connections.accept_failed(&why).await;
+                    continue;
                 }
-            }
+            };
+            connections.accepted();
+            let (dispatcher, url) = (dispatcher.clone(), Arc::clone(&url));
+            let (connections, stop) = (connections.clone(), stop.clone());
+            tasks.spawn(async move {
+                let Some((stream, Some(caller))) = look_up(stream, dispatcher.lineage()).await
+                else {
+                    tracing::warn!("another user tried to connect to the hub's socket");
+                    return;
+                };
+                let admitted = connections.admit(Some(&caller));
+                drop(arrival);
+                match admitted {
+                    Ok(open) => talk(stream, open, caller, dispatcher, url, stop).await,
+                    Err(why) => refuse(&stream, &why),
+                }
+            });
         }
-        connections.close();
-        connections.wait().await;
+        tasks.close();
+        tasks.wait().await;
     }
 }
 
@@ -173,18 +175,42 @@ fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Who connected; none if it was another user.
-async fn caller(stream: &UnixStream, lineage: Lineages) -> Option<Principal> {
-    let peer = stream.peer_cred().ok()?;
-    let stream = stream.as_fd().try_clone_to_owned().ok()?;
-    let looked = run_blocking(move || peer::over_unix(&stream, &peer, &lineage)).await;
-    looked.ok().flatten()
+/// The next connection, with its place among those that are looked up.
+async fn accept(
+    listener: &UnixListener,
+    connections: &Connections,
+) -> io::Result<(UnixStream, Option<OwnedSemaphorePermit>)> {
+    let arrival = connections.arrival().await;
+    Ok((listener.accept().await?.0, arrival))
 }
 
-/// One connection, until the client hangs up, dawdles or no longer reads. Its streams end with it; other requests that are
-/// under way go on without it.
+/// Who connected; none if it was another user. The connection comes back: a copy of it would take one more descriptor.
+async fn look_up(stream: UnixStream, lineage: Lineages) -> Option<(UnixStream, Option<Principal>)> {
+    let look = move || {
+        let peer = stream.peer_cred().ok();
+        let principal = peer.and_then(|peer| peer::over_unix(&stream, &peer, &lineage));
+        (stream, principal)
+    };
+    run_blocking(look).await.ok()
+}
+
+/// Tells a client why it is not let in. A line fits into a new connection, so this waits for nobody.
+fn refuse(stream: &UnixStream, why: &QuotaReached) {
+    tracing::warn!(%why, "a connection to the socket was refused");
+    // A client that is gone needs no answer.
+    let _ = stream.try_write(&line(jsonrpc::no_room(why)));
+}
+
+fn line(mut text: Vec<u8>) -> Vec<u8> {
+    text.push(b'\n');
+    text
+}
+
+/// One connection, until the client hangs up, dawdles or no longer reads, or the connection gives way. Its streams end with it; other
+/// requests that are under way go on without it.
 async fn talk(
     stream: UnixStream,
+    open: OpenConnection,
     caller: Principal,
     dispatcher: Dispatcher,
     url: Arc<str>,
@@ -194,15 +220,18 @@ async fn talk(
     let (outbox, letters) = mpsc::channel(OUTBOX);
     let requests = TaskTracker::new();
     let hung_up = CancellationToken::new();
-    requests.spawn(post(WriteTimeout::new(write, dispatcher.patience()), letters, hung_up.clone()));
+    let under_way = open.requests();
+    let write = WriteTimeout::new(write, dispatcher.patience());
+    requests.spawn(post(write, letters, under_way.clone(), hung_up.clone()));
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
     let take_in = async |line: String| {
         let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
+        let busy = under_way.begin();
         let (caller, url) = (caller.clone(), Arc::clone(&url));
         let answering = Box::pin(answer(dispatcher.clone(), caller, url, line, outbox.clone()));
         requests.spawn(async move {
             answering.await;
-            drop(permit);
+            drop((permit, busy));
         });
     };
     let mut reader = LineReader::new(read, MAX_REQUEST, dispatcher.patience());
@@ -211,6 +240,11 @@ async fn talk(
             line = reader.next_line() => line,
             () = stop.cancelled() => break,
             () = outbox.closed() => break,
+            why = open.is_to_close() => {
+                let why = A2aError::new(ErrorKind::AgentUnavailable, why.to_string());
+                let _ = outbox.send(jsonrpc::unreadable(Dialect::Hub, &why)).await;
+                break;
+            }
         };
         match line {
             Ok(Some(line)) if line.trim().is_empty() => {}
@@ -221,6 +255,8 @@ async fn talk(
                     if in_flight.available_permits() < MAX_IN_FLIGHT {
                         asked.refuse_amid_others();
                     }
+                    // A conversation may pause for long, and does not count as idle.
+                    let _busy = under_way.begin();
                     let _ = outbox.send(asked.answer()).await;
                     let Ok(language) = asked.language else { continue };
                     let dispatcher = dispatcher.clone();
@@ -302,10 +338,12 @@ async fn answer(
     }
 }
 
-/// Writes what the requests of a connection have to say, a line each, until the client has hung up.
+/// Writes what the requests of a connection have to say, a line each, until the client has hung up. The connection is busy until a line
+/// is written: an idle one is closed at once, and a client that reads slowly would lose its answer.
 async fn post(
     write: WriteTimeout<OwnedWriteHalf>,
     mut letters: mpsc::Receiver<Vec<u8>>,
+    under_way: Requests,
     hung_up: CancellationToken,
 ) {
     let mut write = BufWriter::new(write);
@@ -315,6 +353,7 @@ async fn post(
             () = hung_up.cancelled() => return,
         };
         let Some(letter) = letter else { return };
+        let _busy = under_way.begin();
         let written = async {
             write.write_all(&letter).await?;
             write.write_all(b"\n").await?;
@@ -323,5 +362,32 @@ async fn post(
         if written.await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::io::AsyncReadExt as _;
+
+    #[tokio::test]
+    async fn unread_answer_keeps_its_connection_busy() {
+        let patience = Duration::from_secs(30);
+        let open = Connections::new(4, patience).admit(None).unwrap();
+        let (mut client, hub) = UnixStream::pair().unwrap();
+        let (_read, write) = hub.into_split();
+        let (outbox, letters) = mpsc::channel(1);
+        let write = WriteTimeout::new(write, patience);
+        let writing = post(write, letters, open.requests(), CancellationToken::new());
+        let reading = async {
+            outbox.send(vec![b'x'; 4 << 20]).await.unwrap();
+            drop(outbox);
+            client.read_u8().await.unwrap();
+            assert!(!open.is_idle(), "most of the answer is not written");
+            client.read_to_end(&mut Vec::new()).await.unwrap();
+        };
+        tokio::join!(writing, reading);
+        assert!(open.is_idle());
     }
 }

@@ -25,6 +25,24 @@ pub(crate) fn text(ctx: &Context, task: &Task) -> Run {
     }
 }
 
+/// `end-long BYTES [HOW]`: ends with so many bytes: a reply, or HOW it is told.
+pub(crate) fn end(ctx: &Context, task: &Task) -> Run {
+    let argument = argument(task);
+    let (bytes, how) = argument.split_once(' ').unwrap_or((&argument, "reply"));
+    let invalid = || Failure::Invalid(format!("`{argument}` is not `BYTES [HOW]`"));
+    let text = "x".repeat(bytes.parse().map_err(|_| invalid())?);
+    match how {
+        "reply" => ctx.reply(text),
+        "done" => ctx.done(text),
+        "fail" => ctx.fail("broken", text),
+        "fix" => ctx.fail_with_fix("broken", "no", text),
+        "error" => Err(Failure::Internal(text)),
+        "ask" => ctx.ask(text).map(|answer| Outcome::completed(answer.text())),
+        "panic" => panic!("{text}"),
+        _ => Err(invalid()),
+    }
+}
+
 /// Lines on standard output, where nobody reads them.
 #[expect(clippy::print_stdout, reason = "that is the behaviour")]
 pub(crate) fn stdout(_: &Context, _: &Task) -> Run {

@@ -37,7 +37,26 @@ pub(crate) fn sh(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ran.map(|exit| how(&exit)))
 }
 
-/// `exec PROGRAM [ARGS]`: runs any program, granted or not.
+/// `shells TEXT`: runs each line of TEXT in a shell of its own, one after the other, and tells how the last one ended.
+pub(crate) fn shells(ctx: &Context, task: &Task) -> Run {
+    let mut last = Ok("none".to_owned());
+    for line in argument(task).lines() {
+        let shell = Command::new("sh").args(["-c", line]);
+        let said = |line: &str| ctx.append(Artifact::text("output", format!("{line}\n")), false);
+        last = ctx.run_lines(shell, said).map(|exit| how(&exit));
+    }
+    tell(ctx, last)
+}
+
+/// `sh-and-put TEXT`: runs TEXT in a shell, then writes a file, and tells its path.
+pub(crate) fn sh_and_put(ctx: &Context, task: &Task) -> Run {
+    ctx.put_file("before", &[])?;
+    let shell = Command::new("sh").args(["-c".to_owned(), argument(task)]);
+    ctx.run_lines(shell, |_| Ok(()))?;
+    tell(ctx, ctx.put_file("after", b"written by the hub"))
+}
+
+/// `exec PROGRAM [ARGS]`: whatever program, granted or not.
 pub(crate) fn exec(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let mut words = argument.split_whitespace();

@@ -42,12 +42,21 @@ async fn each_flood_ends_at_a_limit_that_names_its_remedy() -> Result<()> {
         ("flood-stderr", "agent_crashed", ""),
         ("flood-random", "limit_exceeded", "`cpu_ms` in the agent's `limits`"),
         ("flood-arguments", "limit_exceeded", "`cpu_ms` in the agent's `limits`"),
+        ("end-long 1100000", "limit_exceeded", "emit what is longer as an artifact"),
+        ("end-long 7000000 done", "limit_exceeded", "emit what is longer as an artifact"),
+        ("end-long 7000000 fail", "limit_exceeded", "emit what is longer as an artifact"),
+        ("end-long 1100000 fix", "limit_exceeded", "emit what is longer as an artifact"),
+        ("end-long 7000000 ask", "limit_exceeded", "emit what is longer as an artifact"),
+        ("end-long 7000000 error", "agent_error", "… (cut: 7000000 bytes)"),
+        ("end-long 7000000 panic", "agent_crashed", ""),
     ] {
         let task = send(&client, "guest", text).await?;
         let told = said(&task);
         ensure!(state(&task) == "failed" && task["metadata"]["reason"] == reason, "{text}: {told}");
         ensure!(told.contains(remedy), "{text}: {told}");
+        ensure!(told.len() < 20_000, "{text}: it told {} bytes", told.len());
     }
+    assert_eq!(said(&send(&client, "guest", "end-long 1000000 done").await?).len(), 1_000_000);
     for (text, remedy) in [
         ("put-big 1000000", "the manifest's `[files]`"),
         ("remember key 0123456789abcdef", "key is 16 bytes"),

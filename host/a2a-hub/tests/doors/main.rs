@@ -4,6 +4,7 @@
 mod agents_http;
 mod bindings;
 mod confinement;
+mod connections;
 mod contexts;
 mod crash;
 mod delegation;
@@ -51,3 +52,4 @@ mod upkeep;
 mod waiting;
 mod web;
 mod who_asks;
+mod working_directories;

@@ -72,7 +72,7 @@ pub(crate) struct Place<'p> {
     pub(crate) program: &'p Path,
     /// Paths of the program's own files, from the agent's manifest.
     pub(crate) keeps: Option<&'p BTreeSet<String>>,
-    /// The granted directory that contains the working directory.
+    /// The granted directory that holds the one it starts in, without links.
     pub(crate) workspace: &'p Path,
     /// Home directory of the agent's programs.
     pub(crate) home: &'p Path,
@@ -137,14 +137,17 @@ impl Confining {
         mut env: Vec<(String, String)>,
     ) -> Result<Confined, Failure> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let workspace = real(place.workspace);
+        let workspace = place.workspace.to_owned();
         if is_the_systems(&workspace) {
             return Err(Failure::Denied(format!(
                 "work in `{}`: no confined program is given all of it; start the hub with a `--workspace` that is further down",
                 workspace.display()
             )));
         }
-        let (home, temporary) = (real(place.home), real(place.temporary));
+        let home = real(place.home);
+        // A program of this instance may have put a link in place of its directory for temporary files.
+        let instance = real(place.temporary.parent().unwrap_or(place.temporary));
+        let temporary = instance.join(place.temporary.file_name().unwrap_or_default());
         let own_home = last(&env, "HOME") == place.home.to_str();
         env.push(("TMPDIR".to_owned(), temporary.display().to_string()));
         if own_home {
@@ -152,13 +155,11 @@ impl Confining {
         }
         let search = last(&env, "PATH").map(env::split_paths);
         let search: Vec<_> = search.into_iter().flatten().collect();
-        let files = files_of(place.program, &search);
-        let program = place.program;
-        let program = program.parent().map(real).zip(program.file_name());
-        let program = program.map_or(place.program.to_owned(), |(dir, name)| dir.join(name));
-
-        let instance = temporary.parent().unwrap_or(&temporary).to_owned();
-        let named = |paths: &[PathBuf]| paths.iter().map(|path| real(path)).collect::<Vec<_>>();
+        let written = [workspace.clone(), instance.clone(), home.clone()];
+        let behind = |path: &Path| config::real_path_outside(path, &written);
+        let files = files_of(place.program, &search, &written, &behind);
+        let program = program_outside(place.program, &behind)?;
+        let named = |paths: &[PathBuf]| self.behind_links(paths, &written);
         let mut scratch = Vec::new();
         if let Some(passed) = last(&env, "HOME").filter(|_| !own_home) {
             // The program sees the real `HOME` as an empty directory that contains only what is
@@ -166,7 +167,9 @@ impl Confining {
             scratch.push(real(Path::new(passed)));
         }
         let kept = place.keeps.filter(|_| self.is_built_in).into_iter().flatten();
-        let kept = kept.filter_map(|word| kept_at(word, &env)).collect();
+        let kept = kept.filter_map(|word| kept_at(word, &env)).collect::<Vec<_>>();
+        let kept = self.behind_links(&kept, &written);
+        let kept = kept.into_iter().filter(|path| path.exists() && !is_the_systems(path)).collect();
         let door = place.door.map(Door::paths).into_iter().flatten();
         let confinement = Confinement {
             read: files.into_iter().chain(named(&self.config.read)).chain(door).collect(),
@@ -181,7 +184,23 @@ impl Confining {
         Ok(Confined { program, env, confinement })
     }
 
-    /// Paths that stay hidden even inside the workspace.
+    /// These paths behind their links. One that leads through a link in a directory of `written` is left out: the agent's own programs
+    /// could have put the link there, to be shown what it leads to. What is missing stays as it is named.
+    fn behind_links(&self, paths: &[PathBuf], written: &[PathBuf]) -> Vec<PathBuf> {
+        let behind = |path: &PathBuf| match config::real_path_outside(path, written) {
+            None if path.exists() => {
+                tracing::warn!(
+                    agent = %self.agent, path = %path.display(),
+                    "not shown to confined programs: a link that they could have made leads there; name what it leads to"
+                );
+                None
+            }
+            real => Some(real.unwrap_or_else(|| path.clone())),
+        };
+        paths.iter().filter_map(behind).collect()
+    }
+
+    /// What it does not see, though it lie in its workspace.
     fn hidden(&self) -> Vec<PathBuf> {
         let homes = config::environment(&["HOME".to_owned()].into());
         let secrets = homes.iter().flat_map(|(_, home)| {
@@ -210,7 +229,26 @@ impl Confining {
     }
 }
 
-/// Memory of the machine, in bytes.
+/// The program in a directory without links, of which none is one that the agent's programs could have made.
+fn program_outside(
+    program: &Path,
+    behind: &dyn Fn(&Path) -> Option<PathBuf>,
+) -> Result<PathBuf, Failure> {
+    let (Some(directory), Some(name)) = (program.parent(), program.file_name()) else {
+        return Ok(program.to_owned());
+    };
+    match behind(directory) {
+        Some(real) => Ok(real.join(name)),
+        None if directory.exists() => Err(Failure::Denied(format!(
+            "run {}: a link that the agent's own programs could have made leads there; name the program by the path that the link \
+             leads to, with `path` in its grant",
+            program.display()
+        ))),
+        None => Ok(program.to_owned()),
+    }
+}
+
+/// In bytes.
 fn memory_of_the_machine() -> u64 {
     let told = rustix::system::sysinfo();
     #[expect(clippy::useless_conversion, reason = "of 32 bits on some machines")]
@@ -223,7 +261,7 @@ pub(crate) fn told(confining: Option<&Confining>) -> ProgramTier {
     confining.map_or(ProgramTier::Plain, |_| ProgramTier::Confined)
 }
 
-/// Resolves an entry of a manifest's `keeps`: an existing path, or a directory that can be created.
+/// What a word of a manifest's `keeps` names; a directory is made if need be.
 fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
     let path = match word.strip_prefix('$') {
         Some(variable) => PathBuf::from(last(env, variable)?),
@@ -233,7 +271,7 @@ fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
         // If the directory cannot be created, the program reports that itself.
         let _ = fs::DirBuilder::new().mode(0o700).create(&path);
     }
-    path.canonicalize().ok().filter(|path| !is_the_systems(path))
+    Some(path)
 }
 
 #[cfg(test)]
@@ -300,11 +338,25 @@ mod tests {
             "{write:?}"
         );
         assert!(!write.contains(&root.join("work/.none")), "it is not there");
+        std::os::unix::fs::symlink(root.join("data"), root.join("work/.none")).unwrap();
+        let write = own.confine(&at, env.clone()).unwrap().confinement.write;
+        assert!(!write.contains(&root.join("data")), "a link of the program's own: {write:?}");
         let write = any.confine(&at, env).unwrap().confinement.write;
         assert!(
             !write.contains(&root.join("tools")),
             "a stranger's manifest opens nothing: {write:?}"
         );
+
+        fs::remove_dir(&temporary).unwrap();
+        std::os::unix::fs::symlink(root.join("work/.tool"), &temporary).unwrap();
+        let confinement = any.confine(&at, Vec::new()).unwrap().confinement;
+        assert_eq!(confinement.temporary, temporary, "a link there is not followed");
+        assert_eq!(confinement.write[1], root.join("data/files/1-0"));
+
+        std::os::unix::fs::symlink(root.join("tools"), root.join("work/tools")).unwrap();
+        let planted = Place { program: &root.join("work/tools/bin/tool"), ..at };
+        let why = any.confine(&planted, Vec::new()).err().map(|why| why.to_string());
+        assert!(why.is_some_and(|why| why.contains("could have made leads there")));
 
         let whole = Place { workspace: Path::new("/etc"), ..at };
         assert!(matches!(any.confine(&whole, Vec::new()), Err(Failure::Denied(_))));

@@ -5,11 +5,15 @@ use super::live_grant::{LiveGrant, Revocation, revoked};
 use a2a_hub_process::{Supervisor, run_blocking};
 use a2a_hub_runtime::{Failure, port::files::FilesPort};
 use parking_lot::Mutex;
+use rustix::{
+    fs::{Mode, OFlags, mkdirat, openat},
+    io::Errno,
+};
 use std::{
     borrow::Cow,
     fs,
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::{fd::OwnedFd, unix::fs::DirBuilderExt as _},
     path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
@@ -122,25 +126,36 @@ impl Directory {
         self.folder.join(format!("{}-{}", std::process::id(), self.number))
     }
 
-    /// Creates `folder` if necessary and runs `act` in it. The lock keeps the directory from
-    /// removal meanwhile.
-    fn with<T>(&self, folder: &str, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
+    /// Makes a folder in it if need be, and does something there; it is not removed meanwhile. The instance's programs may write
+    /// here: a link that they put in place of the folder is refused (CWE-59).
+    fn with<T>(
+        &self,
+        folder: &str,
+        act: impl FnOnce(&OwnedFd, PathBuf) -> io::Result<T>,
+    ) -> io::Result<T> {
         let is_removed = self.is_removed.lock();
         if *is_removed {
             return Err(io::Error::other("the task is over"));
         }
-        let folder = self.path().join(folder);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        act(folder)
+        let path = self.path();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        let real = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let own = rustix::fs::open(&path, OFlags::PATH | real, Mode::empty())?;
+        match mkdirat(&own, folder, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(why) => return Err(why.into()),
+        }
+        let opened = openat(&own, folder, OFlags::PATH | real, Mode::empty())?;
+        act(&opened, path.join(folder))
     }
 
     fn write(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        self.with(folder, |folder| {
-            let file = folder.join(name);
-            // `create_new` follows no link, even one that a program has planted.
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create_new(true).mode(0o600).open(&file)?.write_all(bytes)?;
-            Ok(file)
+        self.with(folder, |opened, path| {
+            // `EXCL` follows no link, whatever a program may have put there.
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = openat(opened, name, flags, Mode::RUSR | Mode::WUSR)?;
+            fs::File::from(file).write_all(bytes)?;
+            Ok(path.join(name))
         })
     }
 
@@ -197,7 +212,7 @@ impl InstanceFiles {
     /// Directory for the programs' temporary files, created if necessary. Blocks on the disk.
     pub(crate) fn temporary(&self) -> io::Result<PathBuf> {
         self.is_used.store(true, Relaxed);
-        self.directory.with(TEMPORARY, Ok)
+        self.directory.with(TEMPORARY, |_, path| Ok(path))
     }
 
     /// Starts the removal of the agent's files on revocation of the right to write files.
@@ -345,6 +360,23 @@ mod tests {
         std::os::unix::fs::symlink(&outside, path.with_file_name("b")).unwrap();
         assert!(one.put("b", b"x".to_vec()).await.is_err());
         assert!(!outside.exists());
+    }
+
+    /// A confined program sees its instance's directory, and may write there.
+    #[tokio::test]
+    async fn folder_swapped_for_link_is_refused() {
+        let data = tempfile::tempdir().unwrap();
+        let one = files(data.path()).of("t", granted());
+        let given = PathBuf::from(one.put("a", Vec::new()).await.unwrap());
+        let (given, temporary) = (given.parent().unwrap(), one.temporary().unwrap());
+        let outside = data.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        for folder in [given, &temporary] {
+            fs::rename(folder, folder.with_extension("moved")).unwrap();
+            std::os::unix::fs::symlink(&outside, folder).unwrap();
+        }
+        assert!(one.put("b", b"x".to_vec()).await.is_err() && one.temporary().is_err());
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     }
 
     #[tokio::test]

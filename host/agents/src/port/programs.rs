@@ -3,6 +3,7 @@
 mod fit;
 mod running;
 mod server;
+mod workspaces;
 
 use super::{
     confining::{Confined, Confining, Place},
@@ -13,7 +14,7 @@ use super::{
 use a2a_hub_config as config;
 use a2a_hub_core::grant::{EffectiveGrant, Pin};
 use a2a_hub_core::kept::Spot;
-use a2a_hub_process::{SpawnError, Supervisor, run_blocking};
+use a2a_hub_process::{SpawnError, Supervisor, WorkingDirectory, run_blocking};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
@@ -33,6 +34,7 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use workspaces::Workspaces;
 
 /// Search path of programs, after the program's own directory, unless the grant passes on the hub's
 /// own `PATH`.
@@ -44,8 +46,8 @@ pub(crate) struct Programs {
     /// The agent's part of the idle pool.
     seat: Arc<Seat>,
     programs: BTreeMap<String, Program>,
-    workspaces: Vec<PathBuf>,
-    /// Home of the programs unless the grant passes on the hub's own `HOME`.
+    workspaces: Workspaces,
+    /// Where its programs are at home unless the grant passes on the hub's own `HOME`.
     home: PathBuf,
     /// Confinement of the programs; none if the operator trusts them.
     confining: Option<Confining>,
@@ -71,7 +73,7 @@ impl Programs {
     pub(crate) fn new(
         seat: Seat,
         held: &EffectiveGrant,
-        workspaces: Vec<PathBuf>,
+        workspaces: &[PathBuf],
         home: PathBuf,
         confining: Option<Confining>,
         supervisor: Supervisor,
@@ -88,6 +90,7 @@ impl Programs {
         });
         let programs = programs.collect();
         let (agent, seat, door) = (seat.agent.clone(), Arc::new(seat), None);
+        let workspaces = Workspaces::new(workspaces, &home);
         Self { agent, seat, programs, workspaces, home, confining, door, supervisor, is_guarded }
     }
 
@@ -199,38 +202,17 @@ impl Programs {
 
     /// Default working directory.
     pub(crate) fn first_directory(&self) -> &Path {
-        self.workspaces.first().unwrap_or(&self.home)
+        self.workspaces.first()
     }
 
-    /// Working directory: the requested one if a workspace contains it, or the first workspace if
-    /// none is requested.
-    pub(crate) fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
-        let Some(asked) = asked else {
-            return Ok(self.first_directory().to_owned());
-        };
-        let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
-        if !Path::new(asked).is_absolute() {
-            return Err(refused("it is not an absolute path".to_owned()));
+    /// Opens the directory where to start: the one asked for if a workspace holds it, the first workspace if none was asked for.
+    /// Waits for the disk.
+    pub(crate) fn directory(&self, asked: Option<&str>) -> Result<WorkingDirectory, Failure> {
+        if asked.is_none() && self.workspaces.is_home_alone() {
+            self.make_home()
+                .map_err(|why| Failure::Unavailable(format!("make the agent's home: {why}")))?;
         }
-        let real = fs::canonicalize(asked).map_err(|why| refused(why.to_string()))?;
-        let holds =
-            |workspace: &&PathBuf| fs::canonicalize(workspace).is_ok_and(|w| real.starts_with(w));
-        if self.workspaces.iter().any(|workspace| holds(&workspace)) {
-            return Ok(real);
-        }
-        let granted: Vec<_> = self.workspaces.iter().map(|w| w.display().to_string()).collect();
-        Err(refused(format!(
-            "it lies outside the granted workspaces ({}); start the hub with `--workspace {asked}`, or add it to \
-             `workspaces` in the configuration, or to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
-            if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
-        )))
-    }
-
-    /// Granted directory that contains `cwd`; the home, if no workspace does.
-    fn workspace_of(&self, cwd: &Path) -> &Path {
-        let holds =
-            |workspace: &&PathBuf| fs::canonicalize(workspace).is_ok_and(|w| cwd.starts_with(w));
-        self.workspaces.iter().find(holds).unwrap_or(&self.home)
+        self.workspaces.open(asked)
     }
 
     /// Builds a clean environment: required, passed and set variables.
@@ -295,7 +277,7 @@ impl Programs {
         let Placing { owner, program, keeps, door, args, env, cwd, temporary } = placing;
         let (program, env, confinement) = match &self.confining {
             Some(confining) => {
-                let workspace = self.workspace_of(&cwd);
+                let workspace = self.workspaces.holding(cwd.path());
                 let (program, home, temporary) = (&program, &self.home, &temporary);
                 let place = Place { program, keeps, workspace, home, temporary, door };
                 let Confined { program, env, confinement } = confining.confine(&place, env)?;
@@ -322,7 +304,7 @@ struct Placing<'p> {
     door: Option<&'p Door>,
     args: Vec<String>,
     env: Vec<(String, String)>,
-    cwd: PathBuf,
+    cwd: WorkingDirectory,
     temporary: PathBuf,
 }
 
@@ -414,7 +396,7 @@ impl ProcessPort for OwnedPrograms {
         self.programs.make_room(&launch.program, launch.max_running);
         let program = launch.program.clone();
         let (launch, fit) = self.prepare(launch, &self.files).await?;
-        let (programs, cwd) = (Arc::clone(&self.programs), launch.cwd.clone());
+        let (programs, cwd) = (Arc::clone(&self.programs), launch.cwd.path().to_owned());
         let revocation =
             self.live.watch(move |held| is_granted(held) && programs.may_work_in(&cwd, held));
         // The permit counts until the whole process tree is gone, even after the guest drops its

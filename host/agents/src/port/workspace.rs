@@ -7,14 +7,7 @@ use a2a_hub_runtime::{
     Failure,
     port::workspace::{OpenWorkspace, WorkspacePort},
 };
-use std::{
-    collections::BTreeSet,
-    fs::{self, File},
-    io,
-    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, fs::File, sync::Arc};
 
 /// Workspaces of one agent: those that its programs may start in.
 pub(crate) struct Workspace {
@@ -55,25 +48,10 @@ impl WorkspacePort for Workspace {
     }
 }
 
-/// Opens a directory and validates the opened one: a link may have replaced it meanwhile (TOCTOU).
+/// Opens a directory to look into it: the one that was judged.
 fn open(programs: &Programs, asked: Option<&str>) -> Result<File, Failure> {
-    let path = programs.directory(asked)?;
-    let unopened = |path: &Path, why: io::Error| {
-        Failure::Unavailable(format!("open the workspace {}: {why}", path.display()))
-    };
-    if asked.is_none() {
-        programs.make_home().map_err(|why| unopened(&path, why))?;
-    }
-    let flags = rustix::fs::OFlags::DIRECTORY.bits().cast_signed();
-    let directory = File::options().read(true).custom_flags(flags).open(&path);
-    let directory = directory.map_err(|why| unopened(&path, why))?;
-    if asked.is_some() {
-        let opened = fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()));
-        let opened = opened.map_err(|why| unopened(&path, why))?;
-        let moved = || Failure::Denied(format!("work in {}: it moved meanwhile", path.display()));
-        if programs.directory(Some(opened.to_str().ok_or_else(moved)?))? != opened {
-            return Err(moved());
-        }
-    }
-    Ok(directory)
+    let directory = programs.directory(asked)?;
+    directory.reopen().map_err(|why| {
+        Failure::Unavailable(format!("open the workspace {}: {why}", directory.path().display()))
+    })
 }

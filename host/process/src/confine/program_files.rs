@@ -27,14 +27,27 @@ const NEIGHBOURS: &[&str] = &["lib", "lib64", "libexec", "pyvenv.cfg"];
 /// Longest first line of a script that the kernel reads (`BINPRM_BUF_SIZE`).
 const FIRST_LINE: u64 = 256;
 
-/// Files that `program` needs of its installation, with links resolved. `search` has the
-/// directories in which `env` looks for interpreters. Blocks on the disk.
-pub fn files_of(program: &Path, search: &[PathBuf]) -> BTreeSet<PathBuf> {
+/// Finds the real path of a file or directory; none where the way there must not be followed.
+type Real<'r> = &'r dyn Fn(&Path) -> Option<PathBuf>;
+
+/// What `program` needs of its installation, without links; `search` are the directories in which `env` looks for interpreters.
+/// What lies in a directory of `written` is the program's own to change, and so neither its links nor its first line lead further.
+/// Waits for the disk.
+pub fn files_of(
+    program: &Path,
+    search: &[PathBuf],
+    written: &[PathBuf],
+    real: Real<'_>,
+) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut next = Some(program.to_owned());
     for _ in 0..MOST_STEPS {
-        let Some(file) = next.as_deref().and_then(in_real_directory) else { break };
-        add_installation(&file, &mut found);
+        let file = next.as_deref().and_then(|next| in_real_directory(next, real));
+        let Some(file) = file else { break };
+        add_installation(&file, &mut found, real);
+        if written.iter().any(|directory| file.starts_with(directory)) {
+            break;
+        }
         next = match fs::read_link(&file) {
             Ok(target) => Some(file.parent().unwrap_or(&file).join(target)),
             Err(_) => interpreter(&file, search),
@@ -43,12 +56,12 @@ pub fn files_of(program: &Path, search: &[PathBuf]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The same file with the links of its directory resolved; the file itself may be a link.
-pub(crate) fn in_real_directory(file: &Path) -> Option<PathBuf> {
-    Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?))
+/// The same file, in a directory without links; the file itself may be one.
+fn in_real_directory(file: &Path, real: Real<'_>) -> Option<PathBuf> {
+    Some(real(file.parent()?)?.join(file.file_name()?))
 }
 
-fn add_installation(file: &Path, found: &mut BTreeSet<PathBuf>) {
+fn add_installation(file: &Path, found: &mut BTreeSet<PathBuf>, real: Real<'_>) {
     let Some(directory) = file.parent() else { return };
     if let Some(modules) = up_to(file, |name| name == "node_modules") {
         found.insert(modules);
@@ -66,7 +79,7 @@ fn add_installation(file: &Path, found: &mut BTreeSet<PathBuf>) {
     }
     found.insert(directory.to_owned());
     let above = directory.parent().unwrap_or(directory);
-    found.extend(NEIGHBOURS.iter().filter_map(|name| above.join(name).canonicalize().ok()));
+    found.extend(NEIGHBOURS.iter().filter_map(|name| real(&above.join(name))));
 }
 
 /// Prefix of a path up to the first component that matches.
@@ -95,6 +108,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
+    fn canonical(path: &Path) -> Option<PathBuf> {
+        path.canonicalize().ok()
+    }
+
     struct Disk(tempfile::TempDir);
 
     impl Disk {
@@ -122,7 +139,7 @@ mod tests {
         fn found(&self, program: &str, search: &[&str]) -> Vec<String> {
             let search: Vec<_> = search.iter().map(|name| self.path(name)).collect();
             let root = self.path("");
-            let found = files_of(&self.path(program), &search).into_iter();
+            let found = files_of(&self.path(program), &search, &[], &canonical).into_iter();
             found
                 .filter_map(|path| Some(path.strip_prefix(&root).ok()?.display().to_string()))
                 .collect()
@@ -171,7 +188,23 @@ mod tests {
             disk.found("home/.local/bin/claude", &[]),
             ["home/.local/bin", "home/.local/share/claude/versions/2.1"]
         );
-        assert!(files_of(Path::new("/no/such/program"), &[]).is_empty());
+        assert!(files_of(Path::new("/no/such/program"), &[], &[], &canonical).is_empty());
+    }
+
+    #[test]
+    fn program_in_written_directory_leads_nowhere_else() {
+        let disk = Disk::new();
+        disk.file("secret/bin/key", "hush");
+        disk.file("work/script", &format!("#!{}\n", disk.path("secret/bin/key").display()));
+        disk.link("work/link", "../secret/bin/key");
+        disk.link("own/tool", "../work/link");
+        let written = [disk.path("work")];
+        for program in ["work/script", "work/link", "own/tool"] {
+            let found = files_of(&disk.path(program), &[], &written, &canonical);
+            assert!(!found.contains(&disk.path("secret/bin")), "{program}: {found:?}");
+            let found = files_of(&disk.path(program), &[], &[], &canonical);
+            assert!(found.contains(&disk.path("secret/bin")), "{program}: {found:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod context_memory;
 mod delegate;
+mod ending;
 mod files;
 mod http;
 mod journal;

@@ -32,6 +32,10 @@ use serde_json::Value;
 use std::time::Duration;
 use wasmtime::component::Resource;
 
+/// Bytes of a message that ends a run, or asks: the client's answer carries it whole, and so does each later look at the task. What is
+/// longer is an artifact, which is told in pieces.
+const MAX_MESSAGE: usize = 1 << 20;
+
 /// What an event costs besides its contents, in bytes: its place in the log, and the time.
 const FRAME: u64 = 64;
 
@@ -121,7 +125,9 @@ impl State {
             tasks::Need::Input => Need::Input,
             tasks::Need::Auth => Need::Auth,
         };
-        self.account.before(bytes_of_message(&prompt)).await;
+        let bytes = bytes_of_message(&prompt);
+        must_be_short("ask", bytes)?;
+        self.account.before(bytes).await;
         let mut prompt = message_from_guest(prompt)?;
         // Two events: that the task waits, and, answered or not, that it goes on. Each is stored by itself, and moves the task's turn.
         let values = values_of_parts(&prompt.parts, prompt.metadata.as_ref());
@@ -194,6 +200,16 @@ impl State {
     }
 }
 
+/// Refuses to `end` or `ask` with a message that is too long.
+pub(super) fn must_be_short(what: &str, bytes: usize) -> Result<(), Failure> {
+    if bytes <= MAX_MESSAGE {
+        return Ok(());
+    }
+    Err(Failure::Exhausted(format!(
+        "{what}: the message is {bytes} bytes long, and {MAX_MESSAGE} are taken; emit what is longer as an artifact, in pieces (`append`)"
+    )))
+}
+
 /// What is said in the text of a message.
 fn text_of(message: &types::Message) -> String {
     let text = message.parts.iter().filter_map(|part| match &part.content {
@@ -206,7 +222,7 @@ fn text_of(message: &types::Message) -> String {
 }
 
 /// What something told weighs, in bytes: all that the log will hold of it, its frame, and what its values take up in memory.
-fn weight(told: &impl Serialize, values: u64) -> u64 {
+pub(super) fn weight(told: &impl Serialize, values: u64) -> u64 {
     FRAME + values + json_bytes(told)
 }
 
@@ -224,7 +240,7 @@ fn values_of(event: &Emitted) -> u64 {
     }
 }
 
-fn values_of_parts(parts: &[Part], metadata: Option<&Metadata>) -> u64 {
+pub(super) fn values_of_parts(parts: &[Part], metadata: Option<&Metadata>) -> u64 {
     let of_metadata = |members: &Metadata| members.values().map(values_of_json).sum::<u64>();
     let of_part = |part: &Part| {
         let data = match &part.content {

@@ -182,8 +182,29 @@ async fn answer_uses_dialect_of_request() {
 async fn connection_limit_is_twice_stream_limit() {
     for (streams, connections) in [(1, 4_000), (2_000, 4_000), (10_000, 20_000)] {
         let stand = Stand::with_streams(streams).await;
-        assert_eq!(stand.dispatcher.max_connections(), connections, "{streams}");
+        assert_eq!(stand.dispatcher.connection_budget().http, connections, "{streams}");
     }
+    let stand = Stand::with_streams(2_000).await;
+    let budget = stand.dispatcher.clone().with_open_files(256).connection_budget();
+    assert_eq!((budget.http, budget.socket), (70, 35), "as far as there are descriptors");
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_streams_leave_places_to_the_operator() {
+    let stand = Stand::with_streams(8).await;
+    let agent = || Principal::of_tree(AgentId::parse("codex").unwrap(), "1.1");
+    let own = stand.dispatcher.admit(&agent()).ok();
+    let why = stand.dispatcher.admit(&agent()).err().unwrap();
+    assert!(
+        why.is_busy && why.why.message.contains("the programs of the agent `codex`"),
+        "{:?}",
+        why.why
+    );
+    let operators: Vec<_> =
+        (0..7).map(|_| stand.dispatcher.admit(&Principal::Operator).ok().unwrap()).collect();
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 8, most: 8 });
+    drop((own, operators));
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, most: 8 });
 }
 
 #[tokio::test(start_paused = true)]

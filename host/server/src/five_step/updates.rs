@@ -13,6 +13,7 @@ use crate::{
     dispatcher::{Dispatcher, HUB},
     http_context::{last_event, own_url},
     sse::{Named, event_stream, from_the_start, kept_alive},
+    stream_quota::StreamPermit,
 };
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, ReplyStream, Visit};
@@ -34,7 +35,6 @@ use axum::{
 };
 use futures::stream;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
 pub(super) async fn at_root(
     State(dispatcher): State<Dispatcher>,
@@ -98,7 +98,7 @@ struct Updates {
     /// Sequence number of the final event, until its update is sent.
     ending: Option<u64>,
     over: bool,
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Option<StreamPermit>,
 }
 
 impl Updates {

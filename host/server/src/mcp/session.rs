@@ -304,8 +304,8 @@ impl ServerHandler for McpSession {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.principal(&context.request_context().extensions);
+        let _permit = self.dispatcher.admit(&caller).map_err(|refused| error(&refused.why))?;
         let mut watch = AgentWatch::new(self.dispatcher.clone(), caller);
-        let _place = self.dispatcher.admit().map_err(|refused| error(&refused.why))?;
         loop {
             tokio::select! {
                 changed = watch.changed() => if changed.is_none() {

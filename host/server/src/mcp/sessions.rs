@@ -11,6 +11,9 @@ const MAX: usize = 256;
 /// How many of them one caller may have.
 const MAX_OF_ONE: usize = MAX / 4;
 
+/// How many all but the operator may have together.
+const MAX_OF_OTHERS: usize = MAX - MAX_OF_ONE;
+
 /// Who began each session, and what it is busy with.
 #[derive(Default)]
 pub(super) struct Sessions(HashMap<String, Session>);
@@ -49,18 +52,23 @@ impl Sessions {
     }
 
     /// Whether this caller may begin one more. A caller that has its share gives up one of its own; where there are too many
-    /// in all, whoever has most of them gives one up.
+    /// in all, or of all but the operator, whoever of those has most of them gives one up.
     pub(super) fn room(&self, caller: &Principal) -> Room {
         let identity = caller.identity();
         if self.of(&identity) >= MAX_OF_ONE {
             return self.instead_of_one_of(&identity).unwrap_or(Room::Full(MAX_OF_ONE));
         }
-        if self.0.len() < MAX {
+        let is_operator = |owner: &Principal| *owner == Principal::Operator;
+        let others = || self.0.values().filter(|session| !is_operator(&session.owner));
+        let most = if is_operator(caller) { MAX } else { MAX_OF_OTHERS };
+        let taken = if is_operator(caller) { self.0.len() } else { others().count() };
+        if taken < most {
             return Room::Free;
         }
-        let all = self.0.values().map(|session| &session.identity);
-        let most = all.max_by_key(|identity| self.of(identity));
-        most.and_then(|identity| self.instead_of_one_of(identity)).unwrap_or(Room::Full(MAX))
+        let has_idle = |identity: &&String| self.instead_of_one_of(identity).is_some();
+        let whose = others().map(|session| &session.identity).filter(has_idle);
+        let whose = whose.max_by_key(|identity| self.of(identity));
+        whose.and_then(|identity| self.instead_of_one_of(identity)).unwrap_or(Room::Full(most))
     }
 
     /// A session has begun.
@@ -157,12 +165,24 @@ mod tests {
     fn who_has_most_makes_room_for_others() {
         let greedy = agent("greedy");
         let mut all = filled(&greedy, MAX_OF_ONE);
-        for at in MAX_OF_ONE..MAX {
+        for at in MAX_OF_ONE..MAX_OF_OTHERS {
             all.begin(at.to_string(), agent(&format!("agent-{}", at / 60)), Instant::now());
         }
         assert_eq!(all.room(&agent("newcomer")), Room::Instead(format!("{greedy:?} 0")));
         all.retain(|id| id != "100");
         assert_eq!(all.room(&agent("newcomer")), Room::Free);
+    }
+
+    #[test]
+    fn busy_sessions_of_agents_leave_a_quarter_to_the_operator() {
+        let mut all = Sessions::default();
+        for at in 0..MAX_OF_OTHERS {
+            let owner = agent(&format!("agent-{}", at / MAX_OF_ONE));
+            all.begin(at.to_string(), owner, Instant::now());
+            all.enter(&at.to_string(), None, Instant::now()).unwrap();
+        }
+        assert_eq!(all.room(&agent("newcomer")), Room::Full(MAX_OF_OTHERS));
+        assert_eq!(all.room(&Principal::Operator), Room::Free);
     }
 
     #[test]

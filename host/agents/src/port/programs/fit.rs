@@ -66,7 +66,7 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_process::confine::Confinement;
+    use a2a_hub_process::{WorkingDirectory, confine::Confinement};
 
     fn fit(change: impl FnOnce(&mut Holder, &mut EffectiveGrant, &mut Launch)) -> Fit {
         let mut holder = Holder {
@@ -80,7 +80,7 @@ mod tests {
             program: "/bin/cli".into(),
             args: vec!["--acp".to_owned()],
             env: vec![("KEY".to_owned(), "one".to_owned())],
-            cwd: "/srv/one".into(),
+            cwd: WorkingDirectory::open("/".as_ref()).unwrap(),
             confinement: None,
         };
         let mut grant = EffectiveGrant::default();
@@ -108,7 +108,9 @@ mod tests {
                 differs(|_, grant, _| grant.files_bytes = Some(1)),
                 differs(|_, _, launch| launch.program = "/usr/bin/cli".into()),
                 differs(|_, _, launch| launch.args.push("--yolo".to_owned())),
-                differs(|_, _, launch| launch.cwd = "/srv/one/sub".into()),
+                differs(
+                    |_, _, launch| launch.cwd = WorkingDirectory::open("/usr".as_ref()).unwrap()
+                ),
                 differs(|_, _, launch| launch.env[0].1 = "two".to_owned()),
                 differs(|_, _, launch| launch.confinement = Some(Confinement::default())),
                 differs(|_, _, launch| launch.agent = "b".to_owned()),

@@ -39,7 +39,7 @@ impl Programs {
         }
         let temporary = self.make_places(files)?;
         let env = self.environment(&pass, &[], &program, &temporary);
-        let cwd = self.first_directory().to_owned();
+        let cwd = self.directory(None)?;
         self.placed(Placing { owner, program, keeps: None, door: None, args, env, cwd, temporary })
     }
 }

@@ -1,0 +1,159 @@
+//! The directories that one agent works in: which of them holds a directory that somebody asks for, judged once that is open.
+
+use a2a_hub_process::WorkingDirectory;
+use a2a_hub_runtime::Failure;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The workspaces of an agent, as they were when the agent joined. A link that takes the place of one later leads nowhere: a program
+/// that works above it could have put it there.
+pub(super) struct Workspaces {
+    /// Without links.
+    granted: Vec<PathBuf>,
+    /// The agent's home, without links: where its programs start if it has no workspace.
+    home: PathBuf,
+}
+
+impl Workspaces {
+    pub(super) fn new(granted: &[PathBuf], home: &Path) -> Self {
+        let granted = granted.iter().map(|workspace| behind_links(workspace)).collect();
+        let home = match (home.parent(), home.file_name()) {
+            (Some(above), Some(name)) => behind_links(above).join(name),
+            _ => home.to_owned(),
+        };
+        Self { granted, home }
+    }
+
+    /// Whether programs start at home, for there is no workspace.
+    pub(super) fn is_home_alone(&self) -> bool {
+        self.granted.is_empty()
+    }
+
+    /// Where a program starts if nobody says otherwise.
+    pub(super) fn first(&self) -> &Path {
+        self.granted.first().unwrap_or(&self.home)
+    }
+
+    /// The workspace that holds `directory`: the home, if none does.
+    pub(super) fn holding(&self, directory: &Path) -> &Path {
+        let holds = |workspace: &&PathBuf| directory.starts_with(workspace);
+        self.granted.iter().find(holds).unwrap_or(&self.home)
+    }
+
+    /// Opens the directory asked for if a workspace holds it, or the first workspace. The opened one is judged, whatever is at its
+    /// path by then. Waits for the disk.
+    pub(super) fn open(&self, asked: Option<&str>) -> Result<WorkingDirectory, Failure> {
+        let Some(asked) = asked else { return self.open_first() };
+        let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
+        if !Path::new(asked).is_absolute() {
+            return Err(refused("it is not an absolute path".to_owned()));
+        }
+        let opened = WorkingDirectory::open(Path::new(asked));
+        let opened = opened.map_err(|why| refused(why.to_string()))?;
+        if self.granted.iter().any(|workspace| opened.path().starts_with(workspace)) {
+            return Ok(opened);
+        }
+        let granted: Vec<_> = self.granted.iter().map(|w| w.display().to_string()).collect();
+        Err(refused(format!(
+            "it lies outside the granted workspaces ({}); start the hub with `--workspace {asked}`, or add it to \
+             `workspaces` in the configuration, or to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
+            if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
+        )))
+    }
+
+    fn open_first(&self) -> Result<WorkingDirectory, Failure> {
+        let first = self.first();
+        let unopened = |why: io::Error| {
+            let why = format!("{why}; create the directory or let the hub enter it");
+            Failure::Unavailable(format!("work in {}: {why}", first.display()))
+        };
+        let opened = WorkingDirectory::open(first).map_err(unopened)?;
+        if opened.path() != first {
+            return Err(Failure::Denied(format!(
+                "work in `{}`: a link took its place after the agent had joined, and leads to `{}`; remove the link, or name what it \
+                 leads to among the workspaces",
+                first.display(),
+                opened.path().display()
+            )));
+        }
+        Ok(opened)
+    }
+}
+
+/// The path without links, as far as it is there.
+fn behind_links(path: &Path) -> PathBuf {
+    path.ancestors()
+        .find_map(|above| {
+            let real = fs::canonicalize(above).ok()?;
+            let rest = path.strip_prefix(above).ok()?;
+            Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+        })
+        .unwrap_or_else(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn directory_is_judged_where_it_was_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let path = |name: &str| root.join(name);
+        for directory in ["work/sub", "outside", "data/homes"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        symlink(path("work"), path("alias")).unwrap();
+        symlink(path("outside"), path("work/link")).unwrap();
+        symlink(path("work/sub"), path("outside/back")).unwrap();
+        let workspaces = Workspaces::new(&[path("alias"), path("later")], &path("data/homes/a"));
+        let open = |name: &str| {
+            let opened = workspaces.open(Some(path(name).to_str().unwrap()));
+            opened.map(|opened| opened.path().strip_prefix(&root).unwrap().to_owned())
+        };
+        assert_eq!(
+            workspaces.open(None).unwrap().path(),
+            path("work"),
+            "behind the operator's link"
+        );
+        assert_eq!(open("alias/sub"), Ok("work/sub".into()));
+        assert_eq!(open("outside/back"), Ok("work/sub".into()));
+        assert!(matches!(open("work/link"), Err(Failure::Denied(_))));
+        assert!(
+            matches!(open("outside"), Err(Failure::Denied(why)) if why.contains("--workspace"))
+        );
+        assert!(matches!(open("missing"), Err(Failure::Denied(_))));
+        assert!(matches!(workspaces.open(Some("work")), Err(Failure::Denied(_))));
+
+        // Whoever works above a workspace can replace it.
+        fs::rename(path("work"), path("moved")).unwrap();
+        symlink(path("outside"), path("work")).unwrap();
+        symlink(path("outside"), path("later")).unwrap();
+        for replaced in ["work", "later", "alias"] {
+            assert!(matches!(open(replaced), Err(Failure::Denied(_))), "{replaced}");
+        }
+        let why = workspaces.open(None).unwrap_err().to_string();
+        assert!(why.contains("a link took its place"), "{why}");
+    }
+
+    #[test]
+    fn home_that_is_a_link_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let home = root.join("homes/a");
+        fs::create_dir_all(home.parent().unwrap()).unwrap();
+        symlink("/", &home).unwrap();
+        let workspaces = Workspaces::new(&[], &home);
+        assert!(matches!(workspaces.open(None), Err(Failure::Denied(_))));
+        fs::remove_file(&home).unwrap();
+        assert!(
+            matches!(workspaces.open(None), Err(Failure::Unavailable(_))),
+            "it is not made yet"
+        );
+        fs::create_dir(&home).unwrap();
+        assert_eq!(workspaces.open(None).unwrap().path(), home);
+    }
+}

@@ -1,0 +1,89 @@
+//! Bounds what a guest returns (how its run ended, its health, why something failed), and charges it to the guest's account, as the events
+//! that the guest emits.
+
+use super::tasks::{must_be_short, values_of_parts, weight};
+use crate::{
+    bindings::{a2a::hub::types as guest, exports::a2a::hub::agent},
+    convert::{
+        bytes_of_failure, bytes_of_outcome, bytes_of_report, ended_from_guest, failure_from_guest,
+        report_from_guest,
+    },
+    redaction::Hide as _,
+    state::State,
+};
+use a2a_hub_protocol::message::Message;
+use a2a_hub_runtime::{Ended, Failure, Report};
+
+/// Bytes of why something failed, which people read.
+const MAX_FAILURE: usize = 16 << 10;
+
+impl State {
+    /// How a run ended.
+    pub(crate) async fn ended(&mut self, outcome: Result<guest::Outcome, guest::Failure>) -> Ended {
+        let bytes = outcome.as_ref().map_or_else(bytes_of_failure, bytes_of_outcome);
+        self.account.before(bytes).await;
+        if let (Ok(_), Err(why)) = (&outcome, must_be_short("end", bytes)) {
+            return Ended::Failed(why);
+        }
+        let mut ended = ended_from_guest(outcome);
+        ended.hide(&self.redaction.secrets);
+        let weight = match &mut ended {
+            Ended::Reply(message) => {
+                weight(message, values_of_parts(&message.parts, message.metadata.as_ref()))
+            }
+            Ended::Status { message, metadata, .. } => {
+                let of = |message: &mut Message| {
+                    values_of_parts(&message.parts, message.metadata.as_ref())
+                };
+                let values = message.as_mut().map_or(0, of);
+                weight(&(&message, &metadata), values + values_of_parts(&[], metadata.as_ref()))
+            }
+            Ended::Failed(why) => {
+                shorten(why);
+                weight(&why.to_string(), 0)
+            }
+        };
+        // A run that is cancelled by now has ended all the same.
+        let _ = self.until_its_pace(1, weight).await;
+        ended
+    }
+
+    /// What the guest says of its health.
+    pub(crate) async fn reported(&mut self, report: agent::HealthReport) -> Report {
+        self.account.before(bytes_of_report(&report)).await;
+        let mut report = report_from_guest(report);
+        report.hide(&self.redaction.secrets);
+        report
+    }
+
+    /// Whether the guest cleaned up, or why not.
+    pub(crate) async fn cleaned_up(
+        &mut self,
+        cleaned: Result<(), guest::Failure>,
+    ) -> Result<(), Failure> {
+        let Err(failure) = cleaned else { return Ok(()) };
+        self.account.before(bytes_of_failure(&failure)).await;
+        let mut failure = failure_from_guest(failure);
+        failure.hide(&self.redaction.secrets);
+        shorten(&mut failure);
+        Err(failure)
+    }
+}
+
+/// Cuts the text of a failure. Secrets are to be taken out before: half of one would not be found.
+fn shorten(failure: &mut Failure) {
+    let (Failure::Invalid(why)
+    | Failure::Unsupported(why)
+    | Failure::Denied(why)
+    | Failure::Unavailable(why)
+    | Failure::Exhausted(why)
+    | Failure::Internal(why)) = failure
+    else {
+        return;
+    };
+    if why.len() > MAX_FAILURE {
+        let whole = why.len();
+        why.truncate(why.floor_char_boundary(MAX_FAILURE));
+        why.push_str(&format!("… (cut: {whole} bytes)"));
+    }
+}
