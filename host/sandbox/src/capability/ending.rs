@@ -2,7 +2,7 @@
 //! that the guest emits.
 
 use super::tasks::{must_be_short, values_of_parts, weight};
-use crate::{
+use crate::store::{
     bindings::{a2a::hub::types as guest, exports::a2a::hub::agent},
     convert::{
         bytes_of_failure, bytes_of_outcome, bytes_of_report, ended_from_guest, failure_from_guest,

@@ -1,0 +1,460 @@
+//! Quotas per principal on the connections of an endpoint, and on streams. No agent, client or stranger can take all of them, and the last
+//! ones are reserved for the operator.
+//!
+//! | holder | at most |
+//! | --- | --- |
+//! | the operator | all |
+//! | clients that show the operator's token | all but the reserve |
+//! | one tenant's clients | half of what is not reserved |
+//! | all whom the hub does not know, together | half of what is not reserved |
+//! | one agent's programs | a quarter of what is not reserved, and [`MOST_OF_AN_AGENT`] |
+//! | all but the operator, together | all but the reserve |
+//!
+//! Where a limit is reached, the connection gives way that has been idle longest, of those that the limit is about. Where none is idle,
+//! the newcomer is refused. An operator's gives way to the operator alone.
+
+use crate::access_control::Principal;
+use a2a_hub_protocol::id::AgentId;
+use std::{
+    collections::HashMap,
+    fmt,
+    time::{Duration, Instant},
+};
+
+/// How many connections the programs of one agent may hold: each of eight tasks at work has sixteen.
+pub const MOST_OF_AN_AGENT: usize = 128;
+
+/// How many connections are the operator's alone, at most.
+const MOST_RESERVED: usize = 64;
+
+/// The holder of a connection. Principals that share a limit are one holder.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// The operator, by the kernel's word.
+    Operator,
+    /// The clients that show the operator's token: it can be stolen, so the reserve is not theirs.
+    OperatorToken,
+    /// The programs of an agent, whatever tasks they work on.
+    Agent(AgentId),
+    /// The clients that show the token of one tenant.
+    Client(String),
+    /// Everybody whom the hub does not know, such as other users of the machine.
+    Unknown,
+}
+
+impl From<Option<&Principal>> for Holder {
+    fn from(principal: Option<&Principal>) -> Self {
+        match principal {
+            Some(Principal::Operator) => Self::Operator,
+            Some(Principal::OperatorToken) => Self::OperatorToken,
+            Some(Principal::AgentTask { agent, .. }) => Self::Agent(agent.clone()),
+            Some(Principal::Client(name)) => Self::Client(name.clone()),
+            Some(Principal::Anonymous) | None => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operator => f.write_str("the operator"),
+            Self::OperatorToken => f.write_str("the clients that show the operator's token"),
+            Self::Agent(agent) => write!(f, "the programs of the agent `{agent}`"),
+            Self::Client(name) => write!(f, "the clients of the tenant `{name}`"),
+            Self::Unknown => f.write_str("other users, and programs that the hub does not know,"),
+        }
+    }
+}
+
+/// The kind of resource that a quota counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Connections of one endpoint.
+    Connections,
+    /// Streams, over all endpoints.
+    Streams,
+}
+
+impl Unit {
+    /// The settings that raise the limit.
+    fn limit(self) -> &'static str {
+        match self {
+            Self::Connections => {
+                "`max_streams`, and the limit on open files (`ulimit -n 65536`; under systemd, `LimitNOFILE=`)"
+            }
+            Self::Streams => "`max_streams`",
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connections => "connections",
+            Self::Streams => "streams",
+        })
+    }
+}
+
+/// The refusal of a newcomer: a limit is reached, and no connection that it is about is idle.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuotaReached {
+    /// The holder has all that it may.
+    #[error("{holder} hold as many {unit} as they may ({most}); close one, or try again soon")]
+    Own {
+        /// Whose they are.
+        holder: Holder,
+        /// How many these may be.
+        most: usize,
+        /// What they are.
+        unit: Unit,
+    },
+    /// All but the operator have what they may have together.
+    #[error(
+        "{most} {unit} of agents, tenants and strangers are open already, and the others are the operator's; try again soon, or raise {}",
+        unit.limit()
+    )]
+    Shared {
+        /// How many these may be.
+        most: usize,
+        /// What they are.
+        unit: Unit,
+    },
+    /// There are no more.
+    #[error("the hub serves {most} {unit} already; try again soon, or raise {}", unit.limit())]
+    All {
+        /// How many there are.
+        most: usize,
+        /// What they are.
+        unit: Unit,
+    },
+}
+
+/// An admitted newcomer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Admitted<H> {
+    /// The key for [`ConnectionQuota::leave`].
+    pub key: u64,
+    /// The idle one that is to be closed in exchange. It is no longer counted.
+    pub evicted: Option<H>,
+}
+
+/// The connections of one endpoint, or all streams. `H` is a handle on one.
+#[derive(Debug)]
+pub struct ConnectionQuota<H> {
+    unit: Unit,
+    most: usize,
+    next: u64,
+    open: HashMap<u64, (Holder, H)>,
+    held: HashMap<Holder, usize>,
+}
+
+impl<H> ConnectionQuota<H> {
+    /// A quota of so many.
+    pub fn new(unit: Unit, most: usize) -> Self {
+        let (open, held) = Default::default();
+        Self { unit, most: most.max(1), next: 0, open, held }
+    }
+
+    /// How many are open.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// How many there may be.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How many all but the operator may hold together. Where there are few, the operator has a quarter.
+    fn shared(&self) -> usize {
+        self.most - (self.most / 4).min(MOST_RESERVED)
+    }
+
+    /// How many a holder may have.
+    fn limit_of(&self, holder: &Holder) -> usize {
+        let shared = self.shared();
+        match holder {
+            Holder::Operator => self.most,
+            Holder::OperatorToken => shared,
+            Holder::Client(_) | Holder::Unknown => (shared / 2).max(1),
+            Holder::Agent(_) => (shared / 4).clamp(1, MOST_OF_AN_AGENT),
+        }
+    }
+
+    fn held_by(&self, holder: &Holder) -> usize {
+        self.held.get(holder).copied().unwrap_or(0)
+    }
+
+    /// Lets a newcomer in, in place of an idle one if need be. `idle_since` tells since when one is idle, if it is.
+    ///
+    /// # Errors
+    /// If the holder has what it may have, or there is no room, and nobody to give way.
+    pub fn admit(
+        &mut self,
+        holder: Holder,
+        newcomer: H,
+        idle_since: impl Fn(&H) -> Option<Instant>,
+    ) -> Result<Admitted<H>, QuotaReached> {
+        let (unit, most, shared) = (self.unit, self.most, self.shared());
+        let own = self.limit_of(&holder);
+        let is_operator = holder == Holder::Operator;
+        let others = self.open.len() - self.held_by(&Holder::Operator);
+        let evicted = if self.held_by(&holder) >= own && !is_operator {
+            let reached = || QuotaReached::Own { holder: holder.clone(), most: own, unit };
+            let key = self.longest_idle(|one| *one == holder, &idle_since);
+            Some(key.ok_or_else(reached)?)
+        } else if others >= shared && !is_operator {
+            let key = self.idle_of_others(&idle_since);
+            Some(key.ok_or(QuotaReached::Shared { most: shared, unit })?)
+        } else if self.open.len() >= most {
+            let own =
+                || self.longest_idle(|one| is_operator && *one == Holder::Operator, &idle_since);
+            let key = self.idle_of_others(&idle_since).or_else(own);
+            Some(key.ok_or(QuotaReached::All { most, unit })?)
+        } else {
+            None
+        };
+        let evicted = evicted.and_then(|key| self.leave(key));
+        let key = self.next;
+        self.next += 1;
+        *self.held.entry(holder.clone()).or_default() += 1;
+        self.open.insert(key, (holder, newcomer));
+        Ok(Admitted { key, evicted })
+    }
+
+    /// One is closed, unless it gave way before.
+    pub fn leave(&mut self, key: u64) -> Option<H> {
+        let (holder, handle) = self.open.remove(&key)?;
+        if let Some(held) = self.held.get_mut(&holder) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&holder);
+            }
+        }
+        Some(handle)
+    }
+
+    /// Has the one give way that is idle longest, the operator's last: for a system that has no descriptors left.
+    pub fn evict(&mut self, idle_since: impl Fn(&H) -> Option<Instant>) -> Option<H> {
+        let key = self.idle_of_others(&idle_since);
+        let key = key.or_else(|| self.longest_idle(|_| true, &idle_since))?;
+        self.leave(key)
+    }
+
+    /// The longest idle one of whoever but the operator holds most, of those who have an idle one.
+    fn idle_of_others(&self, idle_since: &impl Fn(&H) -> Option<Instant>) -> Option<u64> {
+        let others = self.open.iter().filter(|(_, (holder, _))| *holder != Holder::Operator);
+        let idle = others.filter_map(|(key, (holder, handle))| {
+            // Of two that hold as many, the one that is idle longer.
+            Some((self.held_by(holder), std::cmp::Reverse(idle_since(handle)?), *key))
+        });
+        idle.max().map(|(_, _, key)| key)
+    }
+
+    fn longest_idle(
+        &self,
+        is_of: impl Fn(&Holder) -> bool,
+        idle_since: &impl Fn(&H) -> Option<Instant>,
+    ) -> Option<u64> {
+        let own = self.open.iter().filter(|(_, (holder, _))| is_of(holder));
+        let idle = own.filter_map(|(key, (_, handle))| Some((idle_since(handle)?, *key)));
+        idle.min().map(|(_, key)| key)
+    }
+}
+
+/// How long a connection of anybody but the operator may be idle, in times of how long a client may keep the hub waiting: five minutes,
+/// unless `clients.timeout_ms` says otherwise.
+const IDLE_TIMES: u32 = 10;
+
+/// How long a connection of this holder may be without a request; none if for ever.
+pub fn idle_limit(holder: &Holder, patience: Duration) -> Option<Duration> {
+    match holder {
+        Holder::Operator => None,
+        Holder::OperatorToken | Holder::Agent(_) | Holder::Client(_) | Holder::Unknown => {
+            Some(patience.saturating_mul(IDLE_TIMES))
+        }
+    }
+}
+
+/// Descriptors that connections leave to the hub's store, its files and its helpers, and to connections whose holder is looked up.
+const OWN_DESCRIPTORS: u64 = 116;
+
+/// How many connections each endpoint may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionBudget {
+    /// HTTP and gRPC.
+    pub http: usize,
+    /// The unix socket.
+    pub socket: usize,
+}
+
+impl ConnectionBudget {
+    /// What of `wanted` a process may have that may have so many files open: what is left beside its own, but for a quarter, which is for
+    /// programs. The socket has a third of that, whatever HTTP holds.
+    #[must_use]
+    pub fn within(wanted: Self, open_files: u64) -> Self {
+        let left = open_files.saturating_sub(OWN_DESCRIPTORS) / 4 * 3;
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let socket = wanted.socket.min(left / 3).max(1);
+        Self { http: wanted.http.min(left - left / 3).max(1), socket }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection by its name, and since when it is idle, in seconds.
+    type Line = (&'static str, Option<u64>);
+
+    struct Stage {
+        begun: Instant,
+        quota: ConnectionQuota<Line>,
+    }
+
+    impl Stage {
+        #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
+        fn new(most: usize) -> Self {
+            Self { begun: Instant::now(), quota: ConnectionQuota::new(Unit::Connections, most) }
+        }
+
+        /// Who gives way to a newcomer, or why it is refused.
+        fn admit(&mut self, holder: &Holder, name: &'static str, idle: Option<u64>) -> String {
+            let begun = self.begun;
+            let since = |line: &Line| line.1.map(|seconds| begun + Duration::from_secs(seconds));
+            match self.quota.admit(holder.clone(), (name, idle), since) {
+                Ok(Admitted { evicted: Some((name, _)), .. }) => name.to_owned(),
+                Ok(Admitted { evicted: None, .. }) => String::new(),
+                Err(QuotaReached::Own { most, .. }) => format!("own {most}"),
+                Err(QuotaReached::Shared { most, .. }) => format!("shared {most}"),
+                Err(QuotaReached::All { most, .. }) => format!("all {most}"),
+            }
+        }
+
+        fn fill(&mut self, holder: &Holder, count: usize, idle: Option<u64>) {
+            for _ in 0..count {
+                assert_eq!(self.admit(holder, "filler", idle), "");
+            }
+        }
+    }
+
+    fn agent(name: &str) -> Holder {
+        Holder::Agent(AgentId::parse(name).unwrap())
+    }
+
+    #[test]
+    fn each_holder_has_its_share() {
+        let client = Holder::Client("acme".to_owned());
+        let row = |most: usize| {
+            let quota = ConnectionQuota::<()>::new(Unit::Connections, most);
+            let of = |holder: &Holder| quota.limit_of(holder);
+            [
+                of(&Holder::Operator),
+                of(&Holder::OperatorToken),
+                of(&client),
+                of(&Holder::Unknown),
+                of(&agent("a")),
+            ]
+        };
+        //                   operator  token client unknown agent
+        assert_eq!(row(4_000), [4_000, 3_936, 1_968, 1_968, 128]);
+        assert_eq!(row(1_000), [1_000, 936, 468, 468, 128]);
+        assert_eq!(row(40), [40, 30, 15, 15, 7]);
+        assert_eq!(row(1), [1, 1, 1, 1, 1]);
+        assert_eq!(row(0), [1, 1, 1, 1, 1], "a hub that serves nobody is none");
+    }
+
+    #[test]
+    fn agent_at_its_limit_loses_its_longest_idle_connection() {
+        let mut stage = Stage::new(40);
+        assert_eq!(stage.admit(&agent("b"), "another's", Some(1)), "");
+        assert_eq!(stage.admit(&agent("a"), "busy", None), "");
+        assert_eq!(stage.admit(&agent("a"), "idle", Some(5)), "");
+        assert_eq!(stage.admit(&agent("a"), "longer", Some(3)), "");
+        stage.fill(&agent("a"), 4, None);
+        assert_eq!(stage.admit(&agent("a"), "newcomer", None), "longer");
+        assert_eq!(stage.admit(&agent("a"), "newcomer", None), "idle");
+        assert_eq!(stage.admit(&agent("a"), "newcomer", None), "own 7");
+        assert_eq!(stage.admit(&Holder::Operator, "operator", None), "");
+    }
+
+    #[test]
+    fn nobody_takes_the_operators_reserve() {
+        let mut stage = Stage::new(40);
+        for name in ["a", "b", "c", "d"] {
+            stage.fill(&agent(name), 7, None);
+        }
+        stage.fill(&Holder::Unknown, 2, None);
+        assert_eq!(stage.admit(&Holder::Unknown, "newcomer", None), "shared 30");
+        assert_eq!(stage.admit(&agent("e"), "newcomer", None), "shared 30");
+        let with_token = Holder::from(Some(&Principal::OperatorToken));
+        assert_eq!(stage.admit(&with_token, "newcomer", None), "shared 30", "it can be stolen");
+        stage.fill(&Holder::Operator, 10, None);
+        assert_eq!(stage.admit(&Holder::Operator, "newcomer", None), "all 40");
+    }
+
+    #[test]
+    fn holder_of_most_gives_way_to_those_with_few() {
+        let mut stage = Stage::new(40);
+        stage.fill(&agent("many"), 7, Some(9));
+        stage.fill(&agent("busy"), 7, None);
+        assert_eq!(stage.admit(&agent("few"), "oldest", Some(0)), "");
+        stage.fill(&Holder::Unknown, 15, None);
+        assert_eq!(stage.admit(&agent("new"), "newcomer", None), "filler", "of the many");
+        assert_eq!(stage.quota.held_by(&agent("many")), 6);
+        stage.fill(&Holder::Operator, 10, Some(2));
+        assert_eq!(stage.admit(&Holder::Operator, "newcomer", None), "filler");
+        assert_eq!(stage.quota.held_by(&Holder::Operator), 11, "another's gave way first");
+    }
+
+    #[test]
+    fn operators_idle_connection_gives_way_to_the_operator_alone() {
+        let mut stage = Stage::new(4);
+        stage.fill(&Holder::Operator, 4, Some(2));
+        assert_eq!(stage.admit(&agent("a"), "newcomer", None), "all 4");
+        assert_eq!(stage.admit(&Holder::Operator, "newcomer", None), "filler");
+        let begun = stage.begun;
+        let since = |line: &Line| line.1.map(|seconds| begun + Duration::from_secs(seconds));
+        assert_eq!(stage.quota.evict(since), Some(("filler", Some(2))));
+        assert_eq!(stage.quota.open(), 3);
+    }
+
+    #[test]
+    fn closed_connection_makes_room_once() {
+        let mut quota = ConnectionQuota::new(Unit::Streams, 1);
+        let admit = |quota: &mut ConnectionQuota<()>| quota.admit(agent("a"), (), |()| None);
+        let Admitted { key, evicted } = admit(&mut quota).unwrap();
+        assert_eq!(evicted, None);
+        let why = admit(&mut quota).unwrap_err().to_string();
+        assert_eq!(
+            why,
+            "the programs of the agent `a` hold as many streams as they may (1); close one, or try again soon"
+        );
+        assert_eq!((quota.leave(key), quota.leave(key)), (Some(()), None));
+        assert!(admit(&mut quota).is_ok());
+        assert_eq!((quota.open(), quota.held.len()), (1, 1));
+    }
+
+    #[test]
+    fn only_the_operator_may_be_idle_for_ever() {
+        let patience = Duration::from_secs(30);
+        assert_eq!(idle_limit(&Holder::Operator, patience), None);
+        assert_eq!(idle_limit(&agent("a"), patience), Some(Duration::from_secs(300)));
+        assert_eq!(idle_limit(&Holder::Unknown, Duration::MAX), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn descriptors_are_divided_between_endpoints_and_programs() {
+        let wanted = ConnectionBudget { http: 4_000, socket: 1_000 };
+        let within = |files| {
+            let ConnectionBudget { http, socket } = ConnectionBudget::within(wanted, files);
+            (http, socket)
+        };
+        assert_eq!(within(65_536), (4_000, 1_000));
+        assert_eq!(within(4_096), (1_990, 995));
+        assert_eq!(within(1_024), (454, 227));
+        assert_eq!(within(256), (70, 35));
+        assert_eq!(within(0), (1, 1));
+    }
+}

@@ -1,0 +1,7 @@
+//! Shares of limited resources: runs, CPU time, rates and idle processes.
+
+pub mod connection_quota;
+pub mod cpu_share;
+pub mod process_pool;
+pub mod run_quota;
+pub mod token_bucket;

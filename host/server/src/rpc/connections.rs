@@ -1,0 +1,283 @@
+//! Tracks the open connections of one endpoint: the holder of each, its idle time, and the signal to close. The rules on how many each
+//! may hold are in [`connection_quota`](a2a_hub_core::scheduling::connection_quota).
+
+use a2a_hub_core::{
+    access_control::Principal,
+    scheduling::connection_quota::{
+        Admitted, ConnectionQuota, Holder, QuotaReached, Unit, idle_limit,
+    },
+    text::duration::Span,
+};
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use std::{fmt, io, sync::Arc, time::Duration};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Accepted connections that may wait for the lookup of their process: they take descriptors, and do not count in the quota. One lookup
+/// answers for all that wait, so an endpoint with more connections accepts more of them at once.
+const LEAST_ARRIVALS: usize = 8;
+const MOST_ARRIVALS: usize = 256;
+
+/// Grace period of a new or just answered connection before it counts as idle: its next request may be on its way.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// How long to wait when the system has no file descriptors left.
+const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
+
+/// The connections of one endpoint. Clones are one.
+#[derive(Clone)]
+pub(crate) struct Connections(Arc<Shared>);
+
+struct Shared {
+    quota: Mutex<ConnectionQuota<Arc<Activity>>>,
+    /// How long a client may keep the hub waiting.
+    patience: Duration,
+    arrivals: Arc<Semaphore>,
+    /// Whether the last connection could not be accepted, and that was logged.
+    is_accept_failing: Mutex<bool>,
+}
+
+/// What one connection does, for whoever looks for an idle one.
+struct Activity {
+    /// How many requests are under way, and since when there are as many.
+    requests: Mutex<(usize, Instant)>,
+    gives_way: CancellationToken,
+}
+
+impl Activity {
+    fn idle_since(&self) -> Option<Instant> {
+        let (requests, since) = *self.requests.lock();
+        (requests == 0).then_some(since)
+    }
+}
+
+/// Why the hub closes a connection that is idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    /// Another one took its place.
+    GaveWay,
+    /// It was idle for so long.
+    Idle(Duration),
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::GaveWay => f.write_str(
+                "the connection was idle, and another one needed its place; connect again for the next request",
+            ),
+            Self::Idle(limit) => {
+                let limit = Span(*limit);
+                write!(f, "the connection was idle for {limit}; connect again for the next request")
+            }
+        }
+    }
+}
+
+impl Connections {
+    /// An endpoint that holds so many at once, with clients that may keep the hub waiting for so long.
+    pub(crate) fn new(most: usize, patience: Duration) -> Self {
+        let quota = Mutex::new(ConnectionQuota::new(Unit::Connections, most));
+        let arrivals = (most / 16).clamp(LEAST_ARRIVALS, MOST_ARRIVALS);
+        let arrivals = Arc::new(Semaphore::new(arrivals));
+        Self(Arc::new(Shared { quota, patience, arrivals, is_accept_failing: Mutex::new(false) }))
+    }
+
+    /// A place for a connection of which nobody knows yet whose it is. To be had before it is accepted, and given back once it is known.
+    pub(crate) async fn arrival(&self) -> Option<OwnedSemaphorePermit> {
+        // Never closed.
+        Arc::clone(&self.0.arrivals).acquire_owned().await.ok()
+    }
+
+    /// Lets a connection of this principal in, in place of an idle one if need be.
+    pub(crate) fn admit(
+        &self,
+        principal: Option<&Principal>,
+    ) -> Result<OpenConnection, QuotaReached> {
+        let holder = Holder::from(principal);
+        let limit = idle_limit(&holder, self.0.patience);
+        let gives_way = CancellationToken::new();
+        let activity = Arc::new(Activity { requests: Mutex::new((0, Instant::now())), gives_way });
+        let newcomer = Arc::clone(&activity);
+        let admitted = self.0.quota.lock().admit(holder, newcomer, since)?;
+        let Admitted { key, evicted } = admitted;
+        if let Some(evicted) = evicted {
+            evicted.gives_way.cancel();
+        }
+        Ok(OpenConnection { key, limit, activity, connections: self.clone() })
+    }
+
+    /// A connection was accepted.
+    pub(crate) fn accepted(&self) {
+        *self.0.is_accept_failing.lock() = false;
+    }
+
+    /// A connection could not be accepted. Where descriptors have run out, an idle connection is closed, and the next is accepted in a
+    /// while: the one that waits makes `accept` return at once.
+    pub(crate) async fn accept_failed(&self, why: &io::Error) {
+        match Errno::from_io_error(why) {
+            // The client is gone again.
+            Some(Errno::CONNABORTED | Errno::CONNRESET | Errno::INTR) => return,
+            Some(Errno::MFILE | Errno::NFILE) => {
+                if let Some(evicted) = self.0.quota.lock().evict(since) {
+                    evicted.gives_way.cancel();
+                }
+            }
+            Some(_) | None => {}
+        }
+        if !std::mem::replace(&mut *self.0.is_accept_failing.lock(), true) {
+            tracing::warn!(%why, "cannot accept a connection, idle ones are closed meanwhile");
+        }
+        sleep(NO_DESCRIPTORS).await;
+    }
+}
+
+/// Since when a connection is idle that may give way.
+fn since(activity: &Arc<Activity>) -> Option<std::time::Instant> {
+    let settled = activity.idle_since().filter(|since| since.elapsed() >= SETTLING);
+    settled.map(Instant::into_std)
+}
+
+/// A connection that was let in. It is counted until this is dropped.
+pub(crate) struct OpenConnection {
+    key: u64,
+    /// How long it may be idle.
+    limit: Option<Duration>,
+    activity: Arc<Activity>,
+    connections: Connections,
+}
+
+impl OpenConnection {
+    /// What marks its requests as under way.
+    pub(crate) fn requests(&self) -> Requests {
+        Requests(Arc::clone(&self.activity))
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.activity.idle_since().is_some()
+    }
+
+    /// Returns once the connection is to be closed, for it is idle.
+    pub(crate) async fn is_to_close(&self) -> CloseReason {
+        tokio::select! {
+            () = self.activity.gives_way.cancelled() => CloseReason::GaveWay,
+            limit = self.idle_for_long() => CloseReason::Idle(limit),
+        }
+    }
+
+    async fn idle_for_long(&self) -> Duration {
+        let Some(limit) = self.limit else { return std::future::pending().await };
+        loop {
+            let now = Instant::now();
+            let since = self.activity.idle_since();
+            if since.is_some_and(|since| now.saturating_duration_since(since) >= limit) {
+                return limit;
+            }
+            // One that is busy is not idle for as long from now on.
+            let next = since.unwrap_or(now).checked_add(limit);
+            match next {
+                Some(next) => sleep_until(next).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.connections.0.quota.lock().leave(self.key);
+    }
+}
+
+/// Marks requests of one connection as under way. Clones are one.
+#[derive(Clone)]
+pub(crate) struct Requests(Arc<Activity>);
+
+impl Requests {
+    /// A request is under way until this is dropped.
+    pub(crate) fn begin(&self) -> Busy {
+        let mut requests = self.0.requests.lock();
+        *requests = (requests.0 + 1, Instant::now());
+        Busy(Arc::clone(&self.0))
+    }
+}
+
+/// A request that is under way.
+pub(crate) struct Busy(Arc<Activity>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut requests = self.0.requests.lock();
+        *requests = (requests.0 - 1, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::id::AgentId;
+    use futures::poll;
+    use std::pin::pin;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn agent(name: &str) -> Principal {
+        Principal::of_tree(AgentId::parse(name).unwrap(), "1.1")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_connection_of_an_agent_is_closed_after_a_while() {
+        let connections = Connections::new(100, PATIENCE);
+        let open = connections.admit(Some(&agent("a"))).unwrap();
+        let begun = Instant::now();
+        let busy = open.requests().begin();
+        let mut closing = pin!(open.is_to_close());
+        assert!(poll!(closing.as_mut()).is_pending());
+        tokio::time::advance(PATIENCE * 20).await;
+        assert!(poll!(closing.as_mut()).is_pending(), "a request is under way");
+        drop(busy);
+        assert_eq!(closing.await, CloseReason::Idle(PATIENCE * 10));
+        assert!(begun.elapsed() >= PATIENCE * 30);
+
+        let open = connections.admit(Some(&Principal::Operator)).unwrap();
+        let year = tokio::time::timeout(Duration::from_secs(31_536_000), open.is_to_close());
+        assert!(year.await.is_err(), "the operator's stays");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_connection_gives_way_and_busy_one_does_not() {
+        let connections = Connections::new(4, PATIENCE);
+        let first = connections.admit(None).unwrap();
+        let busy = first.requests().begin();
+        assert!(connections.admit(None).is_err(), "one of three is all that strangers have");
+        drop(busy);
+        assert!(connections.admit(None).is_err(), "its next request may be on its way");
+        tokio::time::advance(SETTLING).await;
+        let second = connections.admit(None).unwrap();
+        assert_eq!(first.is_to_close().await, CloseReason::GaveWay);
+        drop(first);
+        assert_eq!(connections.0.quota.lock().open(), 1, "it was counted once");
+        drop(second);
+        assert_eq!(connections.0.quota.lock().open(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn missing_descriptors_close_an_idle_connection_and_do_not_spin() {
+        let connections = Connections::new(4, PATIENCE);
+        let open = connections.admit(None).unwrap();
+        tokio::time::advance(SETTLING).await;
+        let begun = Instant::now();
+        connections.accept_failed(&Errno::MFILE.into()).await;
+        assert_eq!(
+            (open.is_to_close().await, begun.elapsed()),
+            (CloseReason::GaveWay, NO_DESCRIPTORS)
+        );
+        connections.accept_failed(&Errno::CONNABORTED.into()).await;
+        assert_eq!(begun.elapsed(), NO_DESCRIPTORS, "one that hung up delays nobody");
+    }
+}

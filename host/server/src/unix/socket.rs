@@ -1,0 +1,395 @@
+//! The unix socket: one JSON-RPC request a line, many under way at once, answers in any order by id; or another
+//! protocol, once a connection asks for it.
+
+use super::protocol_upgrade;
+use crate::{
+    MAX_REQUEST,
+    http::router::BACKLOG,
+    peer::identity::{self, Lineages},
+    rpc::{
+        catch_panic::caught,
+        connections::{Connections, OpenConnection, Requests},
+        dispatcher::{Dispatcher, RequestContext},
+        jsonrpc::{self, Refused},
+        line_reader::LineReader,
+        write_timeout::WriteTimeout,
+    },
+};
+use a2a_hub_core::{access_control::Principal, scheduling::connection_quota::QuotaReached};
+use a2a_hub_engine::Reply;
+use a2a_hub_process::run_blocking;
+use a2a_hub_protocol::{
+    binding::jsonrpc::Beside,
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+};
+use rustix::fs::{Access, FlockOperation, Mode, OFlags};
+use std::{
+    fs, io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{fs::FileTypeExt as _, net::UnixStream as StdUnixStream},
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::{
+    io::{AsyncWriteExt as _, BufWriter, Interest},
+    net::{UnixListener, UnixSocket, UnixStream, unix::OwnedWriteHalf},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Requests of one connection under way at once; its next line is read when one is done.
+const MAX_IN_FLIGHT: usize = 256;
+
+/// Lines that wait to be written to a connection; who answers waits while its client does not read.
+const OUTBOX: usize = 64;
+
+/// A bound unix socket. Its file is removed when it is dropped.
+pub struct Unix {
+    listener: UnixListener,
+    path: PathBuf,
+    _lock: OwnedFd,
+}
+
+/// Why the socket cannot be bound.
+#[derive(Debug, thiserror::Error)]
+pub enum UnixError {
+    /// Another hub listens there.
+    #[error(
+        "listen on {0}: another hub does; stop it with `a2a-hub stop`, or choose another `--socket`"
+    )]
+    Taken(PathBuf),
+    /// Something else is there.
+    #[error(
+        "listen on {0}: there is a file that is not a socket; move it away, or choose another `--socket`"
+    )]
+    Occupied(PathBuf),
+    /// The system says no.
+    #[error("listen on {path}: {why}")]
+    Io {
+        /// The path of the socket.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+}
+
+impl Unix {
+    /// Listens on `path`, for this user only. A socket that a dead hub left behind gives way.
+    pub fn bind(path: &Path) -> Result<Self, UnixError> {
+        let failed = |why| UnixError::Io { path: path.to_owned(), why };
+        let lock = Self::take(path)?;
+        if fs::symlink_metadata(path).is_ok() {
+            fs::remove_file(path).map_err(failed)?;
+        }
+        // Made for this user only: no moment passes in which others could connect.
+        let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+        let socket = UnixSocket::new_stream().and_then(|socket| {
+            socket.bind(path)?;
+            socket.listen(BACKLOG)
+        });
+        rustix::process::umask(before);
+        Ok(Self { listener: socket.map_err(failed)?, path: path.to_owned(), _lock: lock })
+    }
+
+    /// Checks that one can listen on `path`. The lock beside it is made, and stays.
+    pub fn check(path: &Path) -> Result<(), UnixError> {
+        let failed = |why| UnixError::Io { path: path.to_owned(), why };
+        let _lock = Self::take(path)?;
+        std::os::unix::net::SocketAddr::from_pathname(path).map_err(failed)?;
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let may = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK);
+        may.map_err(|why| failed(why.into()))
+    }
+
+    /// Takes the lock of `path`, where there is nothing but a socket that somebody left.
+    fn take(path: &Path) -> Result<OwnedFd, UnixError> {
+        let failed = |why| UnixError::Io { path: path.to_owned(), why };
+        let lock = lock(path).map_err(failed)?.ok_or_else(|| UnixError::Taken(path.to_owned()))?;
+        match fs::symlink_metadata(path) {
+            Ok(meta) if !meta.file_type().is_socket() => Err(UnixError::Occupied(path.to_owned())),
+            Ok(_) => Ok(lock),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(lock),
+            Err(why) => Err(failed(why)),
+        }
+    }
+
+    /// Serves until `stop`, then lets the requests that are under way come to their end.
+    pub async fn serve(self, dispatcher: Dispatcher, stop: CancellationToken) {
+        let url: Arc<str> = dispatcher.socket_url().unwrap_or_default().into();
+        let tasks = TaskTracker::new();
+        let most = dispatcher.connection_budget().socket;
+        let connections = Connections::new(most, dispatcher.patience());
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept(&self.listener, &connections) => accepted,
+                () = stop.cancelled() => break,
+            };
+            let (stream, arrival) = match accepted {
+                Ok(accepted) => accepted,
+                Err(why) => {
+                    connections.accept_failed(&why).await;
+                    continue;
+                }
+            };
+            connections.accepted();
+            let (dispatcher, url) = (dispatcher.clone(), Arc::clone(&url));
+            let (connections, stop) = (connections.clone(), stop.clone());
+            tasks.spawn(async move {
+                let Some((stream, Some(caller))) = look_up(stream, dispatcher.lineage()).await
+                else {
+                    tracing::warn!("another user tried to connect to the hub's socket");
+                    return;
+                };
+                let admitted = connections.admit(Some(&caller));
+                drop(arrival);
+                match admitted {
+                    Ok(open) => talk(stream, open, caller, dispatcher, url, stop).await,
+                    Err(why) => refuse(&stream, &why),
+                }
+            });
+        }
+        tasks.close();
+        tasks.wait().await;
+    }
+}
+
+impl Drop for Unix {
+    fn drop(&mut self) {
+        // Gone already if somebody tidied up.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Takes the lock beside the socket; none if somebody holds it. The file stays: to remove it would race.
+fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let mut file = path.as_os_str().to_owned();
+    file.push(".lock");
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let lock = rustix::fs::open(PathBuf::from(file), flags, Mode::RUSR | Mode::WUSR)?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// The next connection, with its place among those that are looked up.
+async fn accept(
+    listener: &UnixListener,
+    connections: &Connections,
+) -> io::Result<(UnixStream, Option<OwnedSemaphorePermit>)> {
+    let arrival = connections.arrival().await;
+    Ok((listener.accept().await?.0, arrival))
+}
+
+/// Who connected; none if it was another user. The connection comes back: a copy of it would take one more descriptor.
+async fn look_up(stream: UnixStream, lineage: Lineages) -> Option<(UnixStream, Option<Principal>)> {
+    let look = move || {
+        let peer = stream.peer_cred().ok();
+        let principal = peer.and_then(|peer| identity::over_unix(&stream, &peer, &lineage));
+        (stream, principal)
+    };
+    run_blocking(look).await.ok()
+}
+
+/// Tells a client why it is not let in. A line fits into a new connection, so this waits for nobody.
+fn refuse(stream: &UnixStream, why: &QuotaReached) {
+    tracing::warn!(%why, "a connection to the socket was refused");
+    // A client that is gone needs no answer.
+    let _ = stream.try_write(&line(jsonrpc::no_room(why)));
+}
+
+fn line(mut text: Vec<u8>) -> Vec<u8> {
+    text.push(b'\n');
+    text
+}
+
+/// One connection, until the client hangs up, dawdles or no longer reads, or the connection gives way. Its streams end with it; other
+/// requests that are under way go on without it.
+async fn talk(
+    stream: UnixStream,
+    open: OpenConnection,
+    caller: Principal,
+    dispatcher: Dispatcher,
+    url: Arc<str>,
+    stop: CancellationToken,
+) {
+    let (read, write) = stream.into_split();
+    let (outbox, letters) = mpsc::channel(OUTBOX);
+    let requests = TaskTracker::new();
+    let hung_up = CancellationToken::new();
+    let under_way = open.requests();
+    let write = WriteTimeout::new(write, dispatcher.patience());
+    requests.spawn(post(write, letters, under_way.clone(), hung_up.clone()));
+    let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+    let take_in = async |line: String| {
+        let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
+        let busy = under_way.begin();
+        let (caller, url) = (caller.clone(), Arc::clone(&url));
+        let answering = Box::pin(answer(dispatcher.clone(), caller, url, line, outbox.clone()));
+        requests.spawn(async move {
+            answering.await;
+            drop((permit, busy));
+        });
+    };
+    let mut reader = LineReader::new(read, MAX_REQUEST, dispatcher.patience());
+    loop {
+        let line = tokio::select! {
+            line = reader.next_line() => line,
+            () = stop.cancelled() => break,
+            () = outbox.closed() => break,
+            why = open.is_to_close() => {
+                let why = A2aError::new(ErrorKind::AgentUnavailable, why.to_string());
+                let _ = outbox.send(jsonrpc::unreadable(Dialect::Hub, &why)).await;
+                break;
+            }
+        };
+        match line {
+            Ok(Some(line)) if line.trim().is_empty() => {}
+            Ok(Some(line)) => match protocol_upgrade::Asked::read(&line) {
+                None => take_in(line).await,
+                Some(mut asked) => {
+                    let caller = asked.placed(&dispatcher, caller.clone());
+                    if in_flight.available_permits() < MAX_IN_FLIGHT {
+                        asked.refuse_amid_others();
+                    }
+                    // A conversation may pause for long, and does not count as idle.
+                    let _busy = under_way.begin();
+                    let _ = outbox.send(asked.answer()).await;
+                    let Ok(language) = asked.language else { continue };
+                    let dispatcher = dispatcher.clone();
+                    let (outbox, stop) = (outbox.clone(), stop.clone());
+                    Box::pin(language.speak(dispatcher, caller, &mut reader, outbox, stop)).await;
+                    break;
+                }
+            },
+            Ok(None) => break,
+            Err(why) => {
+                // A client that is gone needs no answer.
+                let _ = outbox.send(jsonrpc::unreadable(Dialect::Hub, &why)).await;
+            }
+        }
+    }
+    // Nothing more is heard, and once nobody has anything to say, the line is dead.
+    requests.close();
+    let gone = gone(reader.get_ref().as_ref());
+    drop(outbox);
+    tokio::select! {
+        () = requests.wait() => return,
+        () = gone => hung_up.cancel(),
+    }
+    requests.wait().await;
+}
+
+/// Waits until the client has closed its end. One that has only said its last word still listens.
+async fn gone(stream: &UnixStream) {
+    // Watched by a handle of its own: the writer must not lose sight of what is cleared here.
+    let watched = stream.as_fd().try_clone_to_owned().map(StdUnixStream::from);
+    let closed = async {
+        let watched = UnixStream::from_std(watched?)?;
+        while !watched.ready(Interest::WRITABLE).await?.is_write_closed() {
+            let would_block = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _cleared = watched.try_io(Interest::WRITABLE, would_block);
+        }
+        Ok(())
+    };
+    if let Err(why) = closed.await {
+        let why: io::Error = why;
+        // A stream finds out when it next says something.
+        tracing::debug!(%why, "cannot watch a connection");
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn answer(
+    dispatcher: Dispatcher,
+    caller: Principal,
+    url: Arc<str>,
+    line: String,
+    outbox: mpsc::Sender<Vec<u8>>,
+) {
+    let of = RequestContext::of_hub(caller, &url, None);
+    let of = RequestContext { beside: Beside::Metadata, ..of };
+    match caught(dispatcher.respond(line, &of)).await {
+        Ok(Ok(None)) => {}
+        Ok(Ok(Some(Reply::One(text))) | Err(Refused { text, .. })) => {
+            let _ = outbox.send(text).await;
+        }
+        Err(why) => {
+            let _ = outbox.send(jsonrpc::unreadable(Dialect::Hub, &why)).await;
+        }
+        Ok(Ok(Some(Reply::Stream(mut answers)))) => {
+            loop {
+                let update = tokio::select! {
+                    update = answers.next() => update,
+                    () = outbox.closed() => return,
+                };
+                let Some(update) = update else { break };
+                if outbox.send(update.text).await.is_err() {
+                    return;
+                }
+            }
+            if let Some(end) = answers.end() {
+                let _ = outbox.send(end).await;
+            }
+        }
+    }
+}
+
+/// Writes what the requests of a connection have to say, a line each, until the client has hung up. The connection is busy until a line
+/// is written: an idle one is closed at once, and a client that reads slowly would lose its answer.
+async fn post(
+    write: WriteTimeout<OwnedWriteHalf>,
+    mut letters: mpsc::Receiver<Vec<u8>>,
+    under_way: Requests,
+    hung_up: CancellationToken,
+) {
+    let mut write = BufWriter::new(write);
+    loop {
+        let letter = tokio::select! {
+            letter = letters.recv() => letter,
+            () = hung_up.cancelled() => return,
+        };
+        let Some(letter) = letter else { return };
+        let _busy = under_way.begin();
+        let written = async {
+            write.write_all(&letter).await?;
+            write.write_all(b"\n").await?;
+            if letters.is_empty() { write.flush().await } else { Ok(()) }
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::io::AsyncReadExt as _;
+
+    #[tokio::test]
+    async fn unread_answer_keeps_its_connection_busy() {
+        let patience = Duration::from_secs(30);
+        let open = Connections::new(4, patience).admit(None).unwrap();
+        let (mut client, hub) = UnixStream::pair().unwrap();
+        let (_read, write) = hub.into_split();
+        let (outbox, letters) = mpsc::channel(1);
+        let write = WriteTimeout::new(write, patience);
+        let writing = post(write, letters, open.requests(), CancellationToken::new());
+        let reading = async {
+            outbox.send(vec![b'x'; 4 << 20]).await.unwrap();
+            drop(outbox);
+            client.read_u8().await.unwrap();
+            assert!(!open.is_idle(), "most of the answer is not written");
+            client.read_to_end(&mut Vec::new()).await.unwrap();
+        };
+        tokio::join!(writing, reading);
+        assert!(open.is_idle());
+    }
+}
