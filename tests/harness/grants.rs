@@ -30,7 +30,8 @@ pub fn by_command(sha256: String) -> NewGrant {
     let (memory, files) = (Allowance::Bytes(4096), Allowance::Bytes(4096));
     let grant = Grant { process: programs.into(), memory, files, ..Grant::default() };
     let (source, at) = ("guest.wasm".to_owned(), "2026-01-01T00:00:00Z".to_owned());
-    NewGrant { sha256, version: None, source, at, key: None, dev: false, grant }
+    let by = "a test".to_owned();
+    NewGrant { sha256, version: None, source, at, key: None, dev: false, by, grant }
 }
 
 /// Grants as the command line does: by the file, behind the back of the hub.
@@ -42,7 +43,7 @@ pub fn grant(hub: &Endpoints, new: NewGrant) -> Result<()> {
 /// Takes back what was granted.
 pub fn revoke(hub: &Endpoints) -> Result<()> {
     let id = guest()?;
-    let known = GrantsFile::of(&hub.data_dir()).change(|all| all.revoke(&id))?;
+    let known = GrantsFile::of(&hub.data_dir()).change(|all| all.revoke(&id, "a test"))?;
     ensure!(known, "there is nothing to revoke");
     Ok(())
 }

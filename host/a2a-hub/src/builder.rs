@@ -264,6 +264,7 @@ impl Builder {
         let repeats = parts.requests(&config).await?;
         let engine = parts.engine().with_repeats(repeats).with_warnings(parts.warnings.clone());
         let engine = engine.with_tenants(config.tenants.keys().cloned().collect());
+        let engine = engine.with_copies(parts.storage.clone());
         let (live, engine) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));

@@ -1,7 +1,12 @@
 //! `backup` and `restore`: copies of the hub's store.
 
-use super::{Exit, Global, failure::CommandError, render::size};
-use a2a_hub_store::sqlite::{self, Copied};
+use super::{
+    Exit, Global, block_on,
+    failure::CommandError,
+    owner::{Owner, must_be_the_operator},
+    render::size,
+};
+use a2a_hub_store::{Copied, sqlite};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
@@ -19,14 +24,19 @@ pub(super) struct Restore {
     file: PathBuf,
 }
 
-/// Copies the store, whether or not a hub uses it.
+/// Copies the store: by the hub that uses it, or here where none does.
 pub(super) fn backup(global: &Global, Backup { file }: &Backup) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
     let file = std::path::absolute(file)?;
-    let copied = sqlite::back_up(&dir, &file).context("back up the hub's store")?;
-    global.show(&told(&file, copied), || {
-        Ok(format!("{}: {}\n", file.display(), held(copied)).into())
+    let copied = block_on(async {
+        anyhow::Ok(match Owner::of(global, &dir, "back up the hub's store").await? {
+            Owner::Hub(mut client) => client.call("hub/backup", json!({ "file": file })).await?,
+            Owner::Command => {
+                told(&file, sqlite::back_up(&dir, &file).context("back up the hub's store")?)
+            }
+        })
     })?;
+    global.show(&copied, || Ok(format!("{}: {}\n", file.display(), held(&copied)).into()))?;
     global.console().note(BESIDE);
     Ok(Exit::Done)
 }
@@ -38,27 +48,30 @@ const BESIDE: &str = "it holds tasks, conversations, what agents remember and wh
 /// Puts a copy in the place of the store, which no hub uses.
 pub(super) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
+    must_be_the_operator("restore the hub's store")?;
     let (restored, kept) = sqlite::restore(&dir, file).map_err(|why| {
         let is_used = matches!(why, a2a_hub_store::StorageError::Locked { .. });
         let told = CommandError::new(NOT_RESTORED, format!("restore the hub's store: {why}"));
         if is_used { told.mended_by("a2a-hub stop") } else { told }
     })?;
-    global.show(&told(file, restored), || Ok(restored_text(kept.as_deref(), restored).into()))?;
+    let restored = told(file, restored);
+    global.show(&restored, || Ok(restored_text(kept.as_deref(), &restored).into()))?;
     Ok(Exit::Done)
 }
 
 /// The store is as it was.
 const NOT_RESTORED: &str = "NOT_RESTORED";
 
-fn restored_text(kept: Option<&Path>, restored: Copied) -> String {
+fn restored_text(kept: Option<&Path>, restored: &Value) -> String {
     let kept = kept.map(|old| format!("\nwhat was there is kept as {}", old.display()));
     format!("restored: {}{}\n", held(restored), kept.unwrap_or_default())
 }
 
-fn held(copied: Copied) -> String {
-    let bytes = usize::try_from(copied.bytes).unwrap_or(usize::MAX);
-    let tasks = if copied.counts.total == 1 { "task" } else { "tasks" };
-    format!("{} {tasks}, {}", copied.counts.total, size(bytes))
+fn held(copied: &Value) -> String {
+    let number = |name: &str| copied[name].as_u64().unwrap_or_default();
+    let (total, bytes) = (number("tasks"), number("bytes"));
+    let tasks = if total == 1 { "task" } else { "tasks" };
+    format!("{total} {tasks}, {}", size(usize::try_from(bytes).unwrap_or(usize::MAX)))
 }
 
 fn told(file: &Path, copied: Copied) -> Value {

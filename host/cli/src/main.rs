@@ -32,6 +32,7 @@ mod logs;
 mod manual;
 mod markdown;
 mod one_task;
+mod owner;
 mod plugin;
 mod question;
 mod remote_task;

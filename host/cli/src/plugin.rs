@@ -1,11 +1,12 @@
-//! `plugin`: what a component asks for, what the operator grants it, and what becomes of an update. The grants are a file of the
-//! data directory that this command writes itself: nothing that the hub can be asked grants anything.
+//! `plugin`: what a component asks for, what the operator grants it, and what becomes of an update. The hub that uses the data
+//! directory writes the grants; where none runs, this command does.
 
 mod add;
 mod build;
 mod component;
 mod dev;
 mod diff;
+mod edit;
 mod feed;
 mod fetch;
 mod grant;

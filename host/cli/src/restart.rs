@@ -43,7 +43,11 @@ pub(super) fn restart(
     block_on(async {
         let config = global.settings(Vec::new())?.config;
         let dir = config.data_dir()?;
-        let pid = Client::connect(global).await?.pid.context("find the hub's process")?;
+        let mut client = Client::connect(global).await?;
+        // Only the operator is told what keeps the hub from starting again.
+        client.call("hub/status", json!({})).await?;
+        let pid = client.pid.context("find the hub's process")?;
+        drop(client);
         let before = Before::of(dir, pid)?;
         // A hub that could not start again is left to run.
         can_start(&before.arguments).context("restart the hub; it runs on as it did")?;

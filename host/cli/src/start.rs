@@ -6,6 +6,7 @@ use super::{
     failure::{BLAMES, CommandError, HUB_NOT_RUNNING},
     hub_log::{self, Sink},
     log_line::LogScreen,
+    owner::must_be_the_operator,
     render::{list, text},
     run::{Invocation, run},
     running_hub,
@@ -34,6 +35,9 @@ pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
 /// How long a hub that somebody else is starting may take, once ours could not be started.
 const OTHERS_DEADLINE: Duration = Duration::from_secs(5);
 
+/// What an agent's program may not do: it would be the operator of the hub that it starts.
+const STARTING: &str = "start a hub";
+
 /// How often it is looked whether the hub is up.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -61,6 +65,7 @@ pub(super) struct Start {
 }
 
 pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
+    must_be_the_operator(STARTING)?;
     let settings = settings(global, start)?;
     if !start.foreground {
         let announced = block_on(in_background(global, start, &settings))?;
@@ -206,6 +211,7 @@ async fn in_background(
     start: &Start,
     settings: &Settings,
 ) -> anyhow::Result<Value> {
+    must_be_the_operator(STARTING)?;
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
         bail!(

@@ -1,8 +1,13 @@
 //! `stop`: the hub finishes what is at work, within a deadline, and ends.
 
-use super::{Exit, Global, block_on, client::Client, run::STOPPED_FILE};
+use super::{
+    Exit, Global, block_on,
+    client::Client,
+    owner::{must_be_the_operator, not_the_operator},
+    run::STOPPED_FILE,
+};
 use a2a_hub_core::span::Span;
-use a2a_hub_process::daemon;
+use a2a_hub_process::{daemon, is_below};
 use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -94,12 +99,16 @@ impl Stopped {
         let dir = global.data_dir()?;
         let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
         else {
+            must_be_the_operator("kill a hub")?;
             bail!(
                 "stop the hub: none uses the data directory {}; `--data-dir` names that of another",
                 dir.display()
             );
         };
         let pid = hub.pid;
+        if is_below(pid) {
+            return Err(not_the_operator("kill the hub").into());
+        }
         // One that still answers can end in order, and cut off what is at work at once.
         let answers = async { Client::to(&global.socket_path()?).await?.greet().await };
         if answers.await.is_ok() {

@@ -196,6 +196,7 @@ mod tests {
             at: "2026-01-01T00:00:00Z".to_owned(),
             key: Some("RWQ".to_owned()),
             dev: true,
+            by: String::new(),
             grant: Grant {
                 process: [("git".to_owned(), git)].into(),
                 delegate: ["*".to_owned()].into_iter().collect(),
@@ -222,7 +223,7 @@ mod tests {
         let stamp = file.stamp();
         file.change(|_| ()).unwrap();
         assert_eq!(file.stamp(), stamp, "what is already so is not written again");
-        file.change(|all| all.revoke(&agent("notes"))).unwrap();
+        file.change(|all| all.revoke(&agent("notes"), "a test")).unwrap();
         assert_ne!(file.stamp(), stamp);
     }
 

@@ -9,8 +9,11 @@ use std::fmt;
 /// Who asks, as the transport found out from what nobody can forge: the kernel's word on a connection, or a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// Whoever runs the hub: a program of its own user, or who shows its token.
+    /// The operator by the kernel's word: a process of the hub's own user that no agent started, or the program that embeds the hub.
     Operator,
+    /// A client that shows the operator's token. It may administer the hub, but change no grant and copy no store ([`Access::Own`]):
+    /// a token can be stolen, and who shows it is not known.
+    OperatorToken,
     /// An agent, at work on a task.
     AgentTask {
         /// The agent that asks by itself.
@@ -60,12 +63,16 @@ impl Caller {
     ) -> Result<TenantId, UnknownTenant> {
         let named = &self.tenant;
         let own = match &self.principal {
-            Principal::Operator if named.is_default() || are_there(named) => {
+            Principal::Operator | Principal::OperatorToken
+                if named.is_default() || are_there(named) =>
+            {
                 return Ok(named.clone());
             }
             Principal::Client(name) => TenantId::parse(name.as_str()).unwrap_or_default(),
             Principal::AgentTask { .. } => task.clone(),
-            Principal::Operator | Principal::Anonymous => TenantId::default(),
+            Principal::Operator | Principal::OperatorToken | Principal::Anonymous => {
+                TenantId::default()
+            }
         };
         if named.is_default() || *named == own {
             return Ok(own);
@@ -85,6 +92,8 @@ pub enum Access {
     Use,
     /// To run the hub: what agents it has, and what becomes of all that it keeps.
     Administer,
+    /// To own the hub by the kernel's word: what plug-ins are granted, and copies of all that the hub keeps. No token gives it.
+    Own,
 }
 
 /// An operation that is not for whoever asks for it.
@@ -109,6 +118,12 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ReadMetrics { .. }
         | Operation::RefreshPlugins
         | Operation::DeleteContext { .. } => Access::Administer,
+        Operation::AddPlugin(_)
+        | Operation::GrantPlugin(_)
+        | Operation::DenyPlugin { .. }
+        | Operation::RevokePlugin { .. }
+        | Operation::RemovePlugin { .. }
+        | Operation::BackUp { .. } => Access::Own,
         // The session may hold what no client of the hub ever saw.
         Operation::SendMessage(send) | Operation::StreamMessage(send)
             if send.resumes_a_session() =>
@@ -151,7 +166,8 @@ impl Principal {
     /// Whether what needs this access is for them.
     pub fn may(&self, access: Access) -> Result<(), AccessDenied> {
         let most = match self {
-            Self::Operator => Access::Administer,
+            Self::Operator => Access::Own,
+            Self::OperatorToken => Access::Administer,
             Self::Client(_) => Access::Use,
             Self::AgentTask { .. } => Access::Delegate,
             Self::Anonymous => Access::Public,
@@ -177,14 +193,15 @@ impl Principal {
     pub fn tree(&self) -> Option<&str> {
         match self {
             Self::AgentTask { task, .. } => task.as_str().strip_prefix(TREE),
-            Self::Operator | Self::Client(_) | Self::Anonymous => None,
+            Self::Operator | Self::OperatorToken | Self::Client(_) | Self::Anonymous => None,
         }
     }
 
-    /// Who they are from one task to the next: an agent is the same whatever it works on.
+    /// Who they are from one task to the next: an agent is the same whatever it works on, and the operator however that is proven.
     pub fn identity(&self) -> String {
         match self {
             Self::AgentTask { agent, .. } => format!("agent:{agent}"),
+            Self::OperatorToken => Self::Operator.to_log(),
             Self::Operator | Self::Client(_) | Self::Anonymous => self.to_log(),
         }
     }
@@ -193,6 +210,7 @@ impl Principal {
     pub fn to_log(&self) -> String {
         match self {
             Self::Operator => "operator".to_owned(),
+            Self::OperatorToken => "operator-token".to_owned(),
             Self::AgentTask { agent, task } => format!("agent:{agent}/{task}"),
             Self::Client(name) => format!("client:{name}"),
             Self::Anonymous => "anonymous".to_owned(),
@@ -203,6 +221,7 @@ impl Principal {
     pub fn from_log(word: &str) -> Option<Self> {
         match word.split_once(':') {
             None if word == "operator" => Some(Self::Operator),
+            None if word == "operator-token" => Some(Self::OperatorToken),
             None if word == "anonymous" => Some(Self::Anonymous),
             Some(("client", name)) => Some(Self::Client(name.to_owned())),
             Some(("agent", at_work)) => {
@@ -219,6 +238,7 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operator => f.write_str("the operator"),
+            Self::OperatorToken => f.write_str("a client that shows the operator's token"),
             Self::AgentTask { agent, task } => {
                 write!(f, "the agent `{agent}` at work on task `{task}`")
             }
@@ -237,6 +257,10 @@ impl fmt::Display for Access {
                 "it is for programs of the hub's own user that no agent started, and for others by the token in its data directory"
             }
             Self::Administer => "it is for the operator, such as by the command `a2a-hub`",
+            Self::Own => {
+                "it is for the operator's own programs on this machine, which no agent started, and for no token; run `a2a-hub` in a \
+                 terminal of your own"
+            }
         })
     }
 }
@@ -278,13 +302,14 @@ mod tests {
         operation::SendMessage,
     };
 
-    fn everybody() -> [Principal; 4] {
+    fn everybody() -> [Principal; 5] {
         let agent = AgentId::parse("codex").unwrap();
         [
             Principal::Operator,
             Principal::Client("ci".to_owned()),
             Principal::AgentTask { agent, task: TaskId::new("t") },
             Principal::Anonymous,
+            Principal::OperatorToken,
         ]
     }
 
@@ -298,7 +323,7 @@ mod tests {
         assert_eq!(at_work.identity(), by_tree.identity());
         let identities: std::collections::HashSet<_> =
             everybody().iter().map(Principal::identity).collect();
-        assert_eq!(identities.len(), 4);
+        assert_eq!(identities.len(), 4, "the operator is one, however that is proven");
         let named = Principal::Client("agent:codex".to_owned());
         assert_ne!(named.identity(), at_work.identity());
     }
@@ -320,16 +345,22 @@ mod tests {
             everybody().map(|one| one.may(access).is_ok())
         };
         let agent = || AgentId::parse("codex").unwrap();
-        //                                     operator client agent  anybody
-        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true]);
-        assert_eq!(row(Operation::Status), [true, false, false, false]);
-        assert_eq!(row(Operation::GetAgent { id: agent() }), [true, true, true, false]);
-        assert_eq!(row(Operation::CancelTask { id: TaskId::new("t") }), [true, true, true, false]);
-        assert_eq!(row(Operation::DeregisterAgent { id: agent() }), [true, false, false, false]);
+        //                                     operator client agent  anybody token
+        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true]);
+        assert_eq!(row(Operation::Status), [true, false, false, false, true]);
+        assert_eq!(row(Operation::GetAgent { id: agent() }), [true, true, true, false, true]);
+        let cancel = Operation::CancelTask { id: TaskId::new("t") };
+        assert_eq!(row(cancel), [true, true, true, false, true]);
+        let deregister = Operation::DeregisterAgent { id: agent() };
+        assert_eq!(row(deregister), [true, false, false, false, true]);
         let reload = Operation::ReloadAgent { id: agent(), accept: None };
-        assert_eq!(row(reload), [true, false, false, false]);
+        assert_eq!(row(reload), [true, false, false, false, true]);
         let delete = Operation::DeleteContext { id: ContextId::new("c") };
-        assert_eq!(row(delete), [true, false, false, false]);
+        assert_eq!(row(delete), [true, false, false, false, true]);
+        let revoke = Operation::RevokePlugin { id: agent() };
+        assert_eq!(row(revoke), [true, false, false, false, false]);
+        let back_up = Operation::BackUp { file: "/backup.db".into() };
+        assert_eq!(row(back_up), [true, false, false, false, false]);
     }
 
     /// A session of a vendor's program may hold what no client of the hub ever saw.
@@ -353,15 +384,16 @@ mod tests {
         for method in a2a_hub_protocol::hub::methods::METHODS {
             let params = serde_json::from_str(method.example).unwrap();
             let operation = a2a_hub_protocol::hub::methods::operation(method.name, params).unwrap();
-            let is_theirs = needed(&operation) == Access::Administer;
+            let is_theirs = needed(&operation) >= Access::Administer;
             assert_eq!(is_theirs, method.admin, "{}", method.name);
         }
     }
 
     #[test]
     fn a_refusal_says_who_asked_and_whom_it_is_for() {
-        let [_, client, agent, anybody] = everybody();
+        let [_, client, agent, anybody, token] = everybody();
         let said = [
+            token.may(Access::Own).unwrap_err().to_string(),
             client.may(Access::Administer).unwrap_err().to_string(),
             agent.may(Access::Use).unwrap_err().to_string(),
             anybody.may(Access::Use).unwrap_err().to_string(),
@@ -369,6 +401,8 @@ mod tests {
         assert_eq!(
             said,
             [
+                "a client that shows the operator's token may not do this: it is for the operator's own programs on this machine, \
+                 which no agent started, and for no token; run `a2a-hub` in a terminal of your own",
                 "the client `ci` may not do this: it is for the operator, such as by the command `a2a-hub`",
                 "the agent `codex` at work on task `t` may not do this: it is for programs of the hub's own user that no \
                  agent started, and for others by the token in its data directory",

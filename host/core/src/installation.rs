@@ -16,10 +16,14 @@ use crate::{
     grant::{Ask, Grant},
     one_line::OneLine,
     version::is_downgrade,
+    withdrawal::{WithdrawError, withdraw},
 };
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
+
+/// Who changed a record that follows the configuration.
+const BY_CONFIGURATION: &str = "the configuration";
 
 /// The id of an installation: what its memory and its home are kept under. Either an agent's id, or that, `@` and eight
 /// hexadecimal digits, so that it is safe in a path and never the id of another agent.
@@ -108,9 +112,23 @@ pub struct Installation {
     /// counts more than what the configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<Grant>,
+    /// Who changed this record last, and from where, for people: `operator, by the hub, process 4711 (a2a-hub)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_by: Option<String>,
     /// What it may do.
     #[serde(default)]
     pub grant: Grant,
+}
+
+/// Why nothing was taken out of a grant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DenyError {
+    /// Nothing is granted under that name.
+    #[error("nothing is granted to `{0}`; `a2a-hub plugin list` tells what is")]
+    NoGrant(AgentId),
+    /// It is not granted, or a wider grant would go on allowing it.
+    #[error(transparent)]
+    Withdraw(#[from] WithdrawError),
 }
 
 /// All that is granted to plug-ins: what the file of grants holds.
@@ -178,6 +196,8 @@ pub struct NewGrant {
     pub key: Option<String>,
     /// Whether whatever stands in its file keeps it.
     pub dev: bool,
+    /// Who grants it, and from where, for people.
+    pub by: String,
     /// What it may do; see [`Grant::settled`].
     pub grant: Grant,
 }
@@ -231,7 +251,7 @@ impl Installations {
     /// Records what the operator grants by command. An update goes on with what the plug-in before it has kept; a plug-in whose
     /// file was gone, and another one after it, do not share anything.
     pub fn grant(&mut self, agent: &AgentId, new: NewGrant, chance: u32) {
-        let NewGrant { sha256, version, source, at, key, dev, grant } = new;
+        let NewGrant { sha256, version, source, at, key, dev, by, grant } = new;
         let sha256 = sha256.to_ascii_lowercase();
         let before = self.continued_by(agent, &sha256);
         let id = before.map_or_else(|| InstallationId::fresh(agent, chance), |it| it.id.clone());
@@ -246,15 +266,33 @@ impl Installations {
             dev,
             gone,
             configured: None,
+            changed_by: Some(by),
             grant,
         };
         self.plugins.insert(agent.clone(), record);
     }
 
-    /// Takes away all that was granted to a plug-in, and keeps what it has kept; whether there was a record of it.
-    pub fn revoke(&mut self, agent: &AgentId) -> bool {
+    /// Takes capabilities out of what a plug-in was granted. From now on its grant is the operator's by command, and the configuration's
+    /// counts no more.
+    pub fn deny(
+        &mut self,
+        agent: &AgentId,
+        capabilities: &[String],
+        by: &str,
+    ) -> Result<(), DenyError> {
         let record = self.plugins.get_mut(agent);
-        record.map(|record| (record.grant, record.configured) = (Grant::default(), None)).is_some()
+        let record = record.ok_or_else(|| DenyError::NoGrant(agent.clone()))?;
+        withdraw(&mut record.grant, capabilities)?;
+        (record.configured, record.changed_by) = (None, Some(by.to_owned()));
+        Ok(())
+    }
+
+    /// Takes away all that was granted to a plug-in, and keeps what it has kept; whether there was a record of it.
+    pub fn revoke(&mut self, agent: &AgentId, by: &str) -> bool {
+        let Some(record) = self.plugins.get_mut(agent) else { return false };
+        (record.grant, record.configured) = (Grant::default(), None);
+        record.changed_by = Some(by.to_owned());
+        true
     }
 
     /// Ends an installation: whoever comes under that name finds nothing of it. The id under which its memory and home are kept, so
@@ -302,6 +340,7 @@ impl Installations {
                 dev: false,
                 gone: false,
                 configured: Some(grant.clone()),
+                changed_by: Some(BY_CONFIGURATION.to_owned()),
                 grant: settled(grant),
             };
             self.plugins.insert(agent.clone(), record);
@@ -317,6 +356,7 @@ impl Installations {
             record.grant = settled(&now);
         }
         record.configured = Some(now);
+        record.changed_by = Some(BY_CONFIGURATION.to_owned());
         record.sha256 = sha256.to_ascii_lowercase();
         record.version.clone_from(&ask.version);
         at.clone_into(&mut record.granted_at);
@@ -346,6 +386,7 @@ mod tests {
             at: "2026-01-01T00:00:00Z".to_owned(),
             key: None,
             dev: false,
+            by: String::new(),
             grant: Grant { memory: Allowance::Bytes(10), ..Grant::default() },
         }
     }
@@ -490,7 +531,7 @@ mod tests {
         all.take_over(&agent(), pinned);
         assert_eq!(all.plugins[&agent()].sha256, "two", "the operator names it");
 
-        all.revoke(&agent());
+        all.revoke(&agent(), "a test");
         all.take_over(&agent(), configured(Some(&everything), "two", &ask));
         assert_eq!(all.plugins[&agent()].grant, Grant::default(), "a command counts more");
         all.adopted = true;

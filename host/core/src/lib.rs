@@ -56,4 +56,5 @@ pub mod trace;
 pub mod tree;
 pub mod trust;
 pub mod version;
+pub mod withdrawal;
 pub mod workspace_grant;

@@ -38,3 +38,14 @@ impl Permissions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_metadata() {
+        let known = a2a_hub_protocol::hub_metadata::PERMISSIONS;
+        assert_eq!(Permissions::ALL.map(Permissions::word), known);
+    }
+}

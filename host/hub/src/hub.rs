@@ -9,6 +9,7 @@ mod looking;
 mod moment;
 mod naming;
 mod official;
+mod owner;
 mod parts;
 mod reload;
 mod tenants;
@@ -51,7 +52,7 @@ use a2a_hub_protocol::{
     push::OfferedPush,
     task::Task,
 };
-use a2a_hub_store::Counts;
+use a2a_hub_store::{Copies, Counts};
 use serde_json::json;
 use std::{
     ops::Deref,
@@ -122,6 +123,7 @@ impl Hub {
             default_agent: Arc::default(),
             live: None,
             warnings: Arc::default(),
+            copies: None,
             repeats: Repeats::default(),
             tenants: Arc::default(),
             routes,
@@ -149,6 +151,12 @@ impl Hub {
     pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
         self.set_default(agent);
         self
+    }
+
+    /// The same, whose operator can have a copy of its store made.
+    #[must_use]
+    pub fn with_copies(self, store: Arc<dyn Copies>) -> Self {
+        self.but(|parts| parts.copies = Some(store))
     }
 
     /// The same, which tells this to whoever looks after it.
@@ -282,6 +290,12 @@ impl Hub {
             Operation::RefreshPlugins => {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
             }
+            operation @ (Operation::AddPlugin(_)
+            | Operation::GrantPlugin(_)
+            | Operation::DenyPlugin { .. }
+            | Operation::RevokePlugin { .. }
+            | Operation::RemovePlugin { .. }
+            | Operation::BackUp { .. }) => Box::pin(self.own(caller, operation)).await?,
             Operation::ListAgents { include_health } => {
                 self.list(&caller.principal, include_health).await
             }
@@ -372,7 +386,10 @@ impl Hub {
                     let given = Box::pin(async move { hub.give(&by, &task, *send).await });
                     self.tasks.see_through(given).await
                 }
-                Principal::Operator | Principal::Client(_) | Principal::Anonymous => {
+                Principal::Operator
+                | Principal::OperatorToken
+                | Principal::Client(_)
+                | Principal::Anonymous => {
                     if Inherit::of(send.message.metadata.as_ref())?.is_some() {
                         return Err(nothing_to_inherit().into());
                     }

@@ -6,9 +6,10 @@ use crate::{
     push::{PushError, ReceiverError},
     tasks::SubmitError,
 };
-use a2a_hub_agents::{Late, NotWorking, RegistryError, Unavailable};
+use a2a_hub_agents::{Late, NotWorking, PluginEditError, RegistryError, Unavailable};
 use a2a_hub_core::quota::Busy;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_store::BackupError;
 use serde_json::json;
 
 /// An agent that is not tried: why, until when, and how to fix it.
@@ -71,6 +72,39 @@ impl From<RegistryError> for HubError {
             RegistryError::Folder(_) => (ErrorKind::Internal, None),
         };
         Self::from(A2aError::new(kind, why.to_string()).with(json!({ "agentId": agent })))
+    }
+}
+
+/// For the operator: the plug-ins are as they were.
+impl From<PluginEditError> for HubError {
+    fn from(why: PluginEditError) -> Self {
+        let kind = match &why {
+            PluginEditError::Unknown(_)
+            | PluginEditError::Deny(_)
+            | PluginEditError::Digest { .. }
+            | PluginEditError::Grant { .. }
+            | PluginEditError::Program { .. }
+            | PluginEditError::Manifest { .. }
+            | PluginEditError::NotForName { .. }
+            | PluginEditError::File { .. } => ErrorKind::InvalidParams,
+            PluginEditError::Outdated(_)
+            | PluginEditError::Taken(..)
+            | PluginEditError::Exists(_) => ErrorKind::UnsupportedOperation,
+            PluginEditError::Grants(_) | PluginEditError::Io { .. } => ErrorKind::Internal,
+        };
+        Self::from(A2aError::new(kind, why.to_string()))
+    }
+}
+
+/// For the operator: there is no copy.
+impl From<BackupError> for HubError {
+    fn from(why: BackupError) -> Self {
+        let kind = match &why {
+            BackupError::Taken(_) => ErrorKind::InvalidParams,
+            BackupError::Absent(_) | BackupError::InMemory => ErrorKind::UnsupportedOperation,
+            BackupError::Store(_) => ErrorKind::Internal,
+        };
+        Self::from(A2aError::new(kind, format!("back up the hub's store: {why}")))
     }
 }
 

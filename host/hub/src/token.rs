@@ -48,7 +48,7 @@ impl Tokens {
     /// Who shows this; nobody if it is none of them.
     pub fn whose(&self, offered: &str) -> Option<Principal> {
         if self.own.is(offered) {
-            return Some(Principal::Operator);
+            return Some(Principal::OperatorToken);
         }
         let (tenant, _) = self.tenants.iter().find(|(_, token)| token.is(offered))?;
         Some(Principal::Client(tenant.to_string()))
@@ -187,7 +187,7 @@ mod tests {
         let tenants = ["acme", "other"].map(|name| TenantId::parse(name).unwrap());
         let tokens = Tokens::open(dir.path(), tenants.iter()).unwrap();
         let kept = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
-        assert_eq!(tokens.whose(&kept("http-token")), Some(Principal::Operator));
+        assert_eq!(tokens.whose(&kept("http-token")), Some(Principal::OperatorToken));
         assert_eq!(tokens.whose(&kept("tenants/acme")), Some(Principal::Client("acme".to_owned())));
         assert_eq!(
             tokens.whose(&kept("tenants/other")),

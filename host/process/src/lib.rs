@@ -34,6 +34,7 @@ pub mod confine;
 mod control_group;
 pub mod daemon;
 mod errand;
+mod inside;
 mod launch;
 pub mod limits;
 mod lineage;
@@ -57,6 +58,7 @@ pub use child::{Child, MAX_CHUNK, Pruned};
 pub use control_group::controllers_of_trees;
 
 pub use errand::errand;
+pub use inside::{in_agents_tree, is_below};
 pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, OnBehalf};
 pub use supervisor::Supervisor;

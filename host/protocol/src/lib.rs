@@ -18,6 +18,6 @@ pub mod v1;
 
 pub use codec::limits::MAX_CONTENT;
 pub use model::{
-    budget, client, error, event, id, interface, message, method, operation, parent, push,
-    question, task, trace,
+    budget, client, error, event, hub_metadata, id, interface, message, method, operation, parent,
+    push, question, task, trace,
 };

@@ -280,7 +280,7 @@ impl Dispatcher {
             return Ok(caller);
         }
         let name = tenant.to_string();
-        let is_operator = caller == Principal::Operator;
+        let is_operator = matches!(caller, Principal::Operator | Principal::OperatorToken);
         let caller = Caller { principal: caller, tenant };
         let tenant = caller.tenant_among(|named| self.hub.is_tenant(named), &TenantId::default());
         tenant.map_err(|why| A2aError::invalid("tenant", why.to_string()))?;

@@ -31,7 +31,10 @@ use a2a_hub_protocol::{
     push::PushConfig,
     task::{Task, TaskState},
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tokio::sync::watch;
 
 /// Task logs: the truth about each task, and the only way to write it.
@@ -277,10 +280,43 @@ pub trait TaskStore: TaskLog + TaskIndex + RunJournal + StoreHealth {}
 
 impl<S: TaskLog + TaskIndex + RunJournal + StoreHealth> TaskStore for S {}
 
-/// All that a hub keeps. Every store passes the tests in `contract`.
-pub trait Storage: TaskStore + Outbox + Memories {}
+/// What a copy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// How many tasks are in it.
+    pub counts: Counts,
+    /// How many bytes its file has.
+    pub bytes: u64,
+}
 
-impl<S: TaskStore + Outbox + Memories> Storage for S {}
+/// Why there is no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// There is nothing to copy.
+    #[error("find {}: there is no store yet; `a2a-hub start` makes one", .0.display())]
+    Absent(PathBuf),
+    /// The store is in memory, and no file of it can be made.
+    #[error("copy the store: this hub keeps what it has in memory only")]
+    InMemory,
+    /// A copy takes nobody's place.
+    #[error("write {}: there is such a file; name another", .0.display())]
+    Taken(PathBuf),
+    /// The store cannot be read, or the copy cannot be written.
+    #[error(transparent)]
+    Store(#[from] StorageError),
+}
+
+/// A store that can be copied to a file while it is used.
+#[async_trait::async_trait]
+pub trait Copies: Send + Sync {
+    /// Copies all of it, as it is at one moment, to the new file `to`, which only this user may read.
+    async fn back_up(&self, to: &Path) -> Result<Copied, BackupError>;
+}
+
+/// All that a hub keeps. Every store passes the tests in `contract`.
+pub trait Storage: TaskStore + Outbox + Memories + Copies {}
+
+impl<S: TaskStore + Outbox + Memories + Copies> Storage for S {}
 
 /// What agents remember: values by key, and what they have in mind in their conversations.
 pub trait Memories: AgentMemory + ContextMemory {}

@@ -3,9 +3,9 @@
 mod minds;
 
 use super::{
-    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Outbox, Progress,
-    PushFilter, Request, RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask,
-    Tally, TaskIndex, TaskLog,
+    AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
+    HeadPage, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth,
+    StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
     condition::Judgement,
     context_memory::must_fit,
     log::{self, Conversation},
@@ -29,6 +29,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
+    path::Path,
     sync::Arc,
 };
 use tokio::sync::watch;
@@ -555,6 +556,13 @@ impl StoreHealth for MemoryStorage {
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.judgement.listen()
+    }
+}
+
+#[async_trait::async_trait]
+impl Copies for MemoryStorage {
+    async fn back_up(&self, _: &Path) -> Result<Copied, BackupError> {
+        Err(BackupError::InMemory)
     }
 }
 

@@ -27,9 +27,9 @@ mod tests;
 mod writer;
 
 use super::{
-    AgentMemory, ContextFilter, ContextMemory, Head, HeadFilter, HeadPage, Looked, Outbox,
-    Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth, StoredPush,
-    StoredTask, Tally, TaskIndex, TaskLog,
+    AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
+    HeadPage, Looked, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError,
+    StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
 use a2a_hub_core::{
     access::Principal,
@@ -43,15 +43,22 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
-pub use backup::{BackupError, Copied, Examined, back_up, examine, restore};
+pub use backup::{Examined, back_up, examine, restore};
 use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
 use lanes::Lanes;
 use queues::Length;
 use readers::Readers;
 pub use schema::LOCK_FILE;
-use std::{fs::File, path::Path, sync::Arc};
-use tokio::sync::{Semaphore, watch};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::spawn_blocking,
+};
 use writer::Writer;
 
 /// How many tasks one change forgets: a task may have 100,000 events, and others wait to write meanwhile.
@@ -73,6 +80,8 @@ pub struct SqliteStorage {
     /// Tasks that are over and were asked for lately.
     lately: Arc<Lately>,
     lacks_log: bool,
+    /// The data directory that it is in.
+    dir: PathBuf,
     _lock: File,
 }
 
@@ -89,7 +98,8 @@ impl SqliteStorage {
         let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
         let readers = Arc::new(Readers::of(file));
         let lately = Arc::default();
-        Ok(Self { readers, writer, bulks, lately, lacks_log, _lock: lock })
+        let dir = dir.to_owned();
+        Ok(Self { readers, writer, bulks, lately, lacks_log, dir, _lock: lock })
     }
 
     /// Whether the database was found without the log that belonged to it: what was stored last is gone, unless another program
@@ -396,5 +406,14 @@ impl StoreHealth for SqliteStorage {
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.writer.condition()
+    }
+}
+
+#[async_trait::async_trait]
+impl Copies for SqliteStorage {
+    async fn back_up(&self, to: &Path) -> Result<Copied, BackupError> {
+        let (dir, to) = (self.dir.clone(), to.to_owned());
+        let copied = spawn_blocking(move || back_up(&dir, &to)).await;
+        copied.map_err(|why| StorageError::Unavailable(why.to_string()))?
     }
 }

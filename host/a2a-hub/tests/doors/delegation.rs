@@ -106,6 +106,10 @@ async fn a_tree_has_a_budget_that_its_client_may_narrow() -> Result<()> {
     narrow["message"]["metadata"]["budget"] = json!({ "task": 1 });
     let wrong = client.call("message/send", narrow).await.unwrap_err();
     assert!(format!("{wrong:?}").contains("metadata.budget"), "{wrong:?}");
+    let mut of_request = message_to("guest", "call-both echo hello");
+    of_request["metadata"] = json!({ "budget": { "tasks": 1 } });
+    let refused: Value = client.call("message/send", of_request).await?;
+    assert!(said(&refused).contains("the budget of 1 tasks"), "{}", said(&refused));
     Ok(())
 }
 

@@ -33,3 +33,27 @@ async fn an_answer_to_another_question_is_refused_with_the_one_that_is_asked() -
     assert_eq!(said(&done), "me");
     Ok(())
 }
+
+/// A client's library may put the question's id into the metadata of the request: it counts there as in the message.
+#[tokio::test]
+async fn question_named_by_request_counts() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let asked = send(&client, "guest", "permit").await?;
+    let question = asked["metadata"]["question"]["id"].clone();
+    let mut other = answer(&asked, "yes", None);
+    other["metadata"] = json!({ "question": "another" });
+    let (code, _, data) = refused(&client, other).await?;
+    assert_eq!((code, &data["question"]["id"]), (-32005, &question), "nothing was approved");
+
+    let mut both = answer(&asked, "yes", Some(&question));
+    both["metadata"] = json!({ "question": "another" });
+    let (code, message, _) = refused(&client, both.clone()).await?;
+    assert_eq!(code, -32602);
+    assert!(message.contains("differs from `metadata.question`"), "{message}");
+
+    both["metadata"] = json!({ "question": question });
+    let done = client.call("message/send", both).await?;
+    assert_eq!((state(&done), said(&done)), ("completed", "yes"));
+    Ok(())
+}

@@ -121,6 +121,7 @@ mod tests {
             at: String::new(),
             key: None,
             dev: false,
+            by: String::new(),
             grant: Grant::default(),
         };
         all.grant(&AgentId::parse("notes").unwrap(), new, 1);

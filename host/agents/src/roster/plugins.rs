@@ -185,6 +185,7 @@ fn told(record: &Installation) -> InstallationInfo {
         key: record.key.clone(),
         dev: record.dev,
         from_configuration: record.configured.is_some(),
+        changed_by: record.changed_by.clone(),
         grant: serde_json::to_value(&record.grant).unwrap_or(Value::Null),
     }
 }

@@ -2,21 +2,21 @@
 
 use super::{
     component::{self, file_of, name},
+    edit,
     fetch::{self, Fetched},
     grant, inspect, standing,
     wanted::Wanted,
 };
 use crate::{Exit, Global, failure::CommandError, text::PLAIN};
-use a2a_hub_agents::beside;
+use a2a_hub_agents::{PluginEdit, beside};
 use a2a_hub_authoring::{Component, MAX_BYTES, read_at_most};
-use a2a_hub_config::{GrantsFile, own_file};
+use a2a_hub_config::GrantsFile;
 use a2a_hub_core::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
+use a2a_hub_protocol::operation::{AddPlugin, Component as Offered};
 use anyhow::Context as _;
 use serde_json::json;
 use std::{
-    fs::{self, DirBuilder},
     io,
-    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -32,6 +32,7 @@ pub(super) fn add(
     named: Option<&str>,
     wanted: &Wanted,
 ) -> anyhow::Result<Exit> {
+    edit::must_be_the_operator(global, &format!("add {from}"))?;
     let plugins = global.settings(Vec::new())?.config.plugins;
     let is_elsewhere = from.contains("://");
     let (fetched, policy) = if is_elsewhere {
@@ -57,12 +58,19 @@ pub(super) fn add(
         let taken = CommandError::new(TAKEN, why);
         return Err(taken.mended_by(format!("a2a-hub plugin remove {id}")).into());
     }
-    if !wanted.is_empty() {
-        // Before it is there: it never joins without what it is to hold.
-        grant::give(global, &id, &component, wanted)?;
-    }
-    put(&place, &component.bytes, signature.as_deref())?;
-    let standing = standing::follow(global, &id)?;
+    let grant = match wanted.is_empty() {
+        true => None,
+        false => Some(grant::planned(global, &id, &component, wanted)?),
+    };
+    let sha256 = component.sha256.clone();
+    let added = AddPlugin {
+        id: id.clone(),
+        component: Offered::Bytes(component.bytes.clone()),
+        sha256,
+        signature,
+        grant,
+    };
+    let standing = edit::edit(global, PluginEdit::Add(Box::new(added)))?;
     let mut told = component::to_json(&component);
     told["signedBy"] = json!(provenance.signer());
     let all = json!({ "agentId": id, "component": told, "plugin": standing });
@@ -117,38 +125,9 @@ fn signed(provenance: &Provenance) -> String {
     }
 }
 
-/// Puts a component and its signature into the plugins folder, whole or not at all: the signature first, for nobody looks at
-/// it before there is a component.
-pub(super) fn put(place: &Path, component: &[u8], signature: Option<&str>) -> anyhow::Result<()> {
-    let folder = place.parent().unwrap_or(place);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("make {}", folder.display()))?;
-    let signed = match signature {
-        Some(signature) => own_file::replace(&beside(place), signature.as_bytes()),
-        None => own_file::gone(fs::remove_file(beside(place))),
-    };
-    let put = signed.and_then(|()| own_file::replace(place, component));
-    put.with_context(|| format!("put it to {}", place.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    #[test]
-    fn a_component_takes_the_place_of_another_whole_with_its_signature() {
-        let dir = tempfile::tempdir().unwrap();
-        let place = dir.path().join("plugins/notes.wasm");
-        put(&place, b"one", Some("signed")).unwrap();
-        let mode = fs::metadata(place.parent().unwrap()).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-        assert_eq!(fs::read(&place).unwrap(), b"one");
-        put(&place, b"two", None).unwrap();
-        assert_eq!(fs::read(&place).unwrap(), b"two");
-        let left: Vec<_> = fs::read_dir(place.parent().unwrap()).unwrap().collect();
-        assert_eq!(left.len(), 1, "no signature of the one before, and no draft");
-    }
 
     #[test]
     fn a_component_is_called_by_its_file_unless_it_says_its_name() {

@@ -2,12 +2,12 @@
 
 use crate::{Global, failure::CommandError};
 use a2a_hub::builtin;
-use a2a_hub_agents::asked;
+use a2a_hub_agents::{asked, plugin_file};
 use a2a_hub_authoring::Component;
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::id::AgentId;
 use serde_json::{Value, json};
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 /// The component that the hub finds under this name in its plugins folder.
 pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Component> {
@@ -51,7 +51,5 @@ pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
 
 /// Where the hub looks for the plug-in.
 pub(super) fn file_of(global: &Global, id: &AgentId) -> anyhow::Result<PathBuf> {
-    let folder = global.data_dir()?.join("plugins");
-    // What is not there yet is made by the hub, for its user only.
-    Ok(fs::canonicalize(&folder).unwrap_or(folder).join(format!("{id}.wasm")))
+    Ok(plugin_file(&global.data_dir()?, id))
 }

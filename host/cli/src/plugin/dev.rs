@@ -2,11 +2,11 @@
 //! before serves on.
 
 use super::{
-    add,
     build::{Say, Screen, THIS_PROGRAM, stopped},
     component::{file_of, must_be_free},
+    edit,
     feed::Feed,
-    grant, standing,
+    grant,
     wanted::Wanted,
 };
 use crate::{
@@ -14,9 +14,13 @@ use crate::{
     failure::{CommandError, NOT_BUILT},
     render::duration,
 };
+use a2a_hub_agents::PluginEdit;
 use a2a_hub_authoring::{self as authoring, Built, Component, Project, Watch, Workshop};
 use a2a_hub_config::GrantsFile;
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::{
+    id::AgentId,
+    operation::{AddPlugin, Component as Offered, PluginGrant},
+};
 use clap::Args;
 use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
@@ -39,6 +43,7 @@ pub(crate) struct Dev {
 pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
     let project = Project::of(&dev.project)?;
     let id = project.name.clone();
+    edit::must_be_the_operator(global, &format!("develop `{id}`"))?;
     may_be_replaced(global, &id)?;
     block_on(async {
         // Before anything is compiled: where no hub runs, that is what is wrong.
@@ -144,25 +149,27 @@ impl Bench<'_> {
         let Built { component, took } = built?;
         let id = &self.project.name;
         component.ask.is_for(id)?;
-        self.keep_grant(id, &component)?;
-        add::put(&file_of(self.global, id)?, &component.bytes, None)?;
-        let plugin = standing::followed(self.global, id).await?;
+        let added = AddPlugin {
+            id: id.clone(),
+            component: Offered::Bytes(component.bytes.clone()),
+            sha256: component.sha256.clone(),
+            signature: None,
+            grant: self.grant(id, &component)?,
+        };
+        let plugin = edit::edited(self.global, PluginEdit::Add(Box::new(added))).await?;
         feed.standing(&component, plugin.as_ref(), &duration(took.as_secs()))
     }
 
-    /// Has the plug-in's record say that it is being developed, which `plugin grant` without `--dev` takes back.
-    fn keep_grant(&self, id: &AgentId, component: &Component) -> anyhow::Result<()> {
-        let file = GrantsFile::of(&self.global.data_dir()?);
-        let is_known = file.read()?.continued_by(id, &component.sha256).is_some();
-        if is_known && self.wanted.is_empty() {
-            return Ok(file.change(|all| {
-                if let Some(record) = all.plugins.get_mut(id) {
-                    record.dev = true;
-                }
-            })?);
+    /// The grant that has the plug-in's record say that it is being developed, which `plugin grant` without `--dev` takes back; none if the
+    /// record says so already and nothing more is wanted.
+    fn grant(&self, id: &AgentId, component: &Component) -> anyhow::Result<Option<PluginGrant>> {
+        let grants = GrantsFile::of(&self.global.data_dir()?).read()?;
+        let record = grants.continued_by(id, &component.sha256);
+        if self.wanted.is_empty() && record.is_some_and(|record| record.dev) {
+            return Ok(None);
         }
         let wanted = Wanted { dev: true, ..self.wanted.clone() };
-        grant::give(self.global, id, component, &wanted)
+        grant::planned(self.global, id, component, &wanted).map(Some)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `plugin grant`: what a component may do from now on, and that an update may come in.
 
 use super::{
-    component,
+    component, edit,
     inspect::{self, asked},
     standing,
     wanted::Wanted,
@@ -13,17 +13,15 @@ use crate::{
     terminal::{self, Answer},
     text::{PLAIN, Text},
 };
-use a2a_hub_agents::KeptComponents;
+use a2a_hub_agents::{KeptComponents, PluginEdit};
 use a2a_hub_authoring::Component;
-use a2a_hub_clock as clock;
 use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
-use a2a_hub_core::{
-    difference::difference,
-    grant::Grant,
-    installation::{Installation, NewGrant},
+use a2a_hub_core::{difference::difference, grant::Grant, installation::Installation};
+use a2a_hub_protocol::{
+    id::AgentId,
+    operation::{GrantPlugin, PluginGrant},
 };
-use a2a_hub_protocol::id::AgentId;
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use serde_json::json;
 
 /// Nothing was granted, for nobody said what.
@@ -35,6 +33,7 @@ pub(super) fn grant(
     sha256: Option<&str>,
     wanted: &Wanted,
 ) -> anyhow::Result<Exit> {
+    edit::must_be_the_operator(global, &format!("grant something to `{id}`"))?;
     let (id, component) = inspect::plugin(global, id)?;
     if let Some(meant) = sha256.filter(|meant| !meant.eq_ignore_ascii_case(&component.sha256)) {
         let why = format!(
@@ -50,28 +49,27 @@ pub(super) fn grant(
         global.console().note("nothing was granted");
         return Ok(Exit::Done);
     };
-    give(global, &id, &component, &wanted)?;
-    let plugin = standing::follow(global, &id)?;
+    let grant = planned(global, &id, &component, &wanted)?;
+    let sha256 = component.sha256.clone();
+    let granted = GrantPlugin { id: id.clone(), sha256, grant };
+    let plugin = edit::edit(global, PluginEdit::Grant(Box::new(granted)))?;
     let told = json!({ "agentId": id, "sha256": component.sha256, "plugin": plugin });
     global.show(&told, || Ok(format!("{id}: {}\n", standing::line(plugin.as_ref())).into()))?;
     Ok(Exit::Done)
 }
 
-/// Records the grant, for this component and no other.
-pub(super) fn give(
+/// The grant that this makes for the component, on top of what its plug-in holds. Programs are found by this command's `PATH`.
+pub(super) fn planned(
     global: &Global,
     id: &AgentId,
     component: &Component,
     wanted: &Wanted,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<PluginGrant> {
     let settings = global.settings(Vec::new())?;
-    let dir = settings.config.data_dir()?.to_owned();
     let key = wanted.key.as_deref().map(|word| key_of(&settings, word)).transpose()?;
-    let file = GrantsFile::of(&dir);
-    let grants = file.read()?;
-    let before = grants.continued_by(id, &component.sha256);
-    let base = before.map(|record| record.grant.clone()).unwrap_or_default();
-    let grant = wanted.on_top_of(base, &component.ask)?;
+    let grants = GrantsFile::of(settings.config.data_dir()?).read()?;
+    let before = grants.continued_by(id, &component.sha256).map(|record| record.grant.clone());
+    let grant = wanted.on_top_of(before.clone().unwrap_or_default(), &component.ask)?;
     let (mut grant, wrong) = config::resolve(grant, &settings.config.agent(id).programs);
     for why in wrong {
         // Of all that it asks for, nobody meant one program in particular.
@@ -85,22 +83,13 @@ pub(super) fn give(
         }
         return Err(anyhow!(why).context(format!("grant it to `{id}`")));
     }
-    let grant = grant.settled(&component.ask);
-    // The one that is granted serves from the copy while another is held back.
-    let kept = KeptComponents::of(&dir).keep(&component.bytes);
-    kept.context("keep a copy of the component")?;
-    let new = NewGrant {
-        sha256: component.sha256.clone(),
-        version: component.ask.version.clone(),
-        source: component.path.display().to_string(),
-        at: clock::now(),
-        key: key.or_else(|| before?.key.clone()),
+    Ok(PluginGrant {
+        grant: json!(grant),
+        before: before.map(|before| json!(before)),
+        key,
         dev: wanted.dev,
-        grant,
-    };
-    let chance = getrandom::u32().context("name the installation")?;
-    file.change(|all| all.grant(id, new, chance))?;
-    Ok(())
+        source: Some(component.path.display().to_string()),
+    })
 }
 
 /// The public key that is meant: one of the configuration, by its name, or the key itself.

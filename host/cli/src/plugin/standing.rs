@@ -1,41 +1,9 @@
-//! What a change of the grants came to: the hub is told to look at once, and says how the plug-in stands now.
+//! How a plug-in stands after a change of its grant.
 
-use crate::{
-    Global, block_on,
-    client::Client,
-    failure::{CommandError, HUB_NOT_RUNNING},
-    render::{list, text},
-};
-use a2a_hub_protocol::id::AgentId;
-use anyhow::bail;
-use serde_json::{Value, json};
+use crate::render::{list, text};
+use serde_json::Value;
 
-/// Has a running hub follow the grants, and returns how `id` stands now; none if no hub runs.
-///
-/// # Errors
-///
-/// If the hub cannot follow them: then what was changed does not count yet.
-pub(super) fn follow(global: &Global, id: &AgentId) -> anyhow::Result<Option<Value>> {
-    block_on(followed(global, id))
-}
-
-/// The same for somebody who waits for other things, too.
-pub(super) async fn followed(global: &Global, id: &AgentId) -> anyhow::Result<Option<Value>> {
-    let mut client = match Client::connect(global).await {
-        Ok(client) => client,
-        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => return Ok(None),
-        Err(why) => return Err(why),
-    };
-    let refreshed = client.call("hub/plugins/refresh", json!({})).await?;
-    if let Some(trouble) = refreshed["trouble"].as_str() {
-        bail!("the hub does not follow the grants: {trouble}");
-    }
-    let all = client.call("hub/plugins/list", json!({})).await?;
-    let one = list(&all).iter().find(|plugin| text(&plugin["agentId"]) == id.as_str());
-    Ok(Some(one.cloned().unwrap_or(Value::Null)))
-}
-
-/// The same in a line for people.
+/// How a plug-in stands, in a line for people: null if the hub knows it no more, none if no hub runs.
 pub(super) fn line(standing: Option<&Value>) -> String {
     let Some(plugin) = standing else {
         return "no hub runs: it counts from its next start".to_owned();
@@ -65,6 +33,7 @@ pub(super) fn is_refused(standing: Option<&Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn how_a_plugin_stands_is_told_in_a_line() {

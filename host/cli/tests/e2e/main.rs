@@ -8,6 +8,7 @@ mod answers;
 mod authoring;
 mod backups;
 mod broken_streams;
+mod command_access;
 mod command_line;
 mod confinement;
 mod crash;

@@ -7,6 +7,7 @@ use crate::{
 };
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_protocol::id::{AgentId, TenantId};
+use a2a_hub_store::Copies;
 use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
@@ -26,6 +27,7 @@ pub struct HubParts {
     pub(super) default_agent: Arc<Mutex<Option<AgentId>>>,
     pub(super) live: Option<Arc<LiveConfig>>,
     pub(super) warnings: Arc<[String]>,
+    pub(super) copies: Option<Arc<dyn Copies>>,
     pub(super) repeats: Repeats,
     pub(super) tenants: Arc<BTreeSet<TenantId>>,
     pub(super) routes: Routes,

@@ -36,9 +36,10 @@ impl Hub {
     ) -> Result<Caller, HubError> {
         let of_task = match &caller.principal {
             Principal::AgentTask { task, .. } => self.tenant_of(task).await?,
-            Principal::Operator | Principal::Client(_) | Principal::Anonymous => {
-                TenantId::default()
-            }
+            Principal::Operator
+            | Principal::OperatorToken
+            | Principal::Client(_)
+            | Principal::Anonymous => TenantId::default(),
         };
         let tenant = caller.tenant_among(|named| self.is_tenant(named), &of_task);
         let tenant = tenant.map_err(|why| {
@@ -63,7 +64,8 @@ impl Hub {
 
     /// What an operator is told who named a tenant that there is not.
     fn way_out(&self, caller: &Caller) -> String {
-        let Caller { principal: Principal::Operator, tenant } = caller else {
+        let Caller { principal: Principal::Operator | Principal::OperatorToken, tenant } = caller
+        else {
             return String::new();
         };
         match nearest(tenant.as_str(), self.tenants.iter().map(TenantId::as_str)) {

@@ -68,7 +68,10 @@ impl Hub {
     pub(super) fn sees(&self, caller: &Principal, agent: &Agent) -> bool {
         match caller {
             Principal::AgentTask { agent: by, .. } => self.may_see(by, &agent.id).is_ok(),
-            Principal::Operator | Principal::Client(_) | Principal::Anonymous => true,
+            Principal::Operator
+            | Principal::OperatorToken
+            | Principal::Client(_)
+            | Principal::Anonymous => true,
         }
     }
 

@@ -6,6 +6,7 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     budget::Budget,
+    hub_metadata,
     id::{ContextId, TaskId},
     message::{Message, Role},
     task::Task,
@@ -36,8 +37,9 @@ pub(super) fn told(
     Message { role: Role::User, task_id: None, context_id, metadata: Some(facts), ..message }
 }
 
-/// What the message itself says may follow from the child, beside what the call allows.
+/// What the message itself says may follow from the child, beside what the call allows. What else it says to the hub is checked, too.
 pub(super) fn budget(message: &Message) -> Result<Budget, Failure> {
-    Budget::of(message.metadata.as_ref())
+    hub_metadata::check(message)
+        .and_then(|()| Budget::of(message.metadata.as_ref()))
         .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))
 }

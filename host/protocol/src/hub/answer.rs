@@ -40,6 +40,8 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Reloaded(reloaded) => json!(reloaded),
         Answer::Plugins(plugins) => json!(plugins),
         Answer::PluginsRefreshed(refreshed) => json!(refreshed),
+        Answer::PluginChanged(changed) => json!(changed),
+        Answer::BackedUp(copied) => json!(copied),
         Answer::Agents(mut agents) => {
             agents.iter_mut().for_each(reached);
             json!(agents)

@@ -1,12 +1,12 @@
 //! The methods of the hub's dialect: one table, from which requests are read and `rpc.discover` is written.
 
 use crate::{
-    hub::{event::HubEvent, params, schemas},
+    hub::{event::HubEvent, grant_params, params, schemas},
     model::{
         error::{A2aError, ErrorKind},
         operation::{
-            AgentHealth, AgentInfo, ContextInfo, Deregistered, FoundAgents, HubStatus, Operation,
-            PluginInfo, PluginsRefreshed, Pong, Reloaded, TaskTree,
+            AgentHealth, AgentInfo, BackedUp, ContextInfo, Deregistered, FoundAgents, HubStatus,
+            Operation, PluginChanged, PluginInfo, PluginsRefreshed, Pong, Reloaded, TaskTree,
         },
         push::Delivery,
     },
@@ -162,6 +162,74 @@ pub static METHODS: &[HubMethod] = &[
         admin: true,
         result: SchemaGenerator::subschema_for::<PluginsRefreshed>,
         read: |_| Ok(Operation::RefreshPlugins),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/plugins/add",
+        summary: "Put a component into the plugins folder, with what it is granted from the start; only for the operator's own \
+                  programs on this machine, and for no token",
+        example: r#"{"agentId": "notes", "path": "/home/me/notes.wasm",
+            "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}"#,
+        admin: true,
+        params: grant_params::AddParams::json_schema,
+        result: SchemaGenerator::subschema_for::<PluginChanged>,
+        read: grant_params::add,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/grants/grant",
+        summary: "Say what a plug-in may do from now on, and let its component in; only for the operator's own programs on this \
+                  machine, and for no token",
+        example: r#"{"agentId": "notes", "grant": {"memory": true},
+            "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}"#,
+        admin: true,
+        params: grant_params::GrantParams::json_schema,
+        result: SchemaGenerator::subschema_for::<PluginChanged>,
+        read: grant_params::grant,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/grants/deny",
+        summary: "Take some of what a plug-in was granted away, also from tasks at work; only for the operator's own programs on \
+                  this machine, and for no token",
+        example: r#"{"agentId": "notes", "capabilities": ["process.git"]}"#,
+        admin: true,
+        params: grant_params::DenyParams::json_schema,
+        result: SchemaGenerator::subschema_for::<PluginChanged>,
+        read: grant_params::deny,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/grants/revoke",
+        summary: "Take all that a plug-in was granted away, also from tasks at work; what it keeps stays; only for the operator's \
+                  own programs on this machine, and for no token",
+        example: r#"{"agentId": "notes"}"#,
+        admin: true,
+        params: params::OneAgent::json_schema,
+        result: SchemaGenerator::subschema_for::<PluginChanged>,
+        read: |said| Ok(Operation::RevokePlugin { id: params::one_agent(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/grants/remove",
+        summary: "Take a plug-in out of the plugins folder, and forget all that it keeps; only for the operator's own programs on \
+                  this machine, and for no token",
+        example: r#"{"agentId": "notes"}"#,
+        admin: true,
+        params: params::OneAgent::json_schema,
+        result: SchemaGenerator::subschema_for::<PluginChanged>,
+        read: |said| Ok(Operation::RemovePlugin { id: params::one_agent(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/backup",
+        summary: "Copy the store, with all tasks of all tenants, to a new file of the hub's machine; only for the operator's own \
+                  programs on this machine, and for no token",
+        example: r#"{"file": "/home/me/backup.db"}"#,
+        admin: true,
+        params: grant_params::BackUpParams::json_schema,
+        result: SchemaGenerator::subschema_for::<BackedUp>,
+        read: grant_params::back_up,
         ..PLAIN
     },
     HubMethod {

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod event;
+mod grant_params;
 pub mod methods;
 pub mod openrpc;
 mod params;

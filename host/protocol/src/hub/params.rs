@@ -226,25 +226,29 @@ pub(crate) fn one_agent(params: Value) -> Result<AgentId, A2aError> {
 
 /// An agent to be taken in, from a file or as it is.
 pub(crate) fn register_agent(params: Value) -> Result<Operation, A2aError> {
-    let RegisterAgent { agent_id: id, path, component } = read(params)?;
-    let component =
-        match (path, component) {
-            (Some(path), None) if path.is_absolute() => Component::File(path),
-            (Some(_), None) => {
-                let why = "must be absolute: the hub does not know where you are";
-                return Err(A2aError::invalid("path", why));
-            }
-            (None, Some(text)) => {
-                let bytes = base64_bytes::decode(&text);
-                Component::Bytes(bytes.map_err(|why| {
-                    A2aError::invalid("component", format!("is not base64: {why}"))
-                })?)
-            }
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(A2aError::invalid("path", "give either `path` or `component`"));
-            }
-        };
-    Ok(Operation::RegisterAgent { id, component })
+    let RegisterAgent { agent_id: id, path, component: bytes } = read(params)?;
+    Ok(Operation::RegisterAgent { id, component: component(path, bytes)? })
+}
+
+/// A component, which a client names by its file or sends in base64.
+pub(super) fn component(
+    path: Option<PathBuf>,
+    bytes: Option<String>,
+) -> Result<Component, A2aError> {
+    match (path, bytes) {
+        (Some(path), None) if path.is_absolute() => Ok(Component::File(path)),
+        (Some(_), None) => {
+            let why = "must be absolute: the hub does not know where you are";
+            Err(A2aError::invalid("path", why))
+        }
+        (None, Some(text)) => match base64_bytes::decode(&text) {
+            Ok(bytes) => Ok(Component::Bytes(bytes)),
+            Err(why) => Err(A2aError::invalid("component", format!("is not base64: {why}"))),
+        },
+        (Some(_), Some(_)) | (None, None) => {
+            Err(A2aError::invalid("path", "give either `path` or `component`"))
+        }
+    }
 }
 
 /// An agent to be read again.

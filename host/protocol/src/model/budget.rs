@@ -2,6 +2,7 @@
 
 use crate::model::{error::A2aError, message::Metadata};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The member of a message's metadata by which a client, or an agent, narrows what may follow from it.
 pub const BUDGET: &str = "budget";
@@ -28,13 +29,25 @@ pub struct Budget {
 impl Budget {
     /// The budget that a message's metadata names; without one, it narrows nothing.
     pub fn of(said: Option<&Metadata>) -> Result<Self, A2aError> {
-        let Some(named) = said.and_then(|said| said.get(BUDGET)) else {
-            return Ok(Self::default());
-        };
-        Self::deserialize(named).map_err(|why| {
-            let how = "must be an object of `depth`, `tasks`, `tokens` and `costUsd`, each left out or a number";
-            A2aError::invalid("message.metadata.budget", format!("{how}: {why}"))
-        })
+        match said.and_then(|said| said.get(BUDGET)) {
+            None | Some(Value::Null) => Ok(Self::default()),
+            Some(named) => Self::read(named, "message.metadata.budget"),
+        }
+    }
+
+    /// Reads a budget; `at` is its place, for the error.
+    pub fn read(named: &Value, at: &str) -> Result<Self, A2aError> {
+        let how = "must be an object of `depth`, `tasks`, `tokens` and `costUsd`, each left out or a number from 0 on";
+        // A list would be read by position.
+        if !named.is_object() {
+            return Err(A2aError::invalid(at, how));
+        }
+        let read = Self::deserialize(named);
+        let read = read.map_err(|why| A2aError::invalid(at, format!("{how}: {why}")))?;
+        if read.cost_usd.is_some_and(|dollars| dollars.is_nan() || dollars < 0.0) {
+            return Err(A2aError::invalid(at, format!("{how}: `costUsd` is below 0")));
+        }
+        Ok(read)
     }
 
     /// Whether it narrows nothing.

@@ -5,6 +5,7 @@ pub(crate) mod card;
 pub mod client;
 pub mod error;
 pub mod event;
+pub mod hub_metadata;
 pub mod id;
 pub mod interface;
 pub mod message;

@@ -1,26 +1,32 @@
 //! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A
 //! 1.0, section 3.1) stand beside the hub's own.
 
+mod component;
 mod find;
+mod grants;
 mod health;
 mod name;
 mod placing;
 mod plugins;
 mod requirements;
+mod send;
 mod tier;
 mod tree;
 mod upkeep;
 
+pub use component::Component;
 pub use find::{
     AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, FoundElsewhere, MAX_FOUND,
     UnaskedRegistry, Why, WhyBy,
 };
+pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
 };
 pub use requirements::{AgentGroup, AgentRequirements};
+pub use send::{SendMessage, Wait};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use upkeep::{
@@ -30,10 +36,8 @@ pub use upkeep::{
 
 use crate::model::{
     card::AgentCard,
-    client::ClientCapabilities,
-    error::A2aError,
     id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
-    message::{Message, Metadata},
+    message::Message,
     push::{Delivery, OfferedPush, PublicKey, PushConfig},
     task::{Task, TaskState},
     trace::TraceContext,
@@ -41,7 +45,7 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 /// An operation: what a client asks the hub to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +148,32 @@ pub enum Operation {
     ListPlugins,
     /// Look at once for what the operator granted, and at the plugins folder. For administrators only; it grants nothing.
     RefreshPlugins,
+    /// Put a component into the plugins folder. For the operator by the kernel's word alone.
+    AddPlugin(Box<AddPlugin>),
+    /// Grant a plug-in something, and let its component in. For the operator by the kernel's word alone.
+    GrantPlugin(Box<GrantPlugin>),
+    /// Take some of what was granted away, also from tasks at work. For the operator by the kernel's word alone.
+    DenyPlugin {
+        /// The plug-in.
+        id: AgentId,
+        /// What it may not do any more, such as `process.git` or `memory`.
+        capabilities: Vec<String>,
+    },
+    /// Take all away that was granted, also from tasks at work. For the operator by the kernel's word alone.
+    RevokePlugin {
+        /// The plug-in.
+        id: AgentId,
+    },
+    /// Take a plug-in out of the plugins folder, and forget what it keeps. For the operator by the kernel's word alone.
+    RemovePlugin {
+        /// The plug-in.
+        id: AgentId,
+    },
+    /// Copy the store to a new file of this machine. For the operator by the kernel's word alone: it holds all tasks of all tenants.
+    BackUp {
+        /// The file to make, as an absolute path.
+        file: PathBuf,
+    },
     /// Tell which agents there are.
     ListAgents {
         /// Whether to tell how they are as well.
@@ -191,15 +221,6 @@ pub enum Operation {
     ListCards,
     /// Describe the hub's interface as OpenRPC.
     Discover,
-}
-
-/// A component that is to become an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Component {
-    /// A file on the hub's machine.
-    File(PathBuf),
-    /// The bytes of the component.
-    Bytes(Vec<u8>),
 }
 
 impl Operation {
@@ -313,106 +334,6 @@ pub struct TaskPlace {
     pub id: TaskId,
 }
 
-/// How long to wait for the end of a task before it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// Until the task is over, or waits for its client.
-    ToTheEnd,
-    /// Until the task is over, or waits for its client, but no longer than this.
-    AtMost(Duration),
-    /// The task is answered as soon as it is accepted.
-    No,
-}
-
-/// A message to an agent, and how it is to be treated (A2A 1.0, section 3.2.2).
-#[derive(Clone, Debug, PartialEq)]
-pub struct SendMessage {
-    /// The message that the client sends.
-    pub message: Message,
-    /// The id that the new task is to have, which only the program chooses that holds the hub: no client on the wire says it.
-    pub own_id: Option<TaskId>,
-    /// The agent that is to hear it; a message that answers a task's question goes to that task's agent.
-    pub agent: Option<AgentId>,
-    /// What the agent must have; of a message that names none, one that has it.
-    pub requirements: AgentRequirements,
-    /// Where the work is to be done.
-    pub working_directory: Option<String>,
-    /// How many of the task's latest messages to show; all of them if left out.
-    pub history_length: Option<usize>,
-    /// How long the task may take, in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// Where the task's notifications are to be sent.
-    pub push: Option<OfferedPush>,
-    /// How long to wait for the end of the task; a stream has no need to.
-    pub wait: Wait,
-    /// What the client can do with the answer.
-    pub client: ClientCapabilities,
-    /// The number of the last event that the client heard of the task that the message is for, if it was cut off: a stream
-    /// goes on after that.
-    pub after: Option<u64>,
-    /// The trace that the client is in, as it says beside the message, in headers; what the message's metadata says of it counts
-    /// more.
-    pub trace: Option<Box<TraceContext>>,
-}
-
-/// What an agent finds in the metadata of its message, whether the client says it there or in that of the request: the model,
-/// how hard it is to think, which of the operator's tools and servers it may use, what it may do unasked, and the session of a program's own that it
-/// is to go on with.
-const HEARD_WITH_MESSAGE: [&str; 6] =
-    ["model", "effort", "allowedTools", "mcpServers", "permissions", RESUME];
-
-/// The member of a message's metadata that names a session which a vendor's program keeps itself.
-const RESUME: &str = "resume";
-
-impl SendMessage {
-    /// Whether it is to go on with a session that no task of this hub began: whoever ran the program by hand knows it.
-    pub fn resumes_a_session(&self) -> bool {
-        let said = self.message.metadata.as_ref().and_then(|facts| facts.get(RESUME));
-        said.is_some_and(|session| !session.is_null())
-    }
-
-    /// A message for whom its metadata names, waited for to the end. What it leaves out, the metadata of the request may
-    /// say: `targetAgent`, `targetSkill`, `targetVersion`, `allowOlder`, `workingDirectory`, and what its agent is to hear with it, such as `model` and `effort`.
-    pub fn new(mut message: Message, request: Option<&Metadata>) -> Result<Self, A2aError> {
-        let text = |name: &str| {
-            let of = |facts: Option<&Metadata>, at: &str| match facts
-                .and_then(|facts| facts.get(name))
-            {
-                None | Some(Value::Null) => Ok(None),
-                Some(Value::String(text)) => Ok(Some((text.clone(), format!("{at}.{name}")))),
-                Some(_) => Err(A2aError::invalid(&format!("{at}.{name}"), "must be a string")),
-            };
-            let said = of(message.metadata.as_ref(), "message.metadata")?;
-            said.map_or_else(|| of(request, "metadata"), |said| Ok(Some(said)))
-        };
-        let agent = text("targetAgent")?
-            .map(|(name, at)| AgentId::parse(name).map_err(|why| A2aError::invalid(&at, why)))
-            .transpose()?;
-        let requirements = AgentRequirements::of(message.metadata.as_ref(), request)?;
-        let working_directory = text("workingDirectory")?.map(|(directory, _)| directory);
-        for name in HEARD_WITH_MESSAGE {
-            if let Some(said) = request.and_then(|facts| facts.get(name)) {
-                let facts = message.metadata.get_or_insert_default();
-                facts.entry(name).or_insert_with(|| said.clone());
-            }
-        }
-        Ok(Self {
-            message,
-            own_id: None,
-            agent,
-            requirements,
-            working_directory,
-            history_length: None,
-            timeout_ms: None,
-            push: None,
-            wait: Wait::ToTheEnd,
-            client: ClientCapabilities::default(),
-            after: None,
-            trace: None,
-        })
-    }
-}
-
 /// A task in a list of tasks of all agents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedTask {
@@ -484,6 +405,10 @@ pub enum Answer {
     Plugins(Vec<PluginInfo>),
     /// What looking for new grants has changed.
     PluginsRefreshed(PluginsRefreshed),
+    /// A plug-in was added, granted something, denied something, or removed.
+    PluginChanged(Box<PluginChanged>),
+    /// A copy of the store was made.
+    BackedUp(BackedUp),
     /// The agents there are.
     Agents(Vec<AgentInfo>),
     /// The agents that were found.
@@ -589,43 +514,4 @@ pub struct Deregistered {
     pub source: String,
     /// Whether the agent is back when the hub starts again; until then `hub/agents/reload` brings it back.
     pub returns_on_restart: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::message::Role;
-    use serde_json::json;
-
-    fn facts(value: &Value) -> Metadata {
-        value.as_object().cloned().unwrap_or_default()
-    }
-
-    #[test]
-    fn what_a_request_says_is_heard_where_its_message_does_not_say_it() {
-        let message = Message {
-            metadata: Some(facts(&json!({ "model": "of the message" }))),
-            ..Message::text(Role::User, "hi")
-        };
-        let request = facts(
-            &json!({ "model": "of the request", "effort": "high", "targetAgent": "a", "x": 1 }),
-        );
-        let send = SendMessage::new(message, Some(&request)).unwrap();
-        assert_eq!(send.agent.as_ref().unwrap().as_str(), "a");
-        assert!(!send.resumes_a_session());
-        let heard = json!({ "model": "of the message", "effort": "high" });
-        assert_eq!(send.message.metadata, Some(facts(&heard)));
-        let plain = SendMessage::new(Message::text(Role::User, "hi"), Some(&facts(&json!({}))));
-        assert_eq!(plain.unwrap().message.metadata, None);
-    }
-
-    #[test]
-    fn a_session_may_be_named_by_the_message_or_the_request() {
-        let named = facts(&json!({ "resume": "s" }));
-        let hi = || Message::text(Role::User, "hi");
-        let by_message = Message { metadata: Some(named.clone()), ..hi() };
-        for send in [SendMessage::new(by_message, None), SendMessage::new(hi(), Some(&named))] {
-            assert!(send.unwrap().resumes_a_session());
-        }
-    }
 }

@@ -70,17 +70,20 @@ impl Question {
 
 /// The question that a message says it answers, if it says so.
 pub fn answered(message: &Message) -> Result<Option<QuestionId>, A2aError> {
-    let named = message.metadata.as_ref().and_then(|facts| facts.get(QUESTION));
-    let id = match named {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Object(members)) => members.get("id").unwrap_or(&Value::Null),
-        Some(named) => named,
-    };
-    match id.as_str() {
-        Some(id) if !id.is_empty() && id.len() <= MAX_ID => Ok(Some(QuestionId::new(id))),
+    match message.metadata.as_ref().and_then(|facts| facts.get(QUESTION)) {
+        None | Some(Value::Null) => Ok(None),
+        Some(named) => answered_by(named, "message.metadata.question").map(Some),
+    }
+}
+
+/// Reads which question a message answers: its id, or an object that has the id. `at` is its place, for the error.
+pub fn answered_by(named: &Value, at: &str) -> Result<QuestionId, A2aError> {
+    let id = if named.is_object() { named.get("id") } else { Some(named) };
+    match id.and_then(Value::as_str) {
+        Some(id) if !id.is_empty() && id.len() <= MAX_ID => Ok(QuestionId::new(id)),
         Some(_) | None => {
             let why = "must be the id of the question that the message answers, or an object with that `id`";
-            Err(A2aError::invalid("message.metadata.question", why))
+            Err(A2aError::invalid(at, why))
         }
     }
 }

@@ -4,7 +4,7 @@
 //! renamed into it once it was looked through, so that no half of one is ever found.
 
 use super::{dirty_bit, fault, logs, schema};
-use crate::{Counts, StorageError};
+use crate::{BackupError, Copied, Counts, StorageError};
 use rusqlite::{Connection, InterruptHandle};
 use std::{
     fs::{self, File},
@@ -17,29 +17,6 @@ use std::{
 
 /// The store as restoring found it, kept beside the one that took its place. Where there is one already, a number follows.
 const REPLACED_FILE: &str = "hub.db.old";
-
-/// What a copy holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
-    /// How many tasks are in it.
-    pub counts: Counts,
-    /// How many bytes its file has.
-    pub bytes: u64,
-}
-
-/// Why there is no copy.
-#[derive(Debug, thiserror::Error)]
-pub enum BackupError {
-    /// There is nothing to copy.
-    #[error("find {}: there is no store yet; `a2a-hub start` makes one", .0.display())]
-    Absent(PathBuf),
-    /// A copy takes nobody's place.
-    #[error("write {}: there is such a file; name another", .0.display())]
-    Taken(PathBuf),
-    /// The store cannot be read, or the copy cannot be written.
-    #[error(transparent)]
-    Store(#[from] StorageError),
-}
 
 /// What looking through a store came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -103,6 +103,9 @@ pub struct InstallationInfo {
     pub dev: bool,
     /// Whether it follows the configuration; otherwise it was granted by command, which counts more.
     pub from_configuration: bool,
+    /// Who changed it last, and from where, for people; none of a record from before this was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_by: Option<String>,
     /// What is granted, as the file of grants has it.
     pub grant: Value,
 }

@@ -1,0 +1,486 @@
+//! The operator's changes to plug-ins: components that are added and removed, grants that are given and taken away.
+//!
+//! One data directory is changed here, whoever does it: a hub for its operator ([`PluginFolder::edit`]), or the command line while no hub
+//! uses the directory. Who asks was checked before.
+
+use super::{
+    file_error::FileError,
+    folder::{MAX_BYTES, PluginFolder, read_offered},
+    kept_components::KeptComponents,
+    provenance::{self, beside},
+};
+use crate::agent::Source;
+use a2a_hub_clock as clock;
+use a2a_hub_config::{self as config, Config, GrantsError, GrantsFile, ProgramFileError, own_file};
+use a2a_hub_core::{
+    grant::{Ask, Grant},
+    installation::{DenyError, Installations, NewGrant},
+    manifest::InvalidManifest,
+};
+use a2a_hub_protocol::{
+    id::AgentId,
+    operation::{AddPlugin, Component, GrantPlugin, PluginChanged, PluginGrant},
+};
+use a2a_hub_sandbox::{
+    digest_of,
+    manifest::{self, ManifestError},
+};
+use bytes::Bytes;
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::task::spawn_blocking;
+
+/// A change of one plug-in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PluginEdit {
+    /// A component is put into the plugins folder.
+    Add(Box<AddPlugin>),
+    /// The component that is there is granted something.
+    Grant(Box<GrantPlugin>),
+    /// Some of what was granted is taken away: capabilities by their names, such as `process.git`.
+    Deny(AgentId, Vec<String>),
+    /// All that was granted is taken away.
+    Revoke(AgentId),
+    /// The plug-in and all that it keeps are removed.
+    Remove(AgentId),
+}
+
+impl PluginEdit {
+    /// The kind of change, for the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "add",
+            Self::Grant(_) => "grant",
+            Self::Deny(..) => "deny",
+            Self::Revoke(_) => "revoke",
+            Self::Remove(_) => "remove",
+        }
+    }
+
+    /// The plug-in that is changed.
+    pub fn agent(&self) -> &AgentId {
+        match self {
+            Self::Add(add) => &add.id,
+            Self::Grant(grant) => &grant.id,
+            Self::Deny(id, _) | Self::Revoke(id) | Self::Remove(id) => id,
+        }
+    }
+}
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginEditError {
+    /// The file of grants cannot be read or written.
+    #[error(transparent)]
+    Grants(#[from] GrantsError),
+    /// It is not granted, or a wider grant would go on allowing it.
+    #[error(transparent)]
+    Deny(#[from] DenyError),
+    /// There is neither a component nor a grant of that name.
+    #[error(
+        "there is no plug-in `{0}`: `a2a-hub plugin list` lists those there are, and `a2a-hub plugin add FILE` adds one"
+    )]
+    Unknown(AgentId),
+    /// The component is another one than was looked at.
+    #[error(
+        "change the plug-in `{agent}`: the component that is there has the digest {found}, and {meant} was looked at; look at it with \
+         `a2a-hub plugin inspect {agent}`"
+    )]
+    Digest {
+        /// The plug-in.
+        agent: AgentId,
+        /// The digest that was named.
+        meant: String,
+        /// The digest of what is there.
+        found: String,
+    },
+    /// The grant that the new one was made from does not count any more.
+    #[error(
+        "grant something to `{0}`: its grant was changed meanwhile; look at it with `a2a-hub plugin list`, and grant again"
+    )]
+    Outdated(AgentId),
+    /// The grant is not one.
+    #[error("grant something to `{agent}`: `grant` cannot be read: {why}")]
+    Grant {
+        /// The plug-in.
+        agent: AgentId,
+        /// What is wrong with it.
+        why: serde_json::Error,
+    },
+    /// A program that is granted cannot be found or trusted.
+    #[error("grant something to `{agent}`: {why}")]
+    Program {
+        /// The plug-in.
+        agent: AgentId,
+        /// The program, and what is wrong with it.
+        why: ProgramFileError,
+    },
+    /// The component's manifest cannot be read.
+    #[error("use the component of `{agent}`: {why}")]
+    Manifest {
+        /// The plug-in.
+        agent: AgentId,
+        /// What is wrong with it.
+        why: ManifestError,
+    },
+    /// The component says that it is for another name.
+    #[error("use the component as `{agent}`: {why}")]
+    NotForName {
+        /// The plug-in.
+        agent: AgentId,
+        /// The name that it says.
+        why: InvalidManifest,
+    },
+    /// Another agent has the name.
+    #[error("add `{0}`: an agent of that name is there already, from {1}; choose another name")]
+    Taken(AgentId, String),
+    /// A plug-in of that name is there, and was granted nothing: no update of it is known to be meant.
+    #[error(
+        "add `{0}`: a plug-in of that name is there already; `a2a-hub plugin remove {0}` takes it out, or choose another name"
+    )]
+    Exists(AgentId),
+    /// The file cannot be used as a component.
+    #[error("add `{agent}`: {why}")]
+    File {
+        /// The plug-in.
+        agent: AgentId,
+        /// What is wrong with the file.
+        why: FileError,
+    },
+    /// The system did not let the files be written.
+    #[error("change the plug-in `{agent}` in {}: {why}", .path.display())]
+    Io {
+        /// The plug-in.
+        agent: AgentId,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+}
+
+/// A data directory whose plug-ins are changed. All methods wait for the disk.
+#[derive(Debug)]
+pub struct PluginEditor<'c> {
+    dir: &'c Path,
+    config: &'c Config,
+    by: &'c str,
+}
+
+impl<'c> PluginEditor<'c> {
+    /// Creates a editor of the data directory `dir`. `config` says where programs are and whose signatures count; `by` is who asks,
+    /// for the record.
+    pub fn new(dir: &'c Path, config: &'c Config, by: &'c str) -> Self {
+        Self { dir, config, by }
+    }
+
+    /// Carries out one change.
+    ///
+    /// # Errors
+    /// If it is refused or cannot be written; then nothing counts that did not count before.
+    pub fn carry_out(&self, change: PluginEdit) -> Result<(), PluginEditError> {
+        match change {
+            PluginEdit::Add(add) => self.add(*add),
+            PluginEdit::Grant(grant) => self.grant(*grant),
+            PluginEdit::Deny(id, capabilities) => {
+                Ok(self.grants().change(|all| all.deny(&id, &capabilities, self.by))??)
+            }
+            PluginEdit::Revoke(id) => {
+                let known = self.grants().change(|all| all.revoke(&id, self.by))?;
+                if known { Ok(()) } else { Err(DenyError::NoGrant(id).into()) }
+            }
+            PluginEdit::Remove(id) => self.remove(&id),
+        }
+    }
+
+    fn add(&self, add: AddPlugin) -> Result<(), PluginEditError> {
+        let AddPlugin { id, component, sha256, signature, grant } = add;
+        let refused = |why| PluginEditError::File { agent: id.clone(), why };
+        let bytes = match component {
+            Component::File(path) => read_offered(&path, MAX_BYTES).map_err(refused)?,
+            Component::Bytes(bytes) => Bytes::from(bytes),
+        };
+        let place = self.file_of(&id);
+        let ask = self.checked(&id, &bytes, &sha256)?;
+        let signed = signature.as_deref().map(str::as_bytes);
+        provenance::admit(&bytes, signed, &self.config.plugins).map_err(refused)?;
+        if place.exists() && !self.grants().read()?.plugins.contains_key(&id) {
+            return Err(PluginEditError::Exists(id));
+        }
+        if let Some(grant) = grant {
+            // Before the component is there: it never joins without what it is to hold.
+            self.record(&id, &bytes, sha256, &ask, grant)?;
+        }
+        let put = put(&place, &bytes, signature.as_deref());
+        put.map_err(|why| PluginEditError::Io { agent: id, path: place, why })
+    }
+
+    fn grant(&self, grant: GrantPlugin) -> Result<(), PluginEditError> {
+        let GrantPlugin { id, sha256, grant } = grant;
+        let place = self.file_of(&id);
+        let bytes = match read_offered(&place, MAX_BYTES) {
+            Ok(bytes) => bytes,
+            Err(FileError::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
+                return Err(PluginEditError::Unknown(id));
+            }
+            Err(why) => return Err(PluginEditError::File { agent: id, why }),
+        };
+        let ask = self.checked(&id, &bytes, &sha256)?;
+        self.record(&id, &bytes, sha256, &ask, grant)
+    }
+
+    /// What the component asks for, if it is the one that is meant and may be called so.
+    fn checked(&self, id: &AgentId, component: &[u8], meant: &str) -> Result<Ask, PluginEditError> {
+        let found = digest_of(component);
+        if !found.eq_ignore_ascii_case(meant) {
+            let (agent, meant) = (id.clone(), meant.to_owned());
+            return Err(PluginEditError::Digest { agent, meant, found });
+        }
+        let unread = |why| PluginEditError::Manifest { agent: id.clone(), why };
+        let ask = manifest::read(component).map_err(unread)?;
+        let not_for = |why| PluginEditError::NotForName { agent: id.clone(), why };
+        ask.is_for(id).map_err(not_for)?;
+        Ok(ask)
+    }
+
+    /// Records a grant, for this component and no other.
+    fn record(
+        &self,
+        id: &AgentId,
+        component: &[u8],
+        sha256: String,
+        ask: &Ask,
+        said: PluginGrant,
+    ) -> Result<(), PluginEditError> {
+        let PluginGrant { grant, before, key, dev, source } = said;
+        let unread = |why| PluginEditError::Grant { agent: id.clone(), why };
+        let grant: Grant = serde_json::from_value(grant).map_err(unread)?;
+        let before: Option<Grant> =
+            before.map(serde_json::from_value).transpose().map_err(unread)?;
+        let (grant, wrong) = config::resolve(grant, &self.config.agent(id).programs);
+        if let Some(why) = wrong.into_iter().next() {
+            return Err(PluginEditError::Program { agent: id.clone(), why });
+        }
+        let failed =
+            |path: PathBuf| move |why| PluginEditError::Io { agent: id.clone(), path, why };
+        // The one that is granted serves from the copy while another is held back.
+        let kept = KeptComponents::of(self.dir).keep(component);
+        kept.map_err(failed(self.dir.to_owned()))?;
+        let chance = getrandom::u32().map_err(io::Error::other);
+        let chance = chance.map_err(failed(self.dir.to_owned()))?;
+        let new = NewGrant {
+            sha256,
+            version: ask.version.clone(),
+            source: source.unwrap_or_else(|| self.file_of(id).display().to_string()),
+            at: clock::now(),
+            key,
+            dev,
+            by: self.by.to_owned(),
+            grant: grant.settled(ask),
+        };
+        let granted =
+            self.grants().change(|all| grant_unless_outdated(all, id, new, before, chance));
+        granted?.map_err(|Outdated| PluginEditError::Outdated(id.clone()))
+    }
+
+    fn remove(&self, id: &AgentId) -> Result<(), PluginEditError> {
+        let place = self.file_of(id);
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |why| PluginEditError::Io { agent: id.clone(), path, why }
+        };
+        let chance = getrandom::u32().map_err(io::Error::other).map_err(failed(self.dir))?;
+        // Read first: where the grants cannot be followed, the component stays.
+        self.grants().read()?;
+        let was_there = place.symlink_metadata().is_ok();
+        for file in [place.clone(), beside(&place)] {
+            own_file::gone(fs::remove_file(&file)).map_err(failed(&file))?;
+        }
+        let had_record = self.grants().change(|all| all.remove(id, chance))?.is_some();
+        if was_there || had_record { Ok(()) } else { Err(PluginEditError::Unknown(id.clone())) }
+    }
+
+    fn grants(&self) -> GrantsFile {
+        GrantsFile::of(self.dir)
+    }
+
+    fn file_of(&self, id: &AgentId) -> PathBuf {
+        plugin_file(self.dir, id)
+    }
+}
+
+/// The file of the plug-in `id` of the data directory `dir`, whether or not it is there.
+pub fn plugin_file(dir: &Path, id: &AgentId) -> PathBuf {
+    let folder = dir.join("plugins");
+    // The folder may be a link, and is made by the hub, for its user only.
+    fs::canonicalize(&folder).unwrap_or(folder).join(format!("{id}.wasm"))
+}
+
+/// A grant was made from one that does not count any more.
+struct Outdated;
+
+/// Records the grant, unless the one that it was made from is another one by now (optimistic concurrency).
+fn grant_unless_outdated(
+    all: &mut Installations,
+    id: &AgentId,
+    mut new: NewGrant,
+    made_from: Option<Grant>,
+    chance: u32,
+) -> Result<(), Outdated> {
+    let before = all.continued_by(id, &new.sha256);
+    let now = before.map(|record| &record.grant);
+    if made_from.is_some_and(|made_from| now != Some(&made_from)) {
+        return Err(Outdated);
+    }
+    new.key = new.key.or_else(|| before?.key.clone());
+    all.grant(id, new, chance);
+    Ok(())
+}
+
+/// Puts a component and its signature into the plugins folder, whole or not at all: the signature first, for it is read only beside a
+/// component.
+fn put(place: &Path, component: &[u8], signature: Option<&str>) -> io::Result<()> {
+    let folder = place.parent().unwrap_or(place);
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    match signature {
+        Some(signature) => own_file::replace(&beside(place), signature.as_bytes())?,
+        None => own_file::gone(fs::remove_file(beside(place)))?,
+    }
+    own_file::replace(place, component)
+}
+
+impl PluginFolder {
+    /// Carries out a change of a plug-in for the operator, and follows it: running tasks lose what was taken away before this returns.
+    /// `by` is who asks, for the record.
+    ///
+    /// # Errors
+    /// If it is refused or cannot be written; then nothing has changed.
+    pub async fn edit(
+        &self,
+        change: PluginEdit,
+        by: &str,
+    ) -> Result<PluginChanged, PluginEditError> {
+        let id = change.agent().clone();
+        if let PluginEdit::Add(_) = change {
+            self.must_be_no_others_name(&id)?;
+        }
+        let (shared, by) = (Arc::clone(&self.agents.shared), by.to_owned());
+        let done = spawn_blocking(move || {
+            let config = shared.config();
+            PluginEditor::new(&shared.data_dir, &config, &by).carry_out(change)
+        });
+        let failed = |why| PluginEditError::Io {
+            agent: id.clone(),
+            path: self.dir.to_path_buf(),
+            why: io::Error::other(why),
+        };
+        done.await.map_err(failed)??;
+        let trouble = self.refresh().await.trouble;
+        let plugin = self.plugins().await.into_iter().find(|plugin| plugin.agent_id == id);
+        Ok(PluginChanged { agent_id: id, plugin, trouble })
+    }
+
+    /// Refuses the name of an agent that is no plug-in: no file takes its place.
+    fn must_be_no_others_name(&self, id: &AgentId) -> Result<(), PluginEditError> {
+        let source = self.agents.find(id).map(|there| there.source.clone());
+        let built_in = || self.agents.shared.built_in.component(id).map(|_| Source::BuiltIn);
+        match source.or_else(built_in) {
+            None | Some(Source::File(_)) => Ok(()),
+            Some(source) => Err(PluginEditError::Taken(id.clone(), source.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn agent() -> AgentId {
+        AgentId::parse("notes").unwrap()
+    }
+
+    /// The least that counts as a component: its head, and no section.
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn grant(memory: u64, before: Option<serde_json::Value>) -> PluginGrant {
+        let grant = json!({ "memory": memory });
+        PluginGrant { grant, before, key: None, dev: false, source: None }
+    }
+
+    fn add(grant: Option<PluginGrant>) -> PluginEdit {
+        PluginEdit::Add(Box::new(AddPlugin {
+            id: agent(),
+            component: Component::Bytes(COMPONENT.to_vec()),
+            sha256: digest_of(COMPONENT),
+            signature: Some("signed".to_owned()),
+            grant,
+        }))
+    }
+
+    fn granted(memory: u64, before: Option<serde_json::Value>) -> PluginEdit {
+        let (id, sha256) = (agent(), digest_of(COMPONENT));
+        PluginEdit::Grant(Box::new(GrantPlugin { id, sha256, grant: grant(memory, before) }))
+    }
+
+    #[test]
+    fn component_is_added_granted_and_removed_whole() {
+        let (dir, config) = (tempfile::tempdir().unwrap(), Config::default());
+        let editor = PluginEditor::new(dir.path(), &config, "a test");
+        editor.carry_out(add(Some(grant(7, None)))).unwrap();
+        let place = plugin_file(dir.path(), &agent());
+        assert_eq!(fs::read(&place).unwrap(), COMPONENT);
+        assert_eq!(fs::read(beside(&place)).unwrap(), b"signed");
+        let mode = fs::metadata(place.parent().unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let record = || GrantsFile::of(dir.path()).read().unwrap().plugins[&agent()].clone();
+        assert_eq!(record().changed_by.as_deref(), Some("a test"));
+        assert!(KeptComponents::of(dir.path()).read(&record().sha256).unwrap().is_some());
+
+        editor.carry_out(PluginEdit::Deny(agent(), vec!["memory".to_owned()])).unwrap();
+        assert_eq!(record().grant, Grant::default());
+        editor.carry_out(PluginEdit::Remove(agent())).unwrap();
+        assert!(!place.exists() && !beside(&place).exists());
+        let why = editor.carry_out(PluginEdit::Remove(agent())).unwrap_err();
+        assert!(matches!(why, PluginEditError::Unknown(_)), "{why}");
+    }
+
+    #[test]
+    fn grant_made_from_outdated_one_is_refused() {
+        let (dir, config) = (tempfile::tempdir().unwrap(), Config::default());
+        let editor = PluginEditor::new(dir.path(), &config, "a test");
+        editor.carry_out(add(Some(grant(7, None)))).unwrap();
+        let before = json!(GrantsFile::of(dir.path()).read().unwrap().plugins[&agent()].grant);
+        editor.carry_out(granted(8, Some(before.clone()))).unwrap();
+        let why = editor.carry_out(granted(9, Some(before))).unwrap_err();
+        assert!(matches!(why, PluginEditError::Outdated(_)), "{why}");
+        editor.carry_out(granted(9, None)).unwrap();
+    }
+
+    #[test]
+    fn refused_change_changes_no_file() {
+        let (dir, config) = (tempfile::tempdir().unwrap(), Config::default());
+        let editor = PluginEditor::new(dir.path(), &config, "a test");
+        let other = PluginEdit::Grant(Box::new(GrantPlugin {
+            id: agent(),
+            sha256: "ab".repeat(32),
+            grant: grant(1, None),
+        }));
+        for change in [other.clone(), PluginEdit::Revoke(agent()), PluginEdit::Remove(agent())] {
+            assert!(editor.carry_out(change.clone()).is_err(), "{change:?}");
+        }
+        assert!(GrantsFile::of(dir.path()).stamp().is_none());
+        editor.carry_out(add(None)).unwrap();
+        let why = editor.carry_out(other).unwrap_err();
+        assert!(matches!(why, PluginEditError::Digest { .. }), "{why}");
+        let why = editor.carry_out(add(None)).unwrap_err();
+        assert!(matches!(why, PluginEditError::Exists(_)), "{why}");
+        assert!(GrantsFile::of(dir.path()).stamp().is_none());
+    }
+}

@@ -1,0 +1,339 @@
+//! Every command of the command line, as the operator types it, and as an agent's program does: plain, confined, and as another user. What
+//! is refused has changed no file of the hub.
+
+use crate::{
+    command_line::{command, finish, run},
+    stage::{another_build, artifact, eventually_async, send, state},
+};
+use a2a_hub_tests::{Client, TestHub, delegation, test_guests};
+use anyhow::{Context as _, Result, ensure};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    time::Duration,
+};
+
+/// Who may give a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// The operator alone: to an agent's program it is refused, with exit code 2.
+    Operator,
+    /// Agents' programs as well, within what their agents may do; or it is about files of the caller's own. Whatever becomes of it, it
+    /// changes nothing of the hub.
+    Anybody,
+}
+
+/// Every command with arguments that would do something, in an order in which the operator can type them. `FILE` is a component,
+/// `NEW` a file that is not there, `TASK` and `CONTEXT` are of a task that is over.
+const COMMANDS: &[(&str, For)] = &[
+    ("start", For::Operator),
+    ("reload", For::Operator),
+    ("restart", For::Operator),
+    ("backup NEW", For::Operator),
+    ("restore FILE", For::Operator),
+    ("status", For::Operator),
+    ("agents", For::Anybody),
+    ("agent show echo", For::Anybody),
+    ("agent register fresh FILE", For::Operator),
+    ("agent reload fresh", For::Operator),
+    ("agent deregister fresh", For::Operator),
+    ("plugin new made-here", For::Anybody),
+    ("plugin build missing", For::Anybody),
+    ("plugin dev missing", For::Anybody),
+    ("plugin pack FILE missing", For::Anybody),
+    ("plugin keygen --no-password NEW", For::Anybody),
+    ("plugin sign FILE missing", For::Anybody),
+    ("plugin list", For::Operator),
+    ("plugin inspect FILE", For::Anybody),
+    ("plugin add FILE --name added --memory", For::Operator),
+    ("plugin grant guest --memory=4096", For::Operator),
+    ("plugin grant walled --all", For::Operator),
+    ("plugin deny guest memory", For::Operator),
+    ("plugin diff guest", For::Anybody),
+    ("plugin revoke added", For::Operator),
+    ("plugin remove added", For::Operator),
+    ("plugin test FILE", For::Anybody),
+    ("send echo hello", For::Anybody),
+    ("acp echo", For::Anybody),
+    ("mcp", For::Anybody),
+    ("tasks", For::Operator),
+    ("task show TASK", For::Anybody),
+    ("task tree TASK", For::Anybody),
+    ("task watch TASK", For::Anybody),
+    ("task save TASK", For::Anybody),
+    ("task cancel TASK", For::Anybody),
+    ("contexts", For::Operator),
+    ("contexts show CONTEXT", For::Operator),
+    ("deliveries", For::Operator),
+    ("logs", For::Anybody),
+    ("config show", For::Anybody),
+    ("config check", For::Anybody),
+    ("doctor", For::Anybody),
+    ("completions bash", For::Anybody),
+    ("man", For::Anybody),
+    ("contexts delete CONTEXT", For::Operator),
+    ("stop", For::Operator),
+    ("stop --force", For::Operator),
+];
+
+/// The files of the hub that hold what it is and what it was granted, with their contents: what tasks change as they run is left out.
+fn files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.strip_prefix(dir)?.display().to_string();
+            let changes_as_tasks_run = ["hub.db", "files", "homes", "hub.log", "cache"];
+            if changes_as_tasks_run.iter().any(|one| name.starts_with(one)) {
+                continue;
+            }
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                found.insert(name, fs::read(&path)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The words of all commands and subcommands, as the help lists them.
+async fn commands(hub: &TestHub, above: &str) -> Result<BTreeSet<String>> {
+    let args: Vec<&str> = above.split_whitespace().chain(["--help"]).collect();
+    let help = run(hub, &args).await?.stdout;
+    let listed = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    let mut found = BTreeSet::new();
+    for line in listed.lines().take_while(|line| !line.trim().is_empty()) {
+        let is_name = line.starts_with("  ") && !line.starts_with("   ");
+        let Some(name) = line.split_whitespace().next().filter(|name| is_name && *name != "help")
+        else {
+            continue;
+        };
+        let whole = format!("{above} {name}").trim().to_owned();
+        let below = Box::pin(commands(hub, &whole)).await?;
+        if below.is_empty() {
+            found.insert(whole);
+        }
+        found.extend(below);
+    }
+    Ok(found)
+}
+
+struct Stage {
+    hub: TestHub,
+    file: String,
+    task: String,
+    context: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn new() -> Result<Self> {
+        let calls = delegation::granted("'echo'");
+        let walled = calls.replace("agents.guest", "agents.walled");
+        let guest = calls.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
+        let walled = &walled[walled.find("[agents.walled").context("the grants of a guest")?..];
+        let guests = test_guests()?;
+        let hub = TestHub::builder().config(format!("{guest}\n{walled}"));
+        let hub = hub.plugin("guest", &guests).plugin("walled", &guests).start().await?;
+        let dir = tempfile::tempdir()?;
+        // Where each of them can read it, and nobody can write.
+        let file = hub.workspace().join("another.wasm");
+        fs::copy(another_build(&dir)?, &file)?;
+        let done = send(&Client::unix(&hub), "echo", "over").await?;
+        let text = |name: &str| done[name].as_str().unwrap_or_default().to_owned();
+        let (task, context) = (text("id"), text("contextId"));
+        Ok(Self { file: file.display().to_string(), hub, task, context, _dir: dir })
+    }
+
+    fn typed(&self, line: &str, new: &str) -> String {
+        let words = line.split(' ').map(|word| match word {
+            "FILE" => self.file.clone(),
+            "NEW" => new.to_owned(),
+            "TASK" => self.task.clone(),
+            "CONTEXT" => self.context.clone(),
+            word => word.to_owned(),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Has a program of `agent` give every command, and returns the exit code and the output of each.
+    async fn by_program(&self, agent: &str, options: &str) -> Result<Vec<(Option<i32>, String)>> {
+        let typed = COMMANDS.iter().enumerate().map(|(n, (line, _))| {
+            let line = self.typed(line, &format!("new-{agent}-{n}"));
+            format!("timeout 20 a2a-hub {options} {line} </dev/null >out 2>&1; echo \"<$?>\"; head -c 2000 out; echo '<end>'\n")
+        });
+        fs::write(self.hub.workspace().join(format!("{agent}.sh")), typed.collect::<String>())?;
+        let task = send(&Client::unix(&self.hub), agent, &format!("sh sh {agent}.sh")).await?;
+        ensure!(state(&task) == "completed", "{agent}: {task}");
+        let told = artifact(&task);
+        let parts = told.split("<end>").filter_map(|part| part.split_once('<')?.1.split_once('>'));
+        Ok(parts.map(|(code, out)| (code.parse().ok(), out.trim().to_owned())).collect())
+    }
+}
+
+fn is_refused(output: &str) -> bool {
+    ["may not do this", "that is for the operator"].iter().any(|why| output.contains(why))
+}
+
+#[tokio::test]
+async fn agents_program_gives_no_command_of_the_operators() -> Result<()> {
+    let stage = Stage::new().await?;
+    let known: BTreeSet<_> = commands(&stage.hub, "").await?;
+    let tried: BTreeSet<_> = known
+        .iter()
+        .filter(|name| {
+            COMMANDS.iter().any(|(line, _)| format!("{line} ").starts_with(&format!("{name} ")))
+        })
+        .cloned()
+        .collect();
+    assert_eq!(tried, known, "every command stands in the table");
+
+    let data = stage.hub.data_dir();
+    let before = files(&data)?;
+    let by_directory = format!("--data-dir '{}'", data.display());
+    for (agent, options) in [("guest", by_directory.as_str()), ("guest", ""), ("walled", "")] {
+        let results = stage.by_program(agent, options).await?;
+        assert_eq!(results.len(), COMMANDS.len(), "{agent}: {results:?}");
+        for ((line, is_for), (code, output)) in COMMANDS.iter().zip(results) {
+            if *is_for == For::Operator {
+                assert_eq!(code, Some(2), "{agent} {options}: {line}: {output}");
+                assert!(is_refused(&output), "{agent} {options}: {line}: {output}");
+            }
+        }
+        let after = files(&data)?;
+        let changed: Vec<_> = before
+            .keys()
+            .chain(after.keys())
+            .filter(|name| before.get(*name) != after.get(*name))
+            .collect();
+        assert_eq!(changed, Vec::<&String>::new(), "{agent} {options}");
+    }
+    // Nothing was copied either, to wherever a program could write.
+    let copies = fs::read_dir(stage.hub.workspace())?;
+    let names = copies.filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let of_backup: Vec<_> = names.filter(|name| name.ends_with("-3")).collect();
+    assert_eq!(of_backup, Vec::<String>::new());
+    assert!(Client::unix(&stage.hub).call("hub/status", serde_json::json!({})).await.is_ok());
+    Ok(())
+}
+
+#[tokio::test]
+async fn operator_gives_every_command() -> Result<()> {
+    let stage = Stage::new().await?;
+    let data = stage.hub.data_dir().display().to_string();
+    for (n, (line, _)) in COMMANDS.iter().enumerate() {
+        let line = stage.typed(line, &format!("new-{n}"));
+        let args: Vec<_> = ["--data-dir", &data].into_iter().chain(line.split(' ')).collect();
+        let mut command = command(stage.hub.socket(), &stage.hub.home(), &args)?;
+        command.current_dir(stage.hub.workspace());
+        let ran = finish(command).await?;
+        let output = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!is_refused(&output), "{line}: {output}");
+        if line.starts_with("plugin add") {
+            let joined = async || {
+                let list = ["--data-dir", &data, "--format", "json", "plugin", "list"];
+                run(&stage.hub, &list).await.is_ok_and(|ran| ran.stdout.contains("\"added\""))
+            };
+            eventually_async(Duration::from_secs(60), joined).await?;
+        }
+        let must_work = [
+            "reload",
+            "backup",
+            "status",
+            "agent",
+            "plugin list",
+            "plugin add",
+            "plugin grant guest",
+            "plugin deny",
+            "plugin revoke",
+            "plugin remove",
+            "send",
+            "tasks",
+            "contexts",
+            "deliveries",
+            "stop",
+        ];
+        if must_work.iter().any(|word| line.starts_with(word)) && line != "stop --force" {
+            assert_eq!(ran.code, Some(0), "{line}: {output}");
+        }
+    }
+    Ok(())
+}
+
+/// While no hub runs there is none to ask: any program of this user is the operator, except below an agent's program.
+#[tokio::test]
+async fn command_below_agents_program_writes_nothing_without_hub() -> Result<()> {
+    let stage = Stage::new().await?;
+    // The data directory of a hub that does not run.
+    let other = stage.hub.workspace().join("other-data");
+    let made = fs::DirBuilder::new().create(&other);
+    made.context("make a data directory")?;
+    let options = format!("--data-dir '{}'", other.display());
+    let results = stage.by_program("guest", &options).await?;
+    for ((line, _), (code, output)) in COMMANDS.iter().zip(results) {
+        let writes = [
+            "start",
+            "restore",
+            "backup",
+            "plugin add",
+            "plugin grant",
+            "plugin deny",
+            "plugin revoke",
+            "plugin remove",
+        ];
+        if writes.iter().any(|word| line.starts_with(word)) {
+            assert_eq!(code, Some(2), "{line}: {output}");
+            assert!(is_refused(&output), "{line}: {output}");
+        }
+    }
+    assert_eq!(fs::read_dir(&other)?.count(), 0, "nothing was written");
+    // The same by the operator is done, and the record says by whom.
+    let shown = other.display().to_string();
+    let args = ["--data-dir", &shown, "plugin", "add", &stage.file, "--name", "added", "--memory"];
+    let added = run(&stage.hub, &args).await?;
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let record = fs::read_to_string(other.join("grants.toml"))?;
+    assert!(record.contains("operator, by a command while no hub ran"), "{record}");
+    Ok(())
+}
+
+/// Another user of the machine reaches neither the hub nor its files.
+#[tokio::test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+async fn another_user_gives_no_command() -> Result<()> {
+    if !rustix::process::geteuid().is_root() || !Path::new("/usr/bin/setpriv").exists() {
+        eprintln!("skipped: to try it as another user needs root and setpriv");
+        return Ok(());
+    }
+    let stage = Stage::new().await?;
+    let before = files(&stage.hub.data_dir())?;
+    let data = stage.hub.data_dir().display().to_string();
+    for (n, (line, is_for)) in COMMANDS.iter().enumerate() {
+        if *is_for == For::Anybody {
+            continue;
+        }
+        let line = stage.typed(line, &format!("/tmp/a2a-hub-new-{n}"));
+        let socket = stage.hub.socket().display().to_string();
+        let line: Vec<_> = line.split(' ').collect();
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+        let hub = a2a_hub_tests::hub_binary()?.display().to_string();
+        let mut command = command_of("/usr/bin/setpriv");
+        command.args(nobody).args([&hub, "--socket", &socket, "--data-dir", &data]).args(&line);
+        let ran = finish(command).await?;
+        assert_ne!(ran.code, Some(0), "{line:?}: {}{}", ran.stdout, ran.stderr);
+    }
+    assert_eq!(files(&stage.hub.data_dir())?, before);
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "another user is another process")]
+fn command_of(program: &str) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(program);
+    command.env_clear().env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin");
+    command.stdin(std::process::Stdio::null()).kill_on_drop(true);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+}

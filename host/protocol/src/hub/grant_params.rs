@@ -1,0 +1,172 @@
+//! Parameters of the methods that change what plug-ins are granted, and of `hub/backup`, with the JSON schemas that `rpc.discover` tells.
+
+use super::params::component;
+use crate::{
+    model::{
+        error::A2aError,
+        id::AgentId,
+        operation::{AddPlugin, GrantPlugin, Operation, PluginGrant},
+    },
+    v03::params::read,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// How many capabilities may be denied at once.
+const MAX_DENIED: usize = 256;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AddParams {
+    /// The agent that it is to be.
+    agent_id: AgentId,
+    /// Its component's file on the hub's machine, as an absolute path.
+    path: Option<PathBuf>,
+    /// The component itself in base64, instead of a path.
+    component: Option<String>,
+    /// The SHA-256 digest of the component, in hex: another one is not added.
+    sha256: String,
+    /// The text of its detached signature, as minisign writes it.
+    signature: Option<String>,
+    /// What it is granted from the start.
+    grant: Option<GrantedParams>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GrantParams {
+    /// The plug-in.
+    agent_id: AgentId,
+    /// The SHA-256 digest of its component in the plugins folder, in hex: no other one is granted anything.
+    sha256: String,
+    #[serde(flatten)]
+    granted: GrantedParams,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GrantedParams {
+    /// All that it may do from now on, in the shape of `[agents.<id>.grant]` of the configuration.
+    grant: Value,
+    /// The grant that this one was made from, as `hub/plugins/list` tells it: refused where another one counts by now.
+    before: Option<Value>,
+    /// The public key (minisign) whose signature lets updates keep the grant; the one before stays if left out.
+    key: Option<String>,
+    /// Whether whatever stands in its file keeps the grant: for a development loop.
+    #[serde(default)]
+    dev: bool,
+    /// Where the component came from, for people.
+    source: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DenyParams {
+    /// The plug-in.
+    agent_id: AgentId,
+    /// What it may not do any more, such as `process.git`, `http.api.example.com`, `memory` or `delegate.codex`.
+    capabilities: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct BackUpParams {
+    /// The file to make, as an absolute path on the hub's machine; there must be none of that name.
+    file: PathBuf,
+}
+
+/// A component to be added.
+pub(crate) fn add(params: Value) -> Result<Operation, A2aError> {
+    let AddParams { agent_id: id, path, component: bytes, sha256, signature, grant } =
+        read(params)?;
+    let component = component(path, bytes)?;
+    let (sha256, grant) = (digest(&sha256)?, grant.map(granted).transpose()?);
+    Ok(Operation::AddPlugin(Box::new(AddPlugin { id, component, sha256, signature, grant })))
+}
+
+/// A grant.
+pub(crate) fn grant(params: Value) -> Result<Operation, A2aError> {
+    let GrantParams { agent_id: id, sha256, granted: said } = read(params)?;
+    let (sha256, grant) = (digest(&sha256)?, granted(said)?);
+    Ok(Operation::GrantPlugin(Box::new(GrantPlugin { id, sha256, grant })))
+}
+
+/// Capabilities to be taken away.
+pub(crate) fn deny(params: Value) -> Result<Operation, A2aError> {
+    let DenyParams { agent_id: id, capabilities } = read(params)?;
+    if !(1..=MAX_DENIED).contains(&capabilities.len()) {
+        let why = format!("name 1 to {MAX_DENIED} of them");
+        return Err(A2aError::invalid("capabilities", why));
+    }
+    Ok(Operation::DenyPlugin { id, capabilities })
+}
+
+/// A file that is to hold a copy of the store.
+pub(crate) fn back_up(params: Value) -> Result<Operation, A2aError> {
+    let BackUpParams { file } = read(params)?;
+    if !file.is_absolute() {
+        let why = "must be absolute: the hub does not know where you are";
+        return Err(A2aError::invalid("file", why));
+    }
+    Ok(Operation::BackUp { file })
+}
+
+fn granted(said: GrantedParams) -> Result<PluginGrant, A2aError> {
+    let GrantedParams { grant, before, key, dev, source } = said;
+    if !grant.is_object() {
+        let why = "must be an object, in the shape of `[agents.<id>.grant]` of the configuration";
+        return Err(A2aError::invalid("grant", why));
+    }
+    Ok(PluginGrant { grant, before, key, dev, source })
+}
+
+fn digest(sha256: &str) -> Result<String, A2aError> {
+    if sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Ok(sha256.to_ascii_lowercase());
+    }
+    Err(A2aError::invalid("sha256", "must be a SHA-256 digest: 64 hexadecimal digits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn wrong_parameters_are_refused_by_name() {
+        let digest = "ab".repeat(32);
+        let refused = [
+            grant(json!({ "agentId": "notes", "sha256": "ab", "grant": {} })),
+            grant(json!({ "agentId": "notes", "sha256": digest, "grant": [] })),
+            grant(json!({ "agentId": "notes", "sha256": digest })),
+            deny(json!({ "agentId": "notes", "capabilities": [] })),
+            back_up(json!({ "file": "copy.db" })),
+            add(json!({ "agentId": "notes", "path": "notes.wasm", "sha256": digest })),
+            add(json!({ "agentId": "notes", "sha256": digest })),
+        ]
+        .map(|read| read.unwrap_err().to_string());
+        insta::assert_snapshot!(refused.join("\n"), @r"
+        `sha256`: must be a SHA-256 digest: 64 hexadecimal digits
+        `grant`: must be an object, in the shape of `[agents.<id>.grant]` of the configuration
+        `params`: missing field `grant`
+        `capabilities`: name 1 to 256 of them
+        `file`: must be absolute: the hub does not know where you are
+        `path`: must be absolute: the hub does not know where you are
+        `path`: give either `path` or `component`
+        ");
+    }
+
+    #[test]
+    fn grant_is_read_with_its_terms() {
+        let said = json!({ "agentId": "notes", "sha256": "AB".repeat(32), "grant": { "memory": true },
+            "before": {}, "dev": true });
+        let Operation::GrantPlugin(read) = grant(said).unwrap() else { panic!("no grant") };
+        assert_eq!(read.sha256, "ab".repeat(32));
+        assert_eq!(
+            (read.grant.grant, read.grant.before),
+            (json!({ "memory": true }), Some(json!({})))
+        );
+        assert!(read.grant.dev && read.grant.key.is_none());
+    }
+}
