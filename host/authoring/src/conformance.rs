@@ -78,7 +78,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
         Err(why) if why.kind() == Kind::NoComponent => return Err(why),
         Err(why) => {
             let fix =
-                "mend `manifest.toml`, and build again; docs/GUESTS.md has all that it may say";
+                "mend `manifest.toml`, and build again; docs/reference/manifest.md has all that it may say";
             // What is beyond stands in its words already.
             let cause = why.source().map(|cause| format!(": {cause}"));
             let why = format!("{why}{}", cause.unwrap_or_default());

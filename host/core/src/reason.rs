@@ -1,4 +1,4 @@
-//! Why a task failed, for machines: the `reason` in the metadata of a failed task. `docs/GUESTS.md` tells each to those
+//! Why a task failed, for machines: the `reason` in the metadata of a failed task. `docs/reference/failure-reasons.md` tells each to those
 //! who write agents, and a test holds the two together.
 
 /// Why a task failed, where it is the hub that says so. An agent may give reasons of its own.
@@ -35,7 +35,7 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
-    /// Every reason, as `docs/GUESTS.md` lists them.
+    /// Every reason, as `docs/reference/failure-reasons.md` lists them.
     pub const ALL: [Self; 14] = [
         Self::InvalidRequest,
         Self::Unsupported,

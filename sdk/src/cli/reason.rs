@@ -1,4 +1,4 @@
-//! Why the task of an adapter failed, for machines: the `reason` in its metadata. `docs/AGENTS.md` tells clients of each.
+//! Why the task of an adapter failed, for machines: the `reason` in its metadata. `docs/reference/failure-reasons.md` tells clients of each.
 
 /// Why a task failed whose agent drives a vendor's program. The hub gives reasons of its own beside these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -331,7 +331,7 @@ fn no_crate_of_the_host_has_grown_too_large() {
 }
 
 /// What is tried end to end takes seconds, and says least of where a fault is. Most belongs where it is decided, or asks a hub in the process of the
-/// test (`docs/decisions/0014-three-heights-of-tests.md`).
+/// test (`docs/decisions/0014-three-levels-of-tests.md`).
 #[test]
 fn a_small_part_of_the_tests_is_end_to_end() {
     let (mut all, mut end_to_end) = (0, 0);

@@ -4,7 +4,7 @@
 use crate::model::operation::CardOf;
 use serde_json::{Value, json};
 
-/// The extension that tells how an agent is run: its parameters are those of each agent by its id. `README.md` describes it;
+/// The extension that tells how an agent is run: its parameters are those of each agent by its id. `docs/reference/http.md` describes it;
 /// a change that breaks its readers needs another name.
 pub const OPERATED: &str = "urn:a2a-hub:operated:v1";
 

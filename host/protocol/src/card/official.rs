@@ -11,7 +11,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The binding of the unix socket: JSON-RPC, one value a line. `docs/UNIX-SOCKET.md` specifies it; a change that breaks
+/// The binding of the unix socket: JSON-RPC, one value a line. `docs/reference/unix-socket.md` specifies it; a change that breaks
 /// its clients needs another name (A2A 1.0, section 5.8).
 pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 

@@ -1,4 +1,4 @@
-//! The unix socket as a binding of official A2A, found by the card and spoken to as `docs/UNIX-SOCKET.md` says.
+//! The unix socket as a binding of official A2A, found by the card and spoken to as `docs/reference/unix-socket.md` says.
 
 use super::{Endpoint, more, v1, v03, ways::lines};
 use crate::{hub::InProcessHub, stage::hub_with_guest};
