@@ -77,8 +77,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
         // What is no component at all cannot be tried.
         Err(why) if why.kind() == Kind::NoComponent => return Err(why),
         Err(why) => {
-            let fix =
-                "mend `manifest.toml`, and build again; docs/reference/manifest.md has all that it may say";
+            let fix = "mend `manifest.toml`, and build again; docs/reference/manifest.md has all that it may say";
             // What is beyond stands in its words already.
             let cause = why.source().map(|cause| format!(": {cause}"));
             let why = format!("{why}{}", cause.unwrap_or_default());

@@ -81,3 +81,6 @@ pub(super) enum Command {
         command: Option<String>,
     },
 }
+
+#[cfg(test)]
+mod tests;

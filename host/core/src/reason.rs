@@ -105,15 +105,15 @@ mod tests {
 
     /// The words in the first cells of the table of reasons.
     fn told() -> BTreeSet<&'static str> {
-        let guests = include_str!("../../../docs/GUESTS.md");
-        let (_, table) = guests.split_once("| `reason` |").unwrap();
+        let page = include_str!("../../../docs/reference/failure-reasons.md");
+        let (_, table) = page.split_once("| `reason` |").unwrap();
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
         let cells = rows.filter_map(|row| row.split('|').nth(1));
         cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
     }
 
     #[test]
-    fn the_guide_for_guests_names_every_reason_and_no_other() {
+    fn reference_names_every_reason_and_no_other() {
         // A task that waits for its client has a reason, too, though it did not fail.
         let known = FailureReason::ALL.map(FailureReason::name).into_iter().chain(["recovery"]);
         assert_eq!(known.collect::<BTreeSet<_>>(), told());

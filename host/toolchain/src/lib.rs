@@ -119,10 +119,10 @@ pub fn debian_lacks() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// `docs/GUESTS.md` tells strangers how to build an agent with Debian's packages: as it is done here.
+    /// The reference of the SDK says how to build an agent with Debian's packages: as it is done here.
     #[test]
-    fn the_guide_builds_with_debians_packages_as_we_do() {
-        let guide = include_str!("../../../docs/GUESTS.md");
+    fn reference_builds_with_debians_packages_as_we_do() {
+        let guide = include_str!("../../../docs/reference/sdk-rust.md");
         let packages = DEBIAN_PACKAGES.join(" ");
         let install = format!("apt-get install --no-install-recommends {packages}\n");
         assert!(guide.contains(&install), "{install}");
