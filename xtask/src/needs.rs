@@ -31,7 +31,7 @@ const NEEDS: [Need; 13] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
-        tests: "test(/^adapters::(claude|each_program|together)/)",
+        tests: "test(/^adapters::(claude|each_program|hub_tools::claude|together)/)",
         brought_by: CLIS,
     },
     Need {
@@ -43,7 +43,7 @@ const NEEDS: [Need; 13] = [
     Need {
         name: "gemini",
         place: "clis/node_modules/.bin/gemini",
-        tests: "test(/^adapters::(gemini|each_program)/)",
+        tests: "test(/^adapters::(gemini|each_program|hub_tools::gemini)/)",
         brought_by: CLIS,
     },
     Need {

@@ -22,7 +22,7 @@ use a2a_hub_hub::{
     repeats::Repeats,
     spans::Spans,
     tasks::{Recovered, Tasks},
-    token::{Tokens, open_secret},
+    token::{Tokens, find_secret, open_secret},
     upkeep::look_after,
 };
 use a2a_hub_process::{Supervisor, limits, unused_memory};
@@ -51,6 +51,8 @@ const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 /// The file in the data directory that holds the key of what is compiled. It lies outside of the cache, so that whoever may write
 /// there does not have it.
 const CACHE_KEY: &str = "cache-key";
+
+const USE_CACHE_KEY: &str = "use the key of compiled components";
 
 /// How much a hub in memory keeps, in MiB, before it forgets its oldest tasks that are over. It is looked after every hour.
 const MOST_IN_MEMORY_MB: u64 = 256;
@@ -226,7 +228,7 @@ impl Builder {
         limits::survive_large_files().context("handle signals")?;
         let open_files =
             limits::raise_open_files().context("start under the limits of this system")?;
-        let Opened { dir, temporary, storage, lacks_log } = place.open()?;
+        let Opened { dir, temporary, storage, losses } = place.open()?;
         let config = with_rules(Config { data_dir: Some(dir.clone()), ..config }, &rules);
         sweep(&dir);
         // Bound early: a port that is taken is found before anything else is done.
@@ -242,15 +244,8 @@ impl Builder {
         };
         let lineage = Arc::new(ProgramTrees(supervisor.clone()));
         let (spans, exporter) = Exporter::open(&config.telemetry.otlp)?;
-        let mut parts = Parts::build(
-            &config,
-            &dir,
-            storage,
-            built_in,
-            (supervisor, compiler),
-            spans,
-            lacks_log,
-        )?;
+        let mut parts =
+            Parts::build(&config, &dir, storage, built_in, (supervisor, compiler), spans, &losses)?;
         if let Some(door) = command.and_then(|command| Door::new(&command, doors.socket(&config)?))
         {
             parts.agents.open_door(door);
@@ -263,6 +258,7 @@ impl Builder {
         parts.look_after(exporter, &running, &stop);
         let repeats = parts.requests(&config).await?;
         let engine = parts.engine().with_repeats(repeats).with_warnings(parts.warnings.clone());
+        let engine = engine.with_losses(losses);
         let engine = engine.with_tenants(config.tenants.keys().cloned().collect());
         let engine = engine.with_copies(parts.storage.clone());
         let (live, engine) = match reload {
@@ -289,7 +285,8 @@ struct Opened {
     /// Of a hub that keeps nothing.
     temporary: Option<TempDir>,
     storage: Arc<dyn Storage>,
-    lacks_log: bool,
+    /// What its store had lost, each in a sentence.
+    losses: Vec<String>,
 }
 
 impl Place {
@@ -298,15 +295,15 @@ impl Place {
             Self::Directory(dir) => {
                 custody::check(&dir)?;
                 let storage = SqliteStorage::open(&dir).context("open the hub's store")?;
-                let lacks_log = storage.lacks_log();
-                Ok(Opened { dir, temporary: None, storage: Arc::new(storage), lacks_log })
+                let losses = storage.losses().iter().map(ToString::to_string).collect();
+                Ok(Opened { dir, temporary: None, storage: Arc::new(storage), losses })
             }
             Self::Memory => {
                 let made = tempfile::tempdir().context("make a directory for the hub")?;
                 let dir = made.path().to_owned();
                 custody::check(&dir)?;
                 let storage = Arc::new(MemoryStorage::default());
-                Ok(Opened { dir, temporary: Some(made), storage, lacks_log: false })
+                Ok(Opened { dir, temporary: Some(made), storage, losses: Vec::new() })
             }
         }
     }
@@ -391,10 +388,9 @@ impl Parts {
         built_in: BuiltIn,
         (supervisor, compiler): (Supervisor, Option<PathBuf>),
         spans: Spans,
-        lacks_log: bool,
+        losses: &[String],
     ) -> anyhow::Result<Self> {
-        let secret =
-            open_secret(dir.join(CACHE_KEY)).context("use the key of compiled components")?;
+        let secret = open_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY)?;
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
             carried: CarriedCode::of_this_program().map(Arc::new),
@@ -407,7 +403,7 @@ impl Parts {
             max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
             address_space: limits::address_space(),
         })?;
-        let warnings = warnings(lacks_log, &engine, config.max_tasks);
+        let warnings = warnings(losses, &engine, config.max_tasks);
         let events = Events::default();
         let tasks = Tasks::new(storage.clone(), events.clone()).with_spans(spans.clone());
         let contexts = Contexts::new(storage.clone(), config);
@@ -522,13 +518,7 @@ impl Parts {
 }
 
 /// What is not as it should be, and keeps no hub from working. It is in the log as well.
-fn warnings(lacks_log: bool, engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
-    let log = lacks_log.then(|| {
-        "the hub before was not stopped in order, and the log of its database (`hub.db-wal`) was missing: what was stored last is \
-         gone, unless another program, such as `sqlite3`, took it in; a log that is found later must be put beside the database \
-         before a hub starts"
-            .to_owned()
-    });
+fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
     let pool = engine.lacks_pool().then(|| {
         let most = engine.room().most;
         format!(
@@ -544,7 +534,7 @@ fn warnings(lacks_log: bool, engine: &Engine, max_tasks: Option<u32>) -> Vec<Str
             "`max_tasks` is {max}, and at most {most} agents run at once here; set it lower{more}"
         )
     });
-    let warnings: Vec<_> = log.into_iter().chain(pool).chain(fewer).collect();
+    let warnings: Vec<_> = losses.iter().cloned().chain(pool).chain(fewer).collect();
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
@@ -561,7 +551,13 @@ fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
     }
 }
 
-fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
+/// Checks that the key of compiled components, if there is one, can be used.
+pub(crate) fn check_cache_key(dir: &Path) -> anyhow::Result<()> {
+    find_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY).map(drop)
+}
+
+/// HTTP as the configuration wants it, if it does.
+pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
     if !config.http.enabled {
         return Ok(None);
     }

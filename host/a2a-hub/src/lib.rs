@@ -15,6 +15,7 @@
 
 mod builder;
 pub mod builtin;
+mod check;
 mod hub;
 mod lineage;
 pub mod local;
@@ -29,5 +30,6 @@ pub use a2a_hub_hub::{Reply, ReplyStream};
 pub use a2a_hub_protocol as protocol;
 pub use a2a_hub_runtime::{Ended, Failure, port::delegate::ChildRequest};
 pub use builder::Builder;
+pub use check::{Running, check_start};
 pub use hub::Hub;
 pub use minder::minded;

@@ -25,6 +25,6 @@ pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, l
 pub use event_sink::EventSink;
 pub use port::{Door, Mind, is_kept, sweep_files};
 pub use roster::{
-    Agents, BuiltIn, FindAgent, JoinError, KeptComponents, PluginEdit, PluginEditError,
+    Agents, BuiltIn, FindAgent, JoinError, KeptComponents, KeptCopy, PluginEdit, PluginEditError,
     PluginEditor, PluginFolder, RegistryError, asked, beside, plugin_file,
 };

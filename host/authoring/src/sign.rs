@@ -230,6 +230,7 @@ fn must_be_accepted(
         Provenance::Unsigned
         | Provenance::Stranger
         | Provenance::Forged(_)
+        | Provenance::Old(_)
         | Provenance::Unreadable(_) => {
             let why =
                 format!("{}: no hub would accept this signature; is the key damaged?", what());

@@ -189,10 +189,15 @@ fn unwritable(dir: &Path) -> Option<(PathBuf, io::Error)> {
     .next()
 }
 
-/// Whether the store is sound, page by page.
+/// Whether the store is sound, page by page, and has lost nothing.
 fn store(dir: &Path) -> Finding {
     let about = "store";
+    let kept = sqlite::kept_logs(dir);
     match sqlite::examine(dir, EXAMINED_FOR) {
+        Ok(_) if !kept.is_empty() => {
+            let found = format!("a log that could not be used whole is kept as {}", shown(&kept));
+            warn(about, found, "move it away when it is of no more use, and start the hub again")
+        }
         Ok(Examined::Absent) => ok(about, "none yet, which `a2a-hub start` makes"),
         Ok(Examined::Sound) => ok(about, "sound"),
         Ok(Examined::SoundSoFar) => ok(
@@ -207,11 +212,19 @@ fn store(dir: &Path) -> Finding {
                 "stop the hub, put the log beside it, or restore a copy: `a2a-hub restore FILE`";
             fail(about, why.to_string(), fix)
         }
+        Err(why @ (StorageError::DatabaseMissing { .. } | StorageError::LogCut { .. })) => {
+            fail(about, why.to_string(), "put back what is missing, or restore a copy")
+        }
         Err(why @ StorageError::Corrupt { .. }) => {
             fail(about, why.to_string(), "`a2a-hub stop`, then `a2a-hub restore FILE`")
         }
         Err(why) => warn(about, why.to_string(), "let yourself read the data directory"),
     }
+}
+
+/// Paths, for people.
+fn shown(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn space(dir: &Path) -> Finding {

@@ -4,7 +4,7 @@ use super::exit::Exit;
 use a2a_hub_authoring::{AuthoringError, Kind};
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
-use a2a_hub_protocol::error::A2aError;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use serde_json::{Map, Value, json};
 use std::io;
 
@@ -84,6 +84,11 @@ impl CommandError {
     /// Whether this is the reason.
     pub(super) fn is(&self, reason: &str) -> bool {
         self.reason == reason
+    }
+
+    /// Whether the hub refuses this to whoever asks, such as to a program that an agent started.
+    pub(super) fn is_denied(&self) -> bool {
+        self.is(ErrorKind::Authentication.reason())
     }
 
     /// The same, mended by a command.

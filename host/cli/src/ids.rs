@@ -6,6 +6,8 @@ use super::{
     failure::CommandError,
     render::{ago, first_words, list, text},
 };
+use a2a_hub_config::environment;
+use a2a_hub_process::OWNER_MARKER;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -71,7 +73,11 @@ pub(super) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::
         return Ok(typed.to_owned());
     }
     let params = json!({ "idPrefix": typed, "limit": MANY });
-    let found = client.call(Kind::Context.method(), params).await?;
+    let found = match client.call(Kind::Context.method(), params).await {
+        // A program that an agent started may list none: it types names whole.
+        Err(why) if CommandError::of(&why).is_denied() => return Ok(typed.to_owned()),
+        found => found?,
+    };
     let given: Vec<_> =
         list(&found).iter().filter(|one| is_given(text(&one["id"]))).cloned().collect();
     Ok(chosen(Kind::Context, typed, &given, Timestamp::now())?)
@@ -103,12 +109,25 @@ pub(super) async fn resolve(
         Kind::Task => params,
         Kind::Context => json!({ "idPrefix": typed, "limit": NAMED + 1 }),
     };
-    let found = client.call(kind.method(), params).await?;
+    let found = match client.call(kind.method(), params).await {
+        Err(why) if kind == Kind::Task && CommandError::of(&why).is_denied() => {
+            in_own_tree(client, typed).await.ok_or(why)?
+        }
+        found => found?,
+    };
     // One that a client called so may be older than those that are listed.
     if list(&found).len() > NAMED && kind == Kind::Context && is_context(client, typed).await {
         return Ok(typed.to_owned());
     }
     Ok(chosen(kind, typed, list(&found), Timestamp::now())?)
+}
+
+/// The tasks that begin with `typed`, of those below the task that this program was started for by its agent; none if it was not.
+async fn in_own_tree(client: &mut Client, typed: &str) -> Option<Value> {
+    let (_, own) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
+    let tree = client.call("hub/tasks/tree", json!({ "id": own })).await.ok()?;
+    let is_meant = |task: &&Value| text(&task["id"]).starts_with(typed);
+    Some(list(&tree["tasks"]).iter().filter(is_meant).cloned().collect())
 }
 
 /// The one of those that begin with `typed`.

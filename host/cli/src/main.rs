@@ -48,6 +48,8 @@ mod shown;
 mod signals;
 mod start;
 mod stop;
+#[cfg(test)]
+mod surface;
 mod table;
 mod task;
 mod tasks;
@@ -58,6 +60,7 @@ mod tree;
 mod trial;
 mod waiting;
 
+use a2a_hub_config::Config;
 use anyhow::Context as _;
 use clap::Parser as _;
 use client::ask;
@@ -127,7 +130,7 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Start(start) => start::start(global, &start),
         Command::Stop(stop) => stop::stop(global, &stop),
-        Command::Restart(restart) => restart::restart(global, &restart, can_start),
+        Command::Restart(restart) => restart::restart(global, &restart, started_by),
         Command::Reload => restart::reload(global),
         Command::Backup(backup) => backup::backup(global, &backup),
         Command::Restore(restore) => backup::restore(global, &restore),
@@ -158,13 +161,11 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// Whether a hub could be started by these arguments, under the configuration as it is now.
-fn can_start(arguments: &[OsString]) -> anyhow::Result<()> {
+/// The configuration of a hub that these arguments start; none if they start none.
+fn started_by(arguments: &[OsString]) -> anyhow::Result<Option<Config>> {
     let program = OsString::from("a2a-hub");
     let line = CommandLine::try_parse_from(std::iter::once(&program).chain(arguments));
     let CommandLine { global, command } = line.context("read how it was started")?;
-    if let Command::Start(start) = command {
-        start::settings(&global, &start)?;
-    }
-    Ok(())
+    let Command::Start(start) = command else { return Ok(None) };
+    Ok(Some(start::settings(&global, &start)?.config))
 }

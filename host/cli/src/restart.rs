@@ -9,6 +9,8 @@ use super::{
     stop::Stopped,
     text::Text,
 };
+use a2a_hub::{Running, check_start};
+use a2a_hub_config::Config;
 use a2a_hub_process::daemon::Background;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fmt::{self, Write as _},
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -32,13 +34,15 @@ pub(super) struct Restart {
 struct Before {
     arguments: Vec<OsString>,
     directory: PathBuf,
+    /// What it has taken as long as it runs.
+    running: Running,
 }
 
-/// Stops the hub and starts it again as it was started; `can_start` tells whether one could be started so.
+/// Stops the hub and starts it again as it was started, by the configuration that `read` finds for these arguments.
 pub(super) fn restart(
     global: &Global,
     restart: &Restart,
-    can_start: fn(&[OsString]) -> anyhow::Result<()>,
+    read: fn(&[OsString]) -> anyhow::Result<Option<Config>>,
 ) -> anyhow::Result<Exit> {
     block_on(async {
         let config = global.settings(Vec::new())?.config;
@@ -50,12 +54,14 @@ pub(super) fn restart(
         drop(client);
         let before = Before::of(dir, pid)?;
         // A hub that could not start again is left to run.
-        can_start(&before.arguments).context("restart the hub; it runs on as it did")?;
-        Stopped::in_order(global, restart.timeout).await?;
-        let (log_path, log) = hub_log::open_log(dir).context("open the hub's log")?;
-        let said_before = log.metadata()?.len();
+        before.check(dir, read).context("restart the hub; it runs on as it did")?;
         let exe = std::env::current_exe().context("find this program")?;
-        let Before { arguments, directory } = &before;
+        // Opened before, so that nothing is stopped where it cannot be.
+        let (log_path, _) = hub_log::open_log(dir).context("open the hub's log")?;
+        Stopped::in_order(global, restart.timeout).await?;
+        let (_, log) = hub_log::open_log(dir).context("open the hub's log")?;
+        let said_before = log.metadata()?.len();
+        let Before { arguments, directory, .. } = &before;
         let mut hub = Background::start(&exe, arguments, None, Some(directory), log)?;
         let announced = start::until_up(&mut hub, dir, &log_path, said_before).await?;
         let up = || Ok(format!("{}\n", start::announced_text(&announced)).into());
@@ -91,7 +97,24 @@ impl Before {
             );
         };
         let arguments = arguments.into_iter().map(OsString::from).collect();
-        Ok(Self { arguments, directory: directory.into() })
+        let http = run["http"].as_str().and_then(|at| at.parse().ok());
+        let running = Running { socket: running_hub::socket(&run), http };
+        Ok(Self { arguments, directory: directory.into(), running })
+    }
+
+    /// Checks that the hub could be started so again.
+    fn check(
+        &self,
+        dir: &Path,
+        read: fn(&[OsString]) -> anyhow::Result<Option<Config>>,
+    ) -> anyhow::Result<()> {
+        let directory = self.directory.display();
+        let there = fs::metadata(&self.directory);
+        there.with_context(|| format!("start it in {directory}, where it was started before"))?;
+        match read(&self.arguments)? {
+            Some(config) => check_start(dir, &config, &self.running),
+            None => Ok(()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     Exit, Format, Global, block_on,
     client::Client,
     completing,
+    failure::CommandError,
     ids::{self, Kind},
     render::{ago, list, text},
     table::{Cell, Table},
@@ -13,8 +14,14 @@ use super::{
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::pin::pin;
-use tokio::signal::unix::{SignalKind, signal};
+use std::{pin::pin, time::Duration};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
+
+/// How often a program looks at a tree that hears no events.
+const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(super) struct Tree {
@@ -46,6 +53,8 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut unread = pin!(console.unread());
     let mut shown = Value::Null;
+    // A program that an agent started hears no events: it looks again and again.
+    let mut hears = true;
     loop {
         let tree = of(client, root).await?;
         if tree != shown {
@@ -60,7 +69,11 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
             return Ok(Exit::Done);
         }
         tokio::select! {
-            changed = changed(&mut events) => changed?,
+            changed = changed(&mut events), if hears => match changed {
+                Err(why) if CommandError::of(&why).is_denied() => hears = false,
+                changed => changed?,
+            },
+            () = sleep(LOOK), if !hears => {}
             _ = interrupt.recv() => return Ok(Exit::Interrupted),
             () = &mut unread => return Ok(Exit::Interrupted),
         }

@@ -196,7 +196,7 @@ mod tests {
             at: "2026-01-01T00:00:00Z".to_owned(),
             key: Some("RWQ".to_owned()),
             dev: true,
-            by: String::new(),
+            by: "a test".to_owned(),
             grant: Grant {
                 process: [("git".to_owned(), git)].into(),
                 delegate: ["*".to_owned()].into_iter().collect(),
@@ -246,7 +246,7 @@ mod tests {
         let whole = fs::read_to_string(file.path()).unwrap();
         let id = "\"notes@00000007\"";
         for damaged in [
-            &whole[..whole.len() / 2],
+            &whole[..whole.find("granted_at").unwrap() + 20],
             &format!("{whole}\nsudo = true\n"),
             &whole.replace(id, "\"../../etc\""),
             &whole.replace("memory = 4096", "memory = \"all\""),

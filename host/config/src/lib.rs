@@ -19,6 +19,8 @@ mod registry;
 mod remote;
 mod routing;
 mod settings;
+#[cfg(test)]
+mod surface;
 mod telemetry;
 
 pub use a2a_hub_core::permissions::Permissions;

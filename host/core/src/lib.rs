@@ -47,6 +47,8 @@ pub mod share;
 pub mod signature;
 pub mod skill_holder;
 pub mod span;
+#[cfg(test)]
+mod surface;
 pub mod task;
 pub mod task_span;
 pub mod terminal;

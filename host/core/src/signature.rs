@@ -57,6 +57,8 @@ pub enum Provenance {
     Stranger,
     /// A named key signed something else.
     Forged(String),
+    /// A named key signed in minisign's old kind, which is not verified.
+    Old(String),
     /// There is a signature that cannot be read.
     Unreadable(&'static str),
 }
@@ -82,6 +84,12 @@ pub enum Untrusted {
          again"
     )]
     Forged(String),
+    /// The signature is of a kind that is not verified.
+    #[error(
+        "its signature by the key `{0}` is of minisign's old kind, which signs no digest of the file and is not verified: have it \
+         signed anew, with `a2a-hub plugin sign FILE.wasm` or `minisign -SHm FILE.wasm`"
+    )]
+    Old(String),
     /// The signature is none.
     #[error("its signature cannot be read: {0}; fetch the `.minisig` again, or remove it")]
     Unreadable(&'static str),
@@ -111,20 +119,17 @@ impl TrustedKeys {
             return Provenance::Unreadable("it is not what `minisign -S` writes");
         };
         for (name, key) in &self.0 {
-            // Signatures without a digest of their own are the form of before 2021, in which one signature could be taken for
-            // that of another text.
             match key.verify(component, &signature, false) {
                 Ok(()) => return Provenance::Signed(name.clone()),
                 Err(Error::UnexpectedKeyId) => {}
-                Err(Error::UnsupportedLegacyMode | Error::UnsupportedAlgorithm) => {
-                    return Provenance::Unreadable(
-                        "it is of the old kind that signs no digest (`minisign -l`)",
-                    );
+                // The kind of before 2021 signs no digest, so that one signature could be taken for that of another text.
+                Err(Error::UnexpectedAlgorithm | Error::UnsupportedLegacyMode) => {
+                    return Provenance::Old(name.clone());
                 }
                 Err(
                     Error::InvalidSignature
                     | Error::InvalidEncoding
-                    | Error::UnexpectedAlgorithm
+                    | Error::UnsupportedAlgorithm
                     | Error::IoError(_),
                 ) => return Provenance::Forged(name.clone()),
             }
@@ -154,6 +159,7 @@ impl SignaturePolicy {
             (Self::Warn | Self::Require, Provenance::Forged(key)) => {
                 Err(Untrusted::Forged(key.clone()))
             }
+            (Self::Warn | Self::Require, Provenance::Old(key)) => Err(Untrusted::Old(key.clone())),
             (Self::Warn | Self::Require, Provenance::Unreadable(why)) => {
                 Err(Untrusted::Unreadable(why))
             }
@@ -166,7 +172,11 @@ impl Provenance {
     pub fn signer(&self) -> Option<&str> {
         match self {
             Self::Signed(key) => Some(key),
-            Self::Unsigned | Self::Stranger | Self::Forged(_) | Self::Unreadable(_) => None,
+            Self::Unsigned
+            | Self::Stranger
+            | Self::Forged(_)
+            | Self::Old(_)
+            | Self::Unreadable(_) => None,
         }
     }
 }
@@ -214,6 +224,26 @@ LPsohJr2oPaPoqxZap0w+kOoPLNzUUgK3eibmyzoGWN16XsTamN7QZnt+GSKoFAb+UTRgLkwc1jKOH/F
         assert_eq!(one.provenance(b"component", Some(&borrowed)), forged);
     }
 
+    /// A key, and what it signed in the old kind, without a digest.
+    const THIRD: &str = "RWRSGeNydIg9jRBSUuSykur1ya5ss9TS0xJZAF8iagIRGqijAaRSxkOl";
+    const BY_THIRD: &str = "untrusted comment: signature
+RWRSGeNydIg9jSXYmxunci9sfUzKzN/yDpGxbY5YzEbmKzjeWuh+juob1hKiyeQlMPYTHY/rnou1kLhVYwKcZiNBV79Vz+VB5g4=
+trusted comment: a trusted comment
+5cvsEQZYGssnL7mLp8+MPgaXR5USxjGz/FpVQZKqT3OYQU3K4CMvtbo07EmVGFsFoSReKIr0NJs/wzFEDSzGBQ==
+";
+
+    #[test]
+    fn old_kind_of_signature_is_named_as_such() {
+        let old = Provenance::Old("third".to_owned());
+        let third = keys(&[("first", FIRST), ("third", THIRD)]).unwrap();
+        assert_eq!(third.provenance(b"component", Some(BY_THIRD)), old);
+        let key = PublicKey::from_base64(THIRD).unwrap();
+        let signature = Signature::decode(BY_THIRD).unwrap();
+        assert!(key.verify(b"component", &signature, true).is_ok(), "it is a good one of its kind");
+        let first = keys(&[("first", FIRST)]).unwrap();
+        assert_eq!(first.provenance(b"component", Some(BY_THIRD)), Provenance::Stranger);
+    }
+
     fn line(text: &str, at: usize) -> &str {
         text.lines().nth(at).unwrap()
     }
@@ -237,6 +267,7 @@ LPsohJr2oPaPoqxZap0w+kOoPLNzUUgK3eibmyzoGWN16XsTamN7QZnt+GSKoFAb+UTRgLkwc1jKOH/F
             (Provenance::Unsigned, &[Off, Warn]),
             (Provenance::Stranger, &[Off, Warn]),
             (forged, &[Off]),
+            (Provenance::Old("a".to_owned()), &[Off]),
             (Provenance::Unreadable("it is short"), &[Off]),
         ] {
             for policy in [Off, Warn, Require] {
@@ -261,5 +292,6 @@ LPsohJr2oPaPoqxZap0w+kOoPLNzUUgK3eibmyzoGWN16XsTamN7QZnt+GSKoFAb+UTRgLkwc1jKOH/F
         insta::assert_snapshot!(told(Provenance::Unsigned), @"nobody signed it, and `plugins.policy` is `require`: sign it (`minisign -Sm FILE.wasm`), put the `.minisig` beside it and name the key in `plugins.keys`, or set `plugins.policy` to `warn`");
         insta::assert_snapshot!(told(Provenance::Stranger), @r#"it is signed with a key that `plugins.keys` does not name, and `plugins.policy` is `require`: if you trust its owner, name the key with `plugins.keys.NAME = "RW..."`"#);
         insta::assert_snapshot!(told(Provenance::Forged("acme".to_owned())), @"its signature is of another file: since the key `acme` signed, somebody changed the component or the signature; fetch both again");
+        insta::assert_snapshot!(told(Provenance::Old("acme".to_owned())), @"its signature by the key `acme` is of minisign's old kind, which signs no digest of the file and is not verified: have it signed anew, with `a2a-hub plugin sign FILE.wasm` or `minisign -SHm FILE.wasm`");
     }
 }

@@ -124,6 +124,7 @@ impl Hub {
             live: None,
             warnings: Arc::default(),
             copies: None,
+            losses: Arc::default(),
             repeats: Repeats::default(),
             tenants: Arc::default(),
             routes,
@@ -163,6 +164,12 @@ impl Hub {
     #[must_use]
     pub fn with_warnings(self, warnings: Vec<String>) -> Self {
         self.but(|parts| parts.warnings = warnings.into())
+    }
+
+    /// The same, whose store had lost this when it was opened, each in a sentence. It stands among the warnings as well.
+    #[must_use]
+    pub fn with_losses(self, losses: Vec<String>) -> Self {
+        self.but(|parts| parts.losses = losses.into())
     }
 
     fn set_default(&self, agent: Option<AgentId>) {

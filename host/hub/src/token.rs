@@ -45,6 +45,16 @@ impl Tokens {
         Ok(Self { own, tenants: tenants.map(open).collect::<Result<_, _>>()? })
     }
 
+    /// Checks those that are there already, and makes none.
+    pub fn check<'t>(
+        dir: &Path,
+        tenants: impl Iterator<Item = &'t TenantId>,
+    ) -> Result<(), TokenError> {
+        let folder = dir.join(TENANTS_DIR);
+        let files = tenants.map(|tenant| folder.join(tenant.as_str()));
+        std::iter::once(dir.join(TOKEN_FILE)).chain(files).try_for_each(check_secret)
+    }
+
     /// Who shows this; nobody if it is none of them.
     pub fn whose(&self, offered: &str) -> Option<Principal> {
         if self.own.is(offered) {
@@ -121,6 +131,11 @@ pub fn find_secret(path: PathBuf) -> Result<Option<String>, TokenError> {
         Err(TokenError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         read => read.map(Some),
     }
+}
+
+/// Checks a secret that may be there.
+pub(crate) fn check_secret(path: PathBuf) -> Result<(), TokenError> {
+    find_secret(path).map(drop)
 }
 
 fn make(path: &Path) -> io::Result<String> {

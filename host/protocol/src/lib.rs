@@ -13,6 +13,8 @@ pub mod expected;
 pub mod five_step;
 pub mod hub;
 mod model;
+#[cfg(test)]
+mod surface;
 pub mod v03;
 pub mod v1;
 

@@ -14,7 +14,7 @@ use super::{
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{binding::jsonrpc::Beside, dialect::Dialect};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use std::{
     fs, io,
     os::{
@@ -79,12 +79,9 @@ impl Unix {
     /// Listens on `path`, for this user only. A socket that a dead hub left behind gives way.
     pub fn bind(path: &Path) -> Result<Self, UnixError> {
         let failed = |why| UnixError::Io { path: path.to_owned(), why };
-        let lock = lock(path).map_err(failed)?.ok_or_else(|| UnixError::Taken(path.to_owned()))?;
-        match fs::symlink_metadata(path) {
-            Ok(meta) if meta.file_type().is_socket() => fs::remove_file(path).map_err(failed)?,
-            Ok(_) => return Err(UnixError::Occupied(path.to_owned())),
-            Err(why) if why.kind() == io::ErrorKind::NotFound => {}
-            Err(why) => return Err(failed(why)),
+        let lock = Self::take(path)?;
+        if fs::symlink_metadata(path).is_ok() {
+            fs::remove_file(path).map_err(failed)?;
         }
         // Made for this user only: no moment passes in which others could connect.
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
@@ -94,6 +91,29 @@ impl Unix {
         });
         rustix::process::umask(before);
         Ok(Self { listener: socket.map_err(failed)?, path: path.to_owned(), _lock: lock })
+    }
+
+    /// Checks that one can listen on `path`. The lock beside it is made, and stays.
+    pub fn check(path: &Path) -> Result<(), UnixError> {
+        let failed = |why| UnixError::Io { path: path.to_owned(), why };
+        let _lock = Self::take(path)?;
+        std::os::unix::net::SocketAddr::from_pathname(path).map_err(failed)?;
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let may = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK);
+        may.map_err(|why| failed(why.into()))
+    }
+
+    /// Takes the lock of `path`, where there is nothing but a socket that somebody left.
+    fn take(path: &Path) -> Result<OwnedFd, UnixError> {
+        let failed = |why| UnixError::Io { path: path.to_owned(), why };
+        let lock = lock(path).map_err(failed)?.ok_or_else(|| UnixError::Taken(path.to_owned()))?;
+        match fs::symlink_metadata(path) {
+            Ok(meta) if !meta.file_type().is_socket() => Err(UnixError::Occupied(path.to_owned())),
+            Ok(_) => Ok(lock),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(lock),
+            Err(why) => Err(failed(why)),
+        }
     }
 
     /// Serves until `stop`, then lets the requests that are under way come to their end.

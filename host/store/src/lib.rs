@@ -536,6 +536,39 @@ pub enum StorageError {
         /// The log that it had.
         log: PathBuf,
     },
+    /// A log is there without the database that it belongs to.
+    #[error(
+        "open {file}: the database is missing or empty, and its log {log} holds changes to it; put the database back beside its log, \
+         or restore a copy with `a2a-hub restore FILE`; to begin anew without both, `mv {log} {log}.cut`",
+        file = .file.display(), log = .log.display()
+    )]
+    DatabaseMissing {
+        /// The file of the database.
+        file: PathBuf,
+        /// The log.
+        log: PathBuf,
+    },
+    /// The log of a database was cut short or damaged.
+    #[error(
+        "open {file}: its log {log} was cut short or damaged, so that what was stored last is missing{also}; put the whole log back, \
+         {otherwise}",
+        file = .file.display(), log = .log.display(),
+        also = if *is_usable { "" } else { ", and the database holds a part of it, so that the two do not fit" },
+        otherwise = if *is_usable {
+            "or go on without that: `a2a-hub start` keeps the log and says so".to_owned()
+        } else {
+            let log = log.display();
+            format!("restore a copy with `a2a-hub restore FILE`, or go on with the database alone: `mv {log} {log}.cut`")
+        }
+    )]
+    LogCut {
+        /// The file of the database.
+        file: PathBuf,
+        /// The log.
+        log: PathBuf,
+        /// Whether what is left of the log fits the database.
+        is_usable: bool,
+    },
     /// An agent's memory would outgrow what the operator grants.
     #[error(
         "remember more for {owner}: it would hold {would_hold} of the {max_bytes} bytes it is granted; \

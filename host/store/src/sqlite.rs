@@ -9,11 +9,13 @@ mod contexts;
 mod dirty_bit;
 mod failure;
 mod fault;
+mod files;
 mod finished;
 mod forgetting;
 mod journals;
 mod lanes;
 mod logs;
+mod losses;
 mod memories;
 mod pages;
 mod pushes;
@@ -24,6 +26,7 @@ mod schema;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod wal;
 mod writer;
 
 use super::{
@@ -43,10 +46,11 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
-pub use backup::{Examined, back_up, examine, restore};
+pub use backup::{Examined, back_up, check, examine, kept_logs, restore};
 use checkpointer::Checkpointer;
 use finished::{Forgotten, Lately, Worth};
 use lanes::Lanes;
+pub use losses::Loss;
 use queues::Length;
 use readers::Readers;
 pub use schema::LOCK_FILE;
@@ -79,7 +83,7 @@ pub struct SqliteStorage {
     bulks: Lanes<Semaphore>,
     /// Tasks that are over and were asked for lately.
     lately: Arc<Lately>,
-    lacks_log: bool,
+    losses: Vec<Loss>,
     /// The data directory that it is in.
     dir: PathBuf,
     _lock: File,
@@ -90,7 +94,7 @@ impl SqliteStorage {
     pub fn open(dir: &Path) -> Result<Self, StorageError> {
         let lock = schema::lock(dir)?;
         let file = dir.join(schema::FILE);
-        let (db, lacks_log) = schema::open(&file)?;
+        let (db, losses) = schema::open(&file)?;
         context_memories::abandon_all(&db)?;
         while context_memories::sweep(&db)? {}
         let checkpointer = Checkpointer::start(schema::open_for_checkpoints(&file)?)?;
@@ -99,13 +103,12 @@ impl SqliteStorage {
         let readers = Arc::new(Readers::of(file));
         let lately = Arc::default();
         let dir = dir.to_owned();
-        Ok(Self { readers, writer, bulks, lately, lacks_log, dir, _lock: lock })
+        Ok(Self { readers, writer, bulks, lately, losses, dir, _lock: lock })
     }
 
-    /// Whether the database was found without the log that belonged to it: what was stored last is gone, unless another program
-    /// took the log in.
-    pub fn lacks_log(&self) -> bool {
-        self.lacks_log
+    /// What the store had lost when it was opened.
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
     }
 
     /// Lets the next reader of these tasks have them in one piece. Nothing is lost if that comes to nothing.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod book;
+mod selectors;
 mod sources;
 
 use sources::{files, is_test, lines_of_code, read, root, sources, without_tests};

@@ -11,6 +11,7 @@ use a2a_hub_tests::{
 };
 use anyhow::{Context as _, Result};
 use serde_json::json;
+use tokio::process::Command;
 
 async fn hub() -> Result<InProcessHub> {
     InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
@@ -90,6 +91,47 @@ async fn a_session_is_of_no_use_to_anybody_else() -> Result<()> {
     Ok(())
 }
 
+/// Prints the capabilities that are announced over HTTP, with a handshake and without one.
+const ANNOUNCED: &str = r#"
+import json, sys, urllib.request
+
+version = "2026-07-28"
+prefix = "io.modelcontextprotocol/"
+client = {"name": "test", "version": "0"}
+meta = {prefix + "protocolVersion": version, prefix + "clientInfo": client, prefix + "clientCapabilities": {}}
+handshake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+for method, params, head in [
+    ("initialize", handshake, {}),
+    ("server/discover", {"_meta": meta}, {"mcp-protocol-version": version, "mcp-method": "server/discover"}),
+]:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    head = {"content-type": "application/json", "accept": "application/json, text/event-stream", **head}
+    told = urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, head), timeout=10).read().decode()
+    told = [line.removeprefix("data:") for line in told.splitlines() if "capabilities" in line][-1]
+    print(json.dumps(json.loads(told)["result"]["capabilities"], sort_keys=True))
+"#;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a client of the operator's is no program of the hub's"
+)]
+#[tokio::test]
+async fn an_agents_program_is_announced_tools_only() -> Result<()> {
+    let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let script = hub.workspace().join("announced.py");
+    std::fs::write(&script, ANNOUNCED)?;
+    let url = format!("http://{}/mcp", hub.http());
+    let told =
+        send(&Client::http(&hub), "guest", &format!("sh python3 announced.py {url}")).await?;
+    assert_eq!(artifact(&told), "{\"tools\": {}}\n".repeat(2), "{told}");
+    let operator = Command::new("python3").arg(&script).arg(&url).output().await?;
+    let everything = "{\"resources\": {}, \"tools\": {\"listChanged\": true}}\n".repeat(2);
+    assert_eq!(String::from_utf8(operator.stdout)?, everything);
+    Ok(())
+}
+
 /// A client of MCP over HTTP, as far as it posts.
 struct Posts {
     url: String,
@@ -153,6 +195,29 @@ async fn an_id_that_is_under_way_is_no_other_requests() -> Result<()> {
     assert!(told.to_string().contains("first"), "{told}");
     let told = answered(client.call(7, "guest", "sh echo third").await?).await?;
     assert!(told.to_string().contains("third"), "its answer was heard, so it is free: {told}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn second_call_under_an_id_on_the_socket_is_refused() -> Result<()> {
+    let hub = hub().await?;
+    let call = |id: u32, message: &str| {
+        let params = json!({ "name": "guest", "arguments": { "message": message } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let lines = [
+        speak(&json!({ "protocol": "mcp" })),
+        initialize(),
+        call(7, "sh sleep 0.5; echo first"),
+        call(7, "sh echo second"),
+    ];
+    let told = spoken(&hub, &lines, 4).await?;
+    let of_seven: Vec<_> = told.iter().filter(|line| line["id"] == 7).collect();
+    let [refused, first] = of_seven[..] else { panic!("two answers: {told:?}") };
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    let why = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("`id` is that of another request"), "{why}");
+    assert!(first.to_string().contains("first"), "{first}");
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use super::{
     admitted::{Admitted, Candidate},
     file_error::FileError,
     held_back::HeldBackError,
+    kept_components::KeptCopy,
 };
 use crate::agent::{Agent, Source, Terms};
 use a2a_hub_clock as clock;
@@ -129,18 +130,27 @@ impl Agents {
         let Candidate { bytes, digest, signed_by, .. } = candidate;
         let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
         let compared = spawn_blocking(move || {
-            let copy = kept.read(&wanted)?;
             let new = manifest::read(&bytes).unwrap_or_default();
-            let old = copy.as_ref().and_then(|old| manifest::read(old).ok());
-            let found = old.map(|old| difference(&old, &new)).unwrap_or_default();
-            Ok::<_, io::Error>((copy, found))
+            Ok::<_, io::Error>(match kept.look(&wanted)? {
+                KeptCopy::Whole(copy) => {
+                    let old = manifest::read(&copy).ok();
+                    let found = old.map(|old| difference(&old, &new)).unwrap_or_default();
+                    (Some(copy), found, None)
+                }
+                lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+                    (None, Vec::new(), Some(lacking))
+                }
+            })
         });
-        let (copy, found) = compared.await.map_err(io::Error::other)??;
+        let (copy, found, lacking) = compared.await.map_err(io::Error::other)??;
         let there = self.serving(id, &source, &granted);
         let serves = there.is_some() || copy.is_some();
         let mut changes: Vec<_> = found.iter().take(MAX_CHANGES).map(ToString::to_string).collect();
         if found.len() > MAX_CHANGES {
             changes.push(format!("~ and {} more", found.len() - MAX_CHANGES));
+        }
+        if let Some(lacking) = lacking {
+            changes.push(format!("~ what is different cannot be told: {lacking}"));
         }
         if signed_by.is_some() {
             // All that keeps a signed one back.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use rustix::fs::{Mode, OFlags};
 use std::{
     collections::BTreeSet,
+    fmt,
     fs::{self, File},
     io::{self, Read as _},
     os::unix::fs::DirBuilderExt as _,
@@ -20,6 +21,32 @@ const REPLAYED: &str = "replays";
 
 /// Larger components are not loaded either.
 const MAX_BYTES: u64 = 128 << 20;
+
+/// The copy of one component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptCopy {
+    /// The component.
+    Whole(Bytes),
+    /// The file of the copy is another component, or none.
+    Damaged(PathBuf),
+    /// The file of the copy is missing.
+    Missing(PathBuf),
+}
+
+/// What is lacking of a copy, as the end of a sentence.
+impl fmt::Display for KeptCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(_) => f.write_str("the copy of the granted component is whole"),
+            Self::Damaged(file) => {
+                write!(f, "the copy of the granted component, {}, is damaged", file.display())
+            }
+            Self::Missing(file) => {
+                write!(f, "the copy of the granted component, {}, is missing", file.display())
+            }
+        }
+    }
+}
 
 /// The copies that one hub keeps. All methods wait for the disk.
 #[derive(Clone, Debug)]
@@ -58,20 +85,36 @@ impl KeptComponents {
     ///
     /// If a copy is there and cannot be read.
     pub fn read(&self, sha256: &str) -> io::Result<Option<Bytes>> {
+        Ok(match self.look(sha256)? {
+            KeptCopy::Whole(bytes) => Some(bytes),
+            KeptCopy::Damaged(_) | KeptCopy::Missing(_) => None,
+        })
+    }
+
+    /// The copy of the component of this digest.
+    ///
+    /// # Errors
+    ///
+    /// If a copy is there and cannot be read.
+    pub fn look(&self, sha256: &str) -> io::Result<KeptCopy> {
         // The digest becomes a path.
         if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Ok(None);
+            return Ok(KeptCopy::Missing(self.folder.clone()));
         }
+        let path = self.file(sha256);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match rustix::fs::open(self.file(sha256), flags, Mode::empty()) {
+        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(file) => File::from(file),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => return Ok(None),
+            Err(rustix::io::Errno::NOENT) => return Ok(KeptCopy::Missing(path)),
+            Err(rustix::io::Errno::LOOP) => return Ok(KeptCopy::Damaged(path)),
             Err(why) => return Err(why.into()),
         };
         let mut bytes = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-        let is_it = digest_of(&bytes).eq_ignore_ascii_case(sha256);
-        Ok(is_it.then(|| bytes.into()))
+        Ok(match digest_of(&bytes).eq_ignore_ascii_case(sha256) {
+            true => KeptCopy::Whole(bytes.into()),
+            false => KeptCopy::Damaged(path),
+        })
     }
 
     /// Removes the copies of all components but these, given by their digests.
@@ -120,9 +163,11 @@ mod tests {
 
         fs::write(&file, "two").unwrap();
         assert_eq!(kept.read(&sha256).unwrap(), None, "somebody put another one there");
+        assert_eq!(kept.look(&sha256).unwrap(), KeptCopy::Damaged(file.clone()));
         kept.keep(b"one").unwrap();
         assert_eq!(kept.read(&sha256).unwrap().unwrap(), "one");
         fs::remove_file(&file).unwrap();
+        assert_eq!(kept.look(&sha256).unwrap(), KeptCopy::Missing(file.clone()));
         symlink("/etc/hostname", &file).unwrap();
         assert_eq!(kept.read(&sha256).unwrap(), None);
         for name in ["", "../hub", "../../etc/passwd", &"z".repeat(64)] {

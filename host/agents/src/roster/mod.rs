@@ -25,7 +25,7 @@ mod versions;
 pub use asked::asked;
 pub use builtin::BuiltIn;
 pub use folder::PluginFolder;
-pub use kept_components::KeptComponents;
+pub use kept_components::{KeptComponents, KeptCopy};
 pub use plugin_editor::{PluginEdit, PluginEditError, PluginEditor, plugin_file};
 pub use provenance::beside;
 pub use registry::RegistryError;

@@ -173,7 +173,7 @@ pub struct PluginEditor<'c> {
 }
 
 impl<'c> PluginEditor<'c> {
-    /// Creates a editor of the data directory `dir`. `config` says where programs are and whose signatures count; `by` is who asks,
+    /// Creates an editor of the data directory `dir`. `config` says where programs are and whose signatures count; `by` is who asks,
     /// for the record.
     pub fn new(dir: &'c Path, config: &'c Config, by: &'c str) -> Self {
         Self { dir, config, by }
@@ -409,6 +409,13 @@ mod tests {
     /// The least that counts as a component: its head, and no section.
     const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
+    /// What minisign 0.10 wrote with a key that no configuration names.
+    const SIGNATURE: &str = "untrusted comment: signature
+RUSWo1m4ztjchSI5QTdfOUZlVt9QbSMCc5UR31P/J7KBZgC8dnTqN0V2zZdj0vgSQ6MiFTCEAl0AwLG4sAz9WNKZaKQZLu6p0go=
+trusted comment: a trusted comment
+wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ9qMiCQ==
+";
+
     fn grant(memory: u64, before: Option<serde_json::Value>) -> PluginGrant {
         let grant = json!({ "memory": memory });
         PluginGrant { grant, before, key: None, dev: false, source: None }
@@ -419,7 +426,7 @@ mod tests {
             id: agent(),
             component: Component::Bytes(COMPONENT.to_vec()),
             sha256: digest_of(COMPONENT),
-            signature: Some("signed".to_owned()),
+            signature: Some(SIGNATURE.to_owned()),
             grant,
         }))
     }
@@ -436,7 +443,7 @@ mod tests {
         editor.carry_out(add(Some(grant(7, None)))).unwrap();
         let place = plugin_file(dir.path(), &agent());
         assert_eq!(fs::read(&place).unwrap(), COMPONENT);
-        assert_eq!(fs::read(beside(&place)).unwrap(), b"signed");
+        assert_eq!(fs::read_to_string(beside(&place)).unwrap(), SIGNATURE);
         let mode = fs::metadata(place.parent().unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         let record = || GrantsFile::of(dir.path()).read().unwrap().plugins[&agent()].clone();

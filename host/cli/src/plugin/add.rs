@@ -121,6 +121,9 @@ fn signed(provenance: &Provenance) -> String {
             "It is signed with a key that `plugins.keys` does not name.".to_owned()
         }
         Provenance::Forged(key) => format!("Its signature by `{key}` is of another file."),
+        Provenance::Old(key) => {
+            format!("Its signature by `{key}` is of minisign's old kind, which is not verified.")
+        }
         Provenance::Unreadable(why) => format!("Its signature cannot be read: {why}."),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     failure::CommandError,
     text::{PLAIN, Text},
 };
-use a2a_hub_agents::KeptComponents;
+use a2a_hub_agents::{KeptComponents, KeptCopy};
 use a2a_hub_authoring::Component;
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::difference::difference;
@@ -26,24 +26,31 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
         let why = format!("compare `{id}` with what was granted: nothing ever was; `a2a-hub plugin inspect {id}` shows what it asks for");
         CommandError::new(NO_PLUGIN, why).mended_by(format!("a2a-hub plugin inspect {id}"))
     })?;
-    let kept =
-        KeptComponents::of(&dir).read(&record.sha256).context("read the granted component")?;
-    let old = match kept {
-        Some(bytes) => Component::of(new.path.clone(), bytes.to_vec())?,
-        None if record.sha256.eq_ignore_ascii_case(&new.sha256) => {
-            Component::of(new.path.clone(), new.bytes.clone())?
+    let copy =
+        KeptComponents::of(&dir).look(&record.sha256).context("read the granted component")?;
+    let (old, lacking) = match copy {
+        KeptCopy::Whole(bytes) => (Component::of(new.path.clone(), bytes.to_vec())?, None),
+        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_))
+            if record.sha256.eq_ignore_ascii_case(&new.sha256) =>
+        {
+            (Component::of(new.path.clone(), new.bytes.clone())?, Some(lacking))
         }
-        None => {
+        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
             let why = format!(
-                "compare `{id}` with the component that was granted: no copy of it ({}) is kept",
+                "compare `{id}` with the component that was granted ({}): {lacking}, so what is different cannot be told; \
+                 `a2a-hub plugin inspect {id}` shows all that the new one asks for, and `a2a-hub plugin grant {id}` lets it in; \
+                 `a2a-hub plugin add FILE` puts the granted one back",
                 record.sha256
             );
-            return Err(CommandError::new(NO_PLUGIN, why).into());
+            return Err(CommandError::new(NO_PLUGIN, why)
+                .mended_by(format!("a2a-hub plugin inspect {id}"))
+                .into());
         }
     };
     let changes: Vec<_> = difference(&old.ask, &new.ask).iter().map(ToString::to_string).collect();
-    let told =
-        json!({ "agentId": id, "granted": old.sha256, "new": new.sha256, "changes": changes });
+    let lacking = lacking.map(|lacking| lacking.to_string());
+    let told = json!({ "agentId": id, "granted": old.sha256, "new": new.sha256, "changes": changes,
+        "copyLacking": lacking });
     global.show(&told, || {
         let mut out = Text::new();
         out.push(PLAIN, &format!("granted {}\nnew     {}\n", old.sha256, new.sha256));
@@ -59,7 +66,11 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
                 }
             }
         }
+        if let Some(lacking) = &lacking {
+            let mend = "`a2a-hub restart`, or the next start, makes another";
+            out.push(PLAIN, &format!("{lacking}; {mend}\n"));
+        }
         Ok(out)
     })?;
-    Ok(Exit::Done)
+    Ok(if lacking.is_none() { Exit::Done } else { Exit::Fault })
 }

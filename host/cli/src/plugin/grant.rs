@@ -13,7 +13,7 @@ use crate::{
     terminal::{self, Answer},
     text::{PLAIN, Text},
 };
-use a2a_hub_agents::{KeptComponents, PluginEdit};
+use a2a_hub_agents::{KeptComponents, KeptCopy, PluginEdit};
 use a2a_hub_authoring::Component;
 use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
 use a2a_hub_core::{difference::difference, grant::Grant, installation::Installation};
@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     id::AgentId,
     operation::{GrantPlugin, PluginGrant},
 };
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use serde_json::json;
 
 /// Nothing was granted, for nobody said what.
@@ -56,6 +56,26 @@ pub(super) fn grant(
     let told = json!({ "agentId": id, "sha256": component.sha256, "plugin": plugin });
     global.show(&told, || Ok(format!("{id}: {}\n", standing::line(plugin.as_ref())).into()))?;
     Ok(Exit::Done)
+}
+
+/// The differences of a component to the granted one, a line each; or that they cannot be told.
+fn changes(
+    kept: &KeptComponents,
+    granted: &str,
+    component: &Component,
+) -> anyhow::Result<Vec<String>> {
+    if granted.eq_ignore_ascii_case(&component.sha256) {
+        return Ok(Vec::new());
+    }
+    Ok(match kept.look(granted).context("read the granted component")? {
+        KeptCopy::Whole(old) => {
+            let old = Component::of(component.path.clone(), old.to_vec())?;
+            difference(&old.ask, &component.ask).iter().map(ToString::to_string).collect()
+        }
+        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+            vec![format!("~ what is different cannot be told: {lacking}")]
+        }
+    })
 }
 
 /// The grant that this makes for the component, on top of what its plug-in holds. Programs are found by this command's `PATH`.
@@ -148,11 +168,8 @@ fn confirmed(
         asked(&mut shown, list(&told["asks"]), console.columns());
         shown.push(PLAIN, "Grant all of it, but for other agents and what must be named?");
     } else {
-        let kept = KeptComponents::of(&global.data_dir()?);
-        let old = record.and_then(|record| kept.read(&record.sha256).ok().flatten());
-        let old = old.and_then(|old| Component::of(component.path.clone(), old.to_vec()).ok());
-        let changes = old.map(|old| difference(&old.ask, &component.ask)).unwrap_or_default();
-        for change in &changes {
+        let granted = record.map(|record| record.sha256.as_str()).unwrap_or_default();
+        for change in changes(&KeptComponents::of(&global.data_dir()?), granted, component)? {
             shown.push(PLAIN, &format!("{change}\n"));
         }
         shown.push(PLAIN, "Let it in with what was granted before? What it asks for on top is not granted by that.");

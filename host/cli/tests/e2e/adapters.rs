@@ -3,6 +3,7 @@
 
 mod confined;
 mod conversations;
+mod hub_tools;
 mod kept;
 mod limits;
 mod overhead;

@@ -79,20 +79,81 @@ async fn a_backup_is_made_while_the_hub_works_and_restored_while_none_does() -> 
     Ok(())
 }
 
+/// Kills the hub of this data directory.
+async fn kill(data: &Path) -> Result<()> {
+    let run: Value = serde_json::from_str(&fs::read_to_string(data.join("run.json"))?)?;
+    let pid = run["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    kill_process(pid.context("no pid")?, Signal::KILL)?;
+    eventually(Duration::from_secs(10), || {
+        fs::File::open(data.join("hub.lock")).is_ok_and(|lock| lock.try_lock().is_ok())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn cut_log_is_reported_everywhere_and_kept() -> Result<()> {
+    let dir = home()?;
+    let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
+    let start = ["start", "--http-port", "0"];
+    well(home, &start).await?;
+    for _ in 0..3 {
+        well(home, &["send", "echo", "hello"]).await?;
+    }
+    kill(&data).await?;
+    let log = fs::OpenOptions::new().write(true).open(data.join("hub.db-wal"))?;
+    log.set_len(log.metadata()?.len() / 2)?;
+    let doctor = at(home, &["doctor"]).await?.stdout;
+    assert!(doctor.contains("was cut short or damaged"), "{doctor}");
+    let started = well(home, &["--format", "json", "start", "--http-port", "0"]).await?;
+    let told: Value = serde_json::from_str(&started)?;
+    let warning = told["warnings"][0].as_str().context(started.clone())?;
+    assert!(warning.contains("hub.db-wal.cut"), "{warning}");
+    let status = well(home, &["status"]).await?;
+    let doctor = at(home, &["doctor"]).await?.stdout;
+    let http = told["http"].as_str().context("no address")?;
+    let health: Value = reqwest::get(format!("http://{http}/health")).await?.json().await?;
+    assert_eq!(health["status"], "degraded", "{health}");
+    for told in [status, doctor, health.to_string()] {
+        assert!(told.contains("hub.db-wal.cut"), "{told}");
+    }
+    well(home, &["stop"]).await?;
+    fs::remove_file(data.join("hub.db-wal.cut"))?;
+    let again = at(home, &start).await?;
+    assert!(!again.stderr.contains("warning"), "{}", again.stderr);
+    well(home, &["stop"]).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn empty_database_beside_its_log_is_not_begun_anew() -> Result<()> {
+    let dir = home()?;
+    let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
+    well(home, &["start", "--no-http"]).await?;
+    well(home, &["send", "echo", "hello"]).await?;
+    let copy = home.join("copy").display().to_string();
+    well(home, &["backup", &copy]).await?;
+    kill(&data).await?;
+    fs::write(data.join("hub.db"), "")?;
+    for command in [&["start", "--no-http"][..], &["backup", &format!("{copy}2")]] {
+        let refused = at(home, command).await?;
+        assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+        assert!(refused.stderr.contains("restore a copy with"), "{}", refused.stderr);
+    }
+    assert!(at(home, &["doctor"]).await?.stdout.contains("the database is missing or empty"));
+    well(home, &["restore", &copy]).await?;
+    well(home, &["start", "--no-http"]).await?;
+    assert!(well(home, &["tasks"]).await?.contains("hello"));
+    well(home, &["stop"]).await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_store_that_is_found_without_its_log_is_told() -> Result<()> {
     let dir = home()?;
     let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
     well(home, &["start", "--no-http"]).await?;
     well(home, &["send", "echo", "gone"]).await?;
-    let run: Value = serde_json::from_str(&fs::read_to_string(data.join("run.json"))?)?;
-    let pid = run["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    let pid = pid.context("no pid")?;
-    kill_process(pid, Signal::KILL)?;
-    eventually(Duration::from_secs(10), || {
-        fs::File::open(data.join("hub.lock")).is_ok_and(|lock| lock.try_lock().is_ok())
-    })
-    .await?;
+    kill(&data).await?;
     fs::remove_file(data.join("hub.db-wal"))?;
     let doctor = at(home, &["doctor"]).await?.stdout;
     assert!(doctor.contains("its log is not beside it"), "{doctor}");

@@ -60,6 +60,46 @@ async fn a_program_gives_tasks_to_the_agents_that_its_agent_may_call() -> Result
     Ok(())
 }
 
+/// What the documents promise of the command line there: the agents that its agent may call, and the tasks below its own.
+#[tokio::test]
+async fn documented_commands_work_inside_a_program() -> Result<()> {
+    let plain = granted("'echo', 'guest'")
+        .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
+    let hub = TestHub::builder().config(plain).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    let cli = format!("'{}' --socket '{}'", hub_binary()?.display(), hub.socket().display());
+    // Children: one that is over, as `$over`, and one that is at work, as `$works`; `$short` is as `task tree` shows it.
+    let children = "hub send echo hello; hub send guest 'sh sleep 600' &
+        until [ $(hub --format json task tree $A2A_HUB_OWNER | grep -o '\"id\":' | wc -l) = 3 ]; do sleep 0.1; done
+        ids=$(hub --format json task tree $A2A_HUB_OWNER | grep -o '\"id\":\"[^\"]*' | cut -d'\"' -f4)
+        over=$(echo $ids | cut -d' ' -f2); works=$(echo $ids | cut -d' ' -f3); short=${over%?}";
+    for (command, told) in [
+        ("agents", "echo"),
+        ("agents --health", "healthy"),
+        ("agents --find 'say back'", "Says back"),
+        ("agent show echo", "Says back"),
+        ("send echo 'hello again'", "hello again"),
+        ("task show $over", "completed"),
+        ("task show $short", "completed"),
+        ("task watch $over", "hello"),
+        ("task tree $over", "completed"),
+        ("task tree --watch $over", "completed"),
+        ("task save $over", "made no files"),
+        ("task cancel $works", "is cancelled"),
+    ] {
+        let needs_children = if command.contains('$') { children } else { "" };
+        let script = format!(
+            "sh hub() {{ {cli} \"$@\"; }}\n{needs_children}\necho; echo === ; hub {command} 2>&1"
+        );
+        let task = send(&client, "guest", &script).await?;
+        let all = artifact(&task);
+        let (_, said) = all.split_once("===").with_context(|| format!("{command}: {task}"))?;
+        assert!(said.contains(told) && !said.contains("may not"), "{command}: {said}");
+        assert!(!said.contains("codex"), "nothing of the others: {command}: {said}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn no_child_outlives_a_hub_that_is_killed() -> Result<()> {
     let mut hub = hub_that_calls("'guest'").await?;

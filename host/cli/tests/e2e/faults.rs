@@ -137,8 +137,11 @@ async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -
     clients.join_all().await;
     no_program_left(&hub.data_dir(), Duration::from_secs(10)).await?;
     hub.restart().await?;
+    let client = Client::unix(hub);
+    let status = client.call("hub/status", json!({})).await?;
+    ensure!(status["warnings"].is_null(), "a kill loses nothing: {}", status["warnings"]);
     let told = std::mem::take(&mut *heard.lock());
-    check(&Client::unix(hub), told, ledger, chance).await
+    check(&client, told, ledger, chance).await
 }
 
 /// Hears a task until the hub is gone, or cancels it after a while.

@@ -10,6 +10,7 @@ mod backups;
 mod broken_streams;
 mod command_access;
 mod command_line;
+mod compatibility;
 mod confinement;
 mod crash;
 mod delegation;

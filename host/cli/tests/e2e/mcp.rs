@@ -135,7 +135,7 @@ async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result
     let script = format!("sh (cat asked; sleep 2) | {binary} --socket {socket} mcp");
     let told = send(&Client::http(&hub), "guest", &script).await?;
     let text = artifact(&told);
-    assert!(text.contains("\"serverInfo\""), "the door is open: {told}");
+    assert!(text.contains("\"capabilities\":{\"tools\":{}}"), "tools and nothing else: {told}");
     assert!(text.contains("\"name\":\"echo\"") && !text.contains("\"name\":\"codex\""), "{text}");
     assert!(text.contains("by its tool") && !text.contains("not for the guest"), "{text}");
     let task = json!({ "name": "check_task", "arguments": { "task_id": told["id"] } });

@@ -119,6 +119,19 @@ async fn an_update_is_compared_and_let_in_by_the_operator_alone() -> Result<()> 
         (all[0]["sha256"].as_str(), &all[0]["installation"]["grant"]["memory"]),
         (Some(&*digest), &4096.into())
     );
+
+    // The copy of the granted one, damaged on the disk.
+    fs::write(hub.data_dir().join(format!("components/{digest}.wasm")), "none")?;
+    let diff = plugin(&hub, &["diff", "guest"]).await?;
+    assert_eq!((diff.code, &*diff.stderr), (Some(2), ""));
+    assert!(diff.stdout.contains(".wasm, is damaged; `a2a-hub restart`"), "{}", diff.stdout);
+    plugin(&hub, &["add", &old, "--name", "guest"]).await?;
+    is(|plugin| plugin["heldBack"].is_object()).await?;
+    let listed = plugin(&hub, &["list"]).await?.stdout;
+    assert!(listed.contains("what is different cannot be told"), "{listed}");
+    let diff = plugin(&hub, &["diff", "guest"]).await?;
+    assert_eq!(diff.code, Some(2), "{}", diff.stdout);
+    assert!(diff.stderr.contains("is damaged, so what is different"), "{}", diff.stderr);
     Ok(())
 }
 

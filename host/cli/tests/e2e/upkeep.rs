@@ -11,7 +11,7 @@ use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::{fs, path::Path, process::Stdio, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Stdio, time::Duration};
 use tokio::{
     io::AsyncWriteExt as _,
     net::TcpStream,
@@ -186,6 +186,16 @@ async fn a_restart_is_a_new_hub_started_as_the_old_one_was() -> Result<()> {
     assert_eq!(running(home)?["pid"], before["pid"], "it runs on");
 
     fs::write(data.join("config.toml"), "[http]\nhost = \"::1\"")?;
+    // What others may write is refused by a start, and before the stop.
+    let grants = data.join("grants.toml");
+    fs::write(&grants, "")?;
+    fs::set_permissions(&grants, fs::Permissions::from_mode(0o666))?;
+    let refused = at(home, &["restart"]).await?;
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("it runs on as it did: use "), "{}", refused.stderr);
+    assert!(refused.stderr.contains("chmod go-w"), "{}", refused.stderr);
+    assert_eq!(running(home)?["pid"], before["pid"], "it runs on");
+    fs::remove_file(grants)?;
     let restarted = at(home, &["restart"]).await?;
     assert_eq!(restarted.code, Some(0), "{}", restarted.stderr);
     let after = running(home)?;

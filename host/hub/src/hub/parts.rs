@@ -28,6 +28,7 @@ pub struct HubParts {
     pub(super) live: Option<Arc<LiveConfig>>,
     pub(super) warnings: Arc<[String]>,
     pub(super) copies: Option<Arc<dyn Copies>>,
+    pub(super) losses: Arc<[String]>,
     pub(super) repeats: Repeats,
     pub(super) tenants: Arc<BTreeSet<TenantId>>,
     pub(super) routes: Routes,

@@ -4,8 +4,8 @@ use super::Hub;
 use a2a_hub_protocol::operation::StorageCondition;
 
 impl Hub {
-    /// What is wrong with the hub itself, now and until its operator mends it, each in a sentence: its store, the file of grants, where
-    /// traces go. It is told at once, also where the store does not answer.
+    /// What is wrong with the hub itself, now and until its operator mends it, each in a sentence: its store, what that had lost when it
+    /// was opened, the file of grants, where traces go. It is told at once, also where the store does not answer.
     pub fn troubles(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
             StorageCondition::Ok => None,
@@ -14,7 +14,8 @@ impl Hub {
             }
         };
         let spans = self.tasks.span_trouble();
-        storage.into_iter().chain(self.agents.grants_trouble()).chain(spans).collect()
+        let losses = self.losses.iter().cloned();
+        storage.into_iter().chain(losses).chain(self.agents.grants_trouble()).chain(spans).collect()
     }
 
     /// What its status warns of, each in a sentence: what was found at the start, and what is so now. It heals where it is mended.

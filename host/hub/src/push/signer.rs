@@ -62,6 +62,15 @@ impl WebhookSigner {
         Ok(Self { new, old })
     }
 
+    /// Checks the keys that are there already, and makes none.
+    pub fn check(dir: &Path) -> Result<(), SignerError> {
+        for file in [KEY_FILE, OLD_KEY_FILE] {
+            let key = find_secret(dir.join(file))?;
+            key.map(|key| SigningKey::read(&key, file)).transpose()?;
+        }
+        Ok(())
+    }
+
     /// The header `webhook-signature` of a body sent under this id at this time, in seconds since 1970: one of each key.
     pub(super) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();

@@ -76,6 +76,11 @@ const MEMBERS: [Member; 19] = [
     heard("memoryBudget", Takes::Any),
 ];
 
+/// The names of all members.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    MEMBERS.iter().map(|member| member.name)
+}
+
 /// What a message and its request say to the hub, checked.
 #[derive(Clone, Copy, Debug)]
 pub struct HubMetadata<'m> {

@@ -185,6 +185,12 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
     hub/agents/reload                     -32003  -32006  -32006
     hub/plugins/list                          ok  -32006  -32006
     hub/plugins/refresh                       ok  -32006  -32006
+    hub/plugins/add                       -32602  -32006  -32006
+    hub/grants/grant                      -32602  -32006  -32006
+    hub/grants/deny                       -32602  -32006  -32006
+    hub/grants/revoke                     -32602  -32006  -32006
+    hub/grants/remove                     -32602  -32006  -32006
+    hub/backup                            -32005  -32006  -32006
     hub/tasks/list                            ok      ok  -32006
     hub/tasks/tree                        -32001  -32001  -32006
     hub/contexts/list                         ok      ok  -32006

@@ -1,8 +1,9 @@
 //! MCP over HTTP (Streamable HTTP) at `/mcp`, behind the guard that every request passes.
 
 use super::{
+    request_ids::Refused,
     session::McpSession,
-    sessions::{Refused, Room, Sessions},
+    sessions::{Room, Sessions},
 };
 use crate::{
     MAX_REQUEST,
@@ -225,19 +226,11 @@ fn spelled<'de, D: Deserializer<'de>>(id: D) -> Result<Option<String>, D::Error>
 
 /// The answer to a request that its session does not take.
 fn taken(refused: &Refused, id: Option<&str>) -> Response {
-    let (status, why) = match refused {
-        Refused::IdInUse => (
-            StatusCode::BAD_REQUEST,
-            "the `id` is that of another request of this session; give each its own".to_owned(),
-        ),
-        Refused::TooMany(most) => (
-            StatusCode::TOO_MANY_REQUESTS,
-            format!(
-                "{most} requests of this session have no answer yet; wait for one, or begin another session"
-            ),
-        ),
+    let status = match refused {
+        Refused::IdInUse => StatusCode::BAD_REQUEST,
+        Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
     };
-    (status, refusal(ErrorCode::INVALID_REQUEST, &why, id)).into_response()
+    (status, refusal(ErrorCode::INVALID_REQUEST, &refused.why(), id)).into_response()
 }
 
 fn told(why: &str) -> Json<Value> {

@@ -1,11 +1,14 @@
 //! MCP on a connection of the unix socket, a message a line, as `a2a-hub mcp` brings it from the standard input of a program.
 
-use super::session::McpSession;
+use super::{request_ids::RequestIds, session::McpSession};
 use crate::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access::Principal;
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId,
+        ServerJsonRpcMessage,
+    },
     transport::Transport,
 };
 use std::io;
@@ -27,8 +30,9 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     // The SDK cancels what it is given when a session ends.
     let stop = stop.child_token();
     let lost = outbox.clone();
+    let transport = Lines { taken, outbox, ids: RequestIds::default(), refusal: None };
     let talk = async {
-        match Box::pin(session.serve_with_ct(Lines { taken, outbox }, stop)).await {
+        match Box::pin(session.serve_with_ct(transport, stop)).await {
             Ok(running) => {
                 let _ = running.waiting().await;
             }
@@ -62,6 +66,34 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
 struct Lines {
     taken: mpsc::Receiver<String>,
     outbox: mpsc::Sender<Vec<u8>>,
+    /// Of the client's requests.
+    ids: RequestIds<RequestId>,
+    /// The answer to a line that the session does not see, until it is sent.
+    refusal: Option<Vec<u8>>,
+}
+
+impl Lines {
+    /// Whether the message goes on to the session. A request under an id in use is answered here.
+    fn admits(&mut self, message: &ClientJsonRpcMessage) -> Result<(), Vec<u8>> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let refused = self.ids.begin(&request.id);
+                refused.map_err(|why| {
+                    let why = ErrorData::invalid_request(why.why(), None);
+                    error(why, Some(request.id.clone()))
+                })
+            }
+            JsonRpcMessage::Notification(told) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.ids.cancelled(id);
+                }
+                Ok(())
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(()),
+        }
+    }
 }
 
 impl Transport<RoleServer> for Lines {
@@ -71,6 +103,12 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let answered = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        answered.into_iter().for_each(|id| self.ids.answered(id));
         let outbox = self.outbox.clone();
         async move {
             let line = serde_json::to_vec(&message)?;
@@ -80,15 +118,21 @@ impl Transport<RoleServer> for Lines {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            let line = self.taken.recv().await?;
-            match serde_json::from_str(&line) {
-                Ok(message) => return Some(message),
-                Err(why) => {
-                    let why = format!("the line is no message of MCP: {why}");
-                    // A client that does not listen misses it.
-                    let _ = self.outbox.try_send(refusal(why));
+            if self.refusal.is_some() {
+                // The SDK may drop this future and call again: the refusal leaves once there is room for it.
+                let room = self.outbox.reserve().await.ok()?;
+                if let Some(refusal) = self.refusal.take() {
+                    room.send(refusal);
                 }
             }
+            let line = self.taken.recv().await?;
+            self.refusal = match serde_json::from_str(&line) {
+                Ok(message) => match self.admits(&message) {
+                    Ok(()) => return Some(message),
+                    Err(refused) => Some(refused),
+                },
+                Err(why) => Some(refusal(format!("the line is no message of MCP: {why}"))),
+            };
         }
     }
 
@@ -100,7 +144,10 @@ impl Transport<RoleServer> for Lines {
 
 /// The answer to what is no message.
 fn refusal(why: String) -> Vec<u8> {
-    let error: ServerJsonRpcMessage =
-        JsonRpcMessage::error(ErrorData::parse_error(why, None), None);
+    error(ErrorData::parse_error(why, None), None)
+}
+
+fn error(why: ErrorData, id: Option<RequestId>) -> Vec<u8> {
+    let error: ServerJsonRpcMessage = JsonRpcMessage::error(why, id);
     serde_json::to_vec(&error).unwrap_or_default()
 }

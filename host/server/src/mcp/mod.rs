@@ -9,15 +9,17 @@
 //! ```
 //!
 //! The SDK speaks the protocol, in all its versions; what stands here turns its words into operations and back. The files that
-//! do are pure: `tools` (what there is to call, and what was called), `outcome` (what came of it), `question` (what a task asks, as a
+//! do are pure: `capabilities` (what a caller is offered), `tools` (what there is to call, and what was called), `outcome` (what came of it), `question` (what a task asks, as a
 //! form), `narration` (what is told meanwhile), `resources`.
 
 mod call;
+mod capabilities;
 mod http;
 mod lines;
 mod narration;
 mod outcome;
 mod question;
+mod request_ids;
 mod resources;
 mod session;
 mod sessions;

@@ -4,7 +4,7 @@ use a2a_hub_core::plain_text;
 use a2a_hub_protocol::{
     id::TaskId,
     message::{Content, Part},
-    operation::ListedTask,
+    operation::{ListedTask, Operation, Page, TaskQuery},
     task::{Artifact, Task},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -15,8 +15,28 @@ use serde_json::json;
 const SCHEME: &str = "a2a-hub://tasks/";
 const BELOW: &str = "/artifacts/";
 
+/// How many tasks a page of resources looks through.
+pub(super) const PAGE: usize = 20;
+
 /// What stands for itself in a part of a URI (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The operation that lists a page of tasks with their artifacts, from this place on.
+pub(super) fn list(offset: usize) -> Operation {
+    Operation::ListTasks(TaskQuery {
+        id_prefix: None,
+        agent: None,
+        since: None,
+        context: None,
+        tenant: None,
+        directory: None,
+        workflow: None,
+        state: None,
+        page: Page { limit: PAGE, offset },
+        history_length: Some(0),
+        include_artifacts: true,
+    })
+}
 
 /// What a URI means.
 #[derive(Debug, PartialEq)]

@@ -2,6 +2,7 @@
 
 use super::{
     call::Call,
+    capabilities::capabilities,
     outcome, question, resources,
     tools::{self, Called, Miscalled},
     watch::AgentWatch,
@@ -11,17 +12,18 @@ use a2a_hub_core::{access::Principal, plain_text};
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    operation::{AgentInfo, Answer, ListedTask, Operation, Page, TaskQuery},
+    operation::{AgentInfo, Answer, ListedTask, Operation},
 };
 use http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, Extensions,
-        Implementation, InputResponses, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverResult, ErrorCode,
+        Extensions, Implementation, InitializeRequestParams, InitializeResult, InputResponses,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig,
+        SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -31,9 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How much of a tool's name is told that is not there, in characters.
 const MAX_NAME: usize = 80;
-
-/// How many tasks a page of resources looks through.
-const PAGE: usize = 20;
 
 const INSTRUCTIONS: &str = "Each agent of the local A2A hub is a tool: give it a whole task in `message`. An agent may work for \
     minutes; a call that does not wait for the end returns the task's id for `check_task`. A task that asks something is answered \
@@ -88,21 +87,7 @@ impl McpSession {
 
     /// The tasks from this place on, newest first, with what they made.
     async fn tasks(&self, caller: &Principal, offset: usize) -> Result<Vec<ListedTask>, A2aError> {
-        let query = TaskQuery {
-            id_prefix: None,
-            agent: None,
-            since: None,
-            context: None,
-            tenant: None,
-            directory: None,
-            workflow: None,
-            state: None,
-            page: Page { limit: PAGE, offset },
-            history_length: Some(0),
-            include_artifacts: true,
-        };
-        let Answer::Tasks { tasks, .. } = self.one(caller, Operation::ListTasks(query)).await?
-        else {
+        let Answer::Tasks { tasks, .. } = self.one(caller, resources::list(offset)).await? else {
             return Err(unexpected());
         };
         Ok(tasks)
@@ -175,15 +160,29 @@ impl McpSession {
 }
 
 impl ServerHandler for McpSession {
+    /// For a caller that is known before the first request; over HTTP, for one that may do anything.
     fn get_info(&self) -> ServerConfig {
-        let can = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_resources()
-            .build();
-        let us =
-            Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION")).with_title("A2A Local Hub");
-        ServerConfig::new(can).with_server_info(us).with_instructions(INSTRUCTIONS)
+        server_info(self.caller.as_ref().unwrap_or(&Principal::Operator))
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        result.capabilities = capabilities(&self.principal(&context.extensions));
+        Ok(result)
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let info = server_info(&self.principal(&context.extensions));
+        Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     async fn list_tools(
@@ -235,7 +234,8 @@ impl ServerHandler for McpSession {
         };
         let tasks = self.tasks(&caller, offset).await.map_err(|why| error(&why))?;
         let mut page = ListResourcesResult::with_all_items(resources::of_tasks(&tasks));
-        page.next_cursor = (tasks.len() == PAGE).then(|| (offset + PAGE).to_string());
+        page.next_cursor =
+            (tasks.len() == resources::PAGE).then(|| (offset + resources::PAGE).to_string());
         Ok(page)
     }
 
@@ -307,6 +307,12 @@ impl ServerHandler for McpSession {
         }
         Ok(())
     }
+}
+
+/// The server's description of itself to this caller.
+fn server_info(caller: &Principal) -> ServerConfig {
+    let us = Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION")).with_title("A2A Local Hub");
+    ServerConfig::new(capabilities(caller)).with_server_info(us).with_instructions(INSTRUCTIONS)
 }
 
 /// A refusal of the hub, as MCP has it.

@@ -1,7 +1,8 @@
 //! The sessions of MCP over HTTP: whose each is, which requests it waits for, and which one ends when another needs its place.
 
+use super::request_ids::{Refused, RequestIds};
 use a2a_hub_core::access::Principal;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tokio::time::Instant;
 
 /// How many sessions there may be at once.
@@ -9,9 +10,6 @@ const MAX: usize = 256;
 
 /// How many of them one caller may have.
 const MAX_OF_ONE: usize = MAX / 4;
-
-/// How many requests of a session may be without their answer.
-const MAX_REQUESTS: usize = 1_024;
 
 /// Who began each session, and what it is busy with.
 #[derive(Default)]
@@ -24,8 +22,8 @@ struct Session {
     last_used: Instant,
     /// Responses that are being written, listening ones too.
     open: usize,
-    /// The JSON-RPC ids that are taken: of requests under way, and of those whose client hung up before the answer.
-    requests: HashSet<String>,
+    /// The JSON-RPC ids of its requests, as JSON.
+    requests: RequestIds<String>,
 }
 
 /// Whether one more session may begin.
@@ -37,15 +35,6 @@ pub(super) enum Room {
     Instead(String),
     /// It may not: there are so many, and all are busy.
     Full(usize),
-}
-
-/// Why a request is not let into its session.
-#[derive(Debug, PartialEq)]
-pub(super) enum Refused {
-    /// Its id is that of another one.
-    IdInUse,
-    /// So many wait already.
-    TooMany(usize),
 }
 
 impl Sessions {
@@ -77,7 +66,7 @@ impl Sessions {
     /// A session has begun.
     pub(super) fn begin(&mut self, id: String, owner: Principal, now: Instant) {
         let identity = owner.identity();
-        let requests = HashSet::new();
+        let requests = RequestIds::default();
         self.0.insert(id, Session { owner, identity, last_used: now, open: 0, requests });
     }
 
@@ -90,13 +79,7 @@ impl Sessions {
     ) -> Result<(), Refused> {
         let Some(session) = self.0.get_mut(id) else { return Ok(()) };
         if let Some(request) = request {
-            if session.requests.contains(request) {
-                return Err(Refused::IdInUse);
-            }
-            if session.requests.len() >= MAX_REQUESTS {
-                return Err(Refused::TooMany(MAX_REQUESTS));
-            }
-            session.requests.insert(request.to_owned());
+            session.requests.begin(&request.to_owned())?;
         }
         session.open += 1;
         session.last_used = now;
@@ -110,7 +93,7 @@ impl Sessions {
         session.open -= 1;
         session.last_used = now;
         if let Some(request) = request.filter(|_| heard_out) {
-            session.requests.remove(request);
+            session.requests.answered(&request.to_owned());
         }
     }
 
@@ -129,6 +112,7 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::request_ids::MAX_REQUESTS;
     use a2a_hub_protocol::id::AgentId;
     use std::time::Duration;
 

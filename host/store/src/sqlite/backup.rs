@@ -3,7 +3,11 @@
 //! A copy is what one reader sees at one moment (snapshot isolation), in one file without a log. It is written beside its place and
 //! renamed into it once it was looked through, so that no half of one is ever found.
 
-use super::{dirty_bit, fault, logs, schema};
+use super::{
+    dirty_bit, fault,
+    files::{beside, log_of, private},
+    logs, losses, schema,
+};
 use crate::{BackupError, Copied, Counts, StorageError};
 use rusqlite::{Connection, InterruptHandle};
 use std::{
@@ -32,7 +36,7 @@ pub enum Examined {
 /// Copies the store of the data directory `dir`, whether or not a hub uses it, to the new file `to`, for this user only.
 pub fn back_up(dir: &Path, to: &Path) -> Result<Copied, BackupError> {
     let from = dir.join(schema::FILE);
-    if !from.exists() {
+    if is_absent(&from) {
         return Err(BackupError::Absent(from));
     }
     if to.exists() {
@@ -59,7 +63,7 @@ fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
         Ok(()) | Err(_) => {}
     }
-    let file = schema::private().open(draft).map_err(failed)?;
+    let file = private().open(draft).map_err(failed)?;
     let sql = |why: rusqlite::Error| fault::because_of(&why);
     db.execute("VACUUM INTO ?1", [&draft.to_string_lossy()]).map_err(sql)?;
     let copy = schema::connect_to_write(draft).map_err(sql)?;
@@ -94,7 +98,7 @@ pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), Sto
 fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
     let failed = |why: io::Error| fault::no_file(&format!("copy {}", from.display()), &why);
     let mut source = File::open(from).map_err(failed)?;
-    let mut file = schema::private().truncate(true).open(draft).map_err(failed)?;
+    let mut file = private().truncate(true).open(draft).map_err(failed)?;
     io::copy(&mut source, &mut file).map_err(failed)?;
     file.sync_all().map_err(failed)?;
     let db = schema::connect_to_write(draft).map_err(|why| schema::unopened(from, &why))?;
@@ -110,21 +114,23 @@ fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
     look_through(&db, from)
 }
 
-/// Keeps the store that is there, with its log, under a name that none has; none if there is no store. At no time is there none in
+/// Keeps the store that is there, with its log and the index of that, under a name that none has; none if there is no store. At no time is there none in
 /// its place.
 fn set_aside(dir: &Path, place: &Path) -> Result<Option<PathBuf>, StorageError> {
     let mut kept = dir.join(REPLACED_FILE);
     let mut number = 1;
-    while kept.exists() {
+    while kept.exists() || dirty_bit::has_log(&kept) {
         number += 1;
         kept = dir.join(format!("{REPLACED_FILE}.{number}"));
     }
     let failed = |why: io::Error| fault::no_file(&format!("keep {}", kept.display()), &why);
-    let is_there = place.exists();
+    let is_there = !is_absent(place);
     absent_is_fine(fs::hard_link(place, &kept)).map_err(failed)?;
-    let (log, kept_log) = (dirty_bit::log_of(place), dirty_bit::log_of(&kept));
+    let (log, kept_log) = (log_of(place), log_of(&kept));
     absent_is_fine(fs::rename(log, kept_log)).map_err(failed)?;
-    absent_is_fine(fs::remove_file(beside(place, "-shm"))).map_err(failed)?;
+    // It tells what the log may have lost.
+    let (index, kept_index) = (beside(place, "-shm"), beside(&kept, "-shm"));
+    absent_is_fine(fs::rename(index, kept_index)).map_err(failed)?;
     Ok(is_there.then_some(kept))
 }
 
@@ -135,10 +141,19 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Checks that this program can open the store of the data directory `dir`, which may be in use. There may be none.
+pub fn check(dir: &Path) -> Result<(), StorageError> {
+    let file = dir.join(schema::FILE);
+    if is_absent(&file) {
+        return Ok(());
+    }
+    look_into(&file).map(drop)
+}
+
 /// Looks through the store of the data directory `dir`, which may be in use, for as long as `patience` lasts.
 pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError> {
     let file = dir.join(schema::FILE);
-    if !file.exists() {
+    if is_absent(&file) {
         return Ok(Examined::Absent);
     }
     let (db, lacks_log) = look_into(&file)?;
@@ -156,9 +171,24 @@ pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError>
     }
 }
 
+/// The logs of the data directory `dir` that could not be used whole, and were kept when a hub started.
+pub fn kept_logs(dir: &Path) -> Vec<PathBuf> {
+    losses::kept_logs(&dir.join(schema::FILE)).collect()
+}
+
+/// Whether there is no store: neither a database nor a log that had one.
+fn is_absent(file: &Path) -> bool {
+    let log = fs::metadata(log_of(file));
+    !file.exists() && !log.is_ok_and(|log| log.len() > 0)
+}
+
 /// Opens a database that may be in use, to read it, and tells whether its log is missing. Where there is no log none is made, for
 /// the next hub would take it for the one that is missing.
 fn look_into(file: &Path) -> Result<(Connection, bool), StorageError> {
+    if !file.parent().is_some_and(schema::is_in_use) {
+        // Even a look makes SQLite write the log's index anew, which tells what the log has lost.
+        losses::require_whole(file)?;
+    }
     let has_log = dirty_bit::has_log(file);
     let opened = if has_log { schema::open_to_read(file) } else { schema::open_at_rest(file) };
     let db = opened.map_err(|why| schema::unopened(file, &why))?;
@@ -168,7 +198,7 @@ fn look_into(file: &Path) -> Result<(Connection, bool), StorageError> {
 }
 
 fn log_missing(file: &Path) -> StorageError {
-    let log = dirty_bit::log_of(file);
+    let log = log_of(file);
     StorageError::LogMissing { file: file.to_owned(), log }
 }
 
@@ -201,19 +231,13 @@ fn keep_name(file: &Path) -> Result<(), StorageError> {
     folder.sync_all().map_err(failed)
 }
 
-fn beside(file: &Path, ending: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         StoreHealth as _, TaskIndex as _, TaskLog as _,
         contract::{chunk, created, status},
-        sqlite::SqliteStorage,
+        sqlite::{Loss, SqliteStorage},
     };
     use a2a_hub_protocol::{id::TaskId, task::TaskState};
     use std::os::unix::fs::PermissionsExt as _;
@@ -264,7 +288,7 @@ mod tests {
         let old = dir.path().join(REPLACED_FILE);
         assert_eq!(restore(dir.path(), &copy), Ok((copied, Some(old))));
         let restored = SqliteStorage::open(dir.path()).unwrap();
-        assert!(!restored.lacks_log());
+        assert!(restored.losses().is_empty());
         assert_eq!(restored.counts().await, Ok(copied.counts));
         assert_eq!(restored.events(&before, 0, 10).await, events);
         assert_eq!(restored.head(&after).await, Ok(None));
@@ -335,20 +359,20 @@ mod tests {
     async fn a_store_without_the_log_that_it_had_is_told_from_one_that_was_closed() {
         let dir = tempdir().unwrap();
         let storage = SqliteStorage::open(dir.path()).unwrap();
-        assert!(!storage.lacks_log(), "a new one");
+        assert!(storage.losses().is_empty(), "a new one");
         task(&storage).await;
         let with_log = killed(&dir, &["hub.db", "hub.db-wal"]);
         let without = killed(&dir, &["hub.db"]);
         drop(storage);
-        assert!(!SqliteStorage::open(dir.path()).unwrap().lacks_log(), "closed in order");
-        assert!(!SqliteStorage::open(with_log.path()).unwrap().lacks_log(), "killed");
+        assert!(SqliteStorage::open(dir.path()).unwrap().losses().is_empty(), "closed in order");
+        assert!(SqliteStorage::open(with_log.path()).unwrap().losses().is_empty(), "killed");
         let missing = examine(without.path(), LONG).unwrap_err();
         assert!(matches!(missing, StorageError::LogMissing { .. }), "{missing}");
         let found = SqliteStorage::open(without.path()).unwrap();
-        assert!(found.lacks_log());
+        assert_eq!(found.losses(), [Loss::LogMissing]);
         found.probe().await.unwrap();
         drop(found);
-        assert!(!SqliteStorage::open(without.path()).unwrap().lacks_log(), "told once");
+        assert!(SqliteStorage::open(without.path()).unwrap().losses().is_empty(), "told once");
     }
 
     #[tokio::test]
@@ -363,6 +387,6 @@ mod tests {
         drop(storage);
         assert!(dirty_bit::has_log(&dir.path().join(schema::FILE)));
         let storage = SqliteStorage::open(dir.path()).unwrap();
-        assert!(!storage.lacks_log() && storage.head(&kept).await.unwrap().is_some());
+        assert!(storage.losses().is_empty() && storage.head(&kept).await.unwrap().is_some());
     }
 }

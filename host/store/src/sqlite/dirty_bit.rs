@@ -1,16 +1,9 @@
 //! Whether the database was closed in order: a dirty bit, as file systems have. Where it is set, what was stored last is in the
 //! write-ahead log beside the file, and a file that is found without its log has lost that.
 
-use super::failure::Failure;
+use super::{failure::Failure, files::log_of};
 use rusqlite::{Connection, config::DbConfig};
-use std::path::{Path, PathBuf};
-
-/// The write-ahead log that belongs to the database `file`.
-pub(super) fn log_of(file: &Path) -> PathBuf {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    log.into()
-}
+use std::path::Path;
 
 /// Whether a database has its log beside it. To be asked before it is opened, which makes an empty one.
 pub(super) fn has_log(file: &Path) -> bool {

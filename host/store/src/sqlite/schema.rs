@@ -1,12 +1,18 @@
 //! The files of a data directory: the lock, the database, and how its tables came to be.
 
-use super::{coalesced_log, dirty_bit, failure::Failure, fault};
+use super::{
+    coalesced_log, dirty_bit,
+    failure::Failure,
+    fault,
+    files::private,
+    losses::{self, Loss},
+};
 use crate::StorageError;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use std::{
-    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    fs::{DirBuilder, File, TryLockError},
     io::{self, Read as _, Seek as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::Path,
     thread,
     time::Duration,
@@ -316,6 +322,12 @@ pub(super) const CHECKPOINT_PAGES: i64 = 12_000;
 /// There are some fifty statements; none should ever be parsed twice.
 const STATEMENTS: usize = 64;
 
+/// Whether a hub has the data directory now.
+pub(super) fn is_in_use(dir: &Path) -> bool {
+    let lock = File::open(dir.join(LOCK_FILE));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Takes the data directory, making it if need be, until the file returned is dropped.
 pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
     let path = dir.join(LOCK_FILE);
@@ -353,20 +365,23 @@ fn lock_patiently(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Opens the database for writing, and brings its tables up to date. Tells as well whether its log was missing.
-pub(super) fn open(file: &Path) -> Result<(Connection, bool), StorageError> {
+/// Opens the database for writing, and brings its tables up to date. Returns what it had lost as well.
+pub(super) fn open(file: &Path) -> Result<(Connection, Vec<Loss>), StorageError> {
     let had_log = dirty_bit::has_log(file);
+    let mut losses = losses::before_opening(file)?;
     // SQLite gives its other files the same permissions.
     let opened = private().open(file);
     opened.map_err(|why| fault::no_file(&format!("open {}", file.display()), &why))?;
     let mut db = connect_to_write(file).map_err(|why| unopened(file, &why))?;
     let known = check(&db, file)?;
-    let lacks_log = dirty_bit::lacks_log(&db, had_log);
+    if dirty_bit::lacks_log(&db, had_log) {
+        losses.push(Loss::LogMissing);
+    }
     prepare(&mut db, known).map_err(|why| unopened(file, &why))?;
     if let Err(why) = dirty_bit::set(&db) {
         tracing::warn!(%why, "the store cannot be marked as open: should its log go missing, nobody will notice");
     }
-    Ok((db, lacks_log))
+    Ok((db, losses))
 }
 
 /// Why a database cannot be used: it is out of reach, or damaged.
@@ -492,13 +507,6 @@ fn give_back_pages(db: &Connection) -> rusqlite::Result<()> {
         tracing::warn!(%why, "the database cannot be made to shrink; there may be too little space on the disk");
     }
     Ok(())
-}
-
-/// Opens or makes a file that nobody but this user can read.
-pub(super) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options
 }
 
 /// A number as SQLite holds it. None of ours comes near the end.

@@ -1,0 +1,146 @@
+//! Checks before a restart: whatever `Builder::start` refuses because of the data directory, the socket, an address or a secret, found
+//! while the hub that is to be stopped still runs. Nothing is changed.
+
+use crate::otlp::Exporter;
+use a2a_hub_config::Config;
+use a2a_hub_hub::{custody, push::WebhookSigner, token::Tokens};
+use a2a_hub_server::Unix;
+use a2a_hub_store::sqlite;
+use anyhow::Context as _;
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+/// What the hub that runs in a data directory has taken, and gives back when it stops.
+#[derive(Clone, Debug, Default)]
+pub struct Running {
+    /// The unix socket that it listens on.
+    pub socket: Option<PathBuf>,
+    /// The address at which it serves HTTP.
+    pub http: Option<SocketAddr>,
+}
+
+/// Checks that a hub could be started in this data directory, under this configuration, once the one that runs there has stopped. Must
+/// be called in a tokio runtime.
+///
+/// # Errors
+///
+/// The refusal of the start.
+pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Result<()> {
+    custody::check(dir)?;
+    sqlite::check(dir).context("open the hub's store")?;
+    if config.socket.enabled && running.socket.as_ref() != Some(&config.socket.path) {
+        Unix::check(&config.socket.path)?;
+    }
+    if config.http.enabled {
+        Tokens::check(dir, config.tenants.keys())?;
+        // The port may be the running hub's on another address, which the two cannot share.
+        let is_taken = running.http.is_some_and(|at| at.port() == config.http.address().port());
+        if !is_taken {
+            super::builder::bind_http(config)?;
+        }
+    }
+    super::builder::check_cache_key(dir)?;
+    if config.push.sign {
+        WebhookSigner::check(dir)?;
+    }
+    Exporter::open(&config.telemetry.otlp)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Hub;
+    use std::{
+        fs,
+        net::TcpListener,
+        os::unix::{fs::PermissionsExt as _, net::UnixListener},
+    };
+    use tempfile::TempDir;
+
+    /// A data directory that a hub has used, and the configuration of that hub.
+    async fn used() -> (TempDir, Config) {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("hub.sock").display().to_string();
+        let config = format!(
+            "push.sign = true\n[http]\nport = 0\n[socket]\npath = '{socket}'\n[tenants.acme]\n"
+        );
+        let config: Config = toml::from_str(&config).unwrap();
+        let builder = Hub::builder(dir.path()).built_in(crate::BuiltIn::default());
+        builder.config(config.clone()).start().await.unwrap().shutdown().await;
+        (dir, config)
+    }
+
+    fn mode(file: &Path, mode: u32) {
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn check_refuses_what_start_refuses() {
+        let (dir, config) = used().await;
+        let free = Running::default();
+        check_start(dir.path(), &config, &free).unwrap();
+        type Spoil = fn(&Path, &mut Config);
+        let cases: [(Spoil, &str); 11] = [
+            (
+                |dir, _| {
+                    fs::write(dir.join("grants.toml"), "").unwrap();
+                    mode(&dir.join("grants.toml"), 0o666);
+                },
+                "chmod go-w",
+            ),
+            (|dir, _| mode(dir, 0o777), "chmod go-w"),
+            (|dir, _| fs::write(dir.join("http-token"), "none").unwrap(), "http-token: the file"),
+            (|dir, _| mode(&dir.join("tenants/acme"), 0o644), "acme: others may read"),
+            (|dir, _| fs::write(dir.join("cache-key"), "none").unwrap(), "cache-key: the file"),
+            (|dir, _| fs::write(dir.join("push-key"), "none").unwrap(), "push-key: the file"),
+            (
+                |dir, _| {
+                    let db = rusqlite::Connection::open(dir.join("hub.db")).unwrap();
+                    db.pragma_update(None, "user_version", 99).unwrap();
+                },
+                "run the newer hub",
+            ),
+            (
+                |dir, config| {
+                    config.socket.path = dir.join("file");
+                    fs::write(dir.join("file"), "").unwrap();
+                },
+                "a file that is not a socket",
+            ),
+            (|dir, config| config.socket.path = dir.join("no/where"), "No such file"),
+            (|dir, config| config.socket.path = dir.join("x".repeat(108)), "listen on"),
+            (
+                |_, config| {
+                    // Held until the test's process ends.
+                    let other = Box::leak(Box::new(TcpListener::bind("127.0.0.1:0").unwrap()));
+                    config.http.port = other.local_addr().unwrap().port();
+                },
+                "choose another port",
+            ),
+        ];
+        for (spoil, why) in cases {
+            let (dir, mut config) = used().await;
+            spoil(dir.path(), &mut config);
+            let refused = check_start(dir.path(), &config, &free).unwrap_err();
+            assert!(format!("{refused:#}").contains(why), "{why}: {refused:#}");
+            let builder = Hub::builder(dir.path()).built_in(crate::BuiltIn::default());
+            let started = builder.config(config).start().await.map(drop).unwrap_err();
+            assert_eq!(format!("{started:#}"), format!("{refused:#}"), "as the start has it");
+        }
+    }
+
+    #[tokio::test]
+    async fn check_takes_no_offence_at_the_running_hub() {
+        let (dir, mut config) = used().await;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let http = listener.local_addr().unwrap();
+        config.http.port = http.port();
+        let socket = config.socket.path.clone();
+        let _there = UnixListener::bind(&socket).unwrap();
+        let running = Running { socket: Some(socket), http: Some(http) };
+        check_start(dir.path(), &config, &running).unwrap();
+    }
+}

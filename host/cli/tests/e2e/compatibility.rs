@@ -1,0 +1,106 @@
+//! A data directory of an earlier hub (`tests/compatibility`) is opened, replayed and served by this one.
+
+use crate::{
+    command_line::run,
+    stage::{artifact, eventually_async, get, said, send, state},
+};
+use a2a_hub_tests::{Client, TestHub, message_to};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use tokio::process::Command;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A hub that was started on the old data directory, and the tasks in it by what they show.
+async fn hub_on_old_data() -> Result<(TestHub, BTreeMap<String, String>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compatibility");
+    let config = fs::read_to_string(folder.join("config.toml"))?;
+    let mut hub = TestHub::builder().config(config).start().await?;
+    hub.stop().await?;
+    let data = hub.data_dir();
+    for entry in fs::read_dir(&data)? {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hub.db")) {
+            fs::remove_file(path)?;
+        }
+    }
+    unpack(&folder.join("data.tar.xz"), data.parent().context("no parent")?).await?;
+    let tasks = serde_json::from_slice(&fs::read(data.join("tasks.json"))?)?;
+    hub.restart().await?;
+    for plugin in ["guest", "slow", "durable"] {
+        hub.joined(plugin).await?;
+    }
+    Ok((hub, tasks))
+}
+
+#[expect(clippy::disallowed_methods, reason = "archives are unpacked by tar")]
+async fn unpack(archive: &Path, to: &Path) -> Result<()> {
+    let status = Command::new("tar").arg("xJf").arg(archive).arg("-C").arg(to).status().await?;
+    ensure!(status.success(), "unpack {}: {status}", archive.display());
+    Ok(())
+}
+
+#[tokio::test]
+async fn old_data_directory_is_opened_replayed_and_served() -> Result<()> {
+    let (hub, tasks) = hub_on_old_data().await?;
+    let client = Client::http(&hub);
+    let task = async |name: &str| get(&client, &tasks[name]).await;
+    for (name, is) in [
+        ("completed", "completed"),
+        ("failed", "failed"),
+        ("rejected", "rejected"),
+        ("canceled", "canceled"),
+        ("input-required", "input-required"),
+        ("auth-required", "input-required"),
+        ("working", "failed"),
+    ] {
+        let task = task(name).await?;
+        assert!([is, "auth-required"].contains(&state(&task)), "{name}: {task}");
+    }
+    assert_eq!(artifact(&task("artifact").await?), "1\n2\n3\n");
+    assert_eq!(task("working").await?["metadata"]["reason"], "hub_restarted");
+
+    // Queued then, and run now.
+    until(&client, &tasks["queued"], "completed").await?;
+    // Replayed: what was at work goes on, and each question stands under its id or is asked anew.
+    let done = until(&client, &tasks["replayed-at-work"], "completed").await?;
+    assert_eq!(said(&done), "a | z");
+    for (name, said_at_the_end) in
+        [("replayed-waiting", "a | yes | z"), ("replayed-tree", "a | yes | z")]
+    {
+        let id = &tasks[name];
+        until(&client, id, "input-required").await?;
+        let mut answer = message_to("durable", "yes");
+        answer["message"]["taskId"] = json!(id);
+        answer["message"]["metadata"] = json!({});
+        client.call("message/send", answer).await?;
+        let done = until(&client, id, "completed").await?;
+        assert_eq!(said(&done), said_at_the_end, "{name}: {done}");
+    }
+
+    // What agents remember is theirs still, by the grants that were recorded.
+    assert_eq!(said(&send(&client, "guest", "recall colour").await?), "blue");
+    let mut thought = message_to("guest", "mind");
+    thought["message"]["contextId"] = json!("in-mind");
+    let thought = client.call("message/send", thought).await?;
+    assert!(said(&thought).contains("tidy up"), "{thought}");
+    let pushed = json!({ "id": tasks["pushed"] });
+    let config = client.call("tasks/pushNotificationConfig/list", pushed).await?;
+    assert!(config.to_string().contains("http://127.0.0.1:9/news"), "{config}");
+    let plugins = Client::unix(&hub).call("hub/plugins/list", json!({})).await?;
+    for plugin in plugins.as_array().context("no list")? {
+        assert!(plugin["installation"]["grant"].is_object(), "{plugin}");
+    }
+    let listed = run(&hub, &["tasks", "--format", "json"]).await?;
+    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+    Ok(())
+}
+
+async fn until(client: &Client, task: &str, wanted: &str) -> Result<Value> {
+    let is = async || get(client, task).await.is_ok_and(|task| state(&task) == wanted);
+    let reached = eventually_async(PATIENCE, is).await;
+    let task = get(client, task).await?;
+    reached.with_context(|| format!("it is not {wanted}: {task}"))?;
+    Ok(task)
+}

@@ -1,0 +1,28 @@
+//! The keys of the configuration, as a snapshot: an operator's file that has one of them must go on to work.
+
+use crate::{
+    Config,
+    names::{Place, place},
+};
+use std::fmt::Write as _;
+
+#[test]
+fn keys_are_as_operators_know_them() {
+    let mut out = String::new();
+    let mut pending = vec![Vec::new()];
+    let mut found = Vec::new();
+    while let Some(path) = pending.pop() {
+        let below = |name: &str| [&path[..], &[name.to_owned()]].concat();
+        match place::<Config>(&path) {
+            Place::Section(names) => pending.extend(names.iter().map(|name| below(name))),
+            // A name of the operator's: nobody nests deeper than this.
+            Place::Names if path.len() < 6 => pending.push(below("x")),
+            Place::Names | Place::Value => found.push(path.join(".")),
+        }
+    }
+    found.sort();
+    for key in found {
+        writeln!(out, "{key}").unwrap();
+    }
+    insta::assert_snapshot!("keys", out);
+}

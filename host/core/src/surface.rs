@@ -1,0 +1,21 @@
+//! Words of `core` that clients and operators read in answers and logs, as a snapshot: a change of one breaks somebody's program.
+
+use crate::{facts, permissions::Permissions, reason::FailureReason};
+use std::fmt::Write as _;
+
+#[test]
+fn words_are_as_clients_know_them() {
+    let mut out = String::new();
+    for reason in FailureReason::ALL {
+        writeln!(out, "reason {}", reason.name()).unwrap();
+    }
+    for permissions in Permissions::ALL {
+        writeln!(out, "permissions {}", permissions.word()).unwrap();
+    }
+    let of_tasks =
+        [facts::QUEUED, facts::REASON, facts::RECOVERY, facts::UNHEARD, facts::GRANTED_PERMISSIONS];
+    for name in of_tasks {
+        writeln!(out, "task {name}").unwrap();
+    }
+    insta::assert_snapshot!("words", out);
+}

@@ -1,0 +1,51 @@
+//! The Local Hub's dialect as its clients know it: methods, their schemas, errors and the metadata that means something. It is a snapshot,
+//! for a change of it breaks a client; descriptions are free.
+
+use crate::{error::ErrorKind, hub::openrpc, hub_metadata};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+#[test]
+fn dialect_is_as_clients_know_it() {
+    let mut described = openrpc::discover("0.0.0");
+    leave_texts_out(&mut described);
+    let mut out = String::new();
+    for method in described["methods"].as_array().into_iter().flatten() {
+        writeln!(out, "{method}").unwrap();
+    }
+    for (name, schema) in described["components"]["schemas"].as_object().into_iter().flatten() {
+        writeln!(out, "{name}: {schema}").unwrap();
+    }
+    insta::assert_snapshot!("discover", out);
+}
+
+#[test]
+fn errors_are_as_clients_know_them() {
+    let mut out = String::new();
+    for kind in ErrorKind::ALL {
+        writeln!(out, "{} {}", kind.hub_code(), kind.reason()).unwrap();
+    }
+    insta::assert_snapshot!("errors", out);
+}
+
+#[test]
+fn metadata_is_as_clients_know_it() {
+    let names: Vec<_> = hub_metadata::names().collect();
+    insta::assert_snapshot!("metadata", names.join("\n"));
+}
+
+/// Descriptions, titles and summaries are for people. A property that is called so stays.
+fn leave_texts_out(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for name in ["description", "title", "summary"] {
+                if members.get(name).is_some_and(Value::is_string) {
+                    members.remove(name);
+                }
+            }
+            members.values_mut().for_each(leave_texts_out);
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_texts_out),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,41 @@
+//! The capabilities that the server announces to a caller: those that the table of access lets this caller use.
+//!
+//! A client uses what a server announces, and may drop the whole server where one of its lists is refused: Gemini CLI does so for
+//! `resources/list`. An agent's program gets tools and nothing else.
+
+use super::resources;
+use a2a_hub_core::access::{Principal, needed};
+use a2a_hub_protocol::operation::Operation;
+use rmcp::model::{ResourcesCapability, ServerCapabilities, ToolsCapability};
+
+/// The capabilities of this caller.
+pub(super) fn capabilities(caller: &Principal) -> ServerCapabilities {
+    let may = |operation: &Operation| caller.may(needed(operation)).is_ok();
+    let mut tools = ToolsCapability::default();
+    tools.list_changed = may(&Operation::WatchHub).then_some(true);
+    let mut capabilities = ServerCapabilities::default();
+    capabilities.tools = Some(tools);
+    capabilities.resources = may(&resources::list(0)).then(ResourcesCapability::default);
+    capabilities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::id::AgentId;
+    use serde_json::json;
+
+    #[test]
+    fn capabilities_follow_the_access_of_each_caller() {
+        let everything = json!({ "tools": { "listChanged": true }, "resources": {} });
+        let program = Principal::of_tree(AgentId::parse("gemini").unwrap(), "1");
+        for (caller, announced) in [
+            (Principal::Operator, everything.clone()),
+            (Principal::Client("acme".to_owned()), everything),
+            (program, json!({ "tools": {} })),
+            (Principal::Anonymous, json!({ "tools": {} })),
+        ] {
+            assert_eq!(json!(capabilities(&caller)), announced, "{caller}");
+        }
+    }
+}
