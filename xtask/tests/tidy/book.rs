@@ -64,7 +64,7 @@ fn commands_of_the_book_are_those_of_the_program() {
     assert!(known.len() > 40, "{} commands are told in {COMMANDS}", known.len());
     let mut read = 0;
     for (page, text) in pages() {
-        for line in code(&text) {
+        for line in code(&text).into_iter().chain(quoted(&text)) {
             for typed in typed(&line) {
                 if let Err(why) = is_known(&typed, &known) {
                     panic!("{page}: `a2a-hub {typed}`: {why}");
@@ -73,7 +73,7 @@ fn commands_of_the_book_are_those_of_the_program() {
             }
         }
     }
-    assert!(read > 200, "{read} commands are read");
+    assert!(read > 400, "{read} commands are read");
 }
 
 #[test]
@@ -88,6 +88,7 @@ fn rules_of_the_book_read_what_they_should() {
     assert_eq!(anchors(text), expected.map(str::to_owned).into());
     let text = "a\n```sh\n$ a2a-hub send \\\n  echo x\n```\n   ```console\n   b\n   ```\n```rust\nc\n```\n";
     assert_eq!(code(text), ["$ a2a-hub send   echo x", "b"]);
+    assert_eq!(quoted("a `b` and `a2a-hub\nsend x`\n```\n`a2a-hub y`\n```\n"), ["a2a-hub send x"]);
     let line = "$ git diff | a2a-hub --tenant x send echo \"a --b\" --stream | less --raw  # --c";
     assert_eq!(typed(line), ["send echo  --stream"]);
     let known = BTreeMap::from([
@@ -206,6 +207,13 @@ fn code(text: &str) -> Vec<String> {
     text.replace("\\\n", "").lines().map(|line| line.trim_start().to_owned()).collect()
 }
 
+/// What stands between backticks outside of blocks, and begins with the program's name.
+fn quoted(text: &str) -> Vec<String> {
+    let text = lines(text, false).map(|(_, line)| format!("{line}\n")).collect::<String>();
+    let spans = text.split('`').skip(1).step_by(2).map(|span| span.replace('\n', " "));
+    spans.filter(|span| span.starts_with("a2a-hub ")).collect()
+}
+
 /// What is typed behind each `a2a-hub` of a line, without what is quoted, said of it or piped on.
 fn typed(line: &str) -> Vec<String> {
     let unquoted = line.split('"').step_by(2).collect::<String>();
@@ -215,7 +223,8 @@ fn typed(line: &str) -> Vec<String> {
         let rest = &unquoted[at + "a2a-hub ".len()..];
         let rest = rest.split(['|', '#', '`', ';', '\'', '>', '(', '…']).next().unwrap_or_default();
         let rest = rest.split("&&").next().unwrap_or_default();
-        let mut rest = rest.split("   ").next().unwrap_or_default().trim();
+        let rest = rest.split("   ").next().unwrap_or_default();
+        let mut rest = rest.trim_end_matches('\\').trim();
         while let Some(flag) = WITH_VALUE.iter().find(|flag| rest.starts_with(**flag)) {
             let value = rest[flag.len()..].trim_start();
             rest = value.split_once(' ').map_or("", |(_, rest)| rest.trim_start());
