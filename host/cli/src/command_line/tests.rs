@@ -28,12 +28,12 @@ fn option_is_rendered_with_its_values() {
     let level = Arg::new("level").long("level").short('l').help("How much | of `<X>` or <Y>");
     let mut command = Command::new("do")
         .arg(level.value_name("LEVEL").value_parser(levels).default_value("low"))
-        .arg(Arg::new("file").required(true).help("The file"))
+        .arg(Arg::new("file").required(true).help("The file [default: `a`]"))
         .arg(Arg::new("hidden").long("hidden").hide(true));
     command.build();
     let rows = command.get_arguments().filter(|arg| is_told(arg)).map(row).collect::<String>();
     let expected = "| `-l`, `--level <LEVEL>` | How much \\| of `<X>` or &lt;Y>. Values: `low`, `high`. Default: `low`. |\n\
-                    | `<file>` | The file. |\n";
+                    | `<file>` | The file. Default: `a`. |\n";
     assert_eq!(rows, expected);
 }
 
@@ -130,5 +130,10 @@ fn sentence(help: &str) -> String {
         _ => piece.to_owned(),
     });
     let line = pieces.collect::<Vec<_>>().join("`");
-    if line.is_empty() || line.ends_with(['.', '?', ']']) { line } else { format!("{line}.") }
+    if let Some((before, default)) =
+        line.strip_suffix(']').and_then(|it| it.split_once(" [default: "))
+    {
+        return format!("{before}. Default: {default}.");
+    }
+    if line.is_empty() || line.ends_with(['.', '?']) { line } else { format!("{line}.") }
 }
