@@ -1,7 +1,7 @@
 //! The CLI's questions: may I use this tool, and which of these do you want?
 
 use a2a_hub_sdk::Message;
-use a2a_hub_sdk::cli::{Decision, Kind, Question, is_below};
+use a2a_hub_sdk::cli::{Decision, Kind, Question, answer_text, is_below};
 use serde_json::{Map, Value, json};
 
 /// The tool by which the model asks people something. Its permission is the answer.
@@ -28,7 +28,8 @@ pub fn question(
         return Err(json!({ "type": "control_response", "response": response }).to_string());
     };
     let (tool, mut kind) = (tool.to_owned(), kind(tool));
-    let (input, suggestions) = (request["input"].take(), rules(request[SUGGESTIONS].take()));
+    let mut take = |member| request.get_mut(member).map(Value::take).unwrap_or_default();
+    let (input, suggestions) = (take("input"), rules(take(SUGGESTIONS)));
     if kind == Kind::Edit {
         let file = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
         let is_ours = directory.as_deref().zip(file).is_some_and(|(dir, file)| is_below(file, dir));
@@ -54,11 +55,11 @@ pub fn answer(question: &Question, decision: &Decision) -> String {
     let allow = |input: &Value| json!({ "behavior": "allow", "updatedInput": input });
     let response = match decision {
         Decision::Allow => allow(&question.input),
-        Decision::AllowForSession => {
-            let mut allowed = allow(&question.input);
-            allowed["updatedPermissions"] = question.id[SUGGESTIONS].clone();
-            allowed
-        }
+        Decision::AllowForSession => json!({
+            "behavior": "allow",
+            "updatedInput": question.input,
+            "updatedPermissions": question.id[SUGGESTIONS],
+        }),
         Decision::Said(answer) => allow(&answered(&question.input, answer)),
         Decision::Deny(why) => json!({ "behavior": "deny", "message": why, "interrupt": false }),
     };
@@ -80,13 +81,11 @@ fn kind(tool: &str) -> Kind {
 /// the workspace's settings, which would outlive the run.
 fn rules(mut suggestions: Value) -> Vec<Value> {
     let each = suggestions.as_array_mut().map(std::mem::take).unwrap_or_default();
-    let rules = each.into_iter().filter(|of| of["type"] == "addRules");
+    let mut rules: Vec<_> = each.into_iter().filter(|of| of["type"] == "addRules").collect();
+    for rule in rules.iter_mut().filter_map(Value::as_object_mut) {
+        rule.insert("destination".to_owned(), "session".into());
+    }
     rules
-        .map(|mut rule| {
-            rule["destination"] = "session".into();
-            rule
-        })
-        .collect()
 }
 
 fn questions(input: &Value) -> String {
@@ -100,17 +99,17 @@ fn questions(input: &Value) -> String {
 
 /// The input with its answers: data `{"answers": {question: answer}}`, or one text for all.
 fn answered(input: &Value, answer: &Message) -> Value {
-    let answers = answer.data().map(|mut data| data["answers"].take());
+    let answers = answer.data().map(|data| data["answers"].clone());
     let answers = answers.filter(Value::is_object).unwrap_or_else(|| {
-        let text = answer.text();
+        let text = answer_text(answer);
         each_question(input)
             .map(|(question, _)| (question.to_owned(), text.as_str().into()))
             .collect::<Map<_, _>>()
             .into()
     });
-    let mut input = input.clone();
-    input["answers"] = answers;
-    input
+    let mut input = input.as_object().cloned().unwrap_or_default();
+    input.insert("answers".to_owned(), answers);
+    input.into()
 }
 
 fn each_question(input: &Value) -> impl Iterator<Item = (&str, &Value)> {

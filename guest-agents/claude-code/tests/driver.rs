@@ -1,8 +1,10 @@
 //! The driver on recorded runs of the CLI (2.1.329, against a model that echoes).
 
 use a2a_hub_sdk::cli::{Action, Driver as _, End, FailureReason, Idle, Job, Session};
-use a2a_hub_sdk::testing::{end, failure, metadata, streamed};
+use a2a_hub_sdk::cli::{Decision, Question};
+use a2a_hub_sdk::testing::{end, failure, feed_reshaped, metadata, shapes, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
+use a2a_hub_sdk::{Message, Part};
 use claude_code::driver::Claude;
 use serde_json::{Value, json};
 
@@ -54,6 +56,52 @@ fn an_answer_is_streamed_and_then_told_whole() {
             },
         })
     );
+}
+
+#[test]
+fn lines_of_other_shapes_never_panic() {
+    let mut fed = 0;
+    for recording in [
+        include_str!("transcripts/hello.jsonl"),
+        include_str!("transcripts/permission.jsonl"),
+        include_str!("transcripts/question.jsonl"),
+        include_str!("transcripts/rate_limited.jsonl"),
+        include_str!("transcripts/cut_and_retried.jsonl"),
+    ] {
+        fed += feed_reshaped(recording, || Claude::new(&Job::default()));
+    }
+    assert!(fed > 1_000, "{fed} lines");
+}
+
+/// The question of `AskUserQuestion`.
+fn asked() -> (Claude, Question) {
+    let mut driver = Claude::new(&Job::default());
+    let input = json!({ "questions": [{ "question": "Which?", "options": [{ "label": "a" }] }] });
+    let request =
+        json!({ "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": input });
+    let line = json!({ "type": "control_request", "request_id": "r", "request": request });
+    let actions = driver.line(&line.to_string());
+    let [Action::Ask(question)] = &actions[..] else { panic!("{actions:?}") };
+    (driver, Question::clone(question))
+}
+
+#[test]
+fn answer_of_any_shape_answers_the_question() {
+    let (mut driver, question) = asked();
+    let mut answered = |data: Value| {
+        let said = Decision::Said(Box::new(Message::user(vec![Part::data(&data)])));
+        let actions = driver.decided(&question, &said);
+        let [Action::Send(line)] = &actions[..] else { panic!("{actions:?}") };
+        let told: Value = serde_json::from_str(line).unwrap();
+        let allowed = &told["response"]["response"];
+        assert_eq!(allowed["behavior"], "allow", "{told}");
+        allowed["updatedInput"]["answers"]["Which?"].clone()
+    };
+    assert_eq!(answered(json!({ "answers": { "Which?": "a" } })), "a");
+    for shape in shapes() {
+        let words = shape.as_str().map_or_else(|| shape.to_string(), str::to_owned);
+        assert_eq!(answered(shape), *words);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use a2a_hub_sdk::cli::{Decision, Kind, Question, cut};
+use a2a_hub_sdk::cli::{Decision, Kind, Question, answer_text, cut};
 use serde_json::{Map, Value, json};
 
 use crate::item::{PatchedFile, files};
@@ -154,7 +154,7 @@ fn open(id: &Value, params: &Value) -> Question {
 /// The client's words to each question, or to each its own from data that names it.
 fn answers(question: &Question, decision: &Decision) -> Map<String, Value> {
     let Decision::Said(message) = decision else { return Map::new() };
-    let (data, text) = (message.data().unwrap_or_default(), message.text());
+    let (data, text) = (message.data().unwrap_or_default(), answer_text(message));
     let questions = question.input["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ids = questions.iter().filter_map(|question| question["id"].as_str());
     let answer = |id: &str| {

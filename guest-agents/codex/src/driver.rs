@@ -316,13 +316,18 @@ impl cli::Driver for Driver {
             params["developerInstructions"] = text.as_str().into();
         }
         let servers = choices.servers();
+        let mut config = Map::new();
         if !servers.is_empty() {
-            params["config"] = json!({ "mcp_servers": renamed(&servers) });
+            config.insert("mcp_servers".to_owned(), renamed(&servers).into());
         }
         if let Some(hub) = &choices.hub {
             // What the model runs outside of the sandbox finds the hub as well.
             let set = json!({ Hub::SOCKET: hub.socket });
-            params["config"]["shell_environment_policy"] = json!({ "inherit": "core", "set": set });
+            let policy = json!({ "inherit": "core", "set": set });
+            config.insert("shell_environment_policy".to_owned(), policy);
+        }
+        if !config.is_empty() {
+            params["config"] = config.into();
         }
         let method = if self.session.id.is_empty() { "thread/start" } else { "thread/resume" };
         if !self.session.id.is_empty() {

@@ -2,7 +2,7 @@
 
 use a2a_hub_sdk::cli::{Action, Decision, Driver as _, End, FileChange, Job, Question, Session};
 use a2a_hub_sdk::cli::{Choices, Kind, Permissions};
-use a2a_hub_sdk::testing::{end, failure, metadata, streamed};
+use a2a_hub_sdk::testing::{end, failure, feed_reshaped, metadata, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
 use codex::driver::Driver;
 use serde_json::{Value, json};
@@ -51,6 +51,23 @@ fn question(actions: &[Action]) -> &Question {
     let asked =
         picked(actions, |action| if let Action::Ask(asked) = action { Some(asked) } else { None });
     asked.first().expect("a question")
+}
+
+#[test]
+fn lines_of_other_shapes_never_panic() {
+    let mut fed = 0;
+    for recording in [
+        include_str!("transcripts/hello.jsonl"),
+        include_str!("transcripts/patches.jsonl"),
+        include_str!("transcripts/patch_asked.jsonl"),
+        include_str!("transcripts/permission.jsonl"),
+        include_str!("transcripts/question.jsonl"),
+        include_str!("transcripts/rate_limited.jsonl"),
+        include_str!("transcripts/lost.jsonl"),
+    ] {
+        fed += feed_reshaped(recording, || Driver::new(&job()));
+    }
+    assert!(fed > 1_000, "{fed} lines");
 }
 
 /// Everything Codex is told before it asks anything.

@@ -132,14 +132,23 @@ impl OneShot {
     }
 }
 
-/// What an API's error means: "[API Error: {"error":{"code":401,"message":"…"}}]", or only words.
+/// Maps an API's error to the end of the run: `[API Error: {"error":{"code":401,"message":"…"}}]`, a status alone
+/// (`[API Error: 429]`), or words, quoted or not.
 fn refused(text: &str) -> End {
-    let inner = text.strip_prefix("[API Error: ").unwrap_or(text).trim_end_matches(']');
-    let error = serde_json::from_str::<Value>(inner).unwrap_or_default()["error"].take();
-    match (error["code"].as_i64(), error["message"].as_str()) {
-        (Some(code), Some(message)) => Gemini::end(&Refusal { code, text: message.to_owned() }),
-        _ if inner.contains("quota") => End::failed(FailureReason::RateLimited, inner),
-        _ => End::failed(FailureReason::ApiError, inner),
+    let inner = text.strip_prefix("[API Error: ");
+    let inner = inner.and_then(|inner| inner.trim_end().strip_suffix(']')).unwrap_or(text);
+    let told: Value = serde_json::from_str(inner).unwrap_or_default();
+    let error = &told["error"];
+    let words = match error["message"].as_str().or(told.as_str()) {
+        Some(words) => words,
+        // A bare number or flag says too little without what stands around it.
+        None if told.is_number() || told.is_boolean() => text,
+        None => inner,
+    };
+    match error["code"].as_i64().or(told.as_i64()) {
+        Some(code) => Gemini::end(&Refusal { code, text: words.to_owned() }),
+        None if words.contains("quota") => End::failed(FailureReason::RateLimited, words),
+        None => End::failed(FailureReason::ApiError, words),
     }
 }
 

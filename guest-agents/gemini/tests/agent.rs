@@ -1,6 +1,9 @@
 //! The adapter against recorded runs of `gemini --acp` (0.61.0, against a model that echoes).
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, split_behind, task};
+use a2a_hub_sdk::cli::{Job, acp::Acp};
+use a2a_hub_sdk::testing::{
+    Program, ScriptedHost, acp_recorded, acp_told, feed_reshaped, split_behind, task,
+};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
 use gemini::Gemini;
 use serde_json::{Value, json};
@@ -42,6 +45,17 @@ fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
 fn failure(outcome: &Outcome) -> (Value, String) {
     assert_eq!(outcome.state(), Some(TaskState::Failed));
     (outcome.metadata()["reason"].take(), outcome.text())
+}
+
+#[test]
+fn lines_of_other_shapes_never_panic() {
+    let mut fed = 0;
+    for recording in
+        [recording!("hello"), recording!("command"), recording!("edit"), recording!("rate_limited")]
+    {
+        fed += feed_reshaped(recording, || Acp::<Gemini>::new(Job::default(), "/workspace"));
+    }
+    assert!(fed > 1_000, "{fed} lines");
 }
 
 #[test]

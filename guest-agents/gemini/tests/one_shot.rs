@@ -1,8 +1,9 @@
 //! The mode that asks nobody, against recorded runs of `gemini -o stream-json` (0.61.0).
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, task};
+use a2a_hub_sdk::cli::Job;
+use a2a_hub_sdk::testing::{Program, ScriptedHost, feed_reshaped, task};
 use a2a_hub_sdk::{Agent, Message, Need, TaskState};
-use gemini::Gemini;
+use gemini::{Gemini, one_shot::OneShot};
 use serde_json::json;
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
@@ -33,6 +34,39 @@ fn the_prompt_goes_in_and_the_answer_comes_out() {
     assert_eq!(program.stdin(), "\u{2060}/first -turn\nof two\n");
     assert!(program.stdin_closed());
     assert_eq!(outcome.metadata()["usage"], json!({ "input_tokens": 9820, "output_tokens": 4 }));
+}
+
+#[test]
+fn lines_of_other_shapes_never_panic() {
+    for recording in [recording!("hello"), recording!("tools"), recording!("rate_limited")] {
+        assert!(feed_reshaped(recording, || OneShot::new(&Job::default())) > 100);
+    }
+}
+
+#[test]
+fn api_error_of_any_shape_is_told_in_its_words() {
+    for (inner, reason, words) in [
+        (r#"{"error":{"code":429,"message":"quota"}}"#, "rate_limited", "quota"),
+        (r#"{"error":{"code":429}}"#, "rate_limited", r#"{"error":{"code":429}}"#),
+        (r#"{"error":"no"}"#, "api_error", r#"{"error":"no"}"#),
+        ("429", "rate_limited", "[API Error: 429]"),
+        ("1.5", "api_error", "[API Error: 1.5]"),
+        ("true", "api_error", "[API Error: true]"),
+        (r#""terminated""#, "api_error", "terminated"),
+        ("no route", "api_error", "no route"),
+        ("[]", "api_error", "[]"),
+        ("{}", "api_error", "{}"),
+        ("null", "api_error", "null"),
+    ] {
+        let host = hub();
+        let error = json!({ "type": "Error", "message": format!("[API Error: {inner}]") });
+        let result = json!({ "type": "result", "status": "error", "error": error, "stats": {} });
+        host.program("gemini").reads().stdout(format!("{result}\n"));
+        let outcome = host.run::<Gemini>("go").unwrap();
+        assert_eq!(outcome.state(), Some(TaskState::Failed), "{inner}");
+        let told = (outcome.metadata()["reason"].clone(), outcome.text());
+        assert_eq!(told, (json!(reason), words.to_owned()), "{inner}");
+    }
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The whole adapter against recorded runs of `vibe-acp` (3.0.2, against a model that echoes).
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, acp_recorded, acp_told, split_behind, task};
+use a2a_hub_sdk::cli::{Job, acp::Acp};
+use a2a_hub_sdk::testing::{
+    Program, ScriptedHost, acp_recorded, acp_told, feed_reshaped, split_behind, task,
+};
 use a2a_hub_sdk::{
     Agent, Event, Failure, HealthStatus, Message, Need, Outcome, Part, Role, TaskState,
 };
@@ -41,6 +44,22 @@ fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
 /// State, reason and text of a failure.
 fn failure(outcome: &Outcome) -> (Option<TaskState>, Value, String) {
     (outcome.state(), outcome.metadata()["reason"].take(), outcome.text())
+}
+
+#[test]
+fn lines_of_other_shapes_never_panic() {
+    let mut fed = 0;
+    for recording in [
+        recording!("hello"),
+        recording!("command"),
+        recording!("edit"),
+        recording!("question"),
+        recording!("resumed"),
+        recording!("rate_limited"),
+    ] {
+        fed += feed_reshaped(recording, || Acp::<Vibe>::new(Job::default(), "/workspace"));
+    }
+    assert!(fed > 1_000, "{fed} lines");
 }
 
 #[test]

@@ -9,8 +9,7 @@ use crate::{
     otlp::Exporter,
 };
 use a2a_hub_agents::native::Native;
-use a2a_hub_agents::{Agents, BuiltIn, Door, PluginFolder, sweep_files};
-use a2a_hub_client::Outbound;
+use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{Config, Retention};
 use a2a_hub_hub::{
@@ -20,12 +19,13 @@ use a2a_hub_hub::{
     events::Events,
     push::{Pushes, Sender, WebhookSigner},
     repeats::Repeats,
+    routes::Routes,
     spans::Spans,
-    tasks::{Recovered, Tasks},
+    tasks::{Directory, Recovered, Tasks},
     token::{Tokens, find_secret, open_secret},
     upkeep::look_after,
 };
-use a2a_hub_process::{Supervisor, limits, unused_memory};
+use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, InvalidAgentId},
@@ -244,30 +244,31 @@ impl Builder {
         };
         let lineage = Arc::new(ProgramTrees(supervisor.clone()));
         let (spans, exporter) = Exporter::open(&config.telemetry.otlp)?;
-        let mut parts =
-            Parts::build(&config, &dir, storage, built_in, (supervisor, compiler), spans, &losses)?;
-        if let Some(door) = command.and_then(|command| Door::new(&command, doors.socket(&config)?))
-        {
-            parts.agents.open_door(door);
-        }
+        let door = command.and_then(|command| Door::new(&command, doors.socket(&config)?));
+        let noticed = losses.clone();
+        let ground =
+            Ground { storage, built_in, supervisor, compiler, spans, losses: noticed, door };
+        let mut parts = Parts::build(&config, &dir, ground)?;
         let made_here = agents.into_iter().map(|register| register(&rules));
-        parts.join(native.into_iter().chain(made_here).collect()).await?;
+        let joined = parts.join(native.into_iter().chain(made_here).collect()).await?;
         parts.warn_of_walls().await;
-        parts.go_on().await?;
-        let (stop, running) = (CancellationToken::new(), TaskTracker::new());
-        parts.look_after(exporter, &running, &stop);
         let repeats = parts.requests(&config).await?;
-        let engine = parts.engine().with_repeats(repeats).with_warnings(parts.warnings.clone());
-        let engine = engine.with_losses(losses);
-        let engine = engine.with_tenants(config.tenants.keys().cloned().collect());
-        let engine = engine.with_copies(parts.storage.clone());
-        let (live, engine) = match reload {
+        let whole = parts.whole(joined).with_repeats(repeats);
+        let whole = whole.with_warnings(parts.warnings.clone()).with_losses(losses);
+        let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
+        let whole = whole.with_copies(parts.storage.clone());
+        let (live, whole) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
-                (Some(live.clone()), engine.with_config(live))
+                (Some(live.clone()), whole.with_config(live))
             }
-            None => (None, engine.with_default_agent(config.default_agent.clone())),
+            None => (None, whole.with_default_agent(config.default_agent.clone())),
         };
+        let taken_up = whole.take_up().await;
+        let (engine, recovered) = taken_up.context("take up the tasks of an earlier run")?;
+        parts.go_on(recovered).await?;
+        let (stop, running) = (CancellationToken::new(), TaskTracker::new());
+        parts.look_after(exporter, &running, &stop);
 
         let http = doors.address();
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
@@ -379,17 +380,22 @@ fn sweep(dir: &Path) {
     }
 }
 
+/// What is there before the parts of a hub are.
+struct Ground {
+    storage: Arc<dyn Storage>,
+    built_in: BuiltIn,
+    supervisor: Supervisor,
+    compiler: Option<PathBuf>,
+    spans: Spans,
+    /// What the store had lost, each in a sentence.
+    losses: Vec<String>,
+    door: Option<Door>,
+}
+
 impl Parts {
     /// Puts them together, without any agent.
-    fn build(
-        config: &Config,
-        dir: &Path,
-        storage: Arc<dyn Storage>,
-        built_in: BuiltIn,
-        (supervisor, compiler): (Supervisor, Option<PathBuf>),
-        spans: Spans,
-        losses: &[String],
-    ) -> anyhow::Result<Self> {
+    fn build(config: &Config, dir: &Path, ground: Ground) -> anyhow::Result<Self> {
+        let Ground { storage, built_in, supervisor, compiler, spans, losses, door } = ground;
         let secret = open_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY)?;
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
@@ -403,23 +409,27 @@ impl Parts {
             max_instances: config.max_tasks.unwrap_or(EngineSettings::default().max_instances),
             address_space: limits::address_space(),
         })?;
-        let warnings = warnings(losses, &engine, config.max_tasks);
+        let warnings = warnings(&losses, &engine, config.max_tasks);
         let events = Events::default();
-        let tasks = Tasks::new(storage.clone(), events.clone()).with_spans(spans.clone());
+        let agents = Agents::new(AgentsSetup {
+            config: config.clone(),
+            built_in,
+            data_dir: dir.to_owned(),
+            engine,
+            supervisor: supervisor.clone(),
+            storage: storage.clone(),
+            events: Arc::new(events.clone()),
+            door,
+        });
+        let routes = Routes::new(agents.clone(), &events);
+        let directory = Directory::new(routes.clone());
+        let tasks = Tasks::new(storage.clone(), events.clone(), directory);
+        let tasks = tasks.with_spans(spans.clone());
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
         let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
         let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
         let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
-        let agents = Agents::new(
-            config.clone(),
-            built_in,
-            dir.to_owned(),
-            engine,
-            supervisor.clone(),
-            storage.clone(),
-            Arc::new(events.clone()),
-        );
         let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
             .context("make the plugins folder")?;
         Ok(Self {
@@ -427,6 +437,7 @@ impl Parts {
             events,
             agents,
             plugins,
+            routes,
             contexts,
             tasks,
             spans,
@@ -436,17 +447,12 @@ impl Parts {
         })
     }
 
-    /// Has all agents join. They are there once this returns.
-    async fn join(&self, native: Vec<(AgentId, AgentCard, Native)>) -> anyhow::Result<()> {
-        for (id, card, agent) in native {
-            self.agents.join_native(id, card, Arc::new(agent))?;
-        }
-        self.agents.join_built_in().await;
+    /// Has all agents join.
+    async fn join(&self, native: Vec<(AgentId, AgentCard, Native)>) -> anyhow::Result<Joined> {
+        let native = native.into_iter().map(|(id, card, agent)| (id, card, Arc::new(agent) as _));
         let awaited = self.tasks.awaited_agents().await;
         let awaited = awaited.context("find the tasks of an earlier run")?;
-        self.plugins.load(&awaited).await;
-        self.agents.join_remote(Outbound::unguarded()).await;
-        Ok(())
+        Ok(self.plugins.clone().join_all(native.collect(), &awaited).await?)
     }
 
     /// Has what a hub does beside its tasks done, until `stop`.
@@ -477,12 +483,10 @@ impl Parts {
         }
     }
 
-    /// Takes up what an earlier run left unfinished.
-    async fn go_on(&self) -> anyhow::Result<()> {
-        let recovered = self.tasks.recover(&self.agents).await;
-        let recovered = recovered.context("take up the tasks of an earlier run")?;
+    /// Goes on with what an earlier run left beside its tasks, of which so many were taken up.
+    async fn go_on(&self, recovered: Recovered) -> anyhow::Result<()> {
         let agents = self.agents.clone();
-        let swept = tokio::task::spawn_blocking(move || agents.sweep_replays()).await;
+        let swept = run_blocking(move || agents.sweep_replays()).await;
         swept.context("look through copies of components")?;
         if recovered != Recovered::default() {
             let Recovered { started, waiting, replayed, followed, failed, unreadable } = recovered;

@@ -1,11 +1,12 @@
 //! A hub that runs: what it is made of, and how it is taken apart.
 
 use crate::local::Local;
-use a2a_hub_agents::{Agents, PluginFolder};
+use a2a_hub_agents::{Agents, Joined, PluginFolder};
 use a2a_hub_config::Config;
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{
-    LiveConfig, Reply, contexts::Contexts, events::Events, push::Pushes, spans::Spans, tasks::Tasks,
+    LiveConfig, Reply, StartingHub, contexts::Contexts, events::Events, push::Pushes,
+    routes::Routes, spans::Spans, tasks::Tasks,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
@@ -36,6 +37,7 @@ pub(crate) struct Parts {
     pub(crate) events: Events,
     pub(crate) agents: Agents,
     pub(crate) plugins: PluginFolder,
+    pub(crate) routes: Routes,
     pub(crate) contexts: Contexts,
     pub(crate) tasks: Tasks,
     pub(crate) spans: Spans,
@@ -124,12 +126,12 @@ impl Hub {
 }
 
 impl Parts {
-    /// The operations on these parts.
-    pub(crate) fn engine(&self) -> a2a_hub_hub::Hub {
-        let Self { agents, plugins, contexts, tasks, pushes, events, .. } = self;
-        a2a_hub_hub::Hub::new(
-            agents.clone(),
-            plugins.clone(),
+    /// The hub of these parts and of its agents, before anything is at work.
+    pub(crate) fn whole(&self, joined: Joined) -> StartingHub {
+        let Self { routes, contexts, tasks, pushes, events, .. } = self;
+        StartingHub::new(
+            joined,
+            routes.clone(),
             contexts.clone(),
             tasks.clone(),
             pushes.clone(),

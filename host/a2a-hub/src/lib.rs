@@ -28,7 +28,7 @@ pub use a2a_hub_config as config;
 pub use a2a_hub_core::access::Principal;
 pub use a2a_hub_hub::{Reply, ReplyStream};
 pub use a2a_hub_protocol as protocol;
-pub use a2a_hub_runtime::{Ended, Failure, port::delegate::ChildRequest};
+pub use a2a_hub_runtime::{Crash, Ended, Failure, port::delegate::ChildRequest};
 pub use builder::Builder;
 pub use check::{Running, check_start};
 pub use hub::Hub;

@@ -18,6 +18,9 @@ pub mod native;
 mod port;
 mod remote;
 mod roster;
+#[cfg(test)]
+#[path = "../../../tests/harness/shapes.rs"]
+mod shapes;
 #[cfg(feature = "testing")]
 mod testing;
 
@@ -25,6 +28,7 @@ pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, l
 pub use event_sink::EventSink;
 pub use port::{Door, Mind, is_kept, sweep_files};
 pub use roster::{
-    Agents, BuiltIn, FindAgent, JoinError, KeptComponents, KeptCopy, PluginEdit, PluginEditError,
-    PluginEditor, PluginFolder, RegistryError, asked, beside, plugin_file,
+    Agents, AgentsSetup, BuiltIn, FindAgent, JoinError, Joined, KeptComponents, KeptCopy,
+    PluginEdit, PluginEditError, PluginEditor, PluginFolder, RegistryError, asked, beside,
+    plugin_file,
 };

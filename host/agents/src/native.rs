@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
     task::{Artifact, TaskState},
 };
 use a2a_hub_runtime::{
-    Call, Ended, Failure, Report, Run, Runtime, Work,
+    Call, Crash, Ended, Failure, Report, Run, Runtime, Work,
     port::{
         context_memory::ContextMemoryPort,
         delegate::{CallPort, ChildRequest, DelegatePort, Update},
@@ -212,6 +212,7 @@ impl Run for NativeRun {
 fn broke(why: JoinError) -> Ended {
     let Ok(panic) = why.try_into_panic() else { return Ended::Failed(Failure::Cancelled) };
     let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-    Ended::Failed(Failure::Trapped(said.unwrap_or_else(|| "it panicked".to_owned())))
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    tracing::warn!(panic = ?said, "an agent's function panicked");
+    Ended::Failed(Failure::Trapped(Crash::panic(said)))
 }

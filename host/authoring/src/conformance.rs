@@ -126,7 +126,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
         Ok(card) => card,
         Err(why) => {
             let fix = "say a card with `name`, `description`, `version` and plain texts, within two seconds";
-            report.add(failed("card.valid", said(&why.to_string()), fix));
+            report.add(failed("card.valid", said(&why.in_full()), fix));
             return Ok(report.cut_off("it has no card that can be used"));
         }
     };

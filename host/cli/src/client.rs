@@ -8,6 +8,7 @@ use super::{
 };
 use a2a_hub_core::span::Span;
 use a2a_hub_process::daemon;
+use a2a_hub_protocol::member;
 use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
@@ -168,7 +169,7 @@ impl Client {
     pub(super) async fn ask(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
         self.requests += 1;
         if let Some(tenant) = &self.tenant {
-            params["tenant"] = json!(tenant);
+            member::set(&mut params, "tenant", tenant.as_str());
         }
         let request =
             json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params });
@@ -191,7 +192,7 @@ impl Client {
         let id = answer["id"].as_u64().unwrap_or(self.requests);
         let result = match answer.get("error") {
             Some(error) => Err(CommandError::refused(error).into()),
-            None => Ok(answer["result"].take()),
+            None => Ok(member::take(&mut answer, "result")),
         };
         Ok((id, result))
     }

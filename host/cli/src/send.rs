@@ -19,7 +19,7 @@ use super::{
     terminal::Progress,
 };
 use a2a_hub_protocol::{
-    id::MessageId, message::Message, question::QUESTION, v03::params::OfferedMessage,
+    id::MessageId, member, message::Message, question::QUESTION, v03::params::OfferedMessage,
 };
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
@@ -133,7 +133,7 @@ async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Valu
     }
     // Of an agent that is not there, the message will tell.
     let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
-    agent.unwrap_or_default()["card"]["defaultOutputModes"].take()
+    agent.unwrap_or_default()["card"]["defaultOutputModes"].clone()
 }
 
 /// The latest conversation with the agent whose latest task is to be done in the directory of this message.
@@ -212,7 +212,8 @@ pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
             send.agent
         )));
     }
-    let offered: OfferedMessage = serde_json::from_value(params(send)?["message"].take())?;
+    let offered: OfferedMessage =
+        serde_json::from_value(member::take(&mut params(send)?, "message"))?;
     let mut message = offered.accept("message")?;
     if let Some(facts) = &mut message.metadata {
         facts.retain(|name, _| !OF_THIS_HUB.contains(&name.as_str()));
@@ -253,34 +254,30 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     for file in &send.files {
         parts.push(files::part(file, &mut room)?);
     }
-    let mut params = json!({
-        "message": {
-            "kind": "message",
-            "messageId": MessageId::fresh(),
-            "role": "user",
-            "parts": parts,
-            "metadata": { "workingDirectory": directory },
-        },
-        "configuration": { "timeoutMs": send.timeout },
-    });
     let (whom, name) = match send.agent.strip_prefix(BY_SKILL) {
         Some(skill) => ("targetSkill", skill),
         None => ("targetAgent", send.agent.as_str()),
     };
-    params["message"]["metadata"][whom] = json!(name);
-    let mut also = |name: &str, value: &Option<String>| {
-        if let Some(value) = value {
-            params["message"][name] = json!(value);
-        }
-    };
-    also("contextId", &send.context);
-    also("taskId", &send.task);
-    if let Some(facts) = params["message"]["metadata"].as_object_mut() {
-        facts.extend(send.chosen.facts());
-        facts.extend(send.inheriting.facts());
-    }
+    let mut facts = Map::new();
+    facts.insert("workingDirectory".to_owned(), json!(directory));
+    facts.insert(whom.to_owned(), json!(name));
+    facts.extend(send.chosen.facts());
+    facts.extend(send.inheriting.facts());
     if let Some(question) = &send.question {
-        params["message"]["metadata"][QUESTION] = json!(question);
+        facts.insert(QUESTION.to_owned(), json!(question));
     }
+    let mut message = json!({
+        "kind": "message",
+        "messageId": MessageId::fresh(),
+        "role": "user",
+        "parts": parts,
+        "metadata": facts,
+    });
+    for (member, value) in [("contextId", &send.context), ("taskId", &send.task)] {
+        if let Some(value) = value {
+            member::set(&mut message, member, value.as_str());
+        }
+    }
+    let params = json!({ "message": message, "configuration": { "timeoutMs": send.timeout } });
     Ok(params)
 }

@@ -9,6 +9,7 @@ use super::{
     text::{PLAIN, Text, style_of},
 };
 use a2a_hub_core::plain_text::line;
+use a2a_hub_protocol::member;
 use anstyle::Style;
 use serde_json::{Value, json};
 
@@ -111,7 +112,7 @@ fn with_known_health(agents: &Value, known: &Value) -> Value {
         if agent["health"].is_null()
             && let Some(known) = list(known).iter().find(|known| known["id"] == agent["id"])
         {
-            agent["health"] = json!({ "status": known["status"] });
+            member::set(agent, "health", json!({ "status": known["status"] }));
         }
     }
     agents

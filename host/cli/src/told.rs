@@ -80,7 +80,7 @@ impl Told {
         match self.artifacts.iter_mut().find(same) {
             Some(known) if event["append"] == true => {
                 let (Some(parts), Some(more)) =
-                    (known["parts"].as_array_mut(), new["parts"].as_array())
+                    (known.get_mut("parts").and_then(Value::as_array_mut), new["parts"].as_array())
                 else {
                     return;
                 };
@@ -145,7 +145,8 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
 fn append(parts: &mut Vec<Value>, part: &Value) {
     let is_plain = |part: &Value| part["kind"] == "text" && part["metadata"].is_null();
     if let Some(last) = parts.last_mut().filter(|last| is_plain(last) && is_plain(part))
-        && let (Value::String(text), Some(more)) = (&mut last["text"], part["text"].as_str())
+        && let (Some(Value::String(text)), Some(more)) =
+            (last.get_mut("text"), part["text"].as_str())
     {
         text.push_str(more);
     } else {

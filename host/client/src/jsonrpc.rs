@@ -43,8 +43,25 @@ pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shapes::{reshaped, shapes};
     use a2a_hub_protocol::error::ErrorKind;
     use serde_json::json;
+
+    #[test]
+    fn answer_of_other_shape_is_refused() {
+        for shape in shapes() {
+            let why = read(StatusCode::OK, shape.to_string().as_bytes()).unwrap_err();
+            assert!(matches!(why, ClientError::Senseless { .. }), "{shape}: {why}");
+        }
+        let data = json!([{ "reason": "TASK_NOT_FOUND", "@type": "x", "metadata": { "a": "b" } }]);
+        let error = json!({ "code": -32001, "message": "no", "data": data });
+        for answer in [json!({ "id": 1, "result": { "a": 1 } }), json!({ "id": 1, "error": error })]
+        {
+            for other in reshaped(&answer) {
+                let _ = read(StatusCode::OK, other.to_string().as_bytes());
+            }
+        }
+    }
 
     #[test]
     fn a_refusal_is_told_in_either_form() {

@@ -345,6 +345,7 @@ fn is_here(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shapes::reshaped;
     use ring::signature::{Ed25519KeyPair, KeyPair as _};
     use serde_json::json;
 
@@ -353,6 +354,20 @@ mod tests {
 
     fn keys(texts: &[&str]) -> Keys {
         Keys(texts.iter().flat_map(|text| read(text.as_bytes()).unwrap()).collect())
+    }
+
+    #[test]
+    fn key_sets_of_other_shapes_are_refused() {
+        let line: Value = serde_json::from_str(OFFICIAL.lines().next().unwrap()).unwrap();
+        let set = json!({ "keys": [line["jwk"], { "kty": "RSA", "n": "AA", "e": "AQAB", "use": "sig", "kid": "k" }] });
+        for other in reshaped(&set) {
+            let _ = read(other.to_string().as_bytes());
+        }
+        // And what is signed by a key that counts.
+        let jwk = line["jwk"].to_string();
+        for other in reshaped(&line["card"]) {
+            let _ = keys(&[&jwk]).verify(&other);
+        }
     }
 
     #[test]

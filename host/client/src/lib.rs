@@ -15,6 +15,9 @@ pub mod keys;
 pub mod outbound;
 mod request;
 mod rest;
+#[cfg(test)]
+#[path = "../../../tests/harness/shapes.rs"]
+mod shapes;
 mod sse;
 mod task_stream;
 

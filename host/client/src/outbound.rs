@@ -151,7 +151,9 @@ impl Outbound {
         let made = || async {
             let lookup = self.lookup.clone();
             let made = spawn_blocking(move || Wires::new(lookup)).await;
-            let made = made.map_err(|why| OutboundError::Tls(why.to_string()))?;
+            // Of a panic the log tells.
+            let broke = |_| OutboundError::Tls("internal error; see the hub's log".to_owned());
+            let made = made.map_err(broke)?;
             made.map_err(|why| OutboundError::Tls(why.to_string()))
         };
         self.wires.get_or_try_init(made).await

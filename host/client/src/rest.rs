@@ -52,6 +52,7 @@ pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shapes::reshaped;
     use a2a_hub_protocol::{dialect::Wire, error::ErrorKind, id::TaskId, interface::Binding};
     use serde_json::json;
     use url::Url;
@@ -83,6 +84,20 @@ mod tests {
         POST http://x/agent/rest/tasks/t:cancel {} (Some("application/a2a+json"), Some("application/a2a+json"))
         GET http://x/agent/rest/v1/tasks/t:subscribe  (None, Some("text/event-stream"))
         "#);
+    }
+
+    #[test]
+    fn answers_of_other_shapes_are_read_or_refused() {
+        let gone = A2aError::new(ErrorKind::TaskNotFound, "gone");
+        for answer in
+            [json!({ "task": { "id": "t" } }), gone.to_rest_json(), gone.to_v03_rest_json()]
+        {
+            for other in reshaped(&answer) {
+                for status in [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::BAD_GATEWAY] {
+                    let _ = read(status, other.to_string().as_bytes());
+                }
+            }
+        }
     }
 
     #[test]

@@ -69,6 +69,11 @@ pub fn asks(task: &Task) -> bool {
     task.status.state.is_interrupted() && task.status.message.is_some()
 }
 
+/// Whether the task asks this in the place of a child, and its client has not answered.
+pub fn asks_for_child(task: &Task, question: &Question) -> bool {
+    asks(task) && Question::of(task.metadata.as_ref()).is_some_and(|asked| asked == *question)
+}
+
 /// A message of the agent, or of the hub in its place, with the task and the conversation that it belongs to.
 pub fn addressed(task: &Task, mut message: Message) -> Message {
     message.task_id = Some(task.id.clone());

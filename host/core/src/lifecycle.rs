@@ -17,8 +17,10 @@
 //! out in their order. What is recorded is one write until an effect of another kind comes, so whatever an effect tells
 //! somebody is stored by then.
 
+mod effect;
 mod fault;
 
+pub use effect::{Effect, Record};
 pub use fault::{Fault, Patience};
 
 use crate::{recovery::Resumability, task};
@@ -89,6 +91,8 @@ pub enum Entry {
     Replay,
     /// Its agent is elsewhere and was at work all the time.
     Follow,
+    /// Its agent's run is gone, and the children of that run are looked after.
+    Tend,
 }
 
 /// Something that happened to a task.
@@ -118,6 +122,8 @@ pub enum Signal {
     Withdrawn,
     /// The agent ended, with this state of the task.
     Ended(TaskState),
+    /// The children of an earlier run are over, which were looked after in its place.
+    Tended,
     /// The agent could not be given the task.
     Lost(Fault),
     /// The client says more: what the task waits for, or else something that its agent is to hear.
@@ -136,58 +142,6 @@ pub enum Signal {
     Resumability(Resumability),
     /// It is as late as [`Lifecycle::wake_at`] told, or later.
     Time,
-}
-
-/// Something that the actor does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Append this to the log of the task.
-    Record(Record),
-    /// Ask for the task's turn again; [`Signal::Turn`] says when that is, at once or later.
-    ComeBack,
-    /// Let another task of the agent run.
-    GiveTurnBack,
-    /// Give the task to its agent.
-    Start,
-    /// Listen again to the agent, which is elsewhere.
-    Follow,
-    /// Let the agent hear the answer, or that there was none in time.
-    Answer,
-    /// Keep the client's message until the agent has done what it is at: the agent hears it in another run.
-    Keep,
-    /// Let go of a run that is over, and have the oldest message that was kept ready for the next.
-    Retire,
-    /// Tell the client that its message was taken.
-    Acknowledge,
-    /// Tell the client that the task takes no message now.
-    Refuse,
-    /// Stop listening to the agent if it goes on without the hub; [`Signal::Left`] tells.
-    Leave,
-    /// Stop the agent: ask it first, then end it, and its programs with it.
-    Stop,
-    /// Let the agent clean up after a task that was cancelled.
-    CleanUp,
-    /// Find out what the agent keeps of the task; [`Signal::Resumability`] tells.
-    AskHold,
-}
-
-/// What is written into a task's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
-    /// The very thing that the signal tells of: what was told, asked or said, or the agent's end.
-    Itself,
-    /// That the agent is at work, and the task waits for nothing.
-    Working,
-    /// What the agent said at its end, of a task that goes on.
-    Interim,
-    /// That the task was cancelled.
-    Canceled,
-    /// That the task failed.
-    Failed(Fault),
-    /// That the task waits for its client, for its hub ends.
-    Interrupted,
-    /// That the task waits for its client without its agent.
-    Parked,
 }
 
 impl Lifecycle {
@@ -267,6 +221,7 @@ impl Lifecycle {
             Signal::WentOn => self.went_on(),
             Signal::Withdrawn => self.withdrawn(now),
             Signal::Ended(state) => self.ended(now, state),
+            Signal::Tended => self.tended(now),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
             Signal::Said => self.said(now),
             Signal::Cancel => self.cut_short(Record::Canceled),
@@ -294,7 +249,7 @@ impl Lifecycle {
                 Record::Working | Record::Interim => TaskState::Working,
                 Record::Canceled => TaskState::Canceled,
                 Record::Failed(_) => TaskState::Failed,
-                Record::Interrupted => TaskState::InputRequired,
+                Record::Interrupted | Record::Stranded => TaskState::InputRequired,
                 Record::Parked => self.state,
                 Record::Itself => signal.state().unwrap_or(self.state),
             };
@@ -306,6 +261,13 @@ impl Lifecycle {
             Phase::Queued { entry: Entry::Follow, deadline } => {
                 self.phase = Phase::Working { quiet_until: None, deadline };
                 vec![Effect::Follow]
+            }
+            Phase::Queued { entry: Entry::Tend, deadline } => {
+                self.phase = Phase::Working { quiet_until: None, deadline };
+                // What a child asks stands until it is handed on again; whatever else was asked is not asked any more.
+                let is_over = self.state.is_interrupted() && !self.stands;
+                let working = is_over.then_some(Effect::Record(Record::Working));
+                working.into_iter().chain([Effect::Tend]).collect()
             }
             Phase::Queued { entry, deadline } => {
                 self.phase = Phase::Working { quiet_until: Some(now + QUIET), deadline };
@@ -427,6 +389,25 @@ impl Lifecycle {
         self.end(effects)
     }
 
+    /// No child of an earlier run is left: the agent is started again with what its client has said meanwhile, or once its client says
+    /// something.
+    fn tended(&mut self, now: Instant) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        if self.unheard > 0 {
+            self.unheard -= 1;
+            self.phase = Phase::Queued { entry: Entry::Again, deadline: now + self.patience.task };
+            let told = Effect::Record(Record::Interim);
+            return vec![told, Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack];
+        }
+        self.phase = Phase::Parked { until: now + self.patience.answer };
+        let working = !task::allows(self.state, TaskState::InputRequired);
+        let working = working.then_some(Effect::Record(Record::Working));
+        let asks = [Effect::Record(Record::Stranded), Effect::Retire, Effect::GiveTurnBack];
+        working.into_iter().chain(asks).collect()
+    }
+
     fn said(&mut self, now: Instant) -> Vec<Effect> {
         if std::mem::take(&mut self.stands) {
             // The agent hears it when it asks again.
@@ -461,7 +442,10 @@ impl Lifecycle {
         match self.phase {
             Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![record]),
             // An agent had it before, and may be at work on it elsewhere.
-            Phase::Queued { entry: Entry::Again | Entry::Follow | Entry::Replay, .. }
+            Phase::Queued {
+                entry: Entry::Again | Entry::Follow | Entry::Replay | Entry::Tend,
+                ..
+            }
             | Phase::Parked { .. } => self.end(vec![Effect::CleanUp, record]),
             Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. } => {
                 self.end(vec![Effect::Stop, Effect::CleanUp, record])
@@ -569,6 +553,7 @@ impl Signal {
             | Self::WentOn
             | Self::Waits(_)
             | Self::Withdrawn
+            | Self::Tended
             | Self::Lost(_)
             | Self::Said
             | Self::Cancel

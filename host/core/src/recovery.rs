@@ -1,9 +1,14 @@
 //! What becomes of a task when the hub that ran it is gone, in order or not.
 
-use crate::facts;
+use crate::{
+    facts::{self, REASON, RECOVERY},
+    question::handed_on,
+};
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
-    message::Role,
+    id::{AgentId, QuestionId},
+    message::{Message, Role},
+    question::Question,
     task::{Task, TaskState},
 };
 use std::collections::VecDeque;
@@ -19,10 +24,36 @@ pub struct UnfinishedTask {
     pub answered: bool,
     /// What its agent still has of it; none if there is no such agent any more.
     pub hold: Option<Resumability>,
-    /// Whether what it asks is what a task asks that its agent gave to another one.
-    pub asks_for_child: bool,
+    /// What it asks, if it asks anything.
+    pub asks: Asks,
+    /// Whether a task that its agent gave to another one is not over.
+    pub has_children: bool,
     /// Whether the task is over that it was begun for: no child outlives its parent.
     pub is_orphan: bool,
+}
+
+/// What a task asks whose hub is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// What its own agent asked, or nothing.
+    Itself,
+    /// What a task asks that its agent gave to another one.
+    ForChild,
+    /// To be sent on its way: its agent was at work when an earlier hub ended.
+    ToGoOn,
+}
+
+impl Asks {
+    /// What the task asks, by its record.
+    pub fn of(task: &Task) -> Self {
+        let asked = Question::of(task.metadata.as_ref());
+        let is_hubs = facts::text(task, REASON) == Some(RECOVERY);
+        match asked {
+            Some(asked) if asked.task.is_some() => Self::ForChild,
+            Some(asked) if asked.replaces.is_none() && is_hubs => Self::ToGoOn,
+            Some(_) | None => Self::Itself,
+        }
+    }
 }
 
 /// What an agent still has of a task whose hub is gone.
@@ -52,6 +83,9 @@ pub enum Recovery {
     Ask(TaskState),
     /// Run its agent again, which is answered what it was answered before.
     Replay,
+    /// Look after the tasks that its agent gave to others, in the agent's place: they go on, and what they ask is asked here. Once they
+    /// are over, the client is asked to send the task on its way.
+    Tend,
     /// Listen to its agent again, which is still at work.
     Follow,
     /// Listen to its agent again, which is elsewhere, and cancel it there.
@@ -71,7 +105,7 @@ impl UnfinishedTask {
             (TaskState::Submitted, Some(Resumability::Replay)) if self.queued => Recovery::Start,
             // Its question stands, and it is run again once that is answered. What a child asks it hears from that child.
             (state, Some(Resumability::Replay))
-                if state.is_interrupted() && !self.answered && !self.asks_for_child =>
+                if state.is_interrupted() && !self.answered && self.asks != Asks::ForChild =>
             {
                 Recovery::Wait
             }
@@ -79,12 +113,15 @@ impl UnfinishedTask {
             (_, Some(Resumability::Replay)) => Recovery::Replay,
             // What a child asks keeps no agent from its work.
             (state, Some(Resumability::Nothing))
-                if state.is_interrupted() && self.asks_for_child =>
+                if state.is_interrupted() && self.asks == Asks::ForChild =>
             {
                 Recovery::Fail
             }
+            (_, Some(Resumability::Session)) if self.has_children && self.was_at_work() => {
+                Recovery::Tend
+            }
             (state, Some(Resumability::Session))
-                if state.is_interrupted() && self.asks_for_child =>
+                if state.is_interrupted() && self.asks == Asks::ForChild =>
             {
                 Recovery::Ask(TaskState::InputRequired)
             }
@@ -103,6 +140,55 @@ impl UnfinishedTask {
             (_, Some(_)) => Recovery::Fail,
         }
     }
+
+    /// Whether its agent was at work when a hub ended, and has not been started again since.
+    fn was_at_work(self) -> bool {
+        let waits = self.state.is_interrupted();
+        match self.asks {
+            Asks::ForChild => waits,
+            Asks::ToGoOn => waits && !self.answered,
+            Asks::Itself => self.state == TaskState::Working,
+        }
+    }
+}
+
+/// Whether a child asks what the task above it asks in its place.
+pub fn still_asks(asked_above: &Question, child: &Task) -> bool {
+    open_question(child).is_some_and(|asked| asked.id == asked_above.id)
+}
+
+/// What a task is to ask after a restart in the place of its child, a task of `agent`, that asks anew: who had asked is gone, and
+/// something else is asked by the same task. None if the child does not.
+pub fn asked_anew(
+    asked_above: &Question,
+    child: &Task,
+    agent: &AgentId,
+) -> Option<(Question, Message)> {
+    let asked = open_question(child)?;
+    let by = asked.task.as_ref().unwrap_or(&child.id);
+    let is_same = asked_above.task.as_ref() == Some(by) && asked.id != asked_above.id;
+    let prompt = child.status.message.clone().filter(|_| is_same)?;
+    Some(handed_on(&child.id, agent, &asked, prompt))
+}
+
+/// What a task's client has answered of what a child still asks, and the child has not heard: the question as the child asks it now, and
+/// the answer. `renamed` says by which name a question is asked that a restart replaced.
+pub fn answered_for_child(
+    task: &Task,
+    child: &Task,
+    renamed: impl Fn(&QuestionId) -> Option<QuestionId>,
+) -> Option<(Question, Message)> {
+    let asked = Question::of(task.metadata.as_ref()).filter(|asked| asked.task.is_some())?;
+    let answer = task.history.last().filter(|_| facts::is_answered(task))?;
+    let now = open_question(child)?;
+    let is_it = now.id == asked.id || renamed(&asked.id).as_ref() == Some(&now.id);
+    let was_heard = child.history.iter().any(|said| said.message_id == answer.message_id);
+    (is_it && !was_heard).then(|| (now, answer.clone()))
+}
+
+/// What a task asks, and its client has not answered.
+fn open_question(task: &Task) -> Option<Question> {
+    Question::of(task.metadata.as_ref()).filter(|_| facts::asks(task))
 }
 
 /// Which messages of a task's client no run of its agent has heard, as the events of the task's log tell in their order.
@@ -187,8 +273,9 @@ mod tests {
     use crate::task;
     use a2a_hub_protocol::{
         event::Created,
-        id::{AgentId, ContextId, TaskId},
-        message::{Message, Metadata},
+        id::{ContextId, TaskId},
+        message::Metadata,
+        question::QuestionKind,
         task::TaskStatus,
     };
     use std::fmt::Write as _;
@@ -310,12 +397,15 @@ mod tests {
                     queued: false,
                     answered,
                     hold: Some(hold),
-                    asks_for_child: true,
+                    asks: Asks::ForChild,
+                    has_children: true,
                     is_orphan: false,
                 };
                 assert_eq!(left(Resumability::Nothing).recovery(), Recovery::Fail);
-                let ask = Recovery::Ask(TaskState::InputRequired);
-                assert_eq!(left(Resumability::Session).recovery(), ask);
+                let tended = left(Resumability::Session);
+                assert_eq!(tended.recovery(), Recovery::Tend);
+                let alone = UnfinishedTask { has_children: false, ..tended };
+                assert_eq!(alone.recovery(), Recovery::Ask(TaskState::InputRequired));
                 assert_eq!(left(Resumability::Replay).recovery(), Recovery::Replay);
             }
         }
@@ -335,15 +425,14 @@ mod tests {
                     Some(Resumability::Nothing),
                     None,
                 ];
-                let is_orphan = false;
-                let asks_for_child = false;
                 let left = |hold| UnfinishedTask {
                     state,
                     queued,
                     answered,
                     hold,
-                    asks_for_child,
-                    is_orphan,
+                    asks: Asks::Itself,
+                    has_children: false,
+                    is_orphan: false,
                 };
                 let told = holds.map(|hold| format!("{:?}", left(hold).recovery()));
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
@@ -370,14 +459,110 @@ mod tests {
 
     #[test]
     fn what_a_child_asks_is_heard_from_the_child_once_its_parent_runs_again() {
-        let (state, queued, answered, is_orphan) = (TaskState::InputRequired, false, false, false);
-        let left = |hold, asks_for_child| {
+        let state = TaskState::InputRequired;
+        let left = |hold, asks| {
+            let (queued, answered, is_orphan, has_children) = (false, false, false, false);
             let hold = Some(hold);
-            UnfinishedTask { state, queued, answered, hold, asks_for_child, is_orphan }.recovery()
+            UnfinishedTask { state, queued, answered, hold, asks, has_children, is_orphan }
+                .recovery()
         };
-        assert_eq!(left(Resumability::Replay, true), Recovery::Replay);
-        assert_eq!(left(Resumability::Replay, false), Recovery::Wait);
-        assert_eq!(left(Resumability::Session, true), Recovery::Ask(state));
+        assert_eq!(left(Resumability::Replay, Asks::ForChild), Recovery::Replay);
+        assert_eq!(left(Resumability::Replay, Asks::Itself), Recovery::Wait);
+        assert_eq!(left(Resumability::Session, Asks::ForChild), Recovery::Ask(state));
+    }
+
+    /// What its own agent asks is lost with the run, and asked anew; whoever is at work for it goes on beside.
+    #[test]
+    fn children_of_a_run_that_is_gone_are_looked_after() {
+        use TaskState::{InputRequired, Working};
+        let left = |state, asks, answered| {
+            let (queued, is_orphan, has_children) = (false, false, true);
+            let hold = Some(Resumability::Session);
+            UnfinishedTask { state, queued, answered, hold, asks, has_children, is_orphan }
+                .recovery()
+        };
+        for (state, asks, answered, wanted) in [
+            (Working, Asks::Itself, false, Recovery::Tend),
+            (InputRequired, Asks::ForChild, false, Recovery::Tend),
+            (InputRequired, Asks::ForChild, true, Recovery::Tend),
+            (InputRequired, Asks::ToGoOn, false, Recovery::Tend),
+            (InputRequired, Asks::ToGoOn, true, Recovery::Start),
+            (InputRequired, Asks::Itself, false, Recovery::Ask(InputRequired)),
+            (InputRequired, Asks::Itself, true, Recovery::Start),
+        ] {
+            assert_eq!(left(state, asks, answered), wanted, "{state:?} {asks:?} {answered}");
+        }
+    }
+
+    fn asking(id: &str, asked: &Question, prompt: Message) -> Task {
+        let (state, message) = (TaskState::InputRequired, Some(prompt));
+        let status = TaskStatus { state, message, timestamp: String::new() };
+        let (id, context_id) = (TaskId::new(id), ContextId::new("c"));
+        let metadata = Some(Metadata::from_iter([asked.member()]));
+        Task { id, context_id, status, artifacts: Vec::new(), history: Vec::new(), metadata }
+    }
+
+    fn prompt(text: &str) -> Message {
+        Message::text(Role::Agent, text)
+    }
+
+    #[test]
+    fn what_a_child_asks_anew_is_asked_above_by_its_new_name() {
+        let [reviewer, codex] = ["reviewer", "codex"].map(|id| AgentId::parse(id).unwrap());
+        let lost = Question::fresh(QuestionKind::Permission);
+        let leaf = asking("leaf", &lost, prompt("May I?"));
+        let (asked, handed) = handed_on(&leaf.id, &codex, &lost, prompt("May I?"));
+        let between = asking("between", &asked, handed.clone());
+        let (above, _) = handed_on(&between.id, &reviewer, &asked, handed);
+        assert!(still_asks(&asked, &leaf) && asked_anew(&asked, &leaf, &codex).is_none());
+        assert!(still_asks(&above, &between) && asked_anew(&above, &between, &reviewer).is_none());
+
+        // The hub is gone, and asks in the leaf's place.
+        let now = Question { replaces: Some(lost.kind), ..Question::fresh(QuestionKind::Input) };
+        let gone = prompt("The hub was restarted while Codex asked: “May I?”");
+        let leaf = asking("leaf", &now, gone);
+        assert!(!still_asks(&asked, &leaf));
+        let (asked, handed) = asked_anew(&asked, &leaf, &codex).unwrap();
+        let between = asking("between", &asked, handed);
+        let (asked, handed) = asked_anew(&above, &between, &reviewer).unwrap();
+        assert_eq!((&asked.id, asked.replaces), (&now.id, Some(QuestionKind::Permission)));
+        assert_eq!(
+            (asked.task, asked.path),
+            (Some(leaf.id.clone()), vec![reviewer, codex.clone()])
+        );
+        insta::assert_snapshot!(handed.joined_text(), @"
+        reviewer > codex asks:
+        The hub was restarted while Codex asked: “May I?”
+        ");
+
+        // What another child asks is nothing to that question.
+        let other = asking("other", &Question::fresh(QuestionKind::Input), prompt("Which?"));
+        assert_eq!(asked_anew(&above, &other, &codex), None);
+        let mut answered = leaf;
+        answered.status.message = None;
+        assert_eq!(asked_anew(&above, &answered, &codex), None);
+    }
+
+    #[test]
+    fn an_answer_above_is_for_the_child_that_has_not_heard_it() {
+        let [lost, now] = [(); 2].map(|()| Question::fresh(QuestionKind::Input));
+        let above = Question { task: Some(TaskId::new("leaf")), ..lost.clone() };
+        let mut root = asking("root", &above, prompt("Which?"));
+        let renamed = |id: &QuestionId| (*id == lost.id).then(|| now.id.clone());
+        let leaf = |asked: &Question| asking("leaf", asked, prompt("Which?"));
+        assert_eq!(answered_for_child(&root, &leaf(&lost), renamed), None, "nobody answered");
+        root.status.message = None;
+        let answer = Message::text(Role::User, "this");
+        root.history.push(answer.clone());
+        for asked in [&lost, &now] {
+            let found = answered_for_child(&root, &leaf(asked), renamed);
+            assert_eq!(found, Some((asked.clone(), answer.clone())));
+        }
+        let other = Question::fresh(QuestionKind::Input);
+        assert_eq!(answered_for_child(&root, &leaf(&other), renamed), None);
+        let mut heard = leaf(&now);
+        heard.history.push(answer);
+        assert_eq!(answered_for_child(&root, &heard, renamed), None, "it is taken once");
     }
 
     #[test]
@@ -387,7 +572,8 @@ mod tests {
                 state,
                 queued: true,
                 answered: true,
-                asks_for_child: false,
+                asks: Asks::Itself,
+                has_children: true,
                 hold,
                 is_orphan: true,
             };
@@ -407,7 +593,8 @@ mod tests {
                 queued: false,
                 answered: false,
                 hold: Some(Resumability::Work),
-                asks_for_child: false,
+                asks: Asks::Itself,
+                has_children: true,
                 is_orphan: true,
             };
             assert_eq!(left.recovery(), Recovery::Leave);

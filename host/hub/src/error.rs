@@ -8,17 +8,32 @@ use serde_json::json;
 ///
 /// A type of its own, for the errors that it is made of come from several crates, and so does [`A2aError`].
 #[derive(Debug)]
-pub struct HubError(A2aError);
+pub struct HubError {
+    told: A2aError,
+    is_passing: bool,
+}
+
+impl HubError {
+    /// The refusal as the protocol has it.
+    pub fn told(&self) -> &A2aError {
+        &self.told
+    }
+
+    /// Whether only the store keeps the operation from being carried out, and it works again once that is mended.
+    pub fn is_passing(&self) -> bool {
+        self.is_passing
+    }
+}
 
 impl From<HubError> for A2aError {
     fn from(why: HubError) -> Self {
-        why.0
+        why.told
     }
 }
 
 impl From<A2aError> for HubError {
-    fn from(why: A2aError) -> Self {
-        Self(why)
+    fn from(told: A2aError) -> Self {
+        Self { told, is_passing: false }
     }
 }
 
@@ -26,11 +41,13 @@ impl From<A2aError> for HubError {
 impl From<StorageError> for HubError {
     fn from(why: StorageError) -> Self {
         tracing::error!(%why, "the store failed");
-        let told = if matches!(why, StorageError::Unavailable(_)) {
+        let is_passing = matches!(why, StorageError::Unavailable(_));
+        let told = if is_passing {
             "the hub cannot use its store now; `a2a-hub status` says why, and once that is mended it works again by itself"
         } else {
             "the hub cannot use its store; its log (hub.log in the data directory) says why"
         };
-        Self(A2aError::new(ErrorKind::Internal, told).with(json!({ "reason": "storage" })))
+        let told = A2aError::new(ErrorKind::Internal, told).with(json!({ "reason": "storage" }));
+        Self { told, is_passing }
     }
 }

@@ -1,5 +1,6 @@
 //! One place where every operation is allowed and carried out.
 
+mod background;
 mod beginning;
 mod cards;
 mod finding;
@@ -12,6 +13,7 @@ mod official;
 mod owner;
 mod parts;
 mod reload;
+mod starting;
 mod tenants;
 mod troubles;
 mod visit;
@@ -21,20 +23,17 @@ use cards::{card_of, card_of_group, card_of_hub};
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use moment::moment;
 use parts::HubParts;
+pub use starting::StartingHub;
 pub use visit::Visit;
 
 use crate::{
-    contexts::Contexts,
     error::HubError,
-    events::{self, Events},
+    events,
     metrics::{Metrics, Snapshot},
-    push::{Admitted, Pushes},
-    repeats::Repeats,
-    routes::Routes,
-    tasks::{StreamEnd, Subscription, Tasks},
+    push::Admitted,
+    tasks::{StreamEnd, Subscription},
 };
-use a2a_hub_agents::{Agent, Agents, PluginFolder, lately};
-use a2a_hub_clock as clock;
+use a2a_hub_agents::{Agent, lately};
 use a2a_hub_core::{
     access::{self, Caller, Principal},
     context_memory::inherit::{Inherit, nothing_to_inherit},
@@ -52,7 +51,7 @@ use a2a_hub_protocol::{
     push::OfferedPush,
     task::Task,
 };
-use a2a_hub_store::{Copies, Counts};
+use a2a_hub_store::Counts;
 use serde_json::json;
 use std::{
     ops::Deref,
@@ -100,78 +99,6 @@ impl ReplyStream {
 }
 
 impl Hub {
-    /// A hub of these agents, conversations and tasks, which tell of themselves in `events` and wherever `pushes` says.
-    pub fn new(
-        agents: Agents,
-        plugins: PluginFolder,
-        contexts: Contexts,
-        tasks: Tasks,
-        pushes: Pushes,
-        events: Events,
-    ) -> Self {
-        let known = agents.clone();
-        tasks.know(move |id| known.find(id));
-        let routes = Routes::new(agents.clone(), &events);
-        tasks.route_by(routes.clone());
-        Self(Arc::new(HubParts {
-            agents,
-            plugins,
-            contexts,
-            tasks,
-            pushes,
-            events,
-            default_agent: Arc::default(),
-            live: None,
-            warnings: Arc::default(),
-            copies: None,
-            losses: Arc::default(),
-            repeats: Repeats::default(),
-            tenants: Arc::default(),
-            routes,
-            started: Instant::now(),
-            since: clock::now(),
-            closed: Arc::default(),
-        }))
-    }
-
-    /// The same, made up otherwise.
-    fn but(mut self, change: impl FnOnce(&mut HubParts)) -> Self {
-        change(Arc::make_mut(&mut self.0));
-        self
-    }
-
-    /// The same, under a configuration that can be read again.
-    #[must_use]
-    pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
-        self.set_default(live.now().default_agent);
-        self.but(|parts| parts.live = Some(live))
-    }
-
-    /// The same; a message that names no agent is for this one.
-    #[must_use]
-    pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
-        self.set_default(agent);
-        self
-    }
-
-    /// The same, whose operator can have a copy of its store made.
-    #[must_use]
-    pub fn with_copies(self, store: Arc<dyn Copies>) -> Self {
-        self.but(|parts| parts.copies = Some(store))
-    }
-
-    /// The same, which tells this to whoever looks after it.
-    #[must_use]
-    pub fn with_warnings(self, warnings: Vec<String>) -> Self {
-        self.but(|parts| parts.warnings = warnings.into())
-    }
-
-    /// The same, whose store had lost this when it was opened, each in a sentence. It stands among the warnings as well.
-    #[must_use]
-    pub fn with_losses(self, losses: Vec<String>) -> Self {
-        self.but(|parts| parts.losses = losses.into())
-    }
-
     fn set_default(&self, agent: Option<AgentId>) {
         *self.default_agent.lock() = agent;
     }
@@ -179,12 +106,6 @@ impl Hub {
     /// The agent that a message is for which names none.
     pub fn default_agent(&self) -> Option<AgentId> {
         self.default_agent.lock().clone()
-    }
-
-    /// The same, where a request that was made before is answered by the task that it began.
-    #[must_use]
-    pub fn with_repeats(self, repeats: Repeats) -> Self {
-        self.but(|parts| parts.repeats = repeats)
     }
 
     /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.

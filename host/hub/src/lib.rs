@@ -25,4 +25,4 @@ mod refusals;
 
 pub use a2a_hub_store::Looked;
 pub use error::HubError;
-pub use hub::{Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, Visit};
+pub use hub::{Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, StartingHub, Visit};

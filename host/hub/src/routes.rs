@@ -56,6 +56,11 @@ impl Routes {
         Self { agents, metrics: events.metrics().clone(), turns: Arc::default() }
     }
 
+    /// The agents that they lead to.
+    pub fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
     /// The agents of a group. A group counts before an agent of that name: the operator says what is a group, and anybody may have
     /// put a file into the plugins folder.
     pub fn group(&self, name: &AgentId) -> Option<Vec<AgentId>> {

@@ -29,6 +29,7 @@
 //! A program that kills its minder *and* sheds both environment and session gets away, unless it is confined ([`confine`]): then the
 //! kernel ends it with its minder.
 
+mod blocking;
 mod child;
 pub mod confine;
 mod control_group;
@@ -54,6 +55,7 @@ mod worker;
 
 use std::time::Duration;
 
+pub use blocking::{Panicked, run_blocking};
 pub use child::{Child, MAX_CHUNK, Pruned};
 pub use control_group::controllers_of_trees;
 

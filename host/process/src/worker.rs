@@ -247,6 +247,11 @@ fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> Wo
             ),
         };
     }
+    if said.contains("panicked at") {
+        // Quoted: it is about something that came from outside.
+        tracing::warn!(panic = ?said, "a worker panicked");
+        return WorkError::Crashed("it panicked; the hub's log has the panic's text".to_owned());
+    }
     let first = said.lines().next().unwrap_or_default().trim();
     WorkError::Crashed(if first.is_empty() { status.to_string() } else { first.to_owned() })
 }

@@ -11,6 +11,7 @@
 use crate::{
     card::Violation,
     codec::limits,
+    member,
     model::{
         card::{AgentCard, Skill},
         error::{A2aError, ErrorKind},
@@ -180,7 +181,7 @@ pub fn unfit(skill: &str, violations: &[Violation]) -> A2aError {
 /// A skill that is not there. `fields` of the error name the member of the request.
 pub fn no_skill(why: &str, details: Value) -> A2aError {
     let mut details = details;
-    details["fields"] = fields(&[wrong(SKILL, why)]);
+    member::set(&mut details, "fields", fields(&[wrong(SKILL, why)]));
     A2aError::new(ErrorKind::InvalidParams, format!("`/{SKILL}`: {why}")).with(details)
 }
 
@@ -243,7 +244,7 @@ pub fn extension(base: &str, card: &AgentCard) -> Value {
         .filter_map(|skill| Some((skill.id.clone(), skill.input_schema()?.clone())))
         .collect();
     if !schemas.is_empty() {
-        params["inputSchemas"] = Value::Object(schemas);
+        member::set(&mut params, "inputSchemas", schemas);
     }
     let description = "Tasks may be submitted by the five-step protocol as well";
     json!({ "uri": EXTENSION, "description": description, "params": params })

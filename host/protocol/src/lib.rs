@@ -12,7 +12,11 @@ pub mod dialect;
 pub mod expected;
 pub mod five_step;
 pub mod hub;
+pub mod member;
 mod model;
+#[cfg(test)]
+#[path = "../../../tests/harness/shapes.rs"]
+mod shapes;
 #[cfg(test)]
 mod surface;
 pub mod v03;

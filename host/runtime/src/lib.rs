@@ -12,7 +12,7 @@ pub mod run;
 mod runtime;
 
 pub use ended::Ended;
-pub use failure::Failure;
+pub use failure::{Crash, Failure};
 pub use limits::{Limits, Room};
 pub use run::{Call, Report, Work};
 pub use runtime::{HubWork, Run, Runtime};

@@ -1,6 +1,7 @@
 //! Opening below a directory without ever waiting: a pipe in the place of a file, put there between a look and the opening (TOCTOU),
 //! would hold a thread of the hub's until its other end comes, which may be never.
 
+use a2a_hub_process::{Panicked, run_blocking};
 use rustix::{
     fs::{
         Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens, openat2,
@@ -8,7 +9,6 @@ use rustix::{
     io::Errno,
 };
 use std::{fs::File, io, sync::Arc};
-use tokio::task::spawn_blocking;
 use wasmtime_wasi::{
     filesystem::{Descriptor, Dir, File as OpenFile, OpenMode},
     p2::{
@@ -81,7 +81,7 @@ pub(crate) async fn open(dir: &Dir, path: String, how: How) -> FsResult<Option<D
         return Err(ErrorCode::NotPermitted.into());
     }
     let start = Arc::clone(&dir.dir);
-    let opened = spawn_blocking(move || open_now(&start, &path, how.flags)).await;
+    let opened = run_blocking(move || open_now(&start, &path, how.flags)).await;
     let Some(file) = told(opened)? else { return Ok(None) };
     let (perms, mode) = (dir.perms, how.mode);
     let is_directory = file.metadata().map_err(FsError::from)?.is_dir();
@@ -113,7 +113,7 @@ pub(crate) async fn set_times(
         let Some(file) = file? else { return Ok(None) };
         futimens(file, &times).map(Some)
     };
-    Ok(told(spawn_blocking(set).await)?.is_some())
+    Ok(told(run_blocking(set).await)?.is_some())
 }
 
 /// A time in the words of `futimens`.
@@ -132,7 +132,7 @@ fn time(said: NewTimestamp) -> Result<Timespec, ErrorCode> {
     Ok(Timespec { tv_sec, tv_nsec: nanos })
 }
 
-type Tried<T> = Result<Result<Option<T>, Errno>, tokio::task::JoinError>;
+type Tried<T> = Result<Result<Option<T>, Errno>, Panicked>;
 
 fn told<T>(tried: Tried<T>) -> FsResult<Option<T>> {
     let tried = tried.map_err(|why| FsError::from(io::Error::other(why)))?;

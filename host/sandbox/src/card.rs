@@ -14,7 +14,7 @@ use a2a_hub_protocol::{
     id::AgentId,
     message::{MAX_DEPTH, is_shallow},
 };
-use a2a_hub_runtime::{Call, Limits};
+use a2a_hub_runtime::{Call, Failure, Limits};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -43,10 +43,11 @@ impl Plugin {
         let said = guest::card(self, Call::bare(agent.clone(), limits));
         match tokio::time::timeout(CARD_DEADLINE, said).await {
             Ok(Ok(json)) => Ok(read(&json)?),
-            Ok(Err(why)) => Err(LoadError::Silent(why.to_string())),
+            Ok(Err(why)) => Err(LoadError::Silent(why)),
             Err(_) => {
                 let patience = Span(CARD_DEADLINE);
-                Err(LoadError::Silent(format!("it took longer than {patience}")))
+                let why = format!("it took longer than {patience}");
+                Err(LoadError::Silent(Failure::Unavailable(why)))
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     code_settings,
     compiled_code::CompiledCode,
 };
-use a2a_hub_process::{WorkError, WorkLimits, Worker};
+use a2a_hub_process::{WorkError, WorkLimits, Worker, run_blocking};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
 /// The first argument that turns this executable into a compiler; `main` hands those after it to [`a2a_hub_process::work`] with
@@ -255,7 +255,7 @@ fn precompile(engine: &wasmtime::Engine, component: &[u8]) -> Result<Vec<u8>, Co
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CompileError> + Send + 'static,
 ) -> Result<T, CompileError> {
-    let done = spawn_blocking(work).await;
+    let done = run_blocking(work).await;
     done.unwrap_or_else(|why| Err(CompileError::NotNow(why.to_string())))
 }
 

@@ -30,12 +30,11 @@ pub(crate) fn failure_to_guest(failure: Failure) -> guest::Failure {
         Failure::Denied(why) => guest::Failure::Denied(why),
         Failure::Cancelled => guest::Failure::Cancelled,
         Failure::Timeout => guest::Failure::Timeout,
-        Failure::Unavailable(why) => guest::Failure::Unavailable(why),
+        Failure::Unavailable(why) | Failure::HubNotUp(why) => guest::Failure::Unavailable(why),
         Failure::HubFull => guest::Failure::Unavailable(failure.to_string()),
         Failure::Exhausted(why) => guest::Failure::Exhausted(why),
-        Failure::Internal(why) | Failure::Trapped(why) | Failure::Diverged(why) => {
-            guest::Failure::Internal(why)
-        }
+        Failure::Internal(why) | Failure::Diverged(why) => guest::Failure::Internal(why),
+        Failure::Trapped(crash) => guest::Failure::Internal(crash.to_string()),
     }
 }
 

@@ -11,8 +11,11 @@ use crate::{
     scheduler::{CpuAccount, Job, Seat},
     state::{Processes, State},
 };
+use a2a_hub_process::Panicked;
 use a2a_hub_protocol::id::TaskId;
-use a2a_hub_runtime::{Call, Ended, Failure, Limits, Report, Run, Work, port::journal::Journal};
+use a2a_hub_runtime::{
+    Call, Crash, Ended, Failure, Limits, Report, Run, Work, port::journal::Journal,
+};
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -55,6 +58,7 @@ impl Run for Guest {
         match self.run.poll_join_next(cx) {
             Poll::Ready(Some(Ok(ended))) => Poll::Ready(ended),
             Poll::Ready(Some(Err(why))) => {
+                let why = Panicked::from(why);
                 Poll::Ready(Ended::Failed(Failure::Internal(format!("run the agent: {why}"))))
             }
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
@@ -223,12 +227,15 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
     let printed = state.stderr.contents();
     let printed = String::from_utf8_lossy(&printed);
     if let Some(at) = printed.find("panicked at") {
-        return Failure::Trapped(printed[at..].trim().to_owned());
+        let text = state.redaction.secrets.hide(printed[at..].trim()).into_owned();
+        // Quoted: it may hold line breaks and escape sequences.
+        tracing::warn!(agent = %state.agent, panic = ?text, "an agent's code panicked");
+        return Failure::Trapped(Crash::panic(text));
     }
-    match trap {
-        Some(trap) => Failure::Trapped(trap.to_string()),
-        None => Failure::Trapped(format!("{:#}", why.root_cause())),
-    }
+    Failure::Trapped(Crash::trap(match trap {
+        Some(trap) => trap.to_string(),
+        None => format!("{:#}", why.root_cause()),
+    }))
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use crate::{
     state::State,
 };
 use a2a_hub_core::grant::Ask;
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::card::InvalidCard;
+use a2a_hub_runtime::Failure;
 use bytes::Bytes;
 use std::{fmt, sync::Arc};
 use wasmtime::component::Component;
@@ -70,10 +72,21 @@ pub enum LoadError {
     Manifest(#[from] ManifestError),
     /// It would not say its card.
     #[error("it did not say its card: {0}")]
-    Silent(String),
+    Silent(Failure),
     /// Its card does not say what every card must.
     #[error(transparent)]
     Card(#[from] InvalidCard),
+}
+
+impl LoadError {
+    /// The error with a panic's own text, for the author of the agent.
+    pub fn in_full(&self) -> String {
+        if let Self::Silent(why) = self {
+            format!("it did not say its card: {}", why.in_full())
+        } else {
+            self.to_string()
+        }
+    }
 }
 
 impl Plugin {
@@ -153,6 +166,6 @@ fn not_compiled(why: CompileError, digest: &str) -> LoadError {
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
 ) -> Result<T, LoadError> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = run_blocking(work).await;
     done.unwrap_or_else(|why| Err(LoadError::NotNow(why.to_string())))
 }

@@ -6,7 +6,7 @@ use a2a_hub_protocol::{
     message::{Content, Message, Metadata, Part},
     task::Artifact,
 };
-use a2a_hub_runtime::{Ended, Failure, Report, port::tasks::Emitted};
+use a2a_hub_runtime::{Crash, Ended, Failure, Report, port::tasks::Emitted};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap, mem, sync::Arc};
 
@@ -228,10 +228,14 @@ impl Hide for Failure {
             | Self::Unsupported(why)
             | Self::Denied(why)
             | Self::Unavailable(why)
+            | Self::HubNotUp(why)
             | Self::Exhausted(why)
             | Self::Internal(why)
-            | Self::Diverged(why)
-            | Self::Trapped(why) => why.hide(secrets),
+            | Self::Diverged(why) => why.hide(secrets),
+            Self::Trapped(Crash { what, panic }) => {
+                what.hide(secrets);
+                panic.hide(secrets);
+            }
             Self::Cancelled | Self::Timeout | Self::HubFull => {}
         }
     }

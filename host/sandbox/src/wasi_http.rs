@@ -174,6 +174,7 @@ impl From<Failure> for Refused {
             | Failure::Unsupported(_)
             | Failure::Denied(_)
             | Failure::Unavailable(_)
+            | Failure::HubNotUp(_)
             | Failure::HubFull
             | Failure::Exhausted(_)
             | Failure::Internal(_)

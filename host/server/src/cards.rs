@@ -14,6 +14,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub,
     id::AgentId,
+    member,
     operation::{Answer, Operation},
 };
 use axum::{
@@ -93,7 +94,7 @@ pub(super) async fn official(
                 // The first of the files is the Local Hub's, whose clients speak its dialect.
                 if is_hub && file == FILES[0] {
                     of.card.add_local_hub(&mut card);
-                    card["url"] = json!(own_url(dispatcher, headers));
+                    member::set(&mut card, "url", own_url(dispatcher, headers));
                 }
                 card
             };

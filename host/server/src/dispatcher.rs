@@ -1,6 +1,7 @@
 //! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
 
 use super::{
+    caught::caught,
     peer::{Lineage, Lineages, NoLineage},
     task_stream::TaskStream,
 };
@@ -291,6 +292,16 @@ impl Dispatcher {
     pub(super) async fn carry_out(
         &self,
         dialect: Dialect,
+        operation: Operation,
+        tenant: TenantId,
+        of: &RequestContext<'_>,
+    ) -> Spelled {
+        caught(self.spelled(dialect, operation, tenant, of)).await.map_err(Into::into).flatten()
+    }
+
+    async fn spelled(
+        &self,
+        dialect: Dialect,
         mut operation: Operation,
         tenant: TenantId,
         of: &RequestContext<'_>,
@@ -383,7 +394,7 @@ impl Dispatcher {
     ) -> Result<(Reply, Option<OwnedSemaphorePermit>), A2aError> {
         let permit = operation.streams().then(|| self.admit()).transpose();
         let permit = permit.map_err(|refused| refused.why)?;
-        Ok((self.hub.handle(caller, None, operation).await?, permit))
+        Ok((caught(self.hub.handle(caller, None, operation)).await.flatten()?, permit))
     }
 
     /// Makes room for a stream.

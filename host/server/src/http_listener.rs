@@ -2,13 +2,15 @@
 //! what it begins (slow loris).
 
 use super::{
-    caller::Caller, frames::FrameCounter, origin_guard::OriginGuard, peer::Lineages, peers::Peers,
-    write_timeout::WriteTimeout,
+    caller::Caller, caught::caught, frames::FrameCounter, origin_guard::OriginGuard,
+    peer::Lineages, peers::Peers, write_timeout::WriteTimeout,
 };
+use a2a_hub_protocol::error::A2aError;
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
-    http::{HeaderValue, Version, header},
+    http::{HeaderValue, StatusCode, Version, header},
+    response::{IntoResponse as _, Response},
 };
 use hyper::{
     body::Incoming,
@@ -169,7 +171,8 @@ async fn talk(
                 return Ok(refused);
             }
             request.extensions_mut().insert(ConnectInfo(caller));
-            routes.call(request).await
+            // One that panics costs itself, and not the other calls of the connection.
+            caught(routes.call(request)).await.unwrap_or_else(|why| Ok(broken(&why)))
         }
     });
     // Both have the same methods, and no trait in common. A connection is open for long: it takes up what its own kind needs.
@@ -208,6 +211,11 @@ async fn talk(
     if let Err(why) = over {
         tracing::debug!(%why, "a connection broke off");
     }
+}
+
+/// The answer to a request that ended with a panic.
+fn broken(why: &A2aError) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, why.message.clone()).into_response()
 }
 
 /// What HTTP/2 calls its authority is a `Host` by another name. With both, the guard sees two.

@@ -2,9 +2,11 @@
 
 mod acp;
 mod asked;
+mod begun;
 mod body;
 mod caller;
 mod cards;
+mod caught;
 mod dispatcher;
 mod endpoint_path;
 mod five_step;
@@ -30,6 +32,8 @@ mod socket_owner;
 mod speak;
 mod sse;
 mod task_stream;
+#[cfg(test)]
+mod tests;
 mod unix;
 mod write_timeout;
 

@@ -3,12 +3,13 @@
 
 use crate::peer::{self, Ends, Lineages};
 use a2a_hub_core::access::Principal;
+use a2a_hub_process::run_blocking;
 use parking_lot::Mutex;
 use std::{
     mem::{replace, take},
     sync::Arc,
 };
-use tokio::{sync::oneshot, task::spawn_blocking};
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 /// Where connections ask. Clones are one.
@@ -62,7 +63,7 @@ impl Peers {
             };
             let (ends, told): (Vec<Ends>, Vec<_>) = batch.into_iter().unzip();
             let lineage = Arc::clone(&self.0.lineage);
-            let found = spawn_blocking(move || peer::over_tcp(&ends, &lineage)).await;
+            let found = run_blocking(move || peer::over_tcp(&ends, &lineage)).await;
             // A look that failed tells nobody: their senders are dropped.
             for (told, principal) in told.into_iter().zip(found.unwrap_or_default()) {
                 let _ = told.send(principal); // who hung up hears nothing

@@ -3,7 +3,10 @@
 use super::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
-use a2a_hub_protocol::operation::{Answer, HubStatus, Operation};
+use a2a_hub_protocol::{
+    member,
+    operation::{Answer, HubStatus, Operation},
+};
 use axum::{
     Json, Router,
     extract::State,
@@ -39,7 +42,7 @@ async fn ready(State(dispatcher): State<Dispatcher>) -> Response {
         Err(why) => Some(json!({ "reason": "storage", "error": why.to_string() })),
     };
     let Some(mut why) = why else { return Json(json!({ "status": "ready" })).into_response() };
-    why["status"] = json!("not-ready");
+    member::set(&mut why, "status", "not-ready");
     let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
     (StatusCode::SERVICE_UNAVAILABLE, again, Json(why)).into_response()
 }

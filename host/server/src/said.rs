@@ -4,6 +4,7 @@
 use a2a_hub_protocol::{
     error::A2aError,
     id::{AgentId, MessageId, TaskId},
+    member,
     operation::{Operation, SendMessage},
     question::QUESTION,
     v03::params::OfferedMessage,
@@ -26,15 +27,16 @@ impl Beginning<'_> {
     /// The operation that it is.
     pub(super) fn operation(self) -> Result<Operation, A2aError> {
         let mut message = message(self.parts);
-        message["metadata"] = json!({
+        let mut facts = json!({
             "targetAgent": self.agent, "workingDirectory": self.directory, "model": self.model,
             "permissions": self.permissions,
         });
-        if let Some(facts) = message["metadata"].as_object_mut() {
+        if let Some(facts) = facts.as_object_mut() {
             facts.retain(|_, value| !value.is_null());
         }
+        member::set(&mut message, "metadata", facts);
         if let Some(context) = self.context {
-            message["contextId"] = json!(context);
+            member::set(&mut message, "contextId", context);
         }
         stream(message)
     }
@@ -47,9 +49,9 @@ pub(super) fn answer(
     question: Option<&str>,
 ) -> Result<Operation, A2aError> {
     let mut message = message(said);
-    message["taskId"] = json!(task);
+    member::set(&mut message, "taskId", json!(task));
     if let Some(question) = question {
-        message["metadata"] = json!({ QUESTION: question });
+        member::set(&mut message, "metadata", json!({ QUESTION: question }));
     }
     stream(message)
 }

@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
     id::AgentId,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::{io::AsyncRead, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -55,12 +55,15 @@ impl Asked {
         if !line.contains(METHOD) {
             return None;
         }
-        let mut request: Value = serde_json::from_str(line).ok()?;
-        if request["method"] != METHOD {
+        let mut request: Map<String, Value> = serde_json::from_str(line).ok()?;
+        if request.get("method").is_none_or(|method| method != METHOD) {
             return None;
         }
-        let id = request.get_mut("id")?.take();
-        let mut params = request["params"].take();
+        // What is no id is refused where all other requests are read.
+        let id = request
+            .remove("id")
+            .filter(|id| !(id.is_boolean() || id.is_array() || id.is_object()))?;
+        let mut params = request.remove("params").unwrap_or_default();
         let tenant = params.as_object_mut().and_then(|params| params.remove("tenant"));
         let tenant = tenant.and_then(|tenant| tenant.as_str().map(str::to_owned));
         let language = serde_json::from_value(params).map_err(|why| {

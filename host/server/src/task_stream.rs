@@ -7,6 +7,7 @@ use a2a_hub_protocol::{
     event::{SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::HubEvent,
     id::TaskId,
+    member,
     task::{TaskState, TaskStatus},
 };
 use serde_json::{Value, json};
@@ -174,7 +175,7 @@ fn is_quiet(event: &TaskEvent) -> bool {
 
 fn hub_event(event: &HubEvent) -> Value {
     let mut told = json!(event);
-    told["kind"] = json!("hub-event");
+    member::set(&mut told, "kind", "hub-event");
     told
 }
 

@@ -3,6 +3,7 @@
 
 use super::{
     MAX_REQUEST,
+    caught::caught,
     dispatcher::{Dispatcher, RequestContext},
     http::BACKLOG,
     jsonrpc::{self, Refused},
@@ -13,6 +14,7 @@ use super::{
 };
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::Reply;
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{binding::jsonrpc::Beside, dialect::Dialect};
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use std::{
@@ -29,7 +31,6 @@ use tokio::{
     io::{AsyncWriteExt as _, BufWriter, Interest},
     net::{UnixListener, UnixSocket, UnixStream, unix::OwnedWriteHalf},
     sync::{Semaphore, mpsc},
-    task::spawn_blocking,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -176,7 +177,7 @@ fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
 async fn caller(stream: &UnixStream, lineage: Lineages) -> Option<Principal> {
     let peer = stream.peer_cred().ok()?;
     let stream = stream.as_fd().try_clone_to_owned().ok()?;
-    let looked = spawn_blocking(move || peer::over_unix(&stream, &peer, &lineage)).await;
+    let looked = run_blocking(move || peer::over_unix(&stream, &peer, &lineage)).await;
     looked.ok().flatten()
 }
 
@@ -274,12 +275,16 @@ async fn answer(
     outbox: mpsc::Sender<Vec<u8>>,
 ) {
     let of = RequestContext::of_hub(caller, &url, None);
-    match dispatcher.respond(line, &RequestContext { beside: Beside::Metadata, ..of }).await {
-        Ok(None) => {}
-        Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => {
+    let of = RequestContext { beside: Beside::Metadata, ..of };
+    match caught(dispatcher.respond(line, &of)).await {
+        Ok(Ok(None)) => {}
+        Ok(Ok(Some(Reply::One(text))) | Err(Refused { text, .. })) => {
             let _ = outbox.send(text).await;
         }
-        Ok(Some(Reply::Stream(mut answers))) => {
+        Err(why) => {
+            let _ = outbox.send(jsonrpc::unreadable(Dialect::Hub, &why)).await;
+        }
+        Ok(Ok(Some(Reply::Stream(mut answers)))) => {
             loop {
                 let update = tokio::select! {
                     update = answers.next() => update,

@@ -487,7 +487,8 @@ impl<S: Speaker> Driver for Acp<S> {
             }
             Some(_) => Vec::new(),
             None if *id != self.id => Vec::new(),
-            None => match message.get("error") {
+            // Some programs send both members, and null for the one that does not apply.
+            None => match message.get("error").filter(|error| !error.is_null()) {
                 Some(error) => self.refused(error),
                 None => self.answered(&message["result"]),
             },
@@ -514,6 +515,8 @@ impl<S: Speaker> Driver for Acp<S> {
 
 fn send(message: &Value) -> Action {
     let mut message = message.clone();
-    message["jsonrpc"] = "2.0".into();
+    if let Some(members) = message.as_object_mut() {
+        members.insert("jsonrpc".to_owned(), "2.0".into());
+    }
     Action::Send(message.to_string())
 }

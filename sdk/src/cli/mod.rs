@@ -46,7 +46,7 @@ pub use choices::Choices;
 pub use health::{health, program_version};
 pub use hub::Hub;
 pub use idle::Idle;
-pub use permission::{Decision, Kind, Permissions, Question, is_below};
+pub use permission::{Decision, Kind, Permissions, Question, answer_text, is_below};
 pub use prompt::{Attachment, Job};
 pub use reason::FailureReason;
 pub use run::run;

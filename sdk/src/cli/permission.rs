@@ -99,6 +99,19 @@ pub fn is_below(path: &str, directory: &str) -> bool {
     below.is_some_and(|rest| rest.starts_with('/')) && !path.split('/').any(|step| step == "..")
 }
 
+/// The text of an answer to an open question. An answer without text is its data: a string as it is, other JSON as its text.
+pub fn answer_text(answer: &Message) -> String {
+    let text = answer.text();
+    if !text.is_empty() {
+        return text;
+    }
+    match answer.data() {
+        Some(Value::String(text)) => text,
+        Some(data) => data.to_string(),
+        None => text,
+    }
+}
+
 impl Question {
     /// What the client is asked: a text for people, data for programs.
     pub fn prompt(&self, agent: &str) -> Message {

@@ -5,6 +5,7 @@ mod mind;
 mod process;
 mod program;
 mod recording;
+mod shapes;
 mod step;
 
 use crate::{Agent, Context, Health, Message, Part, Run, Task};
@@ -13,6 +14,7 @@ pub use host::ScriptedHost;
 pub use process::KeptPrograms;
 pub use program::Program;
 pub use recording::{acp_recorded, acp_told, end, failure, metadata, split_behind, streamed};
+pub use shapes::{feed_reshaped, reshaped, shapes};
 
 impl ScriptedHost {
     /// Runs an agent on a task with that text while somebody listens.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod book;
+mod json_index;
 mod selectors;
 mod sources;
 
@@ -122,6 +123,16 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/sandbox/src/code_in_place.rs",
             "host/sandbox/src/compiled_code.rs",
             "host/store/src/sqlite/coalesced_log.rs",
+        ],
+    ),
+    // A panic there is an error whose text holds the panic's: `run_blocking` keeps it out of what clients are shown.
+    (
+        "spawn_blocking",
+        &[
+            "host/cli/src",
+            "host/client/src/outbound.rs",
+            "host/process/src",
+            "host/store/src/sqlite/readers.rs",
         ],
     ),
     ("unsafe fn", &["host/process/src/mapped_file.rs", "host/store/src/sqlite/coalesced_log.rs"]),

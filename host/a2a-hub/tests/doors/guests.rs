@@ -13,7 +13,7 @@ async fn each_fault_is_told_on_its_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     for (text, reason, word) in [
-        ("panic", "agent_crashed", "panicked at"),
+        ("panic", "agent_crashed", "it panicked; the hub's log has the panic's text"),
         ("trap", "agent_crashed", "unreachable"),
         ("recurse", "agent_crashed", ""),
         ("spin", "limit_exceeded", "CPU time"),
@@ -28,6 +28,20 @@ async fn each_fault_is_told_on_its_task() -> Result<()> {
     }
     let bomb = send(&client, "guest", "bomb").await?;
     assert!(said(&bomb).starts_with("refused after"), "{}", said(&bomb));
+    Ok(())
+}
+
+/// The text names a file of the machine that built the component, and may hold anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn panic_text_is_in_the_log_and_not_on_the_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let before = hub.log().len();
+    let task = send(&client, "guest", "panic with words").await?;
+    let told = task.to_string();
+    assert!(!told.contains("panicked at") && !told.contains("as told"), "{told}");
+    let log = hub.log().split_off(before);
+    assert!(log.contains("panicked at") && log.contains("as told: with words"), "{log}");
     Ok(())
 }
 

@@ -92,7 +92,7 @@ async fn each_function_may_spin_trap_or_hang() -> Result<()> {
     let builder = builder.plugin("spins", test_guests()?).plugin("traps", test_guests()?);
     let hub = builder.plugin("hangs", test_guests()?).start().await?;
     let client = Client::http(&hub);
-    for (agent, why) in [("spins", "ms of CPU time"), ("traps", "as told")] {
+    for (agent, why) in [("spins", "ms of CPU time"), ("traps", "it panicked")] {
         let health = client.call("hub/agents/health", json!({ "agentId": agent })).await;
         let told = health.map_or_else(|why| why.to_string(), |told| told.to_string());
         ensure!(told.contains(why), "{agent}: {told}");
@@ -116,7 +116,7 @@ async fn a_card_that_spins_traps_or_hangs_displaces_nothing() -> Result<()> {
     let at = component.windows(word.len()).position(|bytes| bytes == word);
     let at = at.context("the guest has no such word")?;
     for (how, why) in
-        [("spin", "1 s of CPU time"), ("trap", "as told"), ("hang", "longer than 2 s")]
+        [("spin", "1 s of CPU time"), ("trap", "it panicked"), ("hang", "longer than 2 s")]
     {
         let mut bad = component.clone();
         bad[at + word.len() - 4..at + word.len()].copy_from_slice(how.as_bytes());

@@ -1,7 +1,7 @@
 //! Messages for groups and for skills: who is given them, who is passed over, and what is told of that.
 
 use a2a_hub::{
-    Builder, ChildRequest, Ended, Failure, Hub, Native, Principal, Reply, Stage, completed,
+    Builder, ChildRequest, Crash, Ended, Failure, Hub, Native, Principal, Reply, Stage, completed,
     config::Config,
     local::card,
     protocol::{
@@ -46,7 +46,7 @@ fn who(name: &'static str) -> Native {
                 let message = Some(Message::text(Role::Agent, "after all"));
                 Ended::Status { state: TaskState::Rejected, message, metadata: None }
             }
-            "fail" if name == "a" => Ended::Failed(Failure::Trapped("as told".to_owned())),
+            "fail" if name == "a" => Ended::Failed(Failure::Trapped(Crash::trap("as told"))),
             _ => completed(name),
         }
     })

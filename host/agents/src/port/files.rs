@@ -2,7 +2,7 @@
 //! instance, made when the first is written, and gone soon after the instance.
 
 use super::live_grant::{LiveGrant, Revocation, revoked};
-use a2a_hub_process::Supervisor;
+use a2a_hub_process::{Supervisor, run_blocking};
 use a2a_hub_runtime::{Failure, port::files::FilesPort};
 use parking_lot::Mutex;
 use std::{
@@ -204,7 +204,7 @@ impl InstanceFiles {
             let mut removing = JoinSet::new();
             removing.spawn(async move {
                 token.cancelled().await;
-                let removed = tokio::task::spawn_blocking(move || withdraw(&places)).await;
+                let removed = run_blocking(move || withdraw(&places)).await;
                 if let Err(why) = removed.map_err(io::Error::other).flatten() {
                     tracing::warn!(%why, "files that were written by a revoked grant are still there");
                 }
@@ -230,13 +230,12 @@ impl FilesPort for InstanceFiles {
         self.withdraw_when_revoked();
         let failed = |why| Failure::Unavailable(format!("write the file `{name}`: {why}"));
         let (places, file) = (Arc::clone(&self.places), name.to_owned());
-        let written =
-            tokio::task::spawn_blocking(move || Self::write(&places, &file, &bytes)).await;
+        let written = run_blocking(move || Self::write(&places, &file, &bytes)).await;
         let path = written.map_err(io::Error::other).and_then(|path| path).map_err(failed)?;
         if let Err(why) = self.live.must(what, |held| held.files_bytes.is_some()) {
             let places = Arc::clone(&self.places);
             // The one that waits for it may have come before this file was there.
-            let _ = tokio::task::spawn_blocking(move || withdraw(&places)).await;
+            let _ = run_blocking(move || withdraw(&places)).await;
             return Err(why);
         }
         path.into_os_string()
@@ -257,7 +256,7 @@ impl Drop for InstanceFiles {
         self.shared.removals.spawn(async move {
             let _ = timeout(PROGRAMS_GONE, shared.supervisor.ended(&owner)).await;
             let remove = move || withdraw(&places).and(directory.remove());
-            let removed = tokio::task::spawn_blocking(remove).await;
+            let removed = run_blocking(remove).await;
             if let Err(why) = removed.map_err(io::Error::other).and_then(|removed| removed) {
                 tracing::warn!(owner, %why, "files of a task could not be removed");
             }

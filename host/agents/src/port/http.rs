@@ -13,6 +13,7 @@ use a2a_hub_core::{
     redact::{GrowingBytes, Secrets},
     span::Span,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
@@ -24,7 +25,6 @@ use http_body_util::{BodyExt as _, Full};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
     time::timeout,
 };
 
@@ -94,7 +94,7 @@ impl Http {
             .map(str::to_owned)
             .collect();
         let store = self.secrets.clone();
-        let found = spawn_blocking(move || store.all(names.iter().map(String::as_str))).await;
+        let found = run_blocking(move || store.all(names.iter().map(String::as_str))).await;
         let found = found.map_err(|why| Failure::Internal(why.to_string()))?;
         let secrets = found.map_err(|(name, why)| {
             Failure::Unavailable(format!("send a request with the secret `{name}`: {why}"))

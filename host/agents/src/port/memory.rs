@@ -101,10 +101,12 @@ fn told(tenant: &TenantId, key: String) -> Option<String> {
     }
 }
 
-/// What a guest is told: its memory is full, or the store does not work.
+/// What a guest is told: its memory is full, the store does not work now, or what is stored cannot be used.
 pub(crate) fn failure(why: &StorageError) -> Failure {
     if matches!(why, StorageError::Full { .. } | StorageError::FullOfItems { .. }) {
         Failure::Exhausted(why.to_string())
+    } else if matches!(why, StorageError::Unavailable(_)) {
+        Failure::HubNotUp(why.to_string())
     } else {
         Failure::Unavailable(why.to_string())
     }

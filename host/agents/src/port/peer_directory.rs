@@ -129,7 +129,7 @@ fn not_granted(caller: &AgentId, agent: &AgentId) -> Failure {
 /// For calls outside of a task: there is nobody whose child another task could be.
 #[async_trait::async_trait]
 impl DelegatePort for PeerDirectory {
-    fn agents(&self) -> Vec<Value> {
+    async fn agents(&self) -> Vec<Value> {
         self.cards()
     }
 

@@ -13,7 +13,7 @@ use super::{
 use a2a_hub_config as config;
 use a2a_hub_core::grant::{EffectiveGrant, Pin};
 use a2a_hub_core::kept::Spot;
-use a2a_hub_process::{SpawnError, Supervisor};
+use a2a_hub_process::{SpawnError, Supervisor, run_blocking};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
@@ -32,10 +32,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -347,7 +344,7 @@ impl OwnedPrograms {
     ) -> Result<(a2a_hub_process::Launch, Fit), Failure> {
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(files));
         let (owner, grant) = (self.owner.clone(), self.live.now());
-        let prepared = spawn_blocking(move || programs.prepare(launch, owner, &files)).await;
+        let prepared = run_blocking(move || programs.prepare(launch, owner, &files)).await;
         let Prepared { launch, file } =
             prepared.map_err(|why| Failure::Internal(why.to_string()))??;
         let fit =
@@ -394,7 +391,7 @@ impl ProcessPort for OwnedPrograms {
         let what = format!("look at `{program}`");
         self.live.must(&what, |held| held.programs.contains_key(program))?;
         let (programs, name) = (Arc::clone(&self.programs), program.to_owned());
-        let looked = spawn_blocking(move || fingerprint(&programs.path(&name)?)).await;
+        let looked = run_blocking(move || fingerprint(&programs.path(&name)?)).await;
         looked.map_err(|why| Failure::Internal(why.to_string()))?
     }
 

@@ -2,6 +2,7 @@
 
 use super::{live_grant::LiveGrant, programs::Programs};
 use a2a_hub_core::workspace_grant::WorkspaceAccess;
+use a2a_hub_process::run_blocking;
 use a2a_hub_runtime::{
     Failure,
     port::workspace::{OpenWorkspace, WorkspacePort},
@@ -14,7 +15,6 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use tokio::task::spawn_blocking;
 
 /// The workspaces of one agent: those that its programs may start in.
 pub(crate) struct Workspace {
@@ -40,7 +40,7 @@ impl Workspace {
 impl WorkspacePort for Workspace {
     async fn open(&self, asked: Option<&str>) -> Result<OpenWorkspace, Failure> {
         let (programs, asked) = (Arc::clone(&self.programs), asked.map(str::to_owned));
-        let opened = spawn_blocking(move || open(&programs, asked.as_deref())).await;
+        let opened = run_blocking(move || open(&programs, asked.as_deref())).await;
         let directory = opened.map_err(|why| Failure::Internal(why.to_string()))??;
         Ok(OpenWorkspace { directory, access: self.access })
     }

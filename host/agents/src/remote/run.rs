@@ -9,6 +9,7 @@ use a2a_hub_core::{
     task,
     trace::{self, Trace, without_trace},
 };
+use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
     error::ErrorKind,
     event::{ArtifactUpdate, StreamResponse, TaskEvent},
@@ -93,6 +94,7 @@ impl Run for RemoteRun {
         match self.run.poll_join_next(cx) {
             Poll::Ready(Some(Ok(ended))) => Poll::Ready(ended),
             Poll::Ready(Some(Err(why))) => {
+                let why = Panicked::from(why);
                 Poll::Ready(Ended::Failed(Failure::Internal(format!("talk to the agent: {why}"))))
             }
             Poll::Ready(None) | Poll::Pending => Poll::Pending,

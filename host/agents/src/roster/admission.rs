@@ -17,6 +17,7 @@ use a2a_hub_core::{
     installation::{Configured, Installation, InstallationId, Installations, Standing, Successor},
     signature::TrustedKeys,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{hub::event::Happened, id::AgentId, operation::HeldBack};
 use a2a_hub_sandbox::{digest_of, manifest};
 use bytes::Bytes;
@@ -25,7 +26,6 @@ use std::{
     io,
     sync::Arc,
 };
-use tokio::task::spawn_blocking;
 
 /// Lines of what a component asks for that are told: more than an operator reads, and less than floods whoever asks.
 const MAX_CHANGES: usize = 64;
@@ -84,7 +84,7 @@ impl Agents {
         let config = self.shared.config().agent(id);
         let grants = self.shared.ledger.grants();
         let key = grants.plugins.get(id).and_then(|record| record.key.clone());
-        let looked = spawn_blocking(move || {
+        let looked = run_blocking(move || {
             let is_signed =
                 key.as_ref().is_some_and(|key| is_signed(&bytes, signature.as_deref(), key));
             // Nothing that is asked for counts yet: one that cannot be read says no version.
@@ -129,7 +129,7 @@ impl Agents {
             grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
         let Candidate { bytes, digest, signed_by, .. } = candidate;
         let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
-        let compared = spawn_blocking(move || {
+        let compared = run_blocking(move || {
             let new = manifest::read(&bytes).unwrap_or_default();
             Ok::<_, io::Error>(match kept.look(&wanted)? {
                 KeptCopy::Whole(copy) => {
@@ -199,7 +199,7 @@ impl Agents {
         let (shared, id, file) =
             (Arc::clone(&self.shared), agent.id.clone(), agent.source.to_string());
         let runtime = Arc::clone(&agent.runtime);
-        let installed = spawn_blocking(move || {
+        let installed = run_blocking(move || {
             if shared.ledger.grants().standing(&id, candidate.offered()) != candidate.standing {
                 return Err(FileError::Changed);
             }
@@ -293,7 +293,7 @@ impl Agents {
     /// Ends the installation of a plug-in that was let go: what it has kept is forgotten.
     pub(super) async fn end_installation(&self, id: &AgentId) {
         let (shared, agent) = (Arc::clone(&self.shared), id.clone());
-        let ended = spawn_blocking(move || {
+        let ended = run_blocking(move || {
             if !shared.ledger.grants().plugins.contains_key(&agent) {
                 return Ok(None);
             }
@@ -314,7 +314,7 @@ impl Agents {
         let files = self.all().into_iter().filter(|it| matches!(it.source, Source::File(_)));
         let files: Vec<_> = files.collect();
         let shared = Arc::clone(&self.shared);
-        let taken = spawn_blocking(move || {
+        let taken = run_blocking(move || {
             for agent in files {
                 let (file, runtime) = (agent.source.to_string(), &agent.runtime);
                 let Some(digest) = runtime.digest() else { continue };

@@ -5,7 +5,6 @@ use crate::{
     agent::{Agent, Source},
     remote::{RemoteAgent, RemoteEndpoint, TrustError},
 };
-use a2a_hub_client::Outbound;
 use a2a_hub_config::{self as config, Remote};
 use a2a_hub_protocol::{id::AgentId, push::Secret};
 use a2a_hub_runtime::Runtime as _;
@@ -18,26 +17,31 @@ const AT_THE_START: Duration = Duration::from_secs(3);
 
 impl Agents {
     /// Has those join that are elsewhere. Those that were never found are looked for until they are.
-    pub async fn join_remote(&self, outbound: Outbound) {
-        let outbound = self.shared.outbound.get_or_init(|| outbound);
+    pub(super) async fn join_remote(&self) {
         let ids: Vec<_> = self.shared.config().remote.keys().cloned().collect();
-        self.join_these(&ids, outbound).await;
+        self.join_these(&ids).await;
     }
 
     /// Has those of these names join, now or once they are found.
-    async fn join_these(&self, ids: &[AgentId], outbound: &Outbound) {
+    async fn join_these(&self, ids: &[AgentId]) {
         let all = ids.iter().map(|id| async move {
-            if timeout(AT_THE_START, self.join_one_remote(id, outbound)).await == Ok(true) {
-                return;
+            let mut on_its_way = self.shared.joining.one();
+            match timeout(AT_THE_START, self.join_one_remote(id)).await {
+                Ok(true) => return,
+                // It cannot be found now.
+                Ok(false) => on_its_way = None,
+                // Nobody knows yet.
+                Err(_) => {}
             }
-            let (agents, id, outbound) = (self.clone(), id.clone(), outbound.clone());
+            let (agents, id) = (self.clone(), id.clone());
             self.shared.asks.spawn(async move {
                 let looking = async {
                     // One that is no longer named is not looked for.
                     while agents.find(&id).is_none()
                         && agents.endpoint(&id).is_some()
-                        && !agents.join_one_remote(&id, &outbound).await
+                        && !agents.join_one_remote(&id).await
                     {
+                        on_its_way = None;
                         sleep(agents.shared.config().health.interval()).await;
                     }
                 };
@@ -58,9 +62,7 @@ impl Agents {
         let config = self.shared.config();
         let named: Vec<_> =
             ids.iter().filter(|id| config.remote.contains_key(*id)).cloned().collect();
-        if let Some(outbound) = self.shared.outbound.get() {
-            self.join_these(&named, outbound).await;
-        }
+        self.join_these(&named).await;
     }
 
     /// Has the agent elsewhere that is called `id` here join by the card that it has now, which the operator may approve
@@ -70,17 +72,17 @@ impl Agents {
         id: &AgentId,
         accepted: Option<&str>,
     ) -> Option<Result<(), TrustError>> {
-        let (endpoint, outbound) = (self.endpoint(id)?, self.shared.outbound.get()?.clone());
+        let (endpoint, outbound) = (self.endpoint(id)?, self.shared.outbound.clone());
         let storage = self.shared.storage.clone();
         let found = RemoteAgent::find_anew(id.clone(), endpoint, outbound, storage, accepted).await;
         Some(found.map(|remote| self.seat_remote(id, remote)))
     }
 
     /// Whether it was found, and joined. Why not is told where plugins are that cannot join.
-    async fn join_one_remote(&self, id: &AgentId, outbound: &Outbound) -> bool {
+    async fn join_one_remote(&self, id: &AgentId) -> bool {
         let Some(endpoint) = self.endpoint(id) else { return false };
-        let storage = self.shared.storage.clone();
-        match RemoteAgent::find(id.clone(), endpoint, outbound.clone(), storage).await {
+        let (outbound, storage) = (self.shared.outbound.clone(), self.shared.storage.clone());
+        match RemoteAgent::find(id.clone(), endpoint, outbound, storage).await {
             Ok(remote) => {
                 self.seat_remote(id, remote);
                 true

@@ -12,6 +12,7 @@ use a2a_hub_core::{
     finding::{Description, Index},
     plain_text,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     operation::AgentQuery,
@@ -22,7 +23,7 @@ use std::{
     collections::VecDeque,
     sync::{Arc, OnceLock, Weak},
 };
-use tokio::{sync::Mutex, task::spawn_blocking};
+use tokio::sync::Mutex;
 
 /// How many indexes are kept: those of all agents, and of the agents that some of them may call.
 const MAX_KEPT: usize = 8;
@@ -86,7 +87,7 @@ impl Finder {
         });
         let described: Vec<_> = described.collect();
         // Of a thousand cards it is no work of a moment.
-        let made = spawn_blocking(move || Index::new(described)).await;
+        let made = run_blocking(move || Index::new(described)).await;
         let index = made.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
         let index = Arc::new(Searchable { index, texts: OnceLock::new() });
         let agents = among.iter().map(Arc::downgrade).collect();

@@ -16,6 +16,7 @@ use a2a_hub_config::{
     own_file::{self, NotOwn},
 };
 use a2a_hub_core::signature;
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::LoadError;
 use bytes::Bytes;
@@ -32,7 +33,7 @@ use std::{
 };
 use tokio::{
     sync::{Mutex, MutexGuard},
-    task::{JoinHandle, spawn_blocking},
+    task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{
@@ -119,7 +120,7 @@ impl PluginFolder {
 
     /// Takes in what is there now, without waiting for it to stand still. What takes long is not waited for: it joins later. Those
     /// that are `awaited` are given more time.
-    pub async fn load(&self, awaited: &BTreeSet<AgentId>) {
+    pub(super) async fn load(&self, awaited: &BTreeSet<AgentId>) {
         self.adopt().await;
         self.look().await;
         let began = self.look().await;
@@ -188,7 +189,7 @@ impl PluginFolder {
     async fn look(&self) -> Vec<(String, Taking)> {
         let mut seen = self.seen().await;
         let folder = Arc::clone(&self.dir);
-        let there = spawn_blocking(move || stamps(&folder)).await;
+        let there = run_blocking(move || stamps(&folder)).await;
         let there = match there.map_err(io::Error::other).flatten() {
             Ok(there) => there,
             Err(why) => {
@@ -220,7 +221,9 @@ impl PluginFolder {
         (seen.read, seen.again) = (true, None);
         seen.reading = Some(cancel.clone().drop_guard());
         let folder = self.clone();
+        let on_its_way = self.agents.shared.joining.one();
         self.agents.shared.asks.spawn(async move {
+            let _on_its_way = on_its_way;
             let taking = async {
                 let prepared = folder.prepare(&name).await;
                 folder.settle(&name, stamp, prepared).await
@@ -329,7 +332,7 @@ impl PluginFolder {
             return;
         }
         let folder = Arc::clone(&self.dir);
-        let adopted = spawn_blocking(move || {
+        let adopted = run_blocking(move || {
             for name in stamps(&folder).map_err(|why| why.to_string())?.into_keys() {
                 let Some(id) = named_by(&name) else { continue };
                 let Ok(bytes) = read_trusted(&folder.join(&name), MAX_BYTES) else { continue };
@@ -353,7 +356,7 @@ impl PluginFolder {
             self.agents.miss(id);
         }
         let shared = Arc::clone(&self.agents.shared);
-        if let Err(why) = spawn_blocking(move || shared.sweep_kept()).await {
+        if let Err(why) = run_blocking(move || shared.sweep_kept()).await {
             tracing::warn!(%why, "copies of components cannot be looked through");
         }
     }
@@ -368,7 +371,7 @@ impl PluginFolder {
         let (file, plugins) = (self.dir.join(name), config.plugins.clone());
         // The semaphore is never closed.
         let _room = self.agents.shared.unloaded.acquire_many(kibibytes(&file)).await;
-        let read = spawn_blocking(move || {
+        let read = run_blocking(move || {
             let bytes = read_trusted(&file, MAX_BYTES)?;
             let signature = signature_of(&file, read_trusted)?;
             let provenance = provenance::admit(&bytes, signature.as_deref(), &plugins)?;

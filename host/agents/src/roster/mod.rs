@@ -12,6 +12,8 @@ mod finding;
 mod folder;
 mod groups;
 mod held_back;
+mod joined;
+mod joining;
 mod kept_components;
 mod ledger;
 mod naming;
@@ -25,6 +27,7 @@ mod versions;
 pub use asked::asked;
 pub use builtin::BuiltIn;
 pub use folder::PluginFolder;
+pub use joined::Joined;
 pub use kept_components::{KeptComponents, KeptCopy};
 pub use plugin_editor::{PluginEdit, PluginEditError, PluginEditor, plugin_file};
 pub use provenance::beside;
@@ -60,13 +63,10 @@ use bytes::Bytes;
 use finder::Finder;
 use futures::future;
 use held_back::HeldBackError;
+use joining::Joining;
 use ledger::Ledger;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use tokio::{
     sync::Semaphore,
     time::{Instant, sleep},
@@ -92,8 +92,8 @@ struct Shared {
     built_in: BuiltIn,
     data_dir: PathBuf,
     engine: Engine,
-    /// Where programs find the hub, once it is known.
-    door: OnceLock<Door>,
+    /// Where programs find the hub, if they may.
+    door: Option<Door>,
     supervisor: Supervisor,
     storage: Arc<dyn Memories>,
     files: Files,
@@ -122,8 +122,10 @@ struct Shared {
     held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
     /// Whoever may be at work, so that what is taken away is taken from them too.
     seats: Seats,
-    /// Dials the agents that are elsewhere, once they are to join.
-    outbound: OnceLock<Outbound>,
+    /// Dials the agents that are elsewhere.
+    outbound: Outbound,
+    /// Those that are on their way while the hub starts.
+    joining: Joining,
     /// Finds agents by what their cards say.
     finder: Finder,
 }
@@ -166,17 +168,30 @@ pub enum JoinError {
     Taken(AgentId, String),
 }
 
+/// What the agents of a hub are made with: all of it is there before the first of them joins.
+pub struct AgentsSetup {
+    /// The configuration of the hub.
+    pub config: Config,
+    /// The components that travel inside the hub.
+    pub built_in: BuiltIn,
+    /// Where the hub keeps what it has.
+    pub data_dir: PathBuf,
+    /// Compiles and runs components.
+    pub engine: Engine,
+    /// Runs programs of agents.
+    pub supervisor: Supervisor,
+    /// Keeps what agents remember.
+    pub storage: Arc<dyn Memories>,
+    /// Is told what happens to agents.
+    pub events: Arc<dyn EventSink>,
+    /// Where the programs of agents that may call others find the hub; none if they cannot.
+    pub door: Option<Door>,
+}
+
 impl Agents {
     /// The agents of a hub, none of which is there yet.
-    pub fn new(
-        config: Config,
-        built_in: BuiltIn,
-        data_dir: PathBuf,
-        engine: Engine,
-        supervisor: Supervisor,
-        storage: Arc<dyn Memories>,
-        events: Arc<dyn EventSink>,
-    ) -> Self {
+    pub fn new(setup: AgentsSetup) -> Self {
+        let AgentsSetup { config, built_in, data_dir, engine, supervisor, storage, .. } = setup;
         let files = Files::new(&data_dir, supervisor.clone());
         let (ledger, kept) = (Ledger::open(&data_dir), KeptComponents::of(&data_dir));
         let replays = KeptComponents::of_replays(&data_dir);
@@ -185,11 +200,11 @@ impl Agents {
             built_in,
             data_dir,
             engine,
-            door: OnceLock::new(),
+            door: setup.door,
             supervisor,
             storage,
             files,
-            events,
+            events: setup.events,
             asking: Arc::default(),
             introducing: Semaphore::new(INTRODUCED_AT_ONCE),
             unloaded: Semaphore::new(MAX_UNLOADED),
@@ -204,20 +219,15 @@ impl Agents {
             kept_programs: KeptPrograms::default(),
             held_back: Mutex::default(),
             seats: Seats::default(),
-            outbound: OnceLock::new(),
+            outbound: Outbound::unguarded(),
+            joining: Joining::default(),
             finder: Finder::default(),
         };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Has the programs of agents that may call others find the hub here. For agents that join from now on.
-    pub fn open_door(&self, door: Door) {
-        // A hub has one door.
-        let _ = self.shared.door.set(door);
-    }
-
     /// Loads the agents that travel inside the hub.
-    pub async fn join_built_in(&self) {
+    async fn join_built_in(&self) {
         let config = self.shared.config();
         let ids: Vec<_> =
             self.shared.built_in.ids().filter(|id| config.agent(id).enabled).collect();
@@ -233,7 +243,7 @@ impl Agents {
     }
 
     /// Takes in an agent whose code is that of the program itself, such as a [`Native`](crate::native::Native) one.
-    pub fn join_native(
+    fn join_native(
         &self,
         id: AgentId,
         card: AgentCard,
@@ -307,7 +317,7 @@ impl Agents {
             home: shared.data_dir.join("homes").join(terms.installation.as_str()),
             terms,
             data_dir: shared.data_dir.clone(),
-            door: shared.door.get().cloned(),
+            door: shared.door.clone(),
             supervisor: shared.supervisor.clone(),
             kept: shared.kept_programs.clone(),
             storage: Arc::clone(&shared.storage),

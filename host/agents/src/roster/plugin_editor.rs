@@ -17,6 +17,7 @@ use a2a_hub_core::{
     installation::{DenyError, Installations, NewGrant},
     manifest::InvalidManifest,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     id::AgentId,
     operation::{AddPlugin, Component, GrantPlugin, PluginChanged, PluginGrant},
@@ -33,7 +34,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tokio::task::spawn_blocking;
 
 /// A change of one plug-in.
 #[derive(Clone, Debug, PartialEq)]
@@ -370,7 +370,7 @@ impl PluginFolder {
             self.must_be_no_others_name(&id)?;
         }
         let (shared, by) = (Arc::clone(&self.agents.shared), by.to_owned());
-        let done = spawn_blocking(move || {
+        let done = run_blocking(move || {
             let config = shared.config();
             PluginEditor::new(&shared.data_dir, &config, &by).carry_out(change)
         });

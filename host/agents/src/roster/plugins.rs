@@ -5,6 +5,7 @@ use super::{Agents, asked::asked, folder::PluginFolder};
 use crate::agent::{Agent, Source};
 use a2a_hub_core::grant::{Ask, Grant};
 use a2a_hub_core::installation::{Installation, InstallationId, Installations};
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     hub::event::Happened,
     id::AgentId,
@@ -12,7 +13,6 @@ use a2a_hub_protocol::{
 };
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
-use tokio::task::spawn_blocking;
 
 impl PluginFolder {
     /// What plug-ins ask for, are granted, and what of it waits: of every file in the folder, and every record of a grant.
@@ -52,7 +52,7 @@ impl PluginFolder {
     /// taken from running tasks too.
     pub(super) async fn follow_grants(&self) -> Vec<PluginChange> {
         let shared = Arc::clone(&self.agents.shared);
-        let before = spawn_blocking(move || shared.ledger.refresh()).await;
+        let before = run_blocking(move || shared.ledger.refresh()).await;
         let Ok(Some(before)) = before else { return Vec::new() };
         let after = self.agents.shared.ledger.grants();
         let mut concerned = differing(&before, &after);
@@ -69,7 +69,7 @@ impl PluginFolder {
             }
         }
         let shared = Arc::clone(&self.agents.shared);
-        if let Err(why) = spawn_blocking(move || shared.sweep_kept()).await {
+        if let Err(why) = run_blocking(move || shared.sweep_kept()).await {
             tracing::warn!(%why, "copies of components cannot be looked through");
         }
         let rejected = self.agents.rejected();
@@ -145,7 +145,7 @@ impl Agents {
             }
         }
         let home = self.shared.data_dir.join("homes").join(installation.as_str());
-        let removed = spawn_blocking(move || match std::fs::remove_dir_all(home) {
+        let removed = run_blocking(move || match std::fs::remove_dir_all(home) {
             Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(why),
             Ok(()) | Err(_) => Ok(()),
         });

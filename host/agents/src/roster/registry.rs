@@ -12,6 +12,7 @@ use crate::{
     agent::{Agent, Source},
     remote::TrustError,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     id::AgentId,
     operation::{Component, Deregistered},
@@ -84,7 +85,7 @@ impl PluginFolder {
         };
         is_free()?;
         let plugins = self.agents.shared.config().plugins.clone();
-        let read = tokio::task::spawn_blocking(move || {
+        let read = run_blocking(move || {
             let (bytes, signature) = match component {
                 Component::Bytes(bytes) => (Bytes::from(bytes), None),
                 Component::File(path) => {
@@ -110,9 +111,7 @@ impl PluginFolder {
         is_free()?;
         let agent = self.agents.finish(admitted).await.map_err(refused)?;
         let (dir, file) = (Arc::clone(&self.dir), name.clone());
-        let placed = tokio::task::spawn_blocking(move || {
-            place_signed(&dir, &file, &bytes, signature.as_deref())
-        });
+        let placed = run_blocking(move || place_signed(&dir, &file, &bytes, signature.as_deref()));
         let placed = placed.await;
         match placed.map_err(io::Error::other)? {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(taken(name)),
@@ -132,7 +131,7 @@ impl PluginFolder {
             Source::BuiltIn | Source::Native | Source::Remote(_) => true,
             Source::File(name) => {
                 let (dir, file) = (Arc::clone(&self.dir), name.clone());
-                let removed = tokio::task::spawn_blocking(move || {
+                let removed = run_blocking(move || {
                     remove(&dir, &file)?;
                     remove(&dir, &format!("{file}{ENDING}"))
                 });

@@ -8,17 +8,25 @@ use a2a_hub_core::{
     grant::{Grant, Resume},
     installation::InstallationId,
 };
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::Plugin;
 use bytes::Bytes;
 use std::{collections::BTreeSet, sync::Arc};
-use tokio::task::spawn_blocking;
 
 /// Who knows the agents by their names, and their earlier versions.
 #[async_trait::async_trait]
 pub trait FindAgent: Send + Sync {
     /// The agent that has this name now.
     fn find(&self, id: &AgentId) -> Option<Arc<Agent>>;
+
+    /// Whether each agent that was on its way when the hub started has joined, or cannot: until then, who is not there may be soon.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// Returns once that is so.
+    async fn settled(&self) {}
 
     /// The agent of this name as it was.
     ///
@@ -34,10 +42,18 @@ impl FindAgent for Agents {
         Self::find(self, id)
     }
 
+    fn is_settled(&self) -> bool {
+        self.shared.joining.is_settled()
+    }
+
+    async fn settled(&self) {
+        self.shared.joining.settled().await;
+    }
+
     async fn version(&self, id: &AgentId, version: &AgentVersion) -> Result<Arc<Agent>, String> {
         let AgentVersion { sha256, installation, grant } = version.clone();
         let (kept, wanted) = (self.shared.replays.clone(), sha256.clone());
-        let copy = spawn_blocking(move || kept.read(&wanted)).await;
+        let copy = run_blocking(move || kept.read(&wanted)).await;
         let copy = copy.map_err(|why| why.to_string())?.map_err(|why| why.to_string())?;
         let gone = format!(
             "The component that this run began with, {sha256}, is not there any more, and another one cannot go on with it."
@@ -85,7 +101,7 @@ impl Agents {
             return;
         }
         let kept = self.shared.replays.clone();
-        let done = spawn_blocking(move || kept.keep(&bytes)).await;
+        let done = run_blocking(move || kept.keep(&bytes)).await;
         if let Err(why) = done.map_err(std::io::Error::other).flatten() {
             tracing::warn!(agent = %id, %why, "no copy of it is kept: runs that it begins end if another version takes its place while the hub is down");
         }

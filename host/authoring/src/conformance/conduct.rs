@@ -161,7 +161,7 @@ impl<'a> Conduct<'a> {
     fn note(&mut self, seen: &Seen) {
         match &seen.came {
             Came::Ended(Ended::Failed(why @ Failure::Trapped(_))) => {
-                let broke = seen.refused.iter().map(|used| (used.clone(), why.to_string()));
+                let broke = seen.refused.iter().map(|used| (used.clone(), why.in_full()));
                 self.broke.extend(broke);
             }
             Came::Ended(_) | Came::Stopped(_) | Came::Cut => {
@@ -353,7 +353,7 @@ async fn clean_up(stage: &Stage) -> Check {
     match stage.clean_up().await {
         None => failed(id, "it had not cleaned up after two seconds", fix),
         Some(Err(why @ (Failure::Trapped(_) | Failure::Exhausted(_)))) => {
-            failed(id, said(&why.to_string()), fix)
+            failed(id, said(&why.in_full()), fix)
         }
         Some(Ok(())) => passed(id, "done"),
         Some(Err(why)) => passed(id, said(&why.to_string())),
@@ -365,7 +365,7 @@ fn broke(came: &Came) -> Option<String> {
     let (Came::Ended(ended) | Came::Stopped(ended)) = came else { return None };
     let Ended::Failed(failure) = ended else { return None };
     match failure {
-        Failure::Trapped(_) | Failure::Diverged(_) => Some(failure.to_string()),
+        Failure::Trapped(_) | Failure::Diverged(_) => Some(failure.in_full()),
         Failure::Exhausted(why) if why.contains("cpu_ms") || why.contains("memory_mb") => {
             Some(why.clone())
         }
@@ -378,6 +378,7 @@ fn broke(came: &Came) -> Option<String> {
         | Failure::Cancelled
         | Failure::Timeout
         | Failure::Unavailable(_)
+        | Failure::HubNotUp(_)
         | Failure::HubFull
         | Failure::Exhausted(_)
         | Failure::Internal(_) => None,
@@ -453,6 +454,7 @@ fn in_context(text: &str) -> Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_runtime::Crash;
 
     #[test]
     fn what_is_used_is_asked_for_by_its_name() {
@@ -481,7 +483,7 @@ mod tests {
             assert_eq!(of(fine.clone()), None, "{fine}");
         }
         for wrong in [
-            Failure::Trapped("panicked".to_owned()),
+            Failure::Trapped(Crash::panic("panicked")),
             Failure::Exhausted("raise `cpu_ms`".to_owned()),
             Failure::Invalid("the agent returned while working: no".to_owned()),
         ] {

@@ -168,7 +168,7 @@ impl Stage {
 
     /// What it says of itself, asked once more.
     pub(super) async fn card(&self) -> Result<AgentCard, String> {
-        self.plugin.card(&self.agent).await.map_err(|why| why.to_string())
+        self.plugin.card(&self.agent).await.map_err(|why| why.in_full())
     }
 
     /// How it says that it is; none if it did not in time.

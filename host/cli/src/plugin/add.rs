@@ -12,7 +12,10 @@ use a2a_hub_agents::{PluginEdit, beside};
 use a2a_hub_authoring::{Component, MAX_BYTES, read_at_most};
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
-use a2a_hub_protocol::operation::{AddPlugin, Component as Offered};
+use a2a_hub_protocol::{
+    member,
+    operation::{AddPlugin, Component as Offered},
+};
 use anyhow::Context as _;
 use serde_json::json;
 use std::{
@@ -72,7 +75,7 @@ pub(super) fn add(
     };
     let standing = edit::edit(global, PluginEdit::Add(Box::new(added)))?;
     let mut told = component::to_json(&component);
-    told["signedBy"] = json!(provenance.signer());
+    member::set(&mut told, "signedBy", json!(provenance.signer()));
     let all = json!({ "agentId": id, "component": told, "plugin": standing });
     global.show(&all, || {
         let mut shown = inspect::shown(&told, global.console().columns());

@@ -2,15 +2,20 @@
 
 use crate::{
     command_line::run,
-    stage::{artifact, eventually_async, get, no_program_left, send, state, stream, until},
+    stage::{
+        artifact, eventually_async, get, no_program_left, resuming_guests, said, send, state,
+        stream, until,
+    },
 };
 use a2a_hub_tests::{
     Client, TestHub,
     delegation::{granted, tree},
-    hub_binary, test_guests,
+    hub_binary,
+    questions::{answer, refused},
+    test_guests,
 };
-use anyhow::{Context as _, Result};
-use serde_json::json;
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 async fn hub_that_calls(agents: &str) -> Result<TestHub> {
@@ -96,6 +101,63 @@ async fn documented_commands_work_inside_a_program() -> Result<()> {
         let (_, said) = all.split_once("===").with_context(|| format!("{command}: {task}"))?;
         assert!(said.contains(told) && !said.contains("may not"), "{command}: {said}");
         assert!(!said.contains("codex"), "nothing of the others: {command}: {said}");
+    }
+    Ok(())
+}
+
+/// Agents that can be started again: who had asked is gone, and all above ask anew in its place.
+#[tokio::test]
+async fn a_question_below_is_asked_anew_at_the_root_after_a_kill() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let hub = TestHub::builder().config(granted("'guest'"));
+    let mut hub = hub.plugin("guest", resuming_guests(dir.path())?).start().await?;
+    let asks = send(&Client::http(&hub), "guest", "call guest call guest permit").await?;
+    let lost = &asks["metadata"]["question"];
+    assert_eq!(lost["path"], json!(["guest", "guest"]), "{asks}");
+    for _ in 0..2 {
+        hub.kill9().await?;
+        hub.restart().await?;
+    }
+    let client = Client::http(&hub);
+    let [root, between, leaf] = &tree(&client, &asks["id"]).await?[..] else {
+        bail!("three tasks: {asks}")
+    };
+    let now = &root["metadata"]["question"];
+    assert_ne!(now["id"], lost["id"]);
+    for (member, value) in [("path", &lost["path"]), ("replaces", &json!("permission"))] {
+        assert_eq!(&now[member], value, "{root}");
+    }
+    assert_eq!((&now["task"], &now["id"]), (&leaf["id"], &leaf["metadata"]["question"]["id"]));
+    for words in ["guest > guest asks:", "asked: “may I?”", "nothing was allowed"] {
+        assert!(said(root).contains(words), "{root}");
+    }
+    refused(&client, answer(root, "yes", Some(&lost["id"]))).await?;
+    let mut yes = answer(root, "yes", Some(&now["id"]));
+    yes["configuration"] = json!({ "blocking": false });
+    client.call("message/send", yes).await?;
+    let patience = Duration::from_secs(20);
+    let is = async |task: &Value, wanted: &str| {
+        let now = get(&client, task["id"].as_str().unwrap_or_default()).await;
+        now.is_ok_and(|now| state(&now) == wanted)
+    };
+    eventually_async(patience, async || is(leaf, "completed").await).await.context("the leaf")?;
+    let heard = get(&client, leaf["id"].as_str().context("no id")?).await?;
+    assert!(said(&heard).ends_with("yes"), "its fresh run heard the answer: {heard}");
+
+    // Those above are sent on their way, the deepest first, by the client of the root.
+    for (number, task) in [between, root].into_iter().enumerate() {
+        let asks = async || {
+            let now = get(&client, root["id"].as_str().unwrap_or_default()).await;
+            now.is_ok_and(|now| {
+                let path = now["metadata"]["question"]["path"].as_array().map_or(0, Vec::len);
+                said(&now).contains("send any message to go on") && path == 1 - number
+            })
+        };
+        eventually_async(patience, asks).await.with_context(|| format!("{number}: {task}"))?;
+        let mut on = answer(root, "reply on", None);
+        on["configuration"] = json!({ "blocking": false });
+        client.call("message/send", on).await?;
+        eventually_async(patience, async || is(task, "completed").await).await?;
     }
     Ok(())
 }

@@ -45,6 +45,7 @@ mod registry;
 mod remotes;
 mod repeats;
 mod replay;
+mod restarts;
 mod routing;
 mod sdks;
 mod spans;

@@ -33,6 +33,8 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
         at("queued", new(TaskState::Submitted, Entry::Queued)),
         at("answered", after(parked(), &[Signal::Said])),
         at("elsewhere", new(TaskState::Working, Entry::Follow)),
+        at("childrens", new(TaskState::InputRequired, Entry::Tend).standing(true)),
+        at("tending", after(new(TaskState::Working, Entry::Tend), &[Signal::Turn])),
         at("parked", parked()),
         at("started", after(fresh(), &[Signal::Turn])),
         at("working", after(fresh(), &[Signal::Turn, told])),
@@ -43,7 +45,7 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
     ]
 }
 
-fn signals() -> [(&'static str, Signal); 16] {
+fn signals() -> [(&'static str, Signal); 17] {
     [
         ("turn", Signal::Turn),
         ("told", Signal::Told { working: false }),
@@ -52,6 +54,7 @@ fn signals() -> [(&'static str, Signal); 16] {
         ("withdrawn", Signal::Withdrawn),
         ("completed", Signal::Ended(TaskState::Completed)),
         ("failed", Signal::Ended(TaskState::Failed)),
+        ("tended", Signal::Tended),
         ("lost", Signal::Lost(Fault::Unreadable)),
         ("said", Signal::Said),
         ("cancel", Signal::Cancel),
@@ -123,6 +126,26 @@ fn what_is_done_about_each_signal_in_each_phase() {
       exhausted: CleanUp itself .
       shutdown: .
       time: failed:Queued .
+    childrens
+      turn: Tend
+      said: itself Acknowledge
+      cancel: CleanUp canceled .
+      exhausted: CleanUp itself .
+      shutdown: .
+      time: failed:Queued .
+    tending
+      told: itself
+      asked: itself GiveTurnBack
+      went on: working
+      completed: itself .
+      failed: itself .
+      tended: stranded Retire GiveTurnBack
+      lost: failed:Unreadable .
+      said: itself Keep Acknowledge
+      cancel: Stop CleanUp canceled .
+      exhausted: Stop CleanUp itself .
+      shutdown: Leave
+      time: Stop failed:TooLong .
     parked
       said: itself ComeBack Acknowledge
       cancel: CleanUp canceled .
@@ -135,6 +158,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       went on: working
       completed: working itself .
       failed: itself .
+      tended: working stranded Retire GiveTurnBack
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
@@ -147,6 +171,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       went on: working
       completed: itself .
       failed: itself .
+      tended: stranded Retire GiveTurnBack
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
@@ -160,6 +185,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       withdrawn: ComeBack
       completed: working itself .
       failed: itself .
+      tended: stranded Retire GiveTurnBack
       lost: failed:Unreadable .
       said: itself ComeBack Acknowledge
       cancel: Stop CleanUp canceled .
@@ -174,6 +200,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
       went on: working
       completed: working itself .
       failed: itself .
+      tended: stranded Retire GiveTurnBack
       lost: failed:Unreadable .
       said: itself Keep Acknowledge
       cancel: Stop CleanUp canceled .
@@ -332,6 +359,45 @@ fn a_question_that_stands_is_answered_whatever_the_agent_tells_beside_it() {
     }
 }
 
+/// Its agent is started again once they are over.
+#[test]
+fn children_of_a_run_that_is_gone_are_tended_first() {
+    let start = start();
+    let tending = || {
+        let state = TaskState::InputRequired;
+        let mut task = Lifecycle::queued(state, Entry::Tend, PATIENCE, start).standing(true);
+        assert_eq!(task.step(start, Signal::Turn), [Effect::Tend], "what the child asks stands");
+        task
+    };
+    let mut task = tending();
+    assert_eq!(task.step(start, ASKED), [Effect::Record(Record::Itself), Effect::GiveTurnBack]);
+    task.step(start, Signal::Said);
+    let answers = [Effect::Record(Record::Working), Effect::Answer];
+    assert_eq!(task.step(start, Signal::Turn), answers);
+    let stranded = [Effect::Record(Record::Stranded), Effect::Retire, Effect::GiveTurnBack];
+    assert_eq!(task.step(start, Signal::Tended), stranded);
+    let sent_on = [Effect::Record(Record::Itself), Effect::ComeBack, Effect::Acknowledge];
+    assert_eq!(task.step(start, Signal::Said), sent_on);
+    let started = [Effect::Record(Record::Working), Effect::Start];
+    assert_eq!(task.step(start, Signal::Turn), started);
+
+    // What its client has said meanwhile sends it on its way.
+    let mut task = Lifecycle::queued(TaskState::Working, Entry::Tend, PATIENCE, start);
+    for signal in [Signal::Turn, Signal::Said] {
+        task.step(start, signal);
+    }
+    let again = task.step(start, Signal::Tended);
+    let told = [Effect::Record(Record::Interim), Effect::Retire];
+    assert_eq!(again[..2], told);
+    assert_eq!(task.step(start, Signal::Turn), [Effect::Start]);
+
+    // A question that nobody asks any more is over.
+    let state = TaskState::AuthRequired;
+    let mut task = Lifecycle::queued(state, Entry::Tend, PATIENCE, start);
+    let over = [Effect::Record(Record::Working), Effect::Tend];
+    assert_eq!(task.step(start, Signal::Turn), over);
+}
+
 fn any_signal() -> impl Strategy<Value = Signal> {
     let states = prop_oneof![
         Just(TaskState::Completed),
@@ -349,6 +415,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         3 => any::<bool>().prop_map(|working| Signal::Told { working }),
         3 => Just(ASKED),
         1 => Just(Signal::WentOn),
+        1 => Just(Signal::Tended),
         3 => Just(Signal::Said),
         3 => Just(Signal::Time),
         1 => states.prop_map(Signal::Ended),
@@ -370,6 +437,8 @@ fn any_beginning(start: Instant) -> impl Strategy<Value = (Lifecycle, usize)> {
         Just(queued(TaskState::Submitted, Entry::Queued)),
         Just(queued(TaskState::Submitted, Entry::Follow)),
         Just(queued(TaskState::Working, Entry::Follow)),
+        Just(queued(TaskState::Working, Entry::Tend)),
+        Just(queued(TaskState::AuthRequired, Entry::Tend)),
         Just(Lifecycle::parked(TaskState::AuthRequired, PATIENCE, start)),
     ];
     (begun, 0..MAX_UNHEARD).prop_map(|(task, kept)| (task.keeping(kept), kept))
@@ -408,14 +477,19 @@ proptest! {
                                 parked += 1;
                                 None
                             }
+                            Record::Stranded => {
+                                parked += 1;
+                                Some(TaskState::InputRequired)
+                            }
                         };
                         if let Some(next) = next {
                             prop_assert!(task::allows(state, next), "{state:?} to {next:?} by {signal:?}");
                             state = next;
                         }
                     }
-                    Effect::Start | Effect::Follow => begun += 1,
+                    Effect::Start | Effect::Follow | Effect::Tend => begun += 1,
                     Effect::Keep => kept += 1,
+                    Effect::Retire if effects.contains(&Effect::Record(Record::Stranded)) => {}
                     Effect::Retire => again += 1,
                     Effect::Answer => answers += 1,
                     Effect::Acknowledge => prop_assert!(waited || effects.contains(&Effect::Keep)),

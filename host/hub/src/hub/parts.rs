@@ -16,7 +16,6 @@ use std::{
 use tokio::time::Instant;
 
 /// The parts of a hub, for the hub alone.
-#[derive(Clone)]
 pub struct HubParts {
     pub(super) agents: Agents,
     pub(super) plugins: PluginFolder,

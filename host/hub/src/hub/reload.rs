@@ -4,13 +4,13 @@
 use super::{Hub, live_config::LiveConfig};
 use crate::error::HubError;
 use a2a_hub_config::Setting;
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::event::Happened,
     operation::Reloaded,
 };
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
 
 impl Hub {
     /// Reads the configuration again and follows it, although whoever asked may go away meanwhile.
@@ -26,7 +26,7 @@ impl Hub {
     async fn follow(&self, live: &LiveConfig) -> Result<Reloaded, HubError> {
         let _turn = live.turn.lock().await;
         let read = Arc::clone(&live.read);
-        let read = spawn_blocking(move || read()).await.map_err(|why| why.to_string());
+        let read = run_blocking(move || read()).await.map_err(|why| why.to_string());
         let followed =
             read.flatten().and_then(|new| live.now().follow(&new).map_err(|why| why.to_string()));
         let followed = followed.map_err(|why| {

@@ -8,15 +8,8 @@ use a2a_hub_protocol::{
     id::{TaskId, TenantId},
     operation::Operation,
 };
-use std::collections::BTreeSet;
 
 impl Hub {
-    /// The same, which these tenants share beside the default one.
-    #[must_use]
-    pub fn with_tenants(self, tenants: BTreeSet<TenantId>) -> Self {
-        self.but(|parts| parts.tenants = tenants.into())
-    }
-
     /// Whether tenants share the hub beside the default one.
     pub fn has_tenants(&self) -> bool {
         !self.tenants.is_empty()

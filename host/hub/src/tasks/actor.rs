@@ -11,12 +11,14 @@ use super::{
     relations::OtherTasks,
     remains::Remains,
     run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue},
+    standing::Answers,
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::Principal,
     facts,
+    grant::Resume,
     lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
     reason::FailureReason,
     tree::Usage,
@@ -71,6 +73,8 @@ pub(super) struct TaskActor {
     pub(super) awaits_client: usize,
     /// What is recorded of the run that is at work, if it is to be run again after a restart.
     pub(super) recording: Option<RecordedRun>,
+    /// What its client has answered before it is asked again.
+    pub(super) answers: Answers,
     /// Who is told that it is the task's turn again, to go on.
     pub(super) resuming: Vec<oneshot::Sender<()>>,
     /// While the agent waits for its client: what becomes of the room that it takes up.
@@ -79,7 +83,7 @@ pub(super) struct TaskActor {
     pub(super) reported: Usage,
     /// What is told once more behind a status, in bytes.
     pub(super) beside: Arc<AtomicU64>,
-    /// Whether the next run of the agent follows one in this hub, which may have left children at work.
+    /// Whether the next run of the agent follows another one, which may have left children at work.
     pub(super) goes_on: bool,
     /// Whether the hub's end cut the agent off at its work.
     was_cut: bool,
@@ -95,6 +99,8 @@ pub(super) struct RunningTask {
     pub(super) questions: VecDeque<Box<Question>>,
     /// Whether it is a child's question that it waits with.
     pub(super) asks_for_child: bool,
+    /// Whether it is no agent, and only looks after the children of one.
+    pub(super) tends: bool,
     /// Where it waits for its answer, if it does.
     pub(super) asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// The answer, until it is the task's turn again.
@@ -106,7 +112,13 @@ pub(super) struct RunningTask {
 impl RunningTask {
     pub(super) fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
         let (questions, begun) = (VecDeque::new(), Some(Instant::now()));
-        Self { run, said, questions, asks_for_child: false, asked: None, answer: None, begun }
+        let (asks_for_child, tends, asked, answer) = (false, false, None, None);
+        Self { run, said, questions, asks_for_child, tends, asked, answer, begun }
+    }
+
+    /// What looks after the children of an agent whose run is gone.
+    pub(super) fn tending(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
+        Self { tends: true, begun: None, ..Self::new(run, said) }
     }
 }
 
@@ -151,10 +163,17 @@ impl TaskActor {
         let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
-        let replays = matches!(begin, Begin::Replay(..));
+        let mut answers = Answers::default();
+        // An agent that is run again from its start joins its children itself.
+        let mut goes_on = !agent.replays();
         let (lifecycle, start, admitted, unheard) = match begin {
-            Begin::Replay(start, admitted, kept) => {
+            Begin::Replay(start, admitted, kept, given) => {
+                answers = given;
                 (queued(Entry::Replay), Some(start), Some(admitted), kept)
+            }
+            Begin::Tend(admitted, kept, given) => {
+                answers = given;
+                (queued(Entry::Tend), None, Some(admitted), kept)
             }
             Begin::Work(start, admitted, kept) => {
                 let entry = if facts::has(task, facts::QUEUED) {
@@ -164,6 +183,7 @@ impl TaskActor {
                 } else {
                     Entry::Again
                 };
+                goes_on &= entry == Entry::Again;
                 (queued(entry), Some(start), Some(admitted), kept)
             }
             Begin::Parked(kept) => {
@@ -171,8 +191,7 @@ impl TaskActor {
             }
             Begin::Follow(admitted, kept) => (queued(Entry::Follow), None, Some(admitted), kept),
         };
-        let stands = replays && facts::asks(task);
-        let lifecycle = lifecycle.keeping(unheard.len()).standing(stands);
+        let lifecycle = lifecycle.keeping(unheard.len()).standing(answers.stands);
         let (turn, ticket) = match admitted {
             Some(Admitted::Now(turn)) => (Some(turn), None),
             Some(Admitted::Later(ticket)) => (None, Some(ticket)),
@@ -196,11 +215,12 @@ impl TaskActor {
             rests: 0,
             awaits_client: 0,
             recording: None,
+            answers,
             resuming: Vec::new(),
             room: None,
             reported: Usage::default(),
             beside: Arc::default(),
-            goes_on: false,
+            goes_on,
             was_cut: false,
             going_down: false,
         }
@@ -242,8 +262,9 @@ impl TaskActor {
         let (task, used) =
             (self.recorder.task().id.clone(), Usage::of(self.recorder.task().metadata.as_ref()));
         let (turn, lane, was_cut) = (self.turn, self.lane, self.was_cut);
-        // The next hub runs its agent again, which goes on with its children.
-        let keeps_children = self.going_down && self.recording.is_some() && !is_over_for_good;
+        // The next hub runs its agent again, which goes on with its children, or looks after them.
+        let goes_on = self.recording.is_some() || self.agent.resume() == Resume::Session;
+        let keeps_children = self.going_down && goes_on && !is_over_for_good;
         Remains { agent: self.agent, task, turn, lane, used, was_cut, keeps_children }
     }
 
@@ -379,6 +400,10 @@ impl TaskActor {
             Happening::Said(GuestRequest::Record(..)) => return None,
             Happening::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
             Happening::Withdrawn => Signal::Withdrawn,
+            Happening::Ended(ended) if self.guest.as_ref().is_some_and(|guest| guest.tends) => {
+                payload.events = vec![last(self.recorder.task(), ended).1];
+                Signal::Tended
+            }
             Happening::Ended(ended) => {
                 let (state, event) = last(self.recorder.task(), ended);
                 payload.events = vec![event];
@@ -444,6 +469,9 @@ impl TaskActor {
                 facts::failed(task, fault.reason(), &text, now)
             }
             Record::Parked => facts::parked(task, &self.agent.card.name, now),
+            Record::Stranded => {
+                facts::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
+            }
             Record::Interrupted => {
                 self.was_cut = true;
                 facts::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
@@ -483,12 +511,11 @@ impl TaskActor {
                 self.start = self.unheard.pop_front();
             }
             Effect::Follow => return self.follow().err().map(Signal::Lost),
+            Effect::Tend => return self.tend().err().map(Signal::Lost),
             Effect::Answer => self.answer(),
             Effect::Acknowledge => {
-                if let (Some(recording), Some(answer)) =
-                    (&mut self.recording, payload.standing.take())
-                {
-                    recording.answers.push_back(answer);
+                if let Some(answer) = payload.standing.take() {
+                    self.answers.keep(answer);
                 }
                 self.reply(payload, Ok(()));
             }

@@ -31,10 +31,12 @@ impl TaskActor {
         let Question { need, prompt, patience, answer, of_child, waits } = *question;
         let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
         let is_childs = of_child.is_some();
-        payload.events = vec![match of_child {
-            Some(asked) => facts::asked_for_child(task, state, &asked, prompt, now),
-            None => facts::asked(task, state, prompt, now),
-        }];
+        payload.events = match of_child {
+            // It stands in the record since the hub was restarted.
+            Some(asked) if facts::asks_for_child(task, &asked) => Vec::new(),
+            Some(asked) => vec![facts::asked_for_child(task, state, &asked, prompt, now)],
+            None => vec![facts::asked(task, state, prompt, now)],
+        };
         if let Some(guest) = &mut self.guest {
             (guest.asked, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
         }
@@ -75,7 +77,9 @@ impl TaskActor {
 
     /// Offers the room of an agent that waits for its client, or counts it; takes that back once it goes on.
     pub(super) fn see_to_room(&mut self) {
-        let waits = self.guest.is_some() && self.lifecycle.only_waits();
+        // What only looks after children takes up no room.
+        let has_agent = self.guest.as_ref().is_some_and(|guest| !guest.tends);
+        let waits = has_agent && self.lifecycle.only_waits();
         let is_free = waits && self.can_be_let_go();
         match (&self.room, &self.own) {
             (_, _) if !waits => self.room = None,

@@ -1,6 +1,6 @@
 //! What a task's actor begins with, and what it is asked meanwhile.
 
-use super::run_queue::Admitted;
+use super::{run_queue::Admitted, standing::Answers};
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
     client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
@@ -38,8 +38,10 @@ pub(super) struct Input {
 pub(super) enum Begin {
     /// Giving the task to its agent.
     Work(Box<Start>, Admitted, Kept),
-    /// Running its agent again, which was at work when the hub before this one ended.
-    Replay(Box<Start>, Admitted, Kept),
+    /// Running its agent again, which was at work when the hub before this one ended; the client has given these answers already.
+    Replay(Box<Start>, Admitted, Kept, Answers),
+    /// Looking after the children of its agent's run, which ended with the hub before this one.
+    Tend(Admitted, Kept, Answers),
     /// Waiting for the client, without an agent at work: the hub that had one is gone.
     Parked(Kept),
     /// Listening to the agent, which is elsewhere and has been at work all the time.

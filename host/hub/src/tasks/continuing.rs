@@ -1,7 +1,7 @@
 //! Which conversation an agent may have another one go on with: that of an earlier child of its own, and no other. Who speaks in a
 //! conversation hears what was said there, and goes on with the sessions and the memory that the other agent has of it.
 
-use super::delegation::{Delegation, refused};
+use super::{call_refused::refused, delegation::Delegation};
 use a2a_hub_protocol::id::{AgentId, ContextId, MAX_ID};
 use a2a_hub_runtime::Failure;
 use a2a_hub_store::HeadFilter;

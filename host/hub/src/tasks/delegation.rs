@@ -5,44 +5,47 @@
 
 use super::{
     NewTask, SubmitError, Subscription, Tasks,
-    care::{Care, answer_to},
+    call_refused::{failed, no_child, refused},
+    care::Care,
+    child_call::ChildCall,
     child_message,
     command::Command,
     feed::{Lent, StreamEnd},
     inheriting::{asked_for, hand_over},
     lent_turn::LentTurn,
     port::GuestRequest,
-    relations::{Calls, OtherTasks},
+    recorded_calls::RecordedCalls,
+    relations::{Calls, OtherTasks, RunKind},
 };
-use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access::Principal,
     facts,
     routing::Routing,
-    tree::{Exhausted, NoChild, Usage},
+    tree::{Exhausted, Usage},
 };
+use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
-    error::{A2aError, ErrorKind},
-    event::{StatusUpdate, TaskEvent},
+    event::StatusUpdate,
     id::{AgentId, ContextId, TaskId},
-    message::Message,
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
-    question::Question as Asked,
     task::Task,
 };
 use a2a_hub_runtime::{
-    Ended, Failure,
+    Failure,
     port::{
-        delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild, Update},
+        delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild},
         tasks::WaitsFor,
     },
 };
 use a2a_hub_store::StoredTask;
-use futures::future::join_all;
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
 use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
 use std::{
@@ -53,7 +56,6 @@ use std::{
 };
 use tokio::{
     sync::{Mutex, mpsc},
-    task::JoinError,
     time::Instant,
 };
 use tracing::Instrument as _;
@@ -77,26 +79,13 @@ pub(super) struct Delegation {
     looked_after: Arc<SyncMutex<BTreeSet<TaskId>>>,
 }
 
-/// A call of a guest's.
-struct ChildCall {
-    tasks: Tasks,
-    /// Who calls.
-    parent: Arc<Agent>,
-    by: Principal,
-    task: TaskId,
-    heard: Subscription,
-    is_over: bool,
-}
-
 impl Delegation {
     fn principal(&self) -> Principal {
         Principal::AgentTask { agent: self.agent.id.clone(), task: self.task.id.clone() }
     }
 
     fn call(&self, heard: Subscription) -> ChildCall {
-        let (tasks, by, task) = (self.tasks.clone(), self.principal(), heard.task().clone());
-        let parent = Arc::clone(&self.agent);
-        ChildCall { tasks, parent, by, task, heard, is_over: false }
+        ChildCall::new(self.tasks.clone(), Arc::clone(&self.agent), self.principal(), heard)
     }
 
     /// Where the child works: in the parent's directory, or further down.
@@ -196,9 +185,9 @@ impl Delegation {
                 if let Some(mind) = fresh {
                     mind.abandon().await;
                 }
-                Err(match why {
+                Err(match &why {
                     SubmitError::Busy { .. } => Failure::Unavailable(why.to_string()),
-                    SubmitError::Storage(_) => Failure::Internal(why.to_string()),
+                    SubmitError::Storage(why) => failed("call another agent", why),
                 })
             }
         }
@@ -252,7 +241,11 @@ impl Delegation {
         &self,
         begun: impl Future<Output = Result<Subscription, Failure>> + Send + 'static,
     ) -> Result<Subscription, Failure> {
-        let broke = |why: JoinError| Err(Failure::Internal(why.to_string()));
+        let broke = |why: tokio::task::JoinError| match why.is_panic() {
+            true => Err(Failure::Internal(Panicked::from(why).to_string())),
+            // The runtime ends, and all that is at work with it.
+            false => Err(Failure::Cancelled),
+        };
         self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
     }
 
@@ -292,7 +285,7 @@ impl Delegation {
 
 #[async_trait::async_trait]
 impl DelegatePort for Delegation {
-    fn agents(&self) -> Vec<Value> {
+    async fn agents(&self) -> Vec<Value> {
         self.agent.peers()
     }
 
@@ -306,6 +299,7 @@ impl DelegatePort for Delegation {
     }
 
     async fn join(&self, child: &JoinChild) -> Result<Box<dyn CallPort>, Failure> {
+        self.tasks.phase.until_started().await;
         let head = self.tasks.head(&child.task).await.map_err(refused)?;
         if head.parent.as_ref() != Some(&self.task.id) {
             let why = format!("join `{}`: it is no child of this task", child.task);
@@ -322,13 +316,19 @@ impl DelegatePort for Delegation {
 
     async fn children(&self) -> Result<Vec<ChildTask>, Failure> {
         let children = self.tasks.children(&self.task.id).await;
-        children.map_err(|why| Failure::Unavailable(format!("list children: {why}")))
+        children.map_err(|why| failed("list children", &why))
     }
 }
 
 #[async_trait::async_trait]
 impl Calls for Delegation {
     async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure> {
+        // Until then it is not known what is at work above, and who is busy.
+        self.tasks.phase.until_started().await;
+        if self.tasks.phase.is_stopping() {
+            // The child would be told to end as it begins.
+            return Err(Failure::HubNotUp("call another agent: the hub is stopping".to_owned()));
+        }
         if let Some(wanted) = self.wanted(&request)? {
             let this = self.clone();
             return self.to_its_end(async move { this.open_routed(request, wanted).await }).await;
@@ -338,7 +338,7 @@ impl Calls for Delegation {
         let agent = named.map_err(|why| Failure::Invalid(format!("{what}: {why}")))?;
         let agent = self.agent.peer_called(&agent);
         self.agent.may_call(&agent)?;
-        let child = self.tasks.agent(&agent);
+        let child = self.tasks.directory.agent(&agent);
         let child = child.ok_or_else(|| Failure::Unavailable(format!("{what}: it has left")))?;
         let joined = match &request.key {
             Some(key) => self.known(key, &agent).await?,
@@ -364,121 +364,6 @@ impl Calls for Delegation {
     }
 }
 
-#[async_trait::async_trait]
-impl CallPort for ChildCall {
-    fn task(&self) -> &TaskId {
-        &self.task
-    }
-
-    async fn next(&mut self) -> Result<Update, Failure> {
-        loop {
-            if self.is_over {
-                return Err(Failure::Invalid("hear more of a call: it has ended".to_owned()));
-            }
-            let Some(event) = self.heard.next().await else {
-                return Err(Failure::Unavailable("the hub is stopping".to_owned()));
-            };
-            let event = event.map_err(|why| Failure::Internal(why.to_string()))?;
-            if let Some(update) = update(&event.event) {
-                self.is_over = matches!(update, Update::Finished(_));
-                return Ok(update);
-            }
-        }
-    }
-
-    async fn answer(&self, message: Message) -> Result<(), Failure> {
-        let stored = self.tasks.get(&self.task).await.map_err(refused)?;
-        let task = &stored.task;
-        // A caller that is run again says it once more.
-        if task.history.iter().any(|said| said.message_id == message.message_id) {
-            return Ok(());
-        }
-        let asked =
-            Asked::of(task.metadata.as_ref()).filter(|_| task.status.state.is_interrupted());
-        let Some(asked) = asked else {
-            return Err(Failure::Invalid("answer a call: it asks nothing now".to_owned()));
-        };
-        let StoredTask { agent, .. } = &stored;
-        if !self.parent.answers(agent, &asked) {
-            return Err(Failure::Denied(format!(
-                "answer a call: it asks for permission or for a login, which is for the client to answer; the operator leaves permissions to this \
-                 agent with `approve = true` in `[agents.{}.grant.delegate.{agent}]`",
-                self.parent.id
-            )));
-        }
-        let message = answer_to(&asked, task, message);
-        let by = self.by.clone();
-        let told =
-            self.tasks.answer(&self.task, message, ClientCapabilities::default(), None, by).await;
-        told.map(drop).map_err(refused)
-    }
-
-    async fn cancel(&self) -> Result<(), Failure> {
-        match self.tasks.cancel(&self.task, self.by.clone()).await {
-            Ok(_) => Ok(()),
-            Err(why) => match A2aError::from(why) {
-                why if why.kind == ErrorKind::TaskNotCancelable => Ok(()),
-                why => Err(failure(&why)),
-            },
-        }
-    }
-}
-
-/// What a caller hears of an event.
-fn update(event: &TaskEvent) -> Option<Update> {
-    match event {
-        TaskEvent::Status(update) if update.status.state.is_final() => {
-            let (state, message) = (update.status.state, update.status.message.clone());
-            let metadata = update.metadata.clone();
-            Some(Update::Finished(Ended::Status { state, message, metadata }))
-        }
-        TaskEvent::Status(update) => Some(Update::Status(update.clone())),
-        TaskEvent::Artifact(update) => Some(Update::Artifact(update.clone())),
-        TaskEvent::Reply(message) => Some(Update::Finished(Ended::Reply(message.clone()))),
-        TaskEvent::Created(_) | TaskEvent::Input(_) => None,
-    }
-}
-
-fn no_child(why: &NoChild) -> Failure {
-    match why {
-        NoChild::Exhausted { .. } => Failure::Exhausted(why.to_string()),
-        NoChild::Closed(_) => Failure::Cancelled,
-    }
-}
-
-pub(super) fn refused(why: impl Into<HubError>) -> Failure {
-    failure(&A2aError::from(why.into()))
-}
-
-/// The same for whoever hears it over the wire.
-pub(super) fn refused_to(why: Failure) -> HubError {
-    let (kind, said) = match why {
-        Failure::Invalid(said) => (ErrorKind::InvalidParams, said),
-        Failure::Denied(said) => (ErrorKind::Authentication, said),
-        Failure::Timeout => (ErrorKind::Timeout, why.to_string()),
-        Failure::Unsupported(_)
-        | Failure::Cancelled
-        | Failure::Unavailable(_)
-        | Failure::HubFull
-        | Failure::Exhausted(_)
-        | Failure::Internal(_)
-        | Failure::Diverged(_)
-        | Failure::Trapped(_) => (ErrorKind::AgentUnavailable, why.to_string()),
-    };
-    A2aError::new(kind, said).into()
-}
-
-fn failure(why: &A2aError) -> Failure {
-    let said = why.message.clone();
-    if why.kind == ErrorKind::Timeout {
-        Failure::Timeout
-    } else if why.kind == ErrorKind::InvalidParams {
-        Failure::Invalid(said)
-    } else {
-        Failure::Unavailable(said)
-    }
-}
-
 impl Tasks {
     /// A task is over: what it used counts for those above, and it has no children any more.
     pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
@@ -500,18 +385,19 @@ impl OtherTasks for Tasks {
         agent: &Arc<Agent>,
         task: &Task,
         queue: mpsc::Sender<GuestRequest>,
-        again: bool,
+        run: RunKind,
     ) -> Arc<dyn DelegatePort> {
         let (tasks, agent) = (self.clone(), Arc::clone(agent));
         let (asking, looked_after) = Default::default();
         let task_of = task.clone();
+        let (hub, actor) = (tasks.clone(), queue.clone());
         let delegation =
             Arc::new(Delegation { tasks, agent, task: task_of, queue, asking, looked_after });
         if let Some(running) = self.running().get_mut(&task.id) {
             let calls: Arc<dyn Calls> = delegation.clone();
             running.calls = Some(Arc::downgrade(&calls));
         }
-        let left = if again { self.trees().children(&task.id) } else { Vec::new() };
+        let left = if run.follows_another { self.trees().children(&task.id) } else { Vec::new() };
         for child in left {
             let of_run = Arc::clone(&delegation);
             self.actors.spawn(async move {
@@ -520,7 +406,10 @@ impl OtherTasks for Tasks {
                 }
             });
         }
-        delegation
+        match run.is_recorded {
+            true => Arc::new(RecordedCalls::new(delegation, hub, actor)),
+            false => delegation,
+        }
     }
 
     fn report(&self, task: &TaskId, used: Usage) {
@@ -539,6 +428,10 @@ impl OtherTasks for Tasks {
 
     fn has_children(&self, task: &TaskId) -> bool {
         !self.trees().children(task).is_empty()
+    }
+
+    fn children_over(&self, task: &TaskId) -> BoxFuture<'static, ()> {
+        self.clone().until_childless(task.clone()).boxed()
     }
 
     async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {

@@ -4,6 +4,7 @@ use super::{
     actor::{Payload, RunningTask, SAID, TaskActor},
     command::Start,
     port::ToActor,
+    relations::RunKind,
     replay::Given,
 };
 use a2a_hub_agents::TaskPorts;
@@ -47,9 +48,9 @@ impl TaskActor {
         let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());
         let task = self.recorder.task();
         // In the next hub a run that begins anew joins its children itself.
-        let again = std::mem::take(&mut self.goes_on);
-        let delegation =
-            tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), again));
+        let follows_another = std::mem::take(&mut self.goes_on);
+        let run = RunKind { is_recorded: self.recording.is_some(), follows_another };
+        let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), run));
         self.count_beside();
         let port = Arc::new(ToActor { queue, beside: Arc::clone(&self.beside) });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
@@ -117,7 +118,11 @@ impl Payload {
                 TaskEvent::Reply(_) => true,
                 TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => false,
             }),
-            Record::Working | Record::Interim | Record::Interrupted | Record::Parked => false,
+            Record::Working
+            | Record::Interim
+            | Record::Interrupted
+            | Record::Stranded
+            | Record::Parked => false,
         }
     }
 }

@@ -3,11 +3,14 @@
 mod actor;
 mod asking;
 mod awaiting;
+mod call_refused;
 mod care;
+mod child_call;
 mod child_message;
 mod command;
 mod continuing;
 mod delegation;
+mod directory;
 mod drawing;
 mod feed;
 mod given_up;
@@ -21,8 +24,10 @@ mod log_span;
 mod new_task;
 mod parking;
 mod parts;
+mod phase;
 mod port;
 mod programs;
+mod recorded_calls;
 mod recorded_run;
 mod recorder;
 mod recovery;
@@ -37,11 +42,13 @@ mod running_tasks;
 mod seeing_through;
 mod standing;
 mod stopping;
+mod tending;
 #[cfg(test)]
 mod tests;
 mod turns;
 mod unstored;
 
+pub use directory::Directory;
 pub use feed::{StreamEnd, Subscription};
 pub use new_task::{NewTask, SubmitError};
 pub use recovery::Recovered;
@@ -78,12 +85,12 @@ use feed::Feed;
 use parking::Parking;
 use parking_lot::MutexGuard;
 use parts::TasksParts;
+use phase::Phase;
 use recorder::{Recorder, Unborn};
 use refused::{must_have_happened, not_cancelable, not_waiting};
 use relations::OtherTasks as _;
 use run_queue::{Admitted, Asking, Lane, RunQueue};
 use running_tasks::{Running, RunningTasks};
-use seeing_through::SeeingThrough;
 use serde_json::json;
 use std::{
     ops::Deref,
@@ -130,12 +137,12 @@ impl Deref for Tasks {
 }
 
 impl Tasks {
-    /// No tasks but those in the log. What becomes of them is told in `events`.
-    pub fn new(storage: Arc<dyn TaskStore>, events: Events) -> Self {
+    /// No tasks but those in the log, which are given to the agents of the directory. What becomes of them is told in `events`.
+    pub fn new(storage: Arc<dyn TaskStore>, events: Events, directory: Directory) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
         let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
-        let (trees, find, routes, spans) = Default::default();
+        let (trees, spans) = Default::default();
         Self(Arc::new(TasksParts {
             storage,
             readiness,
@@ -146,8 +153,8 @@ impl Tasks {
             queue,
             parking,
             trees,
-            find,
-            routes,
+            directory,
+            phase: Phase::starting(),
             cut,
             may_have_tenants: Arc::new(AtomicBool::new(true)),
         }))
@@ -168,16 +175,6 @@ impl Tasks {
     /// Why the spans of tasks cannot be sent now, if that is so.
     pub fn span_trouble(&self) -> Option<String> {
         self.spans.trouble()
-    }
-
-    /// Has agents give tasks to others, which are known by name here. Clones know them, too; only the first word counts.
-    pub fn know(&self, find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync + 'static) {
-        let _ = self.find.set(Box::new(find));
-    }
-
-    /// The agent of that name.
-    fn agent(&self, id: &AgentId) -> Option<Arc<Agent>> {
-        self.find.get()?(id)
     }
 
     /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
@@ -301,17 +298,6 @@ impl Tasks {
         feed.publish([SequencedEvent { task: id, context, seq, event }]);
         self.spawn(None, self.recorder(task, seq, &agent, feed), agent, patience, begin);
         Ok(heard)
-    }
-
-    /// Does something to its end, although whoever waits for it may go away.
-    pub async fn see_through<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, HubError>> + Send + 'static,
-    ) -> Result<T, HubError> {
-        SeeingThrough::new(work, &self.actors).await.unwrap_or_else(|_| {
-            let why = "the hub broke at this; its log says where";
-            Err(A2aError::new(ErrorKind::Internal, why).into())
-        })
     }
 
     /// What writes the log of a task that is in it up to event `seq`.
@@ -548,6 +534,8 @@ impl Tasks {
     /// Stops all tasks, waits until they are in the log, and tells which of them were cut off at their work. Those that wait, for
     /// their turn or for their client, wait for the next hub.
     pub async fn shutdown(&self) -> Vec<TaskId> {
+        // Before anybody hears of it: what tasks hear of one another from now on is no answer.
+        self.phase.stop();
         let running = self.running().go_down();
         for task in running {
             // One that has just ended needs no order.

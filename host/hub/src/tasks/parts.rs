@@ -1,13 +1,15 @@
 //! What the tasks of a hub have in common. It is cloned for each task, so that all of it is held by one pointer.
 
-use super::{parking::Parking, run_queue::RunQueue, running_tasks::RunningTasks};
-use crate::{events::Events, routes::Routes, spans::Spans};
-use a2a_hub_agents::Agent;
+use super::{
+    directory::Directory, parking::Parking, phase::Phase, run_queue::RunQueue,
+    running_tasks::RunningTasks,
+};
+use crate::{events::Events, spans::Spans};
 use a2a_hub_core::tree::Trees;
-use a2a_hub_protocol::id::{AgentId, TaskId};
+use a2a_hub_protocol::id::TaskId;
 use a2a_hub_store::{Readiness, TaskStore};
 use parking_lot::Mutex;
-use std::sync::{Arc, OnceLock, atomic::AtomicBool};
+use std::sync::{Arc, atomic::AtomicBool};
 use tokio_util::task::TaskTracker;
 
 /// The parts of [`Tasks`](super::Tasks), for the tasks alone.
@@ -24,15 +26,12 @@ pub struct TasksParts {
     pub(super) parking: Parking,
     /// The trees of tasks that agents gave one another.
     pub(super) trees: Arc<Mutex<Trees>>,
-    /// Knows the agents by name, once they are there.
-    pub(super) find: Arc<OnceLock<Box<FindAgent>>>,
-    /// Knows the groups and the skills of agents, once they are there.
-    pub(super) routes: Arc<OnceLock<Routes>>,
+    /// Knows the agents by name, group and skill.
+    pub(super) directory: Directory,
+    /// Whether the hub is up.
+    pub(super) phase: Phase,
     /// The tasks whose agents were cut off at their work by the hub's end.
     pub(super) cut: Arc<Mutex<Vec<TaskId>>>,
     /// Whether a task may be of another than the default tenant.
     pub(super) may_have_tenants: Arc<AtomicBool>,
 }
-
-/// Finds an agent by its name.
-pub(super) type FindAgent = dyn Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync;

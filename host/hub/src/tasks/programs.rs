@@ -1,7 +1,7 @@
 //! What a program that an agent started may do with tasks: give some to other agents, as its agent may, and look after these.
 
 use super::{
-    StreamEnd, Subscription, Tasks, care::answer_to, delegation::refused_to, relations::Calls,
+    StreamEnd, Subscription, Tasks, call_refused::refused_to, care::answer_to, relations::Calls,
 };
 use crate::error::HubError;
 use a2a_hub_core::access::Principal;

@@ -8,10 +8,7 @@ use a2a_hub_protocol::{
     message::{Message, Metadata, Role},
     question::{QUESTION, Question as Asked},
 };
-use a2a_hub_runtime::{
-    Work,
-    port::tasks::{Answer, Emitted},
-};
+use a2a_hub_runtime::{Work, port::tasks::Emitted};
 use a2a_hub_store::{StorageError, TaskStore};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{BTreeMap, VecDeque};
@@ -45,27 +42,6 @@ pub(super) struct Began {
 pub(super) struct RecordedRun {
     /// How many entries there are.
     pub(super) entries: u64,
-    /// What its client has answered already, of what it is going to ask again.
-    pub(super) answers: VecDeque<(Asked, Message)>,
-    /// What that client can do with an answer.
-    pub(super) client: ClientCapabilities,
-}
-
-impl RecordedRun {
-    /// The client's answer to a question that it was asked before the hub was restarted.
-    pub(super) fn answer(&mut self, of_child: Option<&Asked>) -> Option<Answer> {
-        let is_it = |(asked, _): &(Asked, Message)| match of_child {
-            Some(of_child) => asked.id == of_child.id,
-            None => asked.task.is_none(),
-        };
-        let at = self.answers.iter().position(is_it)?;
-        let message = match of_child {
-            // A child that is run again itself may take it only when it asks the next time.
-            Some(_) => self.answers.get(at)?.1.clone(),
-            None => self.answers.remove(at)?.1,
-        };
-        Some(Answer { message, client: self.client.clone() })
-    }
 }
 
 /// What a task's log tells of the run that is at work on it.

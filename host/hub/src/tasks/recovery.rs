@@ -6,15 +6,19 @@ use super::{
     feed::Feed,
     log_span, replay,
     run_queue::{Admitted, Asking, Lane},
+    standing::Answers,
 };
-use a2a_hub_agents::{Agent, FindAgent};
+use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access::Principal,
     facts::{self, QUEUED, REASON, RECOVERY},
     question::heard_after_restart,
     reason::FailureReason,
-    recovery::{Recovery, Resumability, UnfinishedTask, Unheard},
+    recovery::{
+        Asks, Recovery, Resumability, UnfinishedTask, Unheard, answered_for_child, asked_anew,
+        still_asks,
+    },
     tree::Usage,
 };
 use a2a_hub_protocol::{
@@ -22,14 +26,14 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::A2aError,
     event::TaskEvent,
-    id::{AgentId, TaskId},
+    id::{AgentId, QuestionId, TaskId},
     message::{Message, Role},
-    question::Question,
+    question::{Question, QuestionKind},
     task::{Task, TaskState},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
 };
 use tracing::Instrument as _;
@@ -54,8 +58,26 @@ pub struct Recovered {
     pub unreadable: usize,
 }
 
-/// The tasks whose agents are to be run again, oldest first, with the lanes that they had.
-type Replays = Vec<(StoredTask, Arc<Agent>, Option<Lane>)>;
+/// What is known of the tasks that are being taken up.
+#[derive(Default)]
+struct TakingUp {
+    recovered: Recovered,
+    /// The tasks that other unfinished ones were begun for.
+    parents: BTreeSet<TaskId>,
+    /// Those that go on once their children are there, oldest first.
+    later: Vec<Later>,
+    /// The new names of questions that were replaced.
+    renamed: BTreeMap<QuestionId, QuestionId>,
+}
+
+/// A task that goes on once its children are there, with the lane that it had.
+struct Later {
+    stored: StoredTask,
+    agent: Arc<Agent>,
+    lane: Option<Lane>,
+    /// Whether its agent is run again; otherwise its children are looked after.
+    replays: bool,
+}
 
 /// What the client of an unfinished task has said.
 #[derive(Default)]
@@ -80,50 +102,48 @@ impl Tasks {
         Ok(heads.into_iter().map(|head| head.agent).collect())
     }
 
-    /// Takes up what an earlier run of the hub left unfinished. The agents must be there by now.
-    pub async fn recover(&self, agents: &dyn FindAgent) -> Result<Recovered, StorageError> {
+    /// Takes up what an earlier run of the hub left unfinished; from then on the hub is up. Only a whole hub does so
+    /// ([`StartingHub::take_up`](crate::StartingHub::take_up)).
+    pub(crate) async fn recover(&self) -> Result<Recovered, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
         let has_tenants = self.storage.has_tenants().await?;
         self.may_have_tenants.store(has_tenants, Ordering::Relaxed);
-        let (mut recovered, mut replays) = (Recovered::default(), Replays::new());
+        let heads = self.storage.heads(left).await?;
+        let parents = heads.iter().filter_map(|head| head.parent.clone()).collect();
+        let mut all = TakingUp { parents, ..TakingUp::default() };
         // Oldest first: those who waited keep their order.
-        for head in self.storage.heads(left).await?.into_iter().rev() {
+        for head in heads.into_iter().rev() {
             let span = log_span::of_head(&head);
-            let taken_up = self.take_up(&head, agents, &mut recovered, &mut replays);
+            let taken_up = self.take_up(&head, &mut all);
             match taken_up.instrument(span).await {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
                 // One that is damaged must not keep the others waiting.
                 Err(why) => {
                     tracing::error!(task = %head.task, %why, "a task cannot be taken up, and is left as it is");
-                    recovered.unreadable += 1;
+                    all.recovered.unreadable += 1;
                 }
                 Ok(()) => {}
             }
         }
-        // Newest first: whoever is run again finds its children there.
-        for (stored, agent, lane) in replays.into_iter().rev() {
-            self.replay(stored, agent, lane).await?;
-            recovered.replayed += 1;
+        // Newest first: each finds its children there, and what they ask by now.
+        for later in std::mem::take(&mut all.later).into_iter().rev() {
+            let span = log_span::of_task(&later.stored.task, &later.agent.id);
+            self.go_on_with_children(later, &mut all).instrument(span).await?;
         }
-        Ok(recovered)
+        self.phase.up();
+        Ok(all.recovered)
     }
 
-    async fn take_up(
-        &self,
-        head: &Head,
-        agents: &dyn FindAgent,
-        recovered: &mut Recovered,
-        replays: &mut Replays,
-    ) -> Result<(), StorageError> {
+    async fn take_up(&self, head: &Head, all: &mut TakingUp) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
-        let agent = match self.who_had(head, agents).await? {
+        let agent = match self.who_had(head).await? {
             Ok(agent) => agent,
             Err(gone) => {
-                recovered.failed += 1;
+                all.recovered.failed += 1;
                 return self.end(head, &stored.task, &gone).await;
             }
         };
-        let left = self.left(head, &stored.task, agent.as_deref(), replays).await?;
+        let left = self.left(head, &stored.task, agent.as_deref(), all).await?;
         if let Some(agent) = &agent {
             self.put_in_tree(head, &stored.task, agent).await?;
             let (tasks, used) = self.ended_below(&head.task).await?;
@@ -135,34 +155,35 @@ impl Tasks {
                 self.trees().fell(&head.task);
                 let why = why_it_ends(&stored.task, left.is_orphan);
                 self.end(head, &stored.task, why).await?;
-                recovered.failed += 1;
+                all.recovered.failed += 1;
             }
             (Recovery::Start, Some(agent)) => {
                 self.start_again(stored, agent).await?;
-                recovered.started += 1;
+                all.recovered.started += 1;
             }
             (Recovery::Wait, Some(agent)) => {
                 let said = self.said(&stored.task).await?;
-                self.park(stored.seq, stored.task, agent, said);
-                recovered.waiting += 1;
+                self.park(stored, agent, said, None);
+                all.recovered.waiting += 1;
             }
             (Recovery::Ask(state), Some(agent)) => {
-                self.ask_again(stored, agent, state).await?;
-                recovered.waiting += 1;
+                all.renamed.extend(self.ask_again(stored, agent, state, None).await?);
+                all.recovered.waiting += 1;
             }
-            (Recovery::Replay, Some(agent)) => {
+            (how @ (Recovery::Replay | Recovery::Tend), Some(agent)) => {
                 // Before any that waits for it.
                 let lane = self.queue.hold_lane(asking(&stored.task, &agent));
-                replays.push((stored, agent, lane));
+                let replays = how == Recovery::Replay;
+                all.later.push(Later { stored, agent, lane, replays });
             }
             (Recovery::Follow, Some(agent)) => {
                 self.follow_again(stored, agent).await?;
-                recovered.followed += 1;
+                all.recovered.followed += 1;
             }
             (Recovery::Cancel, Some(agent)) => {
                 self.follow_again(stored, agent).await?;
                 self.cancel_orphan(&head.task);
-                recovered.failed += 1;
+                all.recovered.failed += 1;
             }
         }
         Ok(())
@@ -174,23 +195,23 @@ impl Tasks {
         head: &Head,
         task: &Task,
         agent: Option<&Agent>,
-        replays: &Replays,
+        all: &TakingUp,
     ) -> Result<UnfinishedTask, StorageError> {
         let hold = match agent {
             Some(agent) => Some(self.hold(agent, &head.task).await?),
             None => None,
         };
-        let asked = Question::of(task.metadata.as_ref());
         Ok(UnfinishedTask {
             state: head.state,
             queued: facts::has(task, QUEUED),
             answered: facts::is_answered(task),
             hold,
-            asks_for_child: asked.is_some_and(|asked| asked.task.is_some()),
+            asks: Asks::of(task),
+            has_children: all.parents.contains(&head.task),
             // Those that were begun earlier were taken up before it.
             is_orphan: head.parent.as_ref().is_some_and(|parent| {
-                let is_it = |(replayed, ..): &(StoredTask, _, _)| replayed.task.id == *parent;
-                self.find(parent).is_none() && !replays.iter().any(is_it)
+                let is_it = |later: &Later| later.stored.task.id == *parent;
+                self.find(parent).is_none() && !all.later.iter().any(is_it)
             }),
         })
     }
@@ -211,14 +232,13 @@ impl Tasks {
     async fn who_had(
         &self,
         head: &Head,
-        agents: &dyn FindAgent,
     ) -> Result<Result<Option<Arc<Agent>>, String>, StorageError> {
-        let Some(agent) = agents.find(&head.agent) else { return Ok(Ok(None)) };
+        let Some(agent) = self.directory.agent(&head.agent) else { return Ok(Ok(None)) };
         let version = replay::version(&*self.storage, &head.task).await?;
         let Some(version) = version.filter(|version| !agent.is(version)) else {
             return Ok(Ok(Some(agent)));
         };
-        Ok(agents.version(&head.agent, &version).await.map(Some))
+        Ok(self.directory.version(&head.agent, &version).await.map(Some))
     }
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
@@ -249,20 +269,97 @@ impl Tasks {
         Ok(hold)
     }
 
-    /// Runs the agent again that was at work on the task: its journal has what the run began with, unless that had not begun.
-    async fn replay(
+    /// Has a task go on whose children are there by now.
+    async fn go_on_with_children(
         &self,
-        stored: StoredTask,
-        agent: Arc<Agent>,
-        lane: Option<Lane>,
+        later: Later,
+        all: &mut TakingUp,
     ) -> Result<(), StorageError> {
+        let Later { mut stored, agent, lane, replays } = later;
+        let children = self.trees().children(&stored.task.id);
+        if !replays && (children.is_empty() || !agent.delegates()) {
+            self.ask_again(stored, agent, TaskState::InputRequired, lane).await?;
+            all.recovered.waiting += 1;
+            return Ok(());
+        }
+        let answers = self.asked_for_children(&mut stored, &children, replays, all).await?;
         let StoredTask { seq, task, .. } = stored;
         let Said { timeout_ms, client, begun_with, kept, .. } = self.said(&task).await?;
+        if !replays {
+            let begin = |admitted| Begin::Tend(admitted, kept, answers);
+            self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
+            all.recovered.waiting += 1;
+            return Ok(());
+        }
+        // Its journal has what the run began with, unless that had not begun.
         let begun_with = begun_with.and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = begun_with else { return Ok(()) };
         let start = start(&task, client, (at, message));
-        let begin = |admitted| Begin::Replay(start, admitted, kept);
+        let begin = |admitted| Begin::Replay(start, admitted, kept, answers);
         self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
+        all.recovered.replayed += 1;
+        Ok(())
+    }
+
+    /// Has a task ask what its children ask by now, where it asked something in the place of one when its hub ended; returns what its
+    /// client has answered of that.
+    async fn asked_for_children(
+        &self,
+        stored: &mut StoredTask,
+        children: &[TaskId],
+        replays: bool,
+        all: &TakingUp,
+    ) -> Result<Answers, StorageError> {
+        // A question of the agent's own stands until the agent comes to it again.
+        let stands = replays && facts::asks(&stored.task);
+        let mut answers = Answers::none(stands);
+        let asked = Question::of(stored.task.metadata.as_ref());
+        let Some(asked) = asked.filter(|asked| asked.task.is_some()) else { return Ok(answers) };
+        for child in children {
+            let Some(child) = self.storage.task(child).await? else { continue };
+            let renamed = |id: &QuestionId| all.renamed.get(id).cloned();
+            if let Some(answer) = answered_for_child(&stored.task, &child.task, renamed) {
+                answers.keep(answer);
+                break;
+            }
+            if !facts::asks(&stored.task) {
+                continue;
+            }
+            if still_asks(&asked, &child.task) {
+                answers.stands = true;
+                break;
+            }
+            if let Some((asked, prompt)) = asked_anew(&asked, &child.task, &child.agent) {
+                let state = match asked.kind {
+                    QuestionKind::Auth => TaskState::AuthRequired,
+                    QuestionKind::Input | QuestionKind::Permission => TaskState::InputRequired,
+                };
+                let now = clock::now();
+                let asks = facts::asked_for_child(&stored.task, state, &asked, prompt, now);
+                self.ask(stored, state, asks).await?;
+                answers.stands = true;
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Has a task wait for its client in that state, in the place of an agent that is gone.
+    async fn ask(
+        &self,
+        stored: &mut StoredTask,
+        state: TaskState,
+        asks: TaskEvent,
+    ) -> Result<(), StorageError> {
+        let StoredTask { seq, task, .. } = stored;
+        // There is no way from one kind of question to the other but by work.
+        let is_way = a2a_hub_core::task::allows(task.status.state, state);
+        let working = (!is_way).then(|| facts::working(task, clock::now()));
+        let events: Vec<_> = working.into_iter().chain([asks]).map(Arc::new).collect();
+        *seq = self.storage.append(&task.id, *seq, events.clone()).await?;
+        for event in events {
+            a2a_hub_core::task::apply(task, &event)?;
+        }
         Ok(())
     }
 
@@ -327,36 +424,35 @@ impl Tasks {
         Ok(Said { due, begun_with, kept, ..said })
     }
 
+    /// Asks in the place of an agent that is gone; tells the names of its question and of the one in its place, if it had asked.
     async fn ask_again(
         &self,
-        stored: StoredTask,
+        mut stored: StoredTask,
         agent: Arc<Agent>,
         state: TaskState,
-    ) -> Result<(), StorageError> {
-        let StoredTask { mut seq, mut task, .. } = stored;
+        lane: Option<Lane>,
+    ) -> Result<Option<(QuestionId, QuestionId)>, StorageError> {
+        let asked = |task: &Task| Question::of(task.metadata.as_ref());
+        let lost = asked(&stored.task);
         // A hub that restarts every day need not say so every day.
-        let replaced = Question::of(task.metadata.as_ref()).is_some();
-        let is_told = facts::text(&task, REASON) == Some(RECOVERY) && replaced;
-        if !is_told || task.status.state != state {
-            let asks = facts::interrupted(&task, &agent.card.name, state, clock::now());
-            // There is no way from one kind of question to the other but by work.
-            let is_way = a2a_hub_core::task::allows(task.status.state, state);
-            let working = (!is_way).then(|| facts::working(&task, clock::now()));
-            let events: Vec<_> = working.into_iter().chain([asks]).map(Arc::new).collect();
-            seq = self.storage.append(&task.id, seq, events.clone()).await?;
-            for event in events {
-                a2a_hub_core::task::apply(&mut task, &event)?;
-            }
+        let is_told = facts::text(&stored.task, REASON) == Some(RECOVERY) && lost.is_some();
+        if !is_told || stored.task.status.state != state {
+            let asks = facts::interrupted(&stored.task, &agent.card.name, state, clock::now());
+            self.ask(&mut stored, state, asks).await?;
         }
-        let said = self.said(&task).await?;
-        self.park(seq, task, agent, said);
-        Ok(())
+        let said = self.said(&stored.task).await?;
+        let now = asked(&stored.task);
+        self.park(stored, agent, said, lane);
+        let own = lost.filter(|lost| lost.task.is_none());
+        Ok(own.zip(now).map(|(lost, now)| (lost.id, now.id)))
     }
 
-    fn park(&self, seq: u64, task: Task, agent: Arc<Agent>, said: Said) {
+    /// Has a task wait for its client without an agent at work; the lane is one that it holds already.
+    fn park(&self, stored: StoredTask, agent: Arc<Agent>, said: Said, lane: Option<Lane>) {
+        let StoredTask { seq, task, .. } = stored;
         let patience = super::patience(&agent, said.timeout_ms);
         // One that waits for its client has its lane all the while.
-        let lane = self.queue.hold_lane(asking(&task, &agent));
+        let lane = lane.or_else(|| self.queue.hold_lane(asking(&task, &agent)));
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
         self.spawn(lane, recorder, agent, patience, Begin::Parked(said.kept));
     }

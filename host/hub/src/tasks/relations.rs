@@ -11,24 +11,36 @@ use a2a_hub_runtime::{
     Failure,
     port::delegate::{ChildRequest, DelegatePort},
 };
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+
+/// How a run stands to others on its task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunKind {
+    /// Whether what it hears is recorded.
+    pub(super) is_recorded: bool,
+    /// Whether an earlier run may have left children at work: what they ask is told as well.
+    pub(super) follows_another: bool,
+}
 
 /// All tasks of the hub, as far as the actor of one has to do with them.
 #[async_trait::async_trait]
 pub(super) trait OtherTasks: Send + Sync {
-    /// Where the agent that is at work on `task` gives tasks to others, and its programs do. What these ask is told to `queue`; what
-    /// those ask that an earlier run of it has left at work, too, if that is `again`.
+    /// Where the agent that is at work on `task` gives tasks to others, and its programs do. What these ask is told to `queue`.
     fn delegation(
         &self,
         agent: &Arc<Agent>,
         task: &Task,
         queue: mpsc::Sender<GuestRequest>,
-        again: bool,
+        run: RunKind,
     ) -> Arc<dyn DelegatePort>;
 
     /// Whether a task has children that are not over.
     fn has_children(&self, task: &TaskId) -> bool;
+
+    /// Returns once a task has no children that are not over.
+    fn children_over(&self, task: &TaskId) -> BoxFuture<'static, ()>;
 
     /// Ends the children of a task that are at work, and lets no more begin; returns once they have ended, and whether there were
     /// any.

@@ -24,7 +24,7 @@ use a2a_hub_runtime::{
 };
 use a2a_hub_store::{StorageError, TaskStore};
 use serde::Deserialize;
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// What a run of an agent begins with.
@@ -89,8 +89,8 @@ impl TaskActor {
             heard: Vec::new(),
             told: Vec::new(),
         };
-        let answers = VecDeque::new();
-        self.recording = Some(RecordedRun { entries: 1, answers, client: client.clone() });
+        self.answers.begin(&client);
+        self.recording = Some(RecordedRun { entries: 1 });
         let work = Work { journal: Some(journal), ..work };
         Ok(Given { work, directory, client })
     }
@@ -116,8 +116,9 @@ impl TaskActor {
         });
         let entries = heard.len() as u64 + 1;
         tracing::info!(entries, "the agent is run again, and answered what it was answered before");
-        self.recording =
-            Some(RecordedRun { entries, answers: answers.collect(), client: client.clone() });
+        answers.for_each(|answer| self.answers.keep(answer));
+        self.answers.client = client.clone();
+        self.recording = Some(RecordedRun { entries });
         let (began_ms, seed, told) = (at_ms, seed_of_run(seed, run), told.emitted);
         let journal = Journal { began_ms, run, seed, settings, heard, told };
         let mut task = work.task;
@@ -169,8 +170,7 @@ impl TaskActor {
 
     /// Answers a question that the client has answered before the hub was restarted, or since. Any other is to be asked.
     pub(super) fn answered_before(&mut self, question: Box<Question>) -> Option<Box<Question>> {
-        let recording = self.recording.as_mut();
-        let answer = recording.and_then(|recording| recording.answer(question.of_child.as_ref()));
+        let answer = self.answers.to(question.of_child.as_ref());
         let Some(answer) = answer else { return Some(question) };
         // A guest that was ended meanwhile needs no answer.
         let _ = question.answer.send(Ok(answer));

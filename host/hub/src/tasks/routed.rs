@@ -14,16 +14,6 @@ use tokio::time::timeout;
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 impl Tasks {
-    /// Has tasks be given to agents by their groups and skills. Clones do so, too; only the first word counts.
-    pub fn route_by(&self, routes: Routes) {
-        let _ = self.routes.set(routes);
-    }
-
-    /// The groups and skills of agents, once they are known.
-    pub(super) fn routes(&self) -> Option<&Routes> {
-        self.routes.get()
-    }
-
     /// How many tasks of an agent run or wait for their turn.
     pub fn load(&self, agent: &AgentId) -> usize {
         self.queue.load(agent)

@@ -1,11 +1,8 @@
 //! Which child a call of an agent at work is for: one that there is, or a new one of an agent that takes it, where the call names a group or
 //! a skill.
 
-use super::{
-    Subscription,
-    delegation::{Delegation, refused},
-};
-use crate::error::HubError;
+use super::{Subscription, call_refused::refused, delegation::Delegation};
+use crate::{error::HubError, routes::Routes};
 use a2a_hub_agents::Agent;
 use a2a_hub_core::routing::{NotChosen, Wanted};
 use a2a_hub_protocol::{
@@ -23,20 +20,25 @@ impl Delegation {
     /// What a call asks for, if it does not name one agent: a group by its name, or, where it names nobody, whoever has the skill that
     /// the message's metadata names. What stands in the metadata of a message for an agent that is named may be what a client had
     /// said to the caller, and is nothing to that agent.
-    pub(super) fn wanted(&self, request: &ChildRequest) -> Result<Option<Wanted>, Failure> {
-        let Some(routes) = self.tasks.routes() else { return Ok(None) };
+    pub(super) fn wanted(
+        &self,
+        request: &ChildRequest,
+    ) -> Result<Option<(Routes, Wanted)>, Failure> {
+        let Some(routes) = self.tasks.directory.routes() else { return Ok(None) };
+        let by = |wanted: Wanted| (routes.clone(), wanted);
         let invalid =
             |why: A2aError| Failure::Invalid(format!("call another agent: {}", why.message));
         if request.agent.is_empty() {
             let asked = AgentRequirements::of(request.message.metadata.as_ref(), None);
             let wanted = routes.wanted(None, &asked.map_err(invalid)?).map_err(invalid)?;
-            return wanted.map(Some).ok_or_else(|| {
+            return wanted.map(by).map(Some).ok_or_else(|| {
                 let why = "call another agent: name it, or name a skill in `targetSkill` of the message's metadata";
                 Failure::Invalid(why.to_owned())
             });
         }
         let Ok(named) = AgentId::parse(&request.agent) else { return Ok(None) };
-        routes.wanted(Some(&named), &AgentRequirements::default()).map_err(invalid)
+        let wanted = routes.wanted(Some(&named), &AgentRequirements::default());
+        Ok(wanted.map_err(invalid)?.map(by))
     }
 
     /// Calls one of those that are asked for and that the agent may call: the first that takes the task. The child of one that rejects it
@@ -44,7 +46,7 @@ impl Delegation {
     pub(super) async fn open_routed(
         &self,
         request: ChildRequest,
-        wanted: Wanted,
+        (routes, wanted): (Routes, Wanted),
     ) -> Result<Subscription, Failure> {
         if let Some(key) = &request.key
             && let Some(known) = self.child_under(key).await?
@@ -52,12 +54,9 @@ impl Delegation {
             self.agent.may_call(&known.agent)?;
             return self.join_again(&known.task, request.answers_questions).await;
         }
-        let Some(routes) = self.tasks.routes() else {
-            return Err(Failure::Unavailable("call another agent: the hub is starting".to_owned()));
-        };
         let caller = Arc::clone(&self.agent);
         let may_call = move |agent: &AgentId| *agent != caller.id && caller.may_call(agent).is_ok();
-        let route = self.tasks.choose(routes, wanted, &request.message, &may_call).await;
+        let route = self.tasks.choose(&routes, wanted, &request.message, &may_call).await;
         let mut route = route.map_err(|why| denied_or(why, &self.agent))?;
         while let Some(child) = route.agent() {
             let (reason, begun) = match self.must_take(&child).await {
@@ -105,6 +104,9 @@ impl Delegation {
 
 /// Nobody is there for an agent that may call nobody of them.
 fn denied_or(why: HubError, caller: &Agent) -> Failure {
+    if why.is_passing() {
+        return refused(why);
+    }
     let why = A2aError::from(why);
     if why.kind != ErrorKind::AgentNotFound {
         return Failure::Unavailable(why.message);

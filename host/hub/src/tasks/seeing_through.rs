@@ -1,5 +1,8 @@
 //! Work that is done to its end, although whoever waits for it may go away.
 
+use super::Tasks;
+use crate::error::HubError;
+use a2a_hub_protocol::error::A2aError;
 use futures::future::{CatchUnwind, FutureExt as _};
 use std::{
     any::Any,
@@ -11,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 /// Does its work where it is awaited, which saves waking one task from another; once that is given up in the middle, the work goes on as a task of its own.
-pub(super) struct SeeingThrough<F>
+struct SeeingThrough<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -27,7 +30,7 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     /// Work that is counted among these tasks. For whoever is on the runtime on which it is to go on.
-    pub(super) fn new(work: F, among: &TaskTracker) -> Self {
+    fn new(work: F, among: &TaskTracker) -> Self {
         let work = Some(Box::pin(AssertUnwindSafe(work).catch_unwind()));
         Self { work, counted: among.token(), runtime: Handle::current() }
     }
@@ -57,6 +60,24 @@ where
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             self.runtime.spawn(self.counted.task_tracker().track_future(work));
+        }
+    }
+}
+
+impl Tasks {
+    /// Does something to its end, although whoever waits for it may go away.
+    pub async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, HubError>> + Send + 'static,
+    ) -> Result<T, HubError> {
+        let done = SeeingThrough::new(work, &self.actors).await;
+        done.unwrap_or_else(|_| Err(A2aError::internal().into()))
+    }
+
+    /// Starts work that nobody waits for. Without a runtime the hub is past its end, and nothing is started.
+    pub fn run_in_background(&self, work: impl Future<Output: Send> + Send + 'static) {
+        if Handle::try_current().is_ok() {
+            drop(SeeingThrough::new(work, &self.actors));
         }
     }
 }

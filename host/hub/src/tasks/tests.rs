@@ -7,6 +7,7 @@ mod inheriting;
 mod lanes;
 mod lending;
 mod routed;
+mod stand;
 mod stopping;
 mod trees;
 
@@ -22,105 +23,9 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_store::{StoreHealth as _, TaskLog as _, memory::MemoryStorage};
 use distant::Distant;
+use stand::Stand;
 use std::future::pending;
 use tokio::time::Instant;
-
-/// A hub's tasks, and where they are kept.
-struct Stand {
-    storage: Arc<MemoryStorage>,
-    tasks: Tasks,
-}
-
-impl Stand {
-    fn new() -> Self {
-        let storage = Arc::new(MemoryStorage::default());
-        Self { tasks: Tasks::new(storage.clone(), Events::default()), storage }
-    }
-
-    /// One whose store is at hand, and one whose store is elsewhere.
-    fn each() -> [Self; 2] {
-        let storage = Arc::new(MemoryStorage::default());
-        let distant = Arc::new(Distant::new(storage.clone()));
-        [Self::new(), Self { tasks: Tasks::new(distant, Events::default()), storage }]
-    }
-
-    /// The hub after this one, which was killed.
-    fn next_hub(&self) -> Self {
-        let storage = self.storage.clone();
-        Self { tasks: Tasks::new(storage.clone(), Events::default()), storage }
-    }
-
-    async fn submit(&self, agent: &Arc<Agent>, text: &str) -> TaskId {
-        self.submit_message(agent, Message::text(Role::User, text)).await
-    }
-
-    async fn submit_message(&self, agent: &Arc<Agent>, message: Message) -> TaskId {
-        self.try_submit(agent, message).await.unwrap()
-    }
-
-    async fn try_submit(
-        &self,
-        agent: &Arc<Agent>,
-        message: Message,
-    ) -> Result<TaskId, SubmitError> {
-        let new = NewTask {
-            id: None,
-            permissions: None,
-            inherited: None,
-            agent: Arc::clone(agent),
-            tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
-            message,
-            working_directory: None,
-            timeout_ms: None,
-            streamed: true,
-            client: ClientCapabilities::default(),
-            request: None,
-            by: Principal::Operator,
-            limits: agent.config.tree_limits(),
-            trace: None,
-            routing: None,
-        };
-        Ok(self.tasks.submit(Box::new(new)).await?.task().clone())
-    }
-
-    async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {
-        let message = Message::text(Role::User, text);
-        let by = Principal::Client("ci".to_owned());
-        self.tasks.answer(task, message, ClientCapabilities::default(), None, by).await.map(drop)
-    }
-
-    /// Waits until the task is in that state.
-    async fn until(&self, task: &TaskId, state: TaskState) -> Task {
-        let reached = async {
-            loop {
-                let stored = self.tasks.get(task).await.unwrap().task;
-                if stored.status.state == state {
-                    return stored;
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        // Time is paused: this is later than whatever is awaited.
-        timeout(Duration::from_secs(2_000), reached).await.unwrap()
-    }
-
-    /// The states of the task in their order, with what was said.
-    async fn story(&self, task: &TaskId) -> String {
-        let events = self.tasks.storage.events(task, 0, usize::MAX).await.unwrap();
-        let told = events.into_iter().map(|event| match event.event {
-            TaskEvent::Created(_) => "created".to_owned(),
-            TaskEvent::Status(update) => {
-                let said = update.status.message.map(|message| message.joined_text());
-                let state = update.status.state.name();
-                said.map_or_else(|| state.to_owned(), |said| format!("{state} “{said}”"))
-            }
-            TaskEvent::Artifact(_) => "artifact".to_owned(),
-            TaskEvent::Input(message) => format!("said “{}”", message.joined_text()),
-            TaskEvent::Reply(message) => format!("reply “{}”", message.joined_text()),
-        });
-        told.collect::<Vec<_>>().join(", ")
-    }
-}
 
 fn config() -> AgentConfig {
     AgentConfig { timeout_ms: 60_000, answer_timeout_ms: 600_000, ..AgentConfig::default() }
@@ -322,7 +227,7 @@ async fn the_next_hub_takes_tasks_up_as_their_agents_can_go_on_with_them() {
         let task = killed.submit(&fake.agent(config()), "go").await;
         killed.until(&task, TaskState::Working).await;
         let (next, agent) = (killed.next_hub(), fake.agent(config()));
-        let recovered = next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
+        let recovered = next.recover(move |_: &AgentId| Some(agent.clone())).await;
         let told = [
             ("started", recovered.started),
             ("waiting", recovered.waiting),
@@ -352,7 +257,7 @@ async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
     let echo =
         Fake::new(|stage: Stage| async move { completed(&stage.work.message.joined_text()) });
     let agent = echo.agent(config());
-    next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
+    next.recover(move |_: &AgentId| Some(agent.clone())).await;
     next.until(&task, TaskState::Completed).await;
     assert!(next.story(&task).await.ends_with("completed “the left one”"));
 }
@@ -479,7 +384,7 @@ async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() 
         });
         let fake = fake.holding(hold);
         let (next, agent) = (killed.next_hub(), fake.agent(config()));
-        next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
+        next.recover(move |_: &AgentId| Some(agent.clone())).await;
         let stored = next.tasks.get(&task).await.unwrap().task;
         let kept = stored.history[1..3].iter().map(|said| said.message_id.clone());
         let kept: Vec<_> = kept.collect();
@@ -515,7 +420,7 @@ async fn no_agent_can_have_a_message_count_as_heard() {
     killed.answer(&task, "second").await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (next, agent) = (killed.next_hub(), fake.agent(config()));
-    next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
+    next.recover(move |_: &AgentId| Some(agent.clone())).await;
     let failed = next.until(&task, TaskState::Failed).await;
     let second = failed.history[1].message_id.clone();
     assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
@@ -525,7 +430,7 @@ async fn no_agent_can_have_a_message_count_as_heard() {
 async fn heard_after(killed: &Stand, task: &TaskId) -> String {
     let fake = Fake::new(|stage: Stage| async move { completed(&stage.text()) });
     let (next, agent) = (killed.next_hub(), fake.agent(config()));
-    next.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
+    next.recover(move |_: &AgentId| Some(agent.clone())).await;
     next.until(task, TaskState::Completed).await;
     fake.seen.lock().unwrap().join(", ")
 }

@@ -1,7 +1,7 @@
 //! The extended card (A2A 1.0, section 3.1.11): the public one, and how the operator runs its agent, which is for callers
 //! that the hub knows. It stands in an extension that is nothing but data (section 4.6).
 
-use crate::model::operation::CardOf;
+use crate::{member, model::operation::CardOf};
 use serde_json::{Value, json};
 
 /// The extension that tells how an agent is run: its parameters are those of each agent by its id. `docs/reference/http.md` describes it;
@@ -17,9 +17,11 @@ pub fn extend(card: &mut Value, of: &CardOf) {
         "description": "How the operator runs each agent: its health, its limits",
         "params": { "agents": agents },
     });
-    match card["capabilities"]["extensions"].as_array_mut() {
-        Some(extensions) => extensions.push(operated),
-        None => card["capabilities"]["extensions"] = json!([operated]),
+    let capabilities = member::entry(card, "capabilities");
+    match capabilities.and_then(|all| member::entry(all, "extensions")) {
+        Some(Value::Array(extensions)) => extensions.push(operated),
+        Some(other) => *other = json!([operated]),
+        None => {}
     }
 }
 

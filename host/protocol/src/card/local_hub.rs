@@ -3,6 +3,7 @@
 use crate::{
     card::official::{OLD_VERSION, provider},
     five_step::ENDPOINTS,
+    member,
     model::{card::AgentCard, id::AgentId},
 };
 use serde_json::{Value, json};
@@ -23,8 +24,14 @@ pub const OF_THE_HUB: [&str; 9] = [
 impl AgentCard {
     /// What only the specification of the Local Hub has in a card, put into one of A2A's for its clients.
     pub fn add_local_hub(&self, card: &mut Value) {
-        card["provider"]["name"] = provider(self.other.get("provider"))["name"].take();
-        card["capabilities"]["stateTransitionHistory"] = json!(true);
+        let name = member::take(&mut provider(self.other.get("provider")), "name");
+        for (of, fact, value) in
+            [("provider", "name", name), ("capabilities", "stateTransitionHistory", json!(true))]
+        {
+            if let Some(of) = member::entry(card, of) {
+                member::set(of, fact, value);
+            }
+        }
     }
 
     /// The card as others may find it, in the shape of the Local Hub specification: completed from what the component
@@ -35,21 +42,22 @@ impl AgentCard {
         for member in OF_THE_HUB {
             card.as_object_mut().map(|card| card.remove(member));
         }
-        card["protocolVersion"] = json!(OLD_VERSION);
+        member::set(&mut card, "protocolVersion", OLD_VERSION);
         let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
-        card["capabilities"] = json!({
+        let capabilities = json!({
             "streaming": streaming.and_then(Value::as_bool).unwrap_or(true),
             "pushNotifications": true,
             "stateTransitionHistory": true,
         });
-        card["provider"] = provider(self.other.get("provider"));
+        member::set(&mut card, "capabilities", capabilities);
+        member::set(&mut card, "provider", provider(self.other.get("provider")));
         for modes in ["defaultInputModes", "defaultOutputModes"] {
             if !card[modes].is_array() {
-                card[modes] = json!(["text/plain"]);
+                member::set(&mut card, modes, json!(["text/plain"]));
             }
         }
         if let Some(agent) = agent {
-            card["agentId"] = json!(agent);
+            member::set(&mut card, "agentId", json!(agent));
         }
         card
     }

@@ -3,7 +3,7 @@
 use crate::{
     card::INPUT_SCHEMA,
     codec::members::{object, some_list},
-    five_step,
+    five_step, member,
     model::{
         card::{AgentCard, Skill},
         interface::{Binding, Version},
@@ -73,35 +73,35 @@ impl AgentCard {
     /// of 0.3 ask for a card without naming a version, which is 0.3 (A2A 1.0, section 3.6.2).
     pub fn hybrid(&self, endpoints: &Endpoints) -> Value {
         let mut card = self.v1(endpoints);
-        card["protocolVersion"] = json!(OLD_VERSION);
-        card["url"] = json!(endpoints.base);
+        member::set(&mut card, "protocolVersion", json!(OLD_VERSION));
+        member::set(&mut card, "url", json!(endpoints.base));
         let all = interfaces(endpoints).into_iter();
         let old = all.filter(|one| one["protocolVersion"] == Version::V03.name());
         // Checkers of 0.3's cards take `http` and `https` for a URL, and nothing else.
         let old = old.filter(|one| one["protocolBinding"] != NDJSON);
         let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
-        card["preferredTransport"] = json!(Binding::JsonRpc.name());
-        card["additionalInterfaces"] = old.collect();
+        member::set(&mut card, "preferredTransport", json!(Binding::JsonRpc.name()));
+        member::set(&mut card, "additionalInterfaces", old.collect::<Value>());
         self.add_five_steps(&mut card, &endpoints.base_of_five_steps());
-        card["supportsAuthenticatedExtendedCard"] = json!(endpoints.needs_token);
+        member::set(&mut card, "supportsAuthenticatedExtendedCard", json!(endpoints.needs_token));
         if endpoints.needs_token {
             // Merged, for a client of 0.3 takes one without `type` for something else.
             let Value::Object(mut scheme) = http_scheme() else { return card };
             scheme.insert("type".to_owned(), json!("http"));
             scheme.insert("httpAuthSecurityScheme".to_owned(), http_scheme());
-            card["securitySchemes"] = json!({ TOKEN: scheme });
-            card["security"] = json!([{ TOKEN: [] }]);
+            member::set(&mut card, "securitySchemes", json!({ TOKEN: scheme }));
+            member::set(&mut card, "security", json!([{ TOKEN: [] }]));
         }
         card
     }
 
     /// What the five-step protocol has in a card: both endpoints at `base`, and the schemas of skills where they stand.
     pub fn add_five_steps(&self, card: &mut Value, base: &str) {
-        card[five_step::ENDPOINTS] = five_step::endpoints(base);
-        let written = card["skills"].as_array_mut().into_iter().flatten();
+        member::set(card, five_step::ENDPOINTS, five_step::endpoints(base));
+        let written = card.get_mut("skills").and_then(Value::as_array_mut).into_iter().flatten();
         for (written, skill) in written.zip(&self.skills) {
             if let Some(schema) = skill.input_schema() {
-                written[INPUT_SCHEMA] = schema.clone();
+                member::set(written, INPUT_SCHEMA, schema.clone());
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::{
     binding::grpc::{self, Call},
     dialect::Wire,
+    member,
     model::{
         error::A2aError,
         interface::{Binding, Version},
@@ -10,7 +11,7 @@ use crate::{
     },
     v03,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A request that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +53,7 @@ pub fn write(
     let call = Call::of(version, method)?;
     match (version, tenant) {
         (Version::V03, _) => v03::names::write(method, &mut params),
-        (Version::V1, Some(tenant)) => params["tenant"] = json!(tenant),
+        (Version::V1, Some(tenant)) => member::set(&mut params, "tenant", tenant),
         (Version::V1, None) => {}
     }
     let sent = call.write_request(params)?;
@@ -66,6 +67,7 @@ mod tests {
         binding::grpc::SERVICES,
         model::{error::ErrorKind, message, operation::Wait},
     };
+    use serde_json::json;
 
     fn asks(version: usize, method: &str, params: Value) -> Request {
         let call = Call::named(SERVICES[version], method).unwrap();

@@ -6,6 +6,7 @@ use crate::{
         service_params::ServiceParams,
     },
     dialect::{Dialect, Wire},
+    member,
     model::{
         error::A2aError,
         interface::{Binding, Version},
@@ -13,7 +14,7 @@ use crate::{
     },
     v1, v03,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A request that was read, and what to answer it under.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +62,7 @@ pub fn write(
         Version::V03 => v03::methods::write_request(operation)?,
     };
     if let (Version::V1, Some(tenant)) = (version, tenant) {
-        params["tenant"] = json!(tenant);
+        member::set(&mut params, "tenant", tenant);
     }
     Some((method, params))
 }
@@ -71,6 +72,7 @@ mod tests {
     use super::*;
     use crate::{hub::methods::METHODS, model::error::ErrorKind};
     use proptest::prelude::*;
+    use serde_json::json;
 
     /// Reads one request.
     fn read(text: &[u8]) -> Request {

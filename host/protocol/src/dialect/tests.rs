@@ -1,5 +1,7 @@
 //! What one end asks the other reads, in each version and on each binding; and how a choice among them is made.
 
+mod shapes;
+
 use super::*;
 use crate::v03;
 use crate::{

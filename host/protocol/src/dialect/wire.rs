@@ -4,6 +4,7 @@
 use crate::{
     card::{Endpoints, extended},
     codec::spelled::{Answered, Form},
+    member,
     model::{
         error::A2aError,
         event::{SequencedEvent, StreamResponse},
@@ -130,9 +131,9 @@ impl Wire {
         let (Version::V1, Some(tenant)) = (self.version, tenant) else { return };
         let configs = answer.get_mut("configs").and_then(Value::as_array_mut);
         if let Some(configs) = configs {
-            configs.iter_mut().for_each(|config| config["tenant"] = json!(tenant));
+            configs.iter_mut().for_each(|config| member::set(config, "tenant", tenant));
         } else if answer.get("taskId").is_some() {
-            answer["tenant"] = json!(tenant);
+            member::set(answer, "tenant", tenant);
         }
     }
 
@@ -144,7 +145,8 @@ impl Wire {
         };
         if (self.version, self.binding) == (Version::V03, Binding::Grpc) {
             // In 0.3's own JSON this is a list of another shape.
-            card["security"] = card["securityRequirements"].take();
+            let requirements = member::take(&mut card, "securityRequirements");
+            member::set(&mut card, "security", requirements);
         }
         extended::extend(&mut card, of);
         card

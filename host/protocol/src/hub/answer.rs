@@ -1,6 +1,7 @@
 //! Answers as the Local Hub's clients read them, each the result of a method.
 
 use crate::{
+    member,
     model::{
         id::AgentId,
         operation::{AgentInfo, Answer, CardOf, ListedTask},
@@ -14,7 +15,9 @@ pub const AGENTS: &str = "/agents/";
 
 /// Writes the answer of a hub that is reached at `url`.
 pub fn write(answer: Answer, url: &str) -> Value {
-    let reached = |info: &mut AgentInfo| info.card["url"] = json!(url_of(Some(&info.id), url));
+    let reached = |info: &mut AgentInfo| {
+        member::set(&mut info.card, "url", url_of(Some(&info.id), url));
+    };
     match answer {
         Answer::Task(task) => json::write_task(&task),
         Answer::Message(message) => json::write_message(&message),
@@ -30,7 +33,8 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Contexts(contexts) => json!(contexts),
         Answer::Context(info, said) => {
             let mut context = json!(info);
-            context["messages"] = said.iter().map(json::write_message).collect();
+            let said: Value = said.iter().map(json::write_message).collect();
+            member::set(&mut context, "messages", said);
             context
         }
         Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
@@ -48,7 +52,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         }
         Answer::Found(mut found) => {
             for agent in &mut found.agents {
-                agent.card["url"] = json!(url_of(Some(&agent.id), url));
+                member::set(&mut agent.card, "url", url_of(Some(&agent.id), url));
             }
             json!(found)
         }
@@ -72,7 +76,7 @@ fn published(of: &CardOf, url: &str) -> Value {
     if reached.starts_with("http") {
         of.card.add_five_steps(&mut card, reached.trim_end_matches('/'));
     }
-    card["url"] = json!(reached);
+    member::set(&mut card, "url", reached);
     card
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     hub::answer,
+    member,
     model::{
         error::A2aError,
         operation::{AgentQuery, Answer, FoundAgents, MAX_FOUND},
@@ -83,11 +84,12 @@ pub fn write_query(query: &AgentQuery) -> String {
 /// The agents as such a client reads them: `{"agents": [...]}`, each its card with its URL, and beside it `score` and `why`.
 pub fn write(found: FoundAgents, url: &str) -> Value {
     let mut told = answer::write(Answer::Found(found), url);
-    for agent in told["agents"].as_array_mut().into_iter().flatten() {
-        let mut card = agent["card"].take();
+    let agents = told.get_mut("agents").and_then(Value::as_array_mut);
+    for agent in agents.into_iter().flatten() {
+        let mut card = member::take(agent, "card");
         for name in ["score", "why", "aliases"] {
             if let Some(said) = agent.get_mut(name) {
-                card[name] = said.take();
+                member::set(&mut card, name, said.take());
             }
         }
         *agent = card;

@@ -1,6 +1,7 @@
 //! Errors as clients meet them: one type, and one table that turns its kinds into codes, statuses and reasons (A2A 1.0,
 //! sections 3.3.2 and 5.4).
 
+use crate::member;
 use serde_json::{Value, json};
 
 /// The refusal of an operation, in terms that any client understands.
@@ -219,6 +220,11 @@ impl A2aError {
             .with(json!({ "field": field }))
     }
 
+    /// The hub's own code failed. A panic's text may hold paths and secrets: it is in the hub's log, and no client is shown it.
+    pub fn internal() -> Self {
+        Self::new(ErrorKind::Internal, "internal error; see the hub's log")
+    }
+
     /// No task is called `id`.
     pub fn no_task(id: impl std::fmt::Display) -> Self {
         Self::new(ErrorKind::TaskNotFound, format!("no task is called `{id}`"))
@@ -275,7 +281,7 @@ impl A2aError {
     /// looks for it, the error of JSON-RPC.
     pub fn to_v03_rest_json(&self) -> Value {
         let mut written = self.to_v03_json();
-        written["error"] = self.to_rest_json()["error"].take();
+        member::set(&mut written, "error", member::take(&mut self.to_rest_json(), "error"));
         written
     }
 

@@ -1,7 +1,10 @@
 //! How 0.3 names things on gRPC: a task or a config by its path, where all else has ids.
 
-use crate::model::{error::A2aError, method::Method};
-use serde_json::{Map, Value, json};
+use crate::{
+    member,
+    model::{error::A2aError, method::Method},
+};
+use serde_json::{Map, Value};
 
 /// Names what is asked about as 0.3 does on gRPC: a task or a config by its path, and of both only what has no path of
 /// its own.
@@ -18,7 +21,7 @@ pub(crate) fn write(method: Method, params: &mut Value) {
         }
         _ => return,
     };
-    params[field] = json!(path);
+    member::set(params, field, path);
 }
 
 /// Reads how 0.3 names on gRPC what is asked about: a task as `tasks/{id}`, a config as

@@ -8,6 +8,7 @@ use crate::{
         protojson::Proto,
         spelled::Form,
     },
+    member,
     model::{
         error::A2aError,
         event::{SequencedEvent, StreamResponse},
@@ -153,7 +154,7 @@ pub fn write_push_config(config: &PushConfig) -> Value {
     let mut written = push::write(config);
     object([
         ("name", json!(config_name(&config.task, &config.id))),
-        ("pushNotificationConfig", written["pushNotificationConfig"].take()),
+        ("pushNotificationConfig", member::take(&mut written, "pushNotificationConfig")),
     ])
 }
 

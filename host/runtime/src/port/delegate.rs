@@ -99,7 +99,7 @@ pub enum Update {
 #[async_trait::async_trait]
 pub trait DelegatePort: Send + Sync {
     /// Their cards, as the hub publishes them, each with its `agentId`.
-    fn agents(&self) -> Vec<Value>;
+    async fn agents(&self) -> Vec<Value>;
 
     /// Those of the same agents that fit a question, the best first, each with why.
     async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure>;

@@ -28,6 +28,20 @@ pub enum Heard {
     Ready(Result<Vec<u32>, Failure>),
 }
 
+impl Heard {
+    /// Why the agent was refused what it asked, if it was.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Called(heard) => heard.as_ref().err(),
+            Self::Update(heard) => heard.as_ref().err(),
+            Self::Answered(heard) => heard.as_ref().err(),
+            Self::Children(heard) => heard.as_ref().err(),
+            Self::Reply(heard) => heard.as_ref().err(),
+            Self::Ready(heard) => heard.as_ref().err(),
+        }
+    }
+}
+
 /// A run of an agent that is recorded.
 #[derive(Clone, Debug)]
 pub struct Journal {

@@ -1,5 +1,6 @@
 //! What an agent has in mind in the conversation of its task: working memory, and items that are recalled by their words.
 
+use super::journal::once_up;
 use crate::{
     bindings::a2a::hub::{context_memory::Host, types},
     convert::failure_to_guest,
@@ -62,7 +63,8 @@ impl State {
         let mut change = change;
         change.hide(&self.redaction.secrets);
         sound(&change).map_err(|why| Failure::Invalid(format!("remember: {why}")))?;
-        memory.change(vec![change]).await
+        let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
+        once_up(recorded, &cancel, || memory.change(vec![change.clone()])).await
     }
 
     async fn recalled(&mut self, query: &str, limit: u32) -> Result<String, Failure> {
@@ -72,7 +74,8 @@ impl State {
         }
         let memory = self.mind(query.len().saturating_mul(INDEXING)).await?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_RECALLED);
-        let items = memory.recall(query, limit).await?;
+        let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
+        let items = once_up(recorded, &cancel, || memory.recall(query, limit)).await?;
         told(&items)
     }
 }
@@ -117,7 +120,8 @@ impl Host for State {
     async fn working(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
         let done = async {
             let memory = self.mind(0).await?;
-            told(&memory.working().await?)
+            let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
+            told(&once_up(recorded, &cancel, || memory.working()).await?)
         };
         Ok(done.await.map_err(failure_to_guest))
     }

@@ -206,8 +206,16 @@ async fn start_call(
     if cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
+    until_cancelled(&cancel, port.start(request)).await.map(Delegated::new)
+}
+
+/// What the hub answers, unless the guest is to stop before: a hub that is not up may take its time.
+async fn until_cancelled<T>(
+    cancel: &CancellationToken,
+    answer: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     tokio::select! {
-        call = port.start(request) => call.map(Delegated::new),
+        answer = answer => answer,
         () = cancel.cancelled() => Err(Failure::Cancelled),
     }
 }
@@ -236,8 +244,12 @@ pub(super) async fn lending<T>(
 impl Host for State {
     async fn agents(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
         let what = "ask for other agents";
-        let agents = self.must_be_in_step(what).and_then(|()| self.delegation(what));
-        let agents = agents.map(|port| Value::from(port.agents()).to_string());
+        let port = self.must_be_in_step(what).and_then(|()| self.delegation(what));
+        let agents = match port {
+            Ok(port) => until_cancelled(&self.cancel, async { Ok(port.agents().await) }).await,
+            Err(why) => Err(why),
+        };
+        let agents = agents.map(|agents| Value::from(agents).to_string());
         Ok(agents.map_err(failure_to_guest))
     }
 
@@ -255,7 +267,7 @@ impl Host for State {
                 Some(Heard::Children(children)) => children,
                 Some(_) => return Err(mixed_up()),
                 None => {
-                    let children = port.children().await;
+                    let children = until_cancelled(&self.cancel, port.children()).await;
                     self.keep(asked, Heard::Children(children.clone())).await?;
                     children
                 }
@@ -456,10 +468,10 @@ impl HostCall for State {
                     // Said once more after a restart, it is the same.
                     message.message_id = MessageId::new(replay.next_message(&asked.about));
                 }
-                let answered = match self.table.get_mut(&call)?.port().await {
-                    Ok(port) => port.answer(message).await,
-                    Err(why) => Err(why),
-                };
+                let cancel = self.cancel.clone();
+                let call = self.table.get_mut(&call)?;
+                let taken = async { call.port().await?.answer(message).await };
+                let answered = until_cancelled(&cancel, taken).await;
                 self.keep(asked, Heard::Answered(answered.clone())).await?;
                 answered
             }

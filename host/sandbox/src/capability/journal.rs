@@ -17,10 +17,15 @@ use a2a_hub_runtime::{
         tasks::{Answer, Emitted, Need},
     },
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 /// What an entry of a journal weighs besides its contents, in bytes.
 const FRAME: u64 = 128;
+
+/// How soon the hub's store is asked again that failed.
+const ASKED_AGAIN: Duration = Duration::from_millis(250);
 
 /// What the client says for a step to be done again that was cut off.
 const YES: [&str; 4] = ["again", "yes", "y", "ok"];
@@ -60,8 +65,14 @@ impl State {
         Ok(heard)
     }
 
-    /// Records what the guest is about to hear. What a guest hears that is to stop is no answer.
+    /// Records what the guest is about to hear. What a guest hears that is to stop is no answer, and what a hub says that is not up is
+    /// none either: the guest hears nothing before its run is over, and the next hub runs it again from what is recorded.
     pub(crate) async fn keep(&mut self, asked: Asked, heard: Heard) -> wasmtime::Result<()> {
+        let is_recorded = self.replay.is_some();
+        if is_recorded && let Some(Failure::HubNotUp(why)) = heard.failure() {
+            tracing::warn!(agent = %self.agent, %asked, why, "no answer of a hub that is not up is recorded");
+            self.cancel.cancelled().await;
+        }
         if self.cancel.is_cancelled() {
             return Ok(());
         }
@@ -204,6 +215,26 @@ impl State {
             let said = message.joined_text().trim().to_lowercase();
             YES.contains(&said.as_str())
         }))
+    }
+}
+
+/// What the hub's store says, once it works: in a step of a run that is recorded (`is_recorded`), a store that fails is no answer.
+pub(super) async fn once_up<T, F>(
+    is_recorded: bool,
+    cancel: &CancellationToken,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, Failure>
+where
+    F: Future<Output = Result<T, Failure>>,
+{
+    loop {
+        match ask().await {
+            Err(Failure::HubNotUp(_)) if is_recorded => tokio::select! {
+                () = cancel.cancelled() => return Err(Failure::Cancelled),
+                () = sleep(ASKED_AGAIN) => {}
+            },
+            answer => return answer,
+        }
     }
 }
 

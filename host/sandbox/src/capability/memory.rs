@@ -1,5 +1,6 @@
 //! Small values an agent keeps, outliving instances, reloads and restarts.
 
+use super::journal::once_up;
 use crate::{
     bindings::a2a::hub::{memory::Host, types},
     convert::failure_to_guest,
@@ -39,7 +40,11 @@ impl Host for State {
         key: String,
     ) -> wasmtime::Result<Result<Option<Vec<u8>>, types::Failure>> {
         let memory = self.memory(Some(&key)).await;
-        let done = async { memory?.get(&key).await };
+        let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
+        let done = async {
+            let memory = memory?;
+            once_up(recorded, &cancel, || memory.get(&key)).await
+        };
         Ok(done.await.map_err(failure_to_guest))
     }
 
@@ -49,13 +54,21 @@ impl Host for State {
         value: Vec<u8>,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
         let memory = self.memory(Some(&key)).await;
-        let done = async { memory?.set(&key, value).await };
+        let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
+        let done = async {
+            let memory = memory?;
+            once_up(recorded, &cancel, || memory.set(&key, value.clone())).await
+        };
         Ok(done.await.map_err(failure_to_guest))
     }
 
     async fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), types::Failure>> {
         let memory = self.memory(Some(&key)).await;
-        let done = async { memory?.delete(&key).await };
+        let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
+        let done = async {
+            let memory = memory?;
+            once_up(recorded, &cancel, || memory.delete(&key)).await
+        };
         Ok(done.await.map_err(failure_to_guest))
     }
 
@@ -64,7 +77,11 @@ impl Host for State {
         prefix: String,
     ) -> wasmtime::Result<Result<Vec<String>, types::Failure>> {
         let memory = self.memory(None).await;
-        let done = async { memory?.keys(&prefix).await };
+        let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
+        let done = async {
+            let memory = memory?;
+            once_up(recorded, &cancel, || memory.keys(&prefix)).await
+        };
         Ok(done.await.map_err(failure_to_guest))
     }
 }

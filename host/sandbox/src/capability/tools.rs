@@ -49,8 +49,12 @@ impl State {
             () = self.cancel.cancelled() => return Err(Failure::Cancelled),
             done = working.join_next() => done,
         };
-        let gone = || Failure::Unavailable("the hub is going down".to_owned());
-        done.and_then(Result::ok).ok_or_else(gone)?
+        match done {
+            Some(Ok(done)) => done,
+            Some(Err(why)) if why.is_panic() => Err(Failure::Internal(why.to_string())),
+            // The runtime ends, and all that is at work with it.
+            Some(Err(_)) | None => Err(Failure::Cancelled),
+        }
     }
 
     async fn list_tools(&mut self) -> Result<String, Failure> {

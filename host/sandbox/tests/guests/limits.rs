@@ -2,27 +2,32 @@
 
 use crate::stage::{DEADLINE, Stage};
 use a2a_hub_protocol::task::TaskState;
-use a2a_hub_runtime::{Ended, Failure, Limits, limits::Rates};
+use a2a_hub_runtime::{Crash, Ended, Failure, Limits, limits::Rates};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use std::time::Duration;
 use tokio::time::timeout;
 
 #[tokio::test]
-async fn a_panic_says_where() {
-    let Failure::Trapped(why) = Stage::default().failure("panic").await else { panic!() };
-    assert!(why.starts_with("panicked at") && why.contains("as told"), "{why}");
+async fn panic_text_is_for_log_and_author_only() {
+    let failure = Stage::default().failure("panic").await;
+    let told = failure.to_string();
+    assert_eq!(told, "the agent's code broke: it panicked; the hub's log has the panic's text");
+    let Failure::Trapped(Crash { panic: Some(text), .. }) = &failure else { panic!("{failure:?}") };
+    assert!(text.starts_with("panicked at") && text.contains("as told"), "{text}");
+    assert_eq!(failure.in_full(), format!("the agent's code broke: {text}"));
 }
 
 #[tokio::test]
 async fn a_trap_says_which() {
     let Failure::Trapped(why) = Stage::default().failure("trap").await else { panic!() };
-    assert!(why.contains("unreachable"), "{why}");
+    assert!(why.what.contains("unreachable") && why.panic.is_none(), "{why:?}");
 }
 
 #[tokio::test]
 async fn endless_recursion_ends() {
     let Failure::Trapped(why) = Stage::default().failure("recurse").await else { panic!() };
     // Which of the two stacks ends first is the compiler's choice.
+    let why = why.what;
     assert!(why.contains("call stack exhausted") || why.contains("out of bounds memory"), "{why}");
 }
 

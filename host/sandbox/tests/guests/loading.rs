@@ -2,7 +2,7 @@
 
 use crate::stage::{ENGINE, agent, component};
 use a2a_hub_protocol::operation::HealthStatus;
-use a2a_hub_runtime::{Call, Limits};
+use a2a_hub_runtime::{Call, Failure, Limits};
 use a2a_hub_sandbox::{LoadError, Plugin, guest};
 use std::time::Duration;
 
@@ -99,6 +99,7 @@ async fn an_agent_whose_program_is_missing_says_so() {
 
 #[test]
 fn errors_fit_in_a_sentence() {
-    let why = LoadError::Silent("it took longer than 2s".to_owned()).to_string();
+    let why =
+        LoadError::Silent(Failure::Unavailable("it took longer than 2s".to_owned())).to_string();
     assert_eq!(why, "it did not say its card: it took longer than 2s");
 }

@@ -9,6 +9,7 @@
 mod capabilities;
 mod limits;
 mod loading;
+mod recorded;
 mod stage;
 mod wasi;
 mod web;

@@ -20,6 +20,7 @@ use a2a_hub_runtime::{
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, Update},
         files::FilesPort,
         http::{Answer as HttpAnswer, BodyPort, HttpPort, Outgoing},
+        journal::{Journal, JournalPort},
         memory::MemoryPort,
         process::{ChildPort, Launch, ProcessPort, Said},
         tasks::{Answer, Emitted, Need, TaskPort},
@@ -97,6 +98,10 @@ pub(crate) struct Stage {
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) workspace: Option<PathBuf>,
+    /// Where other agents are called, in place of the one that repeats what it is told.
+    pub(crate) delegate: Option<Arc<dyn DelegatePort>>,
+    /// Where what the guest hears is recorded, if it is.
+    pub(crate) journal: Option<Arc<dyn JournalPort>>,
 }
 
 impl Stage {
@@ -137,8 +142,10 @@ impl Stage {
                 .zip(self.workspace.clone())
                 .map(|(access, path)| Arc::new(Place(path, access)) as _),
             http: Some(Arc::new(Web(Arc::clone(&self.seen)))),
-            delegate: held.may_call("parrot").then(|| Arc::new(Parrot) as _),
-            journal: None,
+            delegate: held
+                .may_call("parrot")
+                .then(|| self.delegate.clone().unwrap_or_else(|| Arc::new(Parrot))),
+            journal: self.journal.clone(),
             tools: None,
             settings: Arc::new(self.settings.clone()),
             log: Some(Arc::new(log)),
@@ -161,6 +168,20 @@ impl Stage {
     pub(crate) fn start(&self, text: &str) -> Box<dyn Run> {
         let plugin = self.plugin();
         Runtime::start(&plugin, self.call(&plugin), work(text))
+    }
+
+    /// Sets another guest to work on `text`, whose run is recorded from its beginning on.
+    pub(crate) fn start_recorded(&self, plugin: &Plugin, text: &str) -> Box<dyn Run> {
+        let journal = Journal {
+            began_ms: 0,
+            run: None,
+            seed: 0,
+            settings: BTreeMap::new(),
+            heard: Vec::new(),
+            told: Vec::new(),
+        };
+        let work = Work { journal: Some(journal), ..work(text) };
+        Runtime::start(plugin, self.call(plugin), work)
     }
 
     /// Runs a guest to its end.
@@ -373,7 +394,7 @@ struct Parrot;
 
 #[async_trait::async_trait]
 impl DelegatePort for Parrot {
-    fn agents(&self) -> Vec<Value> {
+    async fn agents(&self) -> Vec<Value> {
         vec![json!({ "agentId": "parrot" })]
     }
 

@@ -7,6 +7,7 @@ use super::{
     wire::{self, Heard, Refusal, Wire},
 };
 use crate::{
+    caught::caught,
     dispatcher::Dispatcher,
     line_reader::LineReader,
     said::{self, Beginning},
@@ -46,6 +47,8 @@ struct Door {
     asked: Asked,
     wire: Wire,
     sessions: Mutex<HashMap<String, Session>>,
+    /// Fires when the hub stops, which ends no task.
+    stop: CancellationToken,
 }
 
 /// A conversation in a directory.
@@ -89,7 +92,8 @@ struct Prompt {
     meta: Option<Map<String, Value>>,
 }
 
-/// Serves one client until it hangs up, which calls off the turns that are under way, or the hub stops, which does not.
+/// Serves one client until it hangs up, which calls off the turns that are under way, or the hub stops, which does not. If this
+/// future is dropped or panics, the turns are dropped with it, and each cancels its task.
 pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     dispatcher: Dispatcher,
     asked: Asked,
@@ -99,7 +103,8 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
 ) {
     let gone = outbox.clone();
     let wire = Wire::new(outbox);
-    let door = Arc::new(Door { dispatcher, asked, wire, sessions: Mutex::default() });
+    let (sessions, stops) = (Mutex::default(), stop.clone());
+    let door = Arc::new(Door { dispatcher, asked, wire, sessions, stop: stops });
     let mut requests = JoinSet::new();
     loop {
         let line = tokio::select! {
@@ -148,11 +153,14 @@ impl Door {
                 let turn =
                     if method == "session/prompt" { Some(door.begin(&params)) } else { None };
                 requests.spawn(async move {
-                    let answer = match turn {
-                        Some(Ok(turn)) => door.prompt(params, turn).await,
-                        Some(Err(why)) => Err(why),
-                        None => door.answer(&method, params).await,
-                    };
+                    let answer = caught(async {
+                        match turn {
+                            Some(Ok(turn)) => door.prompt(params, turn).await,
+                            Some(Err(why)) => Err(why),
+                            None => door.answer(&method, params).await,
+                        }
+                    });
+                    let answer = answer.await.map_err(refusal).flatten();
                     door.wire.answer(&id, answer).await;
                 });
             }
@@ -282,24 +290,14 @@ impl Door {
     /// One turn, which was begun.
     async fn prompt(&self, params: Value, off: CancellationToken) -> Result<Value, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let operation = match self.chosen(&id).await {
-            Ok(mode) => self.operation(&id, params, mode),
-            Err(why) => Err(why),
-        };
-        let ended = match operation {
-            Ok(operation) => {
-                let (dispatcher, wire) = (&self.dispatcher, &self.wire);
-                let caller = &self.asked.caller;
-                let turn = Turn { dispatcher, caller, wire, session: &id, off };
-                Box::pin(turn.run(operation)).await
-            }
-            Err(why) => Err(why),
-        };
-        let mut sessions = self.sessions.lock();
-        let session = sessions.entry(id).or_default();
-        session.turn = None;
-        let ended = ended?;
-        session.open = ended.open;
+        let _over = TurnOver { door: self, session: &id };
+        let mode = self.chosen(&id).await?;
+        let operation = self.operation(&id, params, mode)?;
+        let (dispatcher, wire, stop) = (&self.dispatcher, &self.wire, &self.stop);
+        let caller = &self.asked.caller;
+        let turn = Turn { dispatcher, caller, wire, session: &id, off, stop };
+        let ended = Box::pin(turn.run(operation)).await?;
+        self.sessions.lock().entry(id.clone()).or_default().open = ended.open;
         Ok(ended.answer)
     }
 
@@ -343,6 +341,20 @@ impl Door {
         match self.dispatcher.ask(&self.asked.caller, operation).await.map_err(refusal)?.0 {
             Reply::One(answer) => Ok(answer),
             Reply::Stream(_) => Err(Refusal::params("the hub answered with a stream")),
+        }
+    }
+}
+
+/// Lets the next turn of a session begin once this one is over, also if that ends with a panic.
+struct TurnOver<'a> {
+    door: &'a Door,
+    session: &'a str,
+}
+
+impl Drop for TurnOver<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.door.sessions.lock().get_mut(self.session) {
+            session.turn = None;
         }
     }
 }

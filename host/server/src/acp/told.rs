@@ -131,6 +131,7 @@ pub(super) fn chosen(answer: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::json_shapes::reshaped;
     use a2a_hub_protocol::{
         event::{ArtifactUpdate, StatusUpdate},
         id::{ContextId, TaskId},
@@ -210,5 +211,9 @@ mod tests {
         let selected = json!({ "outcome": { "outcome": "selected", "optionId": "deny" } });
         assert_eq!(chosen(&selected), Some("deny"));
         assert_eq!(chosen(&json!({ "outcome": { "outcome": "cancelled" } })), None);
+        // Whatever else a client sends is no leave.
+        for other in reshaped(&selected).iter().filter(|other| **other != selected) {
+            assert!(chosen(other).is_none_or(|choice| choice == "x"), "{other}");
+        }
     }
 }

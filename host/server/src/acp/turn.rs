@@ -4,7 +4,12 @@ use super::{
     told::{self, Told},
     wire::{Refusal, Wire},
 };
-use crate::{asked, dispatcher::Dispatcher, said};
+use crate::{
+    asked,
+    begun::{Begun, CancelOnDrop, unexpected},
+    dispatcher::Dispatcher,
+    said,
+};
 use a2a_hub_core::access::Principal;
 use a2a_hub_hub::{Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -26,6 +31,8 @@ pub(super) struct Turn<'a> {
     pub(super) session: &'a str,
     /// Whether the client called the turn off.
     pub(super) off: CancellationToken,
+    /// Fires when the hub stops, which ends no task.
+    pub(super) stop: &'a CancellationToken,
 }
 
 /// A question that a turn ended with: the next prompt answers it.
@@ -50,15 +57,29 @@ enum Heard {
 }
 
 impl Turn<'_> {
-    /// Has the message worked on, through all the leave that is asked for.
-    pub(super) async fn run(&self, mut operation: Operation) -> Result<Ended, Refusal> {
+    /// Has the message worked on, through all the leave that is asked for. A turn that is dropped first cancels its task.
+    pub(super) async fn run(&self, operation: Operation) -> Result<Ended, Refusal> {
+        let mut guard = None;
+        let ended = self.work(operation, &mut guard).await;
+        if let Some(guard) = guard {
+            guard.disarm();
+        }
+        ended
+    }
+
+    async fn work(
+        &self,
+        mut operation: Operation,
+        guard: &mut Option<CancelOnDrop>,
+    ) -> Result<Ended, Refusal> {
         let mut told = Told::default();
         loop {
-            let (reply, _permit) =
-                self.dispatcher.ask(self.caller, operation).await.map_err(refusal)?;
-            let Reply::Stream(mut heard) = reply else { return Err(refusal(unexpected())) };
-            let ReplyStream::Task(of) = &heard else { return Err(refusal(unexpected())) };
-            let id = of.task().clone();
+            let begun = self.dispatcher.begin(self.caller, operation, self.stop);
+            let Begun { mut heard, task: id, guard: new, permit: _permit } =
+                begun.await.map_err(refusal)?;
+            if let Some(before) = guard.replace(new) {
+                before.disarm();
+            }
             match self.hear(&mut heard, &mut told).await? {
                 Heard::Message => return Ok(stopped("end_turn", &id)),
                 Heard::Off => return self.call_off(&id).await,
@@ -92,6 +113,8 @@ impl Turn<'_> {
                     "the store failed; the task may go on without this turn",
                 ))
             })?;
+            #[cfg(test)]
+            crate::tests::panic_if_told(&event.event);
             for update in told.updates(&event.event) {
                 self.tell(update).await;
             }
@@ -185,8 +208,4 @@ pub(super) fn refusal(why: A2aError) -> Refusal {
         -32602
     };
     Refusal { code, why: why.message, data: why.details }
-}
-
-fn unexpected() -> A2aError {
-    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }

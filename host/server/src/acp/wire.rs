@@ -33,6 +33,14 @@ impl Refusal {
         Self { code: -32602, why: why.into(), data: None }
     }
 
+    /// A line of JSON that is no message.
+    fn message(what: &str) -> Self {
+        let why = format!(
+            "the line is no message of JSON-RPC 2.0: {what}; send one object a line, with a `method`, or with an `id` and a `result`"
+        );
+        Self { code: -32600, why, data: None }
+    }
+
     /// There is no such method.
     pub(super) fn method(name: &str) -> Self {
         let why = format!("`{name}` is no method of this agent");
@@ -40,24 +48,30 @@ impl Refusal {
     }
 }
 
-/// What a line says.
+/// Reads a line. JSON of any shape is a message or a refusal, which is answered under the id null.
 pub(super) fn read(line: &str) -> Result<Heard, Refusal> {
-    let unreadable = |why: String| Refusal { code: -32700, why, data: None };
-    let mut message: Value = serde_json::from_str(line)
-        .map_err(|why| unreadable(format!("the line is not JSON: {why}")))?;
-    let method = message["method"].as_str().map(str::to_owned);
-    let (id, params) = (message.get("id").cloned(), message["params"].take());
+    let message: Value = serde_json::from_str(line).map_err(|why| {
+        let why = format!("the line is not JSON: {why}; send one JSON object a line");
+        Refusal { code: -32700, why, data: None }
+    })?;
+    let Value::Object(mut message) = message else {
+        return Err(Refusal::message("it is no JSON object, and there are no batches"));
+    };
+    let method = match message.remove("method") {
+        None => None,
+        Some(Value::String(method)) => Some(method),
+        Some(_) => return Err(Refusal::message("its `method` is no string")),
+    };
+    let id = message.remove("id");
+    if matches!(id, Some(Value::Bool(_) | Value::Array(_) | Value::Object(_))) {
+        return Err(Refusal::message("its `id` is neither a string nor a number"));
+    }
+    let params = message.remove("params").unwrap_or_default();
     Ok(match (method, id) {
         (Some(method), Some(id)) => Heard::Request { id, method, params },
         (Some(method), None) => Heard::Notice { method, params },
-        (None, Some(id)) => {
-            let result = message.get_mut("result").map(Value::take);
-            Heard::Answer { id: id.as_u64(), result }
-        }
-        (None, None) => {
-            let why = "the message has neither `method` nor `id`".to_owned();
-            return Err(Refusal { code: -32600, why, data: None });
-        }
+        (None, Some(id)) => Heard::Answer { id: id.as_u64(), result: message.remove("result") },
+        (None, None) => return Err(Refusal::message("it has neither `method` nor `id`")),
     })
 }
 

@@ -4,27 +4,11 @@ mod tenants;
 
 use super::*;
 use crate::jsonrpc::{Enveloped, Refused};
-use a2a_hub_agents::native::{Native, Stage, completed};
-use a2a_hub_agents::{Agents, BuiltIn, PluginFolder};
-use a2a_hub_config::Config;
-use a2a_hub_hub::{
-    contexts::Contexts,
-    events::Events,
-    push::{Pushes, Sender},
-    tasks::Tasks,
-};
-use a2a_hub_process::Supervisor;
+use crate::tests::Stand;
 use a2a_hub_protocol::{
-    card::AgentCard,
     hub::methods::METHODS,
     interface::{Binding, Version},
-    message::{Message, Role},
 };
-use a2a_hub_runtime::{Ended, Failure};
-use a2a_hub_sandbox::{Engine, EngineSettings};
-use a2a_hub_store::memory::MemoryStorage;
-use std::path::Path;
-use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// What clients of the hub reach it by.
@@ -33,75 +17,7 @@ const URL: &str = "http://127.0.0.1:8080/";
 const V1: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
 const V03: Dialect = Dialect::Official(Wire { version: Version::V03, binding: Binding::JsonRpc });
 
-/// A dispatcher, and the folder of its hub.
-struct Stand {
-    dispatcher: Dispatcher,
-    _dir: TempDir,
-}
-
-/// Replies with a message alone, asks, works until it is cancelled, or says again what it is told.
-async fn play(stage: Stage) -> Ended {
-    match stage.text().as_str() {
-        "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
-        "ask" => match stage.ask("which one?", None).await {
-            Ok(answer) => completed(&answer.message.joined_text()),
-            Err(why) => Ended::Failed(why),
-        },
-        "work" => {
-            stage.cancelled.cancelled().await;
-            Ended::Failed(Failure::Cancelled)
-        }
-        said => completed(said),
-    }
-}
-
-/// A hub of that agent. Its plugins folder is below `dir`, and nothing else is written there.
-fn hub(dir: &Path) -> Hub {
-    let (config, events) = (Config::default(), Events::default());
-    let storage = Arc::new(MemoryStorage::default());
-    let tasks = Tasks::new(storage.clone(), events.clone());
-    let contexts = Contexts::new(storage.clone(), &config);
-    let sender = Sender::new(config.push.rules(), None);
-    let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
-    let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
-    let few = EngineSettings { max_instances: 1, ..EngineSettings::default() };
-    let supervisor = Supervisor::new("/nonexistent".into(), dir.to_owned(), Duration::ZERO);
-    let agents = Agents::new(
-        config,
-        BuiltIn(&[]),
-        dir.to_owned(),
-        Engine::new(&few).unwrap(),
-        supervisor,
-        storage,
-        Arc::new(events.clone()),
-    );
-    let plugins = PluginFolder::open(dir.join("plugins"), agents.clone()).unwrap();
-    let streams = ("capabilities".to_owned(), json!({ "streaming": true }));
-    let card = AgentCard {
-        name: "Fake".to_owned(),
-        description: String::new(),
-        version: "1".to_owned(),
-        skills: Vec::new(),
-        other: [streams].into_iter().collect(),
-    };
-    let id = AgentId::parse("claude-code").unwrap();
-    agents.join_native(id, card, Arc::new(Native::new(play))).unwrap();
-    Hub::new(agents, plugins, contexts, tasks, pushes, events)
-}
-
 impl Stand {
-    fn new() -> Self {
-        Self::with_streams(8)
-    }
-
-    fn with_streams(max: usize) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let hub = hub(dir.path());
-        let endpoints = PublicEndpoints::default();
-        let dispatcher = Dispatcher::new(hub, endpoints, max, Duration::from_secs(30));
-        Self { dispatcher, _dir: dir }
-    }
-
     /// The context of a request to the agent's endpoint, in this dialect.
     fn of(&self, spelled: Dialect) -> RequestContext<'static> {
         let agent = AgentId::parse("claude-code").unwrap();
@@ -156,7 +72,7 @@ fn kinds(told: &[Value]) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn each_method_is_carried_out_for_those_whom_it_is_for() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let mut rows = Vec::new();
     for method in METHODS {
         let params: Value = serde_json::from_str(method.example).unwrap();
@@ -213,7 +129,7 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_not_done() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let operator = stand.of(Dialect::Hub);
     let agent = json!({ "agentId": "claude-code" });
     for (caller, method, params) in [
@@ -234,7 +150,7 @@ async fn what_is_refused_is_not_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_answered_in_the_words_of_its_dialect() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let mut rows = Vec::new();
     for text in ["echo", "reply", "ask"] {
         for (name, dialect, send, stream, params) in [
@@ -263,13 +179,15 @@ async fn a_request_is_answered_in_the_words_of_its_dialect() {
 
 #[tokio::test]
 async fn there_is_room_for_twice_as_many_connections_as_streams() {
-    let connections = |streams| Stand::with_streams(streams).dispatcher.max_connections();
-    assert_eq!([1, 2_000, 10_000].map(connections), [4_000, 4_000, 20_000]);
+    for (streams, connections) in [(1, 4_000), (2_000, 4_000), (10_000, 20_000)] {
+        let stand = Stand::with_streams(streams).await;
+        assert_eq!(stand.dispatcher.max_connections(), connections, "{streams}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn there_is_room_for_so_many_streams_and_for_whatever_is_none() {
-    let stand = Stand::with_streams(1);
+    let stand = Stand::with_streams(1).await;
     let of = stand.of(Dialect::Hub);
     let first = stand.respond(&of, "message/stream", &message("work")).await;
     assert!(matches!(first, Ok(Some(Reply::Stream(_)))));
@@ -287,7 +205,7 @@ async fn there_is_room_for_so_many_streams_and_for_whatever_is_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_one_answer_without_notifications_and_streams() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let (of, call) = (stand.of(Dialect::Hub), |id: Value, method: &str, params: Value| {
         let mut call = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         if !id.is_null() {
@@ -330,7 +248,7 @@ async fn a_batch_has_one_answer_without_notifications_and_streams() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_goes_on_after_the_event_that_was_heard_last() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let of = stand.of(Dialect::Hub);
     let told = stand.told(&of, "message/stream", &message("echo")).await;
     let task = json!({ "id": told[0]["id"] });
@@ -348,7 +266,7 @@ async fn a_stream_goes_on_after_the_event_that_was_heard_last() {
 
 #[tokio::test]
 async fn a_tenant_is_an_agent_or_refused_and_never_guessed() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let of = |tenant: Option<&str>| {
         stand.dispatcher.of_tenant(tenant).map(|(agent, _)| agent).map_err(|why| why.kind)
     };
@@ -361,7 +279,7 @@ async fn a_tenant_is_an_agent_or_refused_and_never_guessed() {
 
 #[tokio::test]
 async fn the_extended_card_is_for_those_who_show_who_they_are() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let ask = async |needs_token| {
         let endpoints = stand.dispatcher.endpoints(URL, None, needs_token);
         let of = RequestContext { endpoints: Some(endpoints), ..stand.of(V1) };
@@ -374,7 +292,7 @@ async fn the_extended_card_is_for_those_who_show_who_they_are() {
 
 #[tokio::test]
 async fn a_version_that_is_not_spoken_is_refused_in_official_dialects_only() {
-    let stand = Stand::new();
+    let stand = Stand::new().await;
     let with = |spelled| RequestContext {
         version: a2a_hub_protocol::interface::check_version(Some("7.0")),
         ..stand.of(spelled)

@@ -1,5 +1,6 @@
 //! The schemas of skills' inputs, each compiled once for a card.
 
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     card::{InputSchema, Violation},
     error::{A2aError, ErrorKind},
@@ -8,7 +9,6 @@ use a2a_hub_protocol::{
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::Arc};
-use tokio::task::spawn_blocking;
 
 /// How many are kept: each takes up to some megabytes, and a few kilobytes as a rule.
 const MAX_KEPT: usize = 64;
@@ -67,7 +67,7 @@ impl InputSchemas {
 async fn on_the_side<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, A2aError> {
-    spawn_blocking(work).await.map_err(|why| {
+    run_blocking(work).await.map_err(|why| {
         tracing::error!(%why, "an input could not be checked");
         A2aError::new(
             ErrorKind::Internal,

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     asked,
+    begun::{Begun, CancelOnDrop, unexpected},
     dispatcher::Dispatcher,
     http_context,
     said::{self, Beginning},
@@ -156,19 +157,36 @@ impl Call<'_> {
         Ok(result.into())
     }
 
-    /// Sends a message and hears its task out, through all that it asks and the user answers.
+    /// Sends a message and hears its task out, through all that it asks and the user answers. A call that is dropped first cancels its
+    /// task.
     async fn converse(
+        &self,
+        operation: Operation,
+        agent: &str,
+        wait: Duration,
+    ) -> Result<CallToolResponse, A2aError> {
+        let mut guard = None;
+        let came = self.hear_out(operation, agent, wait, &mut guard).await;
+        if let Some(guard) = guard {
+            guard.disarm();
+        }
+        came
+    }
+
+    async fn hear_out(
         &self,
         mut operation: Operation,
         agent: &str,
         wait: Duration,
+        guard: &mut Option<CancelOnDrop>,
     ) -> Result<CallToolResponse, A2aError> {
         loop {
             let until = Instant::now() + wait;
-            let (reply, _permit) = self.dispatcher.ask(&self.caller, operation).await?;
-            let Reply::Stream(mut heard) = reply else { return Err(no_stream()) };
-            let ReplyStream::Task(of) = &heard else { return Err(no_stream()) };
-            let id = of.task().clone();
+            let begun = self.dispatcher.begin(&self.caller, operation, self.stop).await?;
+            let Begun { mut heard, task: id, guard: new, permit: _permit } = begun;
+            if let Some(before) = guard.replace(new) {
+                before.disarm();
+            }
             match self.hear(&mut heard, until).await? {
                 Heard::Message(message) => return Ok(outcome::of_message(&message).into()),
                 Heard::Cancelled => return Ok(outcome::of_task(&self.stop(&id).await?).into()),
@@ -188,7 +206,7 @@ impl Call<'_> {
 
     /// Listens until the task is over or waits, and tells the client what happens, if it wants to know.
     async fn hear(&self, heard: &mut ReplyStream, until: Instant) -> Result<Heard, A2aError> {
-        let ReplyStream::Task(heard) = heard else { return Err(no_stream()) };
+        let ReplyStream::Task(heard) = heard else { return Err(unexpected()) };
         let (mut narration, mut tell_at) = (Narration::default(), None);
         let mut told = 0;
         loop {
@@ -213,6 +231,8 @@ impl Call<'_> {
                     "the store failed; `check_task` tells what became of the task",
                 )
             })?;
+            #[cfg(test)]
+            crate::tests::panic_if_told(&event.event);
             if let TaskEvent::Reply(message) = &event.event {
                 return Ok(Heard::Message(message.clone()));
             }
@@ -290,7 +310,7 @@ impl Call<'_> {
     async fn one(&self, operation: Operation) -> Result<Task, A2aError> {
         match self.dispatcher.ask(&self.caller, operation).await?.0 {
             Reply::One(operation::Answer::Task(task)) => Ok(*task),
-            Reply::One(_) | Reply::Stream(_) => Err(no_stream()),
+            Reply::One(_) | Reply::Stream(_) => Err(unexpected()),
         }
     }
 }
@@ -298,10 +318,6 @@ impl Call<'_> {
 /// Whether a client puts forms to its user. One that names no mode means these.
 fn asks_users(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
-}
-
-fn no_stream() -> A2aError {
-    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }
 
 #[cfg(test)]

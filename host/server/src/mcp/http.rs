@@ -205,13 +205,15 @@ impl Envelope {
         if request.method() != Method::POST {
             return Ok(Self::default());
         }
+        let no_message = || {
+            let why = "a message of MCP is one JSON object with a `method` or an answer; there are no batches";
+            refusal(ErrorCode::INVALID_REQUEST, why, None)
+        };
         match serde_json::from_slice(body) {
+            // A list of a method and an id is read as well.
+            Ok(_) if body.trim_ascii_start().starts_with(b"[") => Err(no_message()),
             Ok(envelope) => Ok(envelope),
-            Err(why) if why.is_data() => Err(refusal(
-                ErrorCode::INVALID_REQUEST,
-                "a message of MCP is one JSON object with a `method` or an answer; there are no batches",
-                None,
-            )),
+            Err(why) if why.is_data() => Err(no_message()),
             Err(why) => {
                 Err(refusal(ErrorCode::PARSE_ERROR, &format!("the body is not JSON: {why}"), None))
             }
@@ -276,6 +278,12 @@ mod tests {
             (&b"{"[..], ErrorCode::PARSE_ERROR),
             (b"[]", ErrorCode::INVALID_REQUEST),
             (b"7", ErrorCode::INVALID_REQUEST),
+            (b"null", ErrorCode::INVALID_REQUEST),
+            (b"true", ErrorCode::INVALID_REQUEST),
+            (b"1.5", ErrorCode::INVALID_REQUEST),
+            (b"\"x\"", ErrorCode::INVALID_REQUEST),
+            (b"[1]", ErrorCode::INVALID_REQUEST),
+            (b" [\"initialize\", 1]", ErrorCode::INVALID_REQUEST),
         ] {
             let Json(refused) = Envelope::of(&post(body)).unwrap_err();
             assert_eq!(refused["error"]["code"], code.0);

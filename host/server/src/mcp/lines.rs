@@ -3,14 +3,16 @@
 use super::{request_ids::RequestIds, session::McpSession};
 use crate::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access::Principal;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use rmcp::{
     RoleServer, ServiceExt as _,
     model::{
-        ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId,
+        ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
         ServerJsonRpcMessage,
     },
     transport::Transport,
 };
+use serde_json::json;
 use std::io;
 use tokio::{io::AsyncRead, sync::mpsc};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +51,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
                     }
                 }
                 Ok(None) => break,
-                Err(why) => drop(lost.send(refusal(why.message)).await),
+                Err(why) => drop(lost.send(unreadable(&why)).await),
             }
         }
         drop(lines);
@@ -131,7 +133,7 @@ impl Transport<RoleServer> for Lines {
                     Ok(()) => return Some(message),
                     Err(refused) => Some(refused),
                 },
-                Err(why) => Some(refusal(format!("the line is no message of MCP: {why}"))),
+                Err(why) => Some(no_message(&why)),
             };
         }
     }
@@ -142,12 +144,30 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-/// The answer to what is no message.
-fn refusal(why: String) -> Vec<u8> {
-    error(ErrorData::parse_error(why, None), None)
-}
-
 fn error(why: ErrorData, id: Option<RequestId>) -> Vec<u8> {
     let error: ServerJsonRpcMessage = JsonRpcMessage::error(why, id);
     serde_json::to_vec(&error).unwrap_or_default()
+}
+
+/// The answer to a line that was not read.
+fn unreadable(why: &A2aError) -> Vec<u8> {
+    let is_text = why.kind != ErrorKind::Parse;
+    let code = if is_text { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
+    refusal(code, &why.message)
+}
+
+/// The answer to a line that is no message: no JSON, or JSON of another shape.
+fn no_message(why: &serde_json::Error) -> Vec<u8> {
+    if why.is_data() {
+        let why = "the line is no message of MCP; send one object a line, with a `method`, or with an `id` and a `result`";
+        return refusal(ErrorCode::INVALID_REQUEST, why);
+    }
+    let why = format!("the line is not JSON: {why}; send one JSON object a line");
+    refusal(ErrorCode::PARSE_ERROR, &why)
+}
+
+/// An error that answers no request in particular.
+fn refusal(code: ErrorCode, why: &str) -> Vec<u8> {
+    let error = json!({ "code": code.0, "message": why });
+    json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into_bytes()
 }

@@ -7,7 +7,7 @@ use super::{
     tools::{self, Called, Miscalled},
     watch::AgentWatch,
 };
-use crate::{asked, dispatcher::Dispatcher};
+use crate::{asked, begun::unexpected, caught::caught, dispatcher::Dispatcher};
 use a2a_hub_core::{access::Principal, plain_text};
 use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{
@@ -190,9 +190,12 @@ impl ServerHandler for McpSession {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = self.principal(&context.extensions);
-        let agents = self.agents(&caller, false).await.map_err(|why| error(&why))?;
-        Ok(ListToolsResult::with_all_items(tools::all(&agents)))
+        answered(async {
+            let caller = self.principal(&context.extensions);
+            let agents = self.agents(&caller, false).await.map_err(|why| error(&why))?;
+            Ok(ListToolsResult::with_all_items(tools::all(&agents)))
+        })
+        .await
     }
 
     async fn call_tool(
@@ -201,7 +204,7 @@ impl ServerHandler for McpSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let (name, caller) = (request.name.clone(), self.principal(&context.extensions));
-        match Box::pin(self.call(request, context)).await {
+        match answered(async { Ok(Box::pin(self.call(request, context)).await) }).await? {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(why)) if why.kind == ErrorKind::AgentNotFound => Err(error(&why)),
             // For the model to read: it may mend its call, or do without.
@@ -222,21 +225,24 @@ impl ServerHandler for McpSession {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let caller = self.principal(&context.extensions);
-        let cursor = request.and_then(|request| request.cursor);
-        let offset = match cursor.as_deref().map(str::parse) {
-            None => 0,
-            Some(Ok(offset)) => offset,
-            Some(Err(_)) => {
-                let why = "`cursor` must be the `nextCursor` of the page before";
-                return Err(ErrorData::invalid_params(why, None));
-            }
-        };
-        let tasks = self.tasks(&caller, offset).await.map_err(|why| error(&why))?;
-        let mut page = ListResourcesResult::with_all_items(resources::of_tasks(&tasks));
-        page.next_cursor =
-            (tasks.len() == resources::PAGE).then(|| (offset + resources::PAGE).to_string());
-        Ok(page)
+        answered(async {
+            let caller = self.principal(&context.extensions);
+            let cursor = request.and_then(|request| request.cursor);
+            let offset = match cursor.as_deref().map(str::parse) {
+                None => 0,
+                Some(Ok(offset)) => offset,
+                Some(Err(_)) => {
+                    let why = "`cursor` must be the `nextCursor` of the page before";
+                    return Err(ErrorData::invalid_params(why, None));
+                }
+            };
+            let tasks = self.tasks(&caller, offset).await.map_err(|why| error(&why))?;
+            let mut page = ListResourcesResult::with_all_items(resources::of_tasks(&tasks));
+            page.next_cursor =
+                (tasks.len() == resources::PAGE).then(|| (offset + resources::PAGE).to_string());
+            Ok(page)
+        })
+        .await
     }
 
     async fn list_resource_templates(
@@ -252,21 +258,24 @@ impl ServerHandler for McpSession {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let caller = self.principal(&context.extensions);
-        let none = || {
-            let why = "there is nothing at this URI; `resources/list` lists what there is";
-            ErrorData::resource_not_found(why, None)
-        };
-        let place = resources::read_uri(&request.uri).ok_or_else(none)?;
-        let get = Operation::GetTask { id: place.task.clone(), history_length: None };
-        let task = match self.one(&caller, get).await {
-            Ok(Answer::Task(task)) => task,
-            Ok(_) => return Err(error(&unexpected())),
-            Err(why) if why.kind == ErrorKind::TaskNotFound => return Err(none()),
-            Err(why) => return Err(error(&why)),
-        };
-        let contents = resources::read(&task, &place, &request.uri).ok_or_else(none)?;
-        Ok(ReadResourceResult::new(contents).into())
+        answered(async {
+            let caller = self.principal(&context.extensions);
+            let none = || {
+                let why = "there is nothing at this URI; `resources/list` lists what there is";
+                ErrorData::resource_not_found(why, None)
+            };
+            let place = resources::read_uri(&request.uri).ok_or_else(none)?;
+            let get = Operation::GetTask { id: place.task.clone(), history_length: None };
+            let task = match self.one(&caller, get).await {
+                Ok(Answer::Task(task)) => task,
+                Ok(_) => return Err(error(&unexpected())),
+                Err(why) if why.kind == ErrorKind::TaskNotFound => return Err(none()),
+                Err(why) => return Err(error(&why)),
+            };
+            let contents = resources::read(&task, &place, &request.uri).ok_or_else(none)?;
+            Ok(ReadResourceResult::new(contents).into())
+        })
+        .await
     }
 
     /// Clients of the versions with a handshake are told of other agents from then on.
@@ -315,6 +324,11 @@ fn server_info(caller: &Principal) -> ServerConfig {
     ServerConfig::new(capabilities(caller)).with_server_info(us).with_instructions(INSTRUCTIONS)
 }
 
+/// What `work` comes to. The SDK answers nothing if a handler panics.
+async fn answered<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    caught(work).await.map_err(|why| error(&why)).flatten()
+}
+
 /// A refusal of the hub, as MCP has it.
 fn error(why: &A2aError) -> ErrorData {
     let code = if why.kind == ErrorKind::Internal {
@@ -325,8 +339,4 @@ fn error(why: &A2aError) -> ErrorData {
         ErrorCode::INVALID_PARAMS
     };
     ErrorData::new(code, why.message.clone(), why.details.clone())
-}
-
-fn unexpected() -> A2aError {
-    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }

@@ -44,6 +44,9 @@ impl Readers {
             idle().push(db);
             answer
         };
-        Ok(spawn_blocking(read).await.map_err(unavailable)??)
+        // A fault of the hub's own, of which the panic itself has told.
+        let broke =
+            |_| unavailable("a question broke while it was answered; the hub's log says where");
+        Ok(spawn_blocking(read).await.map_err(broke)??)
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Message;
-use crate::cli::{Decision, Kind, Question};
+use crate::cli::{Decision, Kind, Question, answer_text};
 
 /// How a question is answered in the program's words.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +97,7 @@ impl Field {
     fn answer(&self, message: &Message) -> (String, Value) {
         let data = message.data().unwrap_or_default();
         let told = [&self.name, &self.question].into_iter().find_map(|key| data.get(key));
-        let value = told.cloned().unwrap_or_else(|| message.text().into());
+        let value = told.cloned().unwrap_or_else(|| answer_text(message).into());
         let value = if self.several && !value.is_array() { json!([value]) } else { value };
         (self.name.clone(), value)
     }

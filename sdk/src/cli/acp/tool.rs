@@ -1,6 +1,6 @@
 //! A tool call as the updates tell it, bit by bit.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::cli::{Action, FileChange, Kind, Question, cut, is_below};
 
@@ -18,14 +18,12 @@ pub(super) struct ToolCall {
 impl ToolCall {
     /// Takes what an update or a question tells of it.
     pub(super) fn merge(&mut self, call: &Value) {
-        if self.known.is_null() {
-            self.known = json!({});
+        if !self.known.is_object() {
+            self.known = Map::new().into();
         }
-        for (member, value) in call.as_object().into_iter().flatten() {
-            if !value.is_null() {
-                self.known[member] = value.clone();
-            }
-        }
+        let Some(known) = self.known.as_object_mut() else { return };
+        let new = call.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        known.extend(new.map(|(member, value)| (member.clone(), value.clone())));
     }
 
     /// Takes an update: tells once what is done, how it went wrong, and the files that it changed.
@@ -57,14 +55,13 @@ impl ToolCall {
 
     /// The question whether it may run, but for its id.
     pub(super) fn question(&self, directory: &str) -> Question {
-        let input = self.known["rawInput"].as_object().cloned();
-        let mut input = Value::Object(input.unwrap_or_default());
-        if self.kind() == "execute" && input.get("command").is_none() {
-            input["command"] = self.title().into();
+        let mut input = self.known["rawInput"].as_object().cloned().unwrap_or_default();
+        if self.kind() == "execute" && !input.contains_key("command") {
+            input.insert("command".to_owned(), self.title().into());
         }
         let paths: Vec<&str> = self.paths().collect();
         if let ([path], None) = (paths.as_slice(), input.get("path")) {
-            input["path"] = (*path).into();
+            input.insert("path".to_owned(), (*path).into());
         }
         let diffs: Vec<String> =
             self.changes().into_iter().filter_map(|change| change.diff).collect();
@@ -83,7 +80,7 @@ impl ToolCall {
             id: Value::Null,
             kind,
             tool: self.known["_meta"]["tool_name"].as_str().unwrap_or(self.kind()).to_owned(),
-            input,
+            input: input.into(),
             description: Some(description),
             directory: Some(directory.to_owned()),
             for_session: false,

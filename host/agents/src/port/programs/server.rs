@@ -3,10 +3,9 @@
 
 use super::{InstanceFiles, Placing, Programs, not_started};
 use a2a_hub_config::{self as config, McpServer};
-use a2a_hub_process::{Child, Launch};
+use a2a_hub_process::{Child, Launch, run_blocking};
 use a2a_hub_runtime::Failure;
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
 
 impl Programs {
     /// Starts it on behalf of `owner`, with its temporary files in `files`.
@@ -20,7 +19,7 @@ impl Programs {
             confining.is_possible(&self.supervisor).await?;
         }
         let (programs, server) = (Arc::clone(self), server.clone());
-        let prepared = spawn_blocking(move || programs.prepare_server(server, owner, &files)).await;
+        let prepared = run_blocking(move || programs.prepare_server(server, owner, &files)).await;
         let launch = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
         self.supervisor.spawn(launch).await.map_err(|why| not_started(&why))
     }

@@ -302,6 +302,54 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shapes::{reshaped, shapes};
+    use rmcp::model::ListToolsRequest;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    /// A server of tools may say anything between its answers, and answer anything.
+    #[tokio::test]
+    async fn server_that_tells_json_of_any_shape_is_used_still() {
+        let (ours, theirs) = duplex(1 << 20);
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let (read, mut write) = split(theirs);
+            let mut lines = BufReader::new(read).lines();
+            let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
+            let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
+                "serverInfo": { "name": "s", "version": "1" } });
+            let mut listed = reshaped(&json!({ "tools": [tool] })).into_iter();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let request: Value = serde_json::from_str(&line).unwrap();
+                let Some(id) = request.get("id") else { continue };
+                let result = match request["method"].as_str() {
+                    Some("initialize") => hello.clone(),
+                    Some("tools/list") => listed.next().unwrap_or_default(),
+                    _ => json!({}),
+                };
+                let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+                for told in shapes().iter().chain([&answer]) {
+                    write.write_all(format!("{told}\n").as_bytes()).await.unwrap();
+                }
+            }
+        });
+        let (read, write) = split(ours);
+        let us = Implementation::new("a2a-hub", "1");
+        let us = ClientConfig::new(ClientCapabilities::default(), us);
+        let transport = AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE);
+        let service = us.serve(transport).await.unwrap();
+        for _ in 0..reshaped(&json!({ "tools": [{ "name": "t", "inputSchema": {} }] })).len() {
+            let request = ListToolsRequest {
+                method: Default::default(),
+                params: None,
+                extensions: Default::default(),
+            };
+            let request = ClientRequest::ListToolsRequest(request);
+            let _ = timeout(PONG_WITHIN, service.peer().send_request(request)).await.unwrap();
+        }
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        assert!(service.peer().send_request(ping).await.is_ok(), "it answers still");
+    }
 
     #[test]
     fn a_line_is_measured_over_its_pieces() {

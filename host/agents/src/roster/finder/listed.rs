@@ -81,6 +81,7 @@ fn is_http(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shapes::reshaped;
     use a2a_hub_core::finding::Index;
     use a2a_hub_protocol::operation::AgentQuery;
 
@@ -112,6 +113,17 @@ mod tests {
         assert!(
             find("3", false).unwrap_err().to_string().contains("Polyglot 1.3.0, Polyglot 2.1.0")
         );
+    }
+
+    #[test]
+    fn registry_answers_of_other_shapes_are_read_or_refused() {
+        let card = json!({ "name": "n", "description": "d", "version": "1", "url": "http://a/",
+            "supportedInterfaces": [{ "url": "http://a/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
+            "defaultInputModes": ["text/plain"], "skills": [{ "id": "s", "name": "S", "tags": ["t"] }] });
+        for other in reshaped(&json!({ "agents": [card] })) {
+            let listed = read(&other).unwrap_or_default();
+            assert!(listed.len() <= 1, "{other}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::port::secrets::SecretStore;
 use a2a_hub_client::{Outbound, fetch};
 use a2a_hub_config::Embeddings;
+use a2a_hub_process::run_blocking;
 use bytes::Bytes;
 use http::{
     HeaderValue, Request,
@@ -19,10 +20,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{
-    task::spawn_blocking,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 /// How long all of it may take: whoever looks for an agent waits.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -200,7 +198,7 @@ impl Meaning {
 async fn key(secrets: &SecretStore, name: &str) -> Result<HeaderValue, NoVectors> {
     let refused = |why: String| NoVectors::Key { name: name.to_owned(), why };
     let (secrets, of) = (secrets.clone(), name.to_owned());
-    let read = spawn_blocking(move || secrets.all([of.as_str()])).await;
+    let read = run_blocking(move || secrets.all([of.as_str()])).await;
     let mut read = read
         .map_err(|why| refused(why.to_string()))?
         .map_err(|(_, why)| refused(why.to_string()))?;

@@ -17,7 +17,7 @@ async fn who_only_answers_has_its_task_stored_with_its_answer() {
     for (agent, later) in [(greeting(), 1), (greeting().enclosed(), 0)] {
         let storage = Arc::new(MemoryStorage::default());
         let distant = Arc::new(Distant::new(storage.clone()));
-        let stand = Stand { tasks: Tasks::new(distant.clone(), Events::default()), storage };
+        let stand = Stand::up(distant.clone(), storage);
         let task = stand.submit(&agent.agent(config()), "go").await;
         stand.until(&task, TaskState::Completed).await;
         assert_eq!(distant.later_writes(), later);

@@ -77,7 +77,7 @@ impl Scene {
         };
         let known: HashMap<AgentId, Arc<Agent>> =
             [&planner, &coder].map(|agent| (agent.id.clone(), Arc::clone(agent))).into();
-        stand.tasks.know(move |id| known.get(id).cloned());
+        stand.know(move |id| known.get(id).cloned());
         Self { stand, planner }
     }
 
@@ -206,7 +206,7 @@ async fn the_error_of_a_child_reaches_its_caller_as_it_was_thrown() {
     .calling_others();
     let planner = fake.agent_among(PLANNER, config(), &[CODER]);
     let coder = fake.agent_called(CODER, config());
-    stand.tasks.know(move |id| (*id == coder.id).then(|| Arc::clone(&coder)));
+    stand.know(move |id| (*id == coder.id).then(|| Arc::clone(&coder)));
     let heard = async |message: &str| -> Value {
         let root: TaskId = stand.submit(&planner, message).await;
         let done = stand.until(&root, TaskState::Completed).await;

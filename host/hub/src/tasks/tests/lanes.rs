@@ -93,7 +93,7 @@ async fn who_has_begun_keeps_the_conversation_over_a_restart() {
         stand.until(&first, TaskState::InputRequired).await;
         let second = stand.submit_in(&agent, "c", "two").await;
         let stand = stand.next_hub();
-        stand.tasks.recover(&|_: &AgentId| Some(agent.clone())).await.unwrap();
+        stand.recover(move |_: &AgentId| Some(agent.clone())).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         let waits = stand.tasks.get(&second).await.unwrap().task;
         assert_eq!(waits.status.state, TaskState::Submitted, "the lane is the first's");

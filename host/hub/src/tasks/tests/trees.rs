@@ -3,8 +3,10 @@
 mod beside;
 mod budgets;
 mod continuing;
+mod recovered;
 mod spending;
 mod standing;
+mod starting;
 
 use super::{Stand, config};
 use crate::{error::HubError, fake::Fake};
@@ -116,7 +118,7 @@ fn agents_of(stand: &Stand, config: &AgentConfig, fake: &Fake) -> Agents {
     };
     let agents: HashMap<_, _> = NAMES.iter().map(named).collect();
     let known = agents.clone();
-    stand.tasks.know(move |id| known.get(id).cloned());
+    stand.know(move |id| known.get(id).cloned());
     Agents(agents)
 }
 
@@ -205,7 +207,7 @@ async fn who_is_not_granted_an_agent_cannot_call_it() {
     let b = fake.agent_called("b", config());
     let granted = fake.calling_others().agent_among("a", config(), &["c"]);
     let known = Arc::clone(&b);
-    stand.tasks.know(move |_| Some(Arc::clone(&known)));
+    stand.know(move |_| Some(Arc::clone(&known)));
     let call = json!({"calls": [{"agent": "b", "do": {"end": "done"}}]}).to_string();
     for (agent, why) in [(&lone, "asks for no other agents"), (&granted, "delegate = [\"b\"]")] {
         let root = stand.submit(agent, &call).await;
@@ -490,7 +492,7 @@ async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
     // The parent goes on when its client says so; its child waits with it, and ends with it.
     let next = stand.next_hub();
     let agents = agents_of(&next, &config(), &fake);
-    next.tasks.recover(&|id: &AgentId| agents.0.get(id).cloned()).await.unwrap();
+    next.recover(move |id: &AgentId| agents.0.get(id).cloned()).await;
     let (root_now, child_now) =
         (next.tasks.get(&root).await.unwrap(), next.tasks.get(&child.id).await.unwrap());
     assert_eq!(root_now.task.status.state, TaskState::InputRequired);
@@ -506,7 +508,7 @@ async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let next = stand.next_hub();
     let agents = agents_of(&next, &config(), &Fake::new(follow_script));
-    next.tasks.recover(&|id: &AgentId| agents.0.get(id).cloned()).await.unwrap();
+    next.recover(move |id: &AgentId| agents.0.get(id).cloned()).await;
     for task in [&root, &child.id] {
         assert_eq!(next.tasks.get(task).await.unwrap().task.status.state, TaskState::Failed);
     }

@@ -64,11 +64,8 @@ fn about(params: &str, task: &str, context: &str, tenant: Option<&str>) -> Value
 }
 
 impl Stand {
-    fn shared() -> Self {
-        let mut stand = Self::new();
-        let hub = stand.dispatcher.hub.clone();
-        stand.dispatcher.hub = hub.with_tenants(["acme", "other"].map(tenant).into());
-        stand
+    async fn shared() -> Self {
+        Self::of_tenants(8, ["acme", "other"].map(tenant).into()).await
     }
 
     fn by(&self, caller: Principal, spelled: Dialect) -> RequestContext<'static> {
@@ -114,7 +111,7 @@ impl Stand {
 /// Whoever is of another tenant, by a token or by the operator's word, is answered as about what nobody has.
 #[tokio::test(start_paused = true)]
 async fn what_is_another_tenants_is_not_found_by_any_operation() {
-    let stand = Stand::shared();
+    let stand = Stand::shared().await;
     let task = stand.asks(client("acme")).await;
     let whose = [
         (client("other"), None),
@@ -150,7 +147,7 @@ async fn what_is_another_tenants_is_not_found_by_any_operation() {
 
 #[tokio::test(start_paused = true)]
 async fn conversations_of_one_name_are_each_their_tenants() {
-    let stand = Stand::shared();
+    let stand = Stand::shared().await;
     for (caller, said) in
         [(client("acme"), "one"), (client("other"), "two"), (Principal::Operator, "three")]
     {
@@ -199,7 +196,7 @@ async fn conversations_of_one_name_are_each_their_tenants() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_message_of_two_tenants_begins_two_tasks() {
-    let stand = Stand::shared();
+    let stand = Stand::shared().await;
     let mut ids = Vec::new();
     for tenant in [None, Some("acme"), Some("other"), Some("acme")] {
         let of = stand.of(Dialect::Hub);
@@ -213,7 +210,7 @@ async fn the_same_message_of_two_tenants_begins_two_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_becomes_another_tenant_by_naming_it() {
-    let stand = Stand::shared();
+    let stand = Stand::shared().await;
     let list = |tenant: &str| json!({ "tenant": tenant });
     let told = async |caller: Principal, tenant: &str| {
         let of = stand.by(caller, Dialect::Hub);
@@ -235,7 +232,7 @@ async fn nobody_becomes_another_tenant_by_naming_it() {
 /// Where there are no paths a tenant names an agent as well, or both.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_without_paths_names_an_agent_a_tenant_or_both() {
-    let stand = Stand::shared();
+    let stand = Stand::shared().await;
     let agent = AgentId::parse("claude-code").unwrap();
     let place = |said| stand.dispatcher.of_tenant(Some(said));
     assert_eq!(place("claude-code").unwrap(), (Some(agent.clone()), TenantId::default()));
@@ -248,14 +245,14 @@ async fn a_tenant_without_paths_names_an_agent_a_tenant_or_both() {
     );
     assert_eq!(stand.dispatcher.tenant(Some("claude-code")).unwrap(), TenantId::default());
     assert_eq!(stand.dispatcher.tenant(Some("acme/claude-code")).unwrap(), tenant("acme"));
-    let alone = Stand::new();
+    let alone = Stand::new().await;
     assert_eq!(alone.dispatcher.tenant(Some("anything at all")).unwrap(), TenantId::default());
 }
 
 /// The hub's events tell a tenant of its own tasks, and of the agents that all have.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_hears_of_its_own_tasks_alone() {
-    let stand = Stand::shared();
+    let stand = Stand::shared().await;
     let of = stand.by(client("acme"), Dialect::Hub);
     let Ok(Some(Reply::Stream(mut heard))) = stand.respond(&of, "hub/events", &json!({})).await
     else {
@@ -275,7 +272,7 @@ async fn a_tenant_hears_of_its_own_tasks_alone() {
 /// A connection that speaks another protocol for a tenant is that tenant's client, and nothing more.
 #[tokio::test]
 async fn an_operator_that_speaks_for_a_tenant_is_its_client() {
-    let stand = Stand::shared();
+    let stand = Stand::shared().await;
     let narrowed = |caller, name: &str| stand.dispatcher.narrowed(caller, tenant(name)).ok();
     assert_eq!(narrowed(Principal::Operator, "acme"), Some(client("acme")));
     assert_eq!(narrowed(client("acme"), "acme"), Some(client("acme")));

@@ -34,7 +34,7 @@ async fn next_hub(fake: &Fake, before: impl Fn(&Stand, &TaskId)) -> (Stand, Agen
     before(&stand, &child);
     let next = stand.next_hub();
     let agents = agents_of(&next, &config(), fake);
-    next.tasks.recover(&|id: &AgentId| agents.0.get(id).cloned()).await.unwrap();
+    next.tasks.recover().await.unwrap();
     (next, agents, child)
 }
 

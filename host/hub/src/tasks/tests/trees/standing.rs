@@ -55,7 +55,7 @@ impl Replayed {
         this.stand.until(&this.root, TaskState::InputRequired).await;
         let next = this.stand.next_hub();
         let agents = this.agents(&next);
-        next.tasks.recover(&|id: &AgentId| agents.0.get(id).cloned()).await.unwrap();
+        next.recover(move |id: &AgentId| agents.0.get(id).cloned()).await;
         this.stand = next;
         this
     }

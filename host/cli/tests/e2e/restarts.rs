@@ -1,0 +1,202 @@
+//! The hub is killed over and over while agents run that are replayed: no journal of a run holds an answer of a hub that was not up.
+
+use crate::stage::{get, said, state, tell};
+use a2a_hub_tests::{Client, TestHub, durable_guest, message_to};
+use anyhow::{Context as _, Result, bail, ensure};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::{Value, json};
+use std::{env, fs, path::Path, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// Kills, unless `A2A_HUB_RESTARTS` says how many: a tenth of what the proof before a release takes.
+const KILLS: u64 = 20;
+
+/// Tasks that are over and in the store, for each kill: what a start has to read.
+const STORED_PER_KILL: u64 = 25;
+
+/// Trees of tasks that stand when the hub is killed.
+const AT_ONCE: usize = 8;
+
+/// The hub is killed within this time after it was up.
+const KILLED_WITHIN_MS: u64 = 400;
+
+/// How long the last trees may take to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const AGENTS: [&str; 3] = ["top", "middle", "bottom"];
+
+/// Whom they call: one by its name, one by an alias, or whoever of a group takes it.
+const CALLED: [&str; 4] = ["middle", "bottom", "lowest", "lower"];
+
+/// Nothing of what they call is refused: whatever a journal has of a refusal is the hub's own.
+fn config() -> String {
+    let agent = |id| {
+        format!(
+            "[agents.{id}]\nmax_running = 100\nmax_queued = 1000\n[agents.{id}.grant]\ndelegate = ['*', 'top', 'middle', 'bottom']\n\
+             [agents.{id}.limits.tree]\ndepth = 8\ntasks = 10000\n"
+        )
+    };
+    let agents = AGENTS
+        .map(agent)
+        .concat()
+        .replace("[agents.bottom]\n", "[agents.bottom]\naliases = ['lowest']\n");
+    format!("[breaker]\nfailures = 1000000\n[aliases]\nlower = ['middle', 'bottom']\n{agents}")
+}
+
+/// Numbers that look random and are the same each time (Marsaglia's xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        let at = usize::try_from(self.below(all.len() as u64)).unwrap_or_default();
+        all[at]
+    }
+}
+
+/// What an agent does that stands so many levels below the root.
+fn program(numbers: &mut Numbers, level: usize) -> String {
+    let lines = 2 + numbers.below(3);
+    let line = |numbers: &mut Numbers| match numbers.below(8) {
+        0 => format!("sleep {}", numbers.below(60)),
+        1 => "children".to_owned(),
+        2 | 3 if level < 3 => {
+            let (one, other) = (numbers.one_of(&CALLED), numbers.one_of(&CALLED));
+            format!("race {one},{other} {}", program(numbers, level + 1))
+        }
+        4..=6 if level < 4 => {
+            format!("call {} {}", numbers.one_of(&CALLED), program(numbers, level + 1))
+        }
+        _ => "say on".to_owned(),
+    };
+    let lines: Vec<_> = (0..lines).map(|_| line(numbers)).collect();
+    lines.join(&if level == 0 { "\n".to_owned() } else { format!(" {} ", "/".repeat(level)) })
+}
+
+/// What the journals in the store of a killed hub hold.
+#[derive(Default)]
+struct Journals {
+    entries: usize,
+    refusals: Vec<String>,
+}
+
+/// Reads the journals from a copy of the store: whoever opens the store itself changes it.
+fn journals(data_dir: &Path) -> Result<Journals> {
+    let copy = tempfile::tempdir()?;
+    for file in ["hub.db", "hub.db-wal"] {
+        let (from, to) = (data_dir.join(file), copy.path().join(file));
+        if from.exists() {
+            fs::copy(from, to)?;
+        }
+    }
+    let db = rusqlite::Connection::open(copy.path().join("hub.db"))?;
+    let mut rows = db.prepare("SELECT task, entry FROM journals WHERE number > 0")?;
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut found = Journals::default();
+    for row in rows {
+        let (task, entry): (String, String) = row?;
+        found.entries += 1;
+        let recorded: Value = serde_json::from_str(&entry)?;
+        let answer = recorded["entry"]["answer"][1].as_object();
+        let failed = |answer: &Value| answer.get("Err").is_some_and(|why| *why != json!("timeout"));
+        if answer.is_some_and(|answer| answer.values().any(failed)) {
+            found.refusals.push(format!("{task}: {entry}"));
+        }
+    }
+    Ok(found)
+}
+
+/// The trees that stand.
+struct Trees {
+    standing: Vec<String>,
+    over: Vec<String>,
+}
+
+impl Trees {
+    async fn plant(&mut self, client: &Client, numbers: &mut Numbers) -> Result<()> {
+        while self.standing.len() < AT_ONCE {
+            let mut message = message_to("top", &program(numbers, 0));
+            message["configuration"] = json!({ "blocking": false });
+            let task = client.call("message/send", message).await?;
+            self.standing.push(task["id"].as_str().context("no id")?.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Looks which have ended; each has completed, and no call of its agent's failed.
+    async fn look(&mut self, client: &Client) -> Result<()> {
+        for id in std::mem::take(&mut self.standing) {
+            let task = get(client, &id).await?;
+            match state(&task) {
+                "submitted" | "working" => self.standing.push(id),
+                "completed" => {
+                    ensure!(!said(&task).contains("failed: "), "a call failed: {task}");
+                    self.over.push(id);
+                }
+                odd => bail!("it is {odd}: {task}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fills the store with tasks that are over.
+async fn fill(client: &Client, tasks: u64) -> Result<()> {
+    let sent = (0..tasks).map(|_| client.call("message/send", message_to("echo", "hello")));
+    stream::iter(sent).buffer_unordered(16).try_for_each(|_| async { Ok(()) }).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_journal_holds_an_answer_of_a_hub_that_is_not_up() -> Result<()> {
+    let kills = match env::var_os("A2A_HUB_RESTARTS") {
+        Some(said) => said.to_str().and_then(|said| said.parse().ok()),
+        None => Some(KILLS),
+    };
+    let kills = kills.context("A2A_HUB_RESTARTS is not a number")?;
+    let durable = durable_guest()?;
+    let mut builder = TestHub::builder().config(config());
+    for agent in AGENTS {
+        builder = builder.plugin(agent, &durable);
+    }
+    let mut hub = builder.start().await?;
+    let begun = Instant::now();
+    fill(&Client::http(&hub), kills * STORED_PER_KILL).await?;
+    let mut numbers = Numbers(0x2026_0726);
+    let mut trees = Trees { standing: Vec::new(), over: Vec::new() };
+    let (mut entries, mut refusals) = (0, Vec::new());
+    for kill in 0..kills {
+        let client = Client::http(&hub);
+        trees.look(&client).await.with_context(|| format!("kill {kill}"))?;
+        trees.plant(&client, &mut numbers).await?;
+        sleep(Duration::from_millis(numbers.below(KILLED_WITHIN_MS))).await;
+        hub.kill9().await?;
+        let found = journals(&hub.data_dir())?;
+        entries += found.entries;
+        refusals.extend(found.refusals);
+        ensure!(refusals.is_empty(), "by kill {kill}: {refusals:#?}");
+        hub.restart().await?;
+    }
+    let ended = Instant::now() + PATIENCE;
+    let client = Client::http(&hub);
+    while !trees.standing.is_empty() {
+        trees.look(&client).await?;
+        ensure!(Instant::now() < ended, "{:?} have not ended", trees.standing);
+        sleep(Duration::from_millis(50)).await;
+    }
+    let (over, stored) = (trees.over.len(), kills * STORED_PER_KILL);
+    tell(&format!(
+        "{kills} kills over a store of {stored} tasks: {over} trees completed, {entries} entries of journals read, {} of them of a hub \
+         that was not up, in {:.0?}",
+        refusals.len(),
+        begun.elapsed()
+    ));
+    ensure!(entries > 0 && over > 0, "{entries} entries, {over} trees: nothing was replayed");
+    Ok(())
+}

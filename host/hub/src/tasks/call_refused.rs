@@ -1,0 +1,64 @@
+//! Why a call of another agent is refused: as its caller hears it, and as whoever asks over the wire does.
+
+use crate::error::HubError;
+use a2a_hub_core::tree::NoChild;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_runtime::Failure;
+use a2a_hub_store::StorageError;
+
+/// Why the tree of tasks has no room for a child.
+pub(super) fn no_child(why: &NoChild) -> Failure {
+    match why {
+        NoChild::Exhausted { .. } => Failure::Exhausted(why.to_string()),
+        NoChild::Closed(_) => Failure::Cancelled,
+    }
+}
+
+/// Why the hub does not do what a call needs.
+pub(super) fn refused(why: impl Into<HubError>) -> Failure {
+    let why = why.into();
+    if why.is_passing() {
+        return Failure::HubNotUp(why.told().message.clone());
+    }
+    failure(why.told())
+}
+
+/// What the store has to do with a call does not work.
+pub(super) fn failed(what: &str, why: &StorageError) -> Failure {
+    let told = format!("{what}: {why}");
+    if matches!(why, StorageError::Unavailable(_)) {
+        Failure::HubNotUp(told)
+    } else {
+        Failure::Internal(told)
+    }
+}
+
+/// The refusal for whoever called over the wire.
+pub(super) fn refused_to(why: Failure) -> HubError {
+    let (kind, said) = match why {
+        Failure::Invalid(said) => (ErrorKind::InvalidParams, said),
+        Failure::Denied(said) => (ErrorKind::Authentication, said),
+        Failure::Timeout => (ErrorKind::Timeout, why.to_string()),
+        Failure::Unsupported(_)
+        | Failure::Cancelled
+        | Failure::Unavailable(_)
+        | Failure::HubNotUp(_)
+        | Failure::HubFull
+        | Failure::Exhausted(_)
+        | Failure::Internal(_)
+        | Failure::Diverged(_)
+        | Failure::Trapped(_) => (ErrorKind::AgentUnavailable, why.to_string()),
+    };
+    A2aError::new(kind, said).into()
+}
+
+fn failure(why: &A2aError) -> Failure {
+    let said = why.message.clone();
+    if why.kind == ErrorKind::Timeout {
+        Failure::Timeout
+    } else if why.kind == ErrorKind::InvalidParams {
+        Failure::Invalid(said)
+    } else {
+        Failure::Unavailable(said)
+    }
+}

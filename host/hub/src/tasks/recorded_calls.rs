@@ -1,0 +1,181 @@
+//! Calls of other agents in a run that is recorded. Its journal is answered from for ever, so an answer goes into it only once the hub is
+//! up: while tasks of an earlier hub are taken up, agents are on their way or the store fails, the call waits and is made again. In a hub
+//! that stops, the run is ended before it hears anything, and the next hub makes the call.
+//!
+//! | what a call hears | is it an answer? |
+//! | --- | --- |
+//! | the child, its events, its end | yes |
+//! | not granted, no such agent, no route, not well, busy, a budget that is used up | yes, once no agent is on its way since the start |
+//! | the store fails, nothing more is heard of a child at work | no: it is asked again once the store works |
+//! | any refusal of a hub that stops | no: the run ends first |
+//!
+//! The wait has the deadline of the task.
+
+use super::{Tasks, port::GuestRequest};
+use a2a_hub_protocol::{
+    id::TaskId,
+    message::Message,
+    operation::{AgentQuery, FoundAgents},
+};
+use a2a_hub_runtime::{
+    Failure,
+    port::delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild, Update},
+};
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+
+/// How long is waited before a store that failed is asked again, unless it is known to fail until later.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The calls of a recorded run.
+pub(super) struct RecordedCalls {
+    calls: Arc<dyn DelegatePort>,
+    hub: UpHub,
+}
+
+struct RecordedCall {
+    call: Box<dyn CallPort>,
+    hub: UpHub,
+}
+
+/// The hub, as a recorded run hears it: only while it is up.
+#[derive(Clone)]
+struct UpHub {
+    tasks: Tasks,
+    /// The actor of the run's task: closed once the run is over.
+    run: mpsc::Sender<GuestRequest>,
+}
+
+impl RecordedCalls {
+    /// These calls, of the run that speaks to that actor.
+    pub(super) fn new(
+        calls: Arc<dyn DelegatePort>,
+        tasks: Tasks,
+        run: mpsc::Sender<GuestRequest>,
+    ) -> Self {
+        Self { calls, hub: UpHub { tasks, run } }
+    }
+
+    fn recorded(&self, call: Box<dyn CallPort>) -> Box<dyn CallPort> {
+        Box::new(RecordedCall { call, hub: self.hub.clone() })
+    }
+}
+
+impl UpHub {
+    /// What was heard, if it is an answer: that of a hub which was up and works. Otherwise it returns once it may be asked again.
+    /// `settled` says whether it was known, when it was asked, which agents there are.
+    async fn answer<T: Send>(
+        &self,
+        settled: bool,
+        heard: Result<T, Failure>,
+    ) -> Option<Result<T, Failure>> {
+        let why = match heard {
+            Ok(heard) => return Some(Ok(heard)),
+            Err(why) => why,
+        };
+        if self.tasks.phase.is_stopping() {
+            self.run.closed().await;
+            return Some(Err(Failure::Cancelled));
+        }
+        let again = async {
+            if let Failure::HubNotUp(why) = &why {
+                tracing::warn!(why, "a call waits until the hub can answer it");
+                self.tasks.until_usable(PAUSE).await;
+            } else if !settled {
+                tracing::info!(%why, "a call waits until all agents have joined");
+                self.tasks.directory.settled().await;
+            } else {
+                return false;
+            }
+            true
+        };
+        tokio::select! {
+            is_asked_again = again => (!is_asked_again).then_some(Err(why)),
+            () = self.run.closed() => Some(Err(Failure::Cancelled)),
+        }
+    }
+
+    /// Whether it is known which agents there are.
+    fn is_settled(&self) -> bool {
+        self.tasks.directory.is_settled()
+    }
+
+    /// Returns once it is known which agents there are, or the run is over.
+    async fn settled(&self) {
+        tokio::select! {
+            () = self.tasks.directory.settled() => {}
+            () = self.run.closed() => {}
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl DelegatePort for RecordedCalls {
+    async fn agents(&self) -> Vec<Value> {
+        self.hub.settled().await;
+        self.calls.agents().await
+    }
+
+    async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
+        self.hub.settled().await;
+        self.calls.find(query).await
+    }
+
+    async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
+        loop {
+            let settled = self.hub.is_settled();
+            let begun = self.calls.start(request.clone()).await;
+            if let Some(answer) = self.hub.answer(settled, begun).await {
+                return answer.map(|call| self.recorded(call));
+            }
+        }
+    }
+
+    async fn join(&self, child: &JoinChild) -> Result<Box<dyn CallPort>, Failure> {
+        loop {
+            let joined = self.calls.join(child).await;
+            if let Some(answer) = self.hub.answer(true, joined).await {
+                return answer.map(|call| self.recorded(call));
+            }
+        }
+    }
+
+    async fn children(&self) -> Result<Vec<ChildTask>, Failure> {
+        loop {
+            if let Some(answer) = self.hub.answer(true, self.calls.children().await).await {
+                return answer;
+            }
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl CallPort for RecordedCall {
+    fn task(&self) -> &TaskId {
+        self.call.task()
+    }
+
+    async fn next(&mut self) -> Result<Update, Failure> {
+        loop {
+            let heard = self.call.next().await;
+            if let Some(answer) = self.hub.answer(true, heard).await {
+                return answer;
+            }
+        }
+    }
+
+    async fn answer(&self, message: Message) -> Result<(), Failure> {
+        loop {
+            let taken = self.call.answer(message.clone()).await;
+            if let Some(answer) = self.hub.answer(true, taken).await {
+                return answer;
+            }
+        }
+    }
+
+    /// Nothing of it is recorded.
+    async fn cancel(&self) -> Result<(), Failure> {
+        self.call.cancel().await
+    }
+}

@@ -1,0 +1,85 @@
+//! A task whose agent's run ended with an earlier hub while its children go on: they are looked after in the place of that run, until they
+//! are over. What they ask is asked here, and the answers reach them.
+
+use super::{
+    Tasks,
+    actor::{RunningTask, SAID, TaskActor},
+    relations::RunKind,
+};
+use a2a_hub_core::lifecycle::Fault;
+use a2a_hub_protocol::{id::TaskId, task::TaskState};
+use a2a_hub_runtime::{Ended, Run, port::delegate::DelegatePort};
+use futures::future::BoxFuture;
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::{sync::mpsc, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+/// What stands in the place of the run: it does nothing but wait for the children.
+struct Tending {
+    over: BoxFuture<'static, ()>,
+    cancelled: CancellationToken,
+    /// What hands on the children's questions.
+    _calls: Arc<dyn DelegatePort>,
+}
+
+impl TaskActor {
+    /// Looks after the children that an earlier run left.
+    pub(super) fn tend(&mut self) -> Result<(), Fault> {
+        let Some(tasks) = &self.tasks else { return Err(Fault::AgentReplaced) };
+        let (queue, said) = mpsc::channel(SAID);
+        let task = self.recorder.task();
+        let run = RunKind { is_recorded: false, follows_another: true };
+        let calls = tasks.delegation(&self.agent, task, queue, run);
+        let (all, cancelled) = (tasks.children_over(&task.id), CancellationToken::new());
+        let until = cancelled.clone();
+        let over = async move {
+            let _ = until.run_until_cancelled(all).await;
+        };
+        let run = Tending { over: Box::pin(over), cancelled, _calls: calls };
+        self.guest = Some(RunningTask::tending(Box::new(run), said));
+        // It only waits for others: its turn is theirs.
+        (self.rests, self.turn) = (1, None);
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Run for Tending {
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        let (state, message, metadata) = (TaskState::Completed, None, None);
+        self.over.as_mut().poll(cx).map(|()| Ended::Status { state, message, metadata })
+    }
+
+    fn cancel(&self) {
+        self.cancelled.cancel();
+    }
+
+    /// The next hub finds the task as it is, and does the same.
+    async fn leave(&mut self) -> bool {
+        true
+    }
+
+    async fn end(&mut self) {}
+}
+
+impl Tasks {
+    /// Waits until the children of a task are over.
+    pub(super) async fn until_childless(self, parent: TaskId) {
+        loop {
+            let children = self.trees().children(&parent);
+            if children.is_empty() {
+                return;
+            }
+            for child in children {
+                let Some(running) = self.find(&child) else { continue };
+                let Some(mut heard) = self.listen(&child, running.listener.seq()) else { continue };
+                while heard.next().await.is_some() {}
+            }
+            // It is being written into the log, or being reaped.
+            sleep(super::LOOK).await;
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A hub's tasks in a unit test: where they are kept, and how the hub comes and goes.
+
+use super::*;
+use a2a_hub_agents::{AgentVersion, FindAgent};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+/// A hub's tasks, and where they are kept.
+pub(super) struct Stand {
+    pub(super) storage: Arc<MemoryStorage>,
+    pub(super) known: Arc<Known>,
+    pub(super) tasks: Tasks,
+}
+
+/// The agents of a stand, once its test has made them.
+#[derive(Default)]
+pub(super) struct Known {
+    find: Mutex<Option<Arc<Find>>>,
+    /// How many agents are on their way.
+    pub(super) on_their_way: watch::Sender<usize>,
+}
+
+type Find = dyn Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync;
+
+#[async_trait::async_trait]
+impl FindAgent for Known {
+    fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {
+        self.find.lock().as_ref()?(id)
+    }
+
+    fn is_settled(&self) -> bool {
+        *self.on_their_way.borrow() == 0
+    }
+
+    async fn settled(&self) {
+        self.on_their_way.subscribe().wait_for(|agents| *agents == 0).await.unwrap();
+    }
+
+    async fn version(&self, id: &AgentId, _: &AgentVersion) -> Result<Arc<Agent>, String> {
+        Err(format!("there is no other {id}"))
+    }
+}
+
+impl Stand {
+    /// A hub that is up.
+    pub(super) fn new() -> Self {
+        let storage = Arc::new(MemoryStorage::default());
+        Self::up(storage.clone(), storage)
+    }
+
+    /// A hub with that store, which is up.
+    pub(super) fn up(store: Arc<dyn TaskStore>, storage: Arc<MemoryStorage>) -> Self {
+        let stand = Self::starting(store, storage);
+        stand.tasks.phase.up();
+        stand
+    }
+
+    /// A hub with that store, which has taken up nothing.
+    pub(super) fn starting(store: Arc<dyn TaskStore>, storage: Arc<MemoryStorage>) -> Self {
+        let known = Arc::new(Known::default());
+        let directory = Directory::by_name(known.clone());
+        Self { tasks: Tasks::new(store, Events::default(), directory), known, storage }
+    }
+
+    /// Has agents be found so.
+    pub(super) fn know(
+        &self,
+        find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync + 'static,
+    ) {
+        *self.known.find.lock() = Some(Arc::new(find));
+    }
+
+    /// Takes up what the hub before left for agents that are found so.
+    pub(super) async fn recover(
+        &self,
+        find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync + 'static,
+    ) -> Recovered {
+        self.know(find);
+        self.tasks.recover().await.unwrap()
+    }
+
+    /// One whose store is at hand, and one whose store is elsewhere.
+    pub(super) fn each() -> [Self; 2] {
+        let storage = Arc::new(MemoryStorage::default());
+        let distant = Arc::new(Distant::new(storage.clone()));
+        [Self::new(), Self::up(distant, storage)]
+    }
+
+    /// The hub after this one, which was killed.
+    pub(super) fn next_hub(&self) -> Self {
+        Self::starting(self.storage.clone(), self.storage.clone())
+    }
+
+    pub(super) async fn submit(&self, agent: &Arc<Agent>, text: &str) -> TaskId {
+        self.submit_message(agent, Message::text(Role::User, text)).await
+    }
+
+    pub(super) async fn submit_message(&self, agent: &Arc<Agent>, message: Message) -> TaskId {
+        self.try_submit(agent, message).await.unwrap()
+    }
+
+    pub(super) async fn try_submit(
+        &self,
+        agent: &Arc<Agent>,
+        message: Message,
+    ) -> Result<TaskId, SubmitError> {
+        let new = NewTask {
+            id: None,
+            permissions: None,
+            inherited: None,
+            agent: Arc::clone(agent),
+            tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
+            message,
+            working_directory: None,
+            timeout_ms: None,
+            streamed: true,
+            client: ClientCapabilities::default(),
+            request: None,
+            by: Principal::Operator,
+            limits: agent.config.tree_limits(),
+            trace: None,
+            routing: None,
+        };
+        Ok(self.tasks.submit(Box::new(new)).await?.task().clone())
+    }
+
+    pub(super) async fn answer(&self, task: &TaskId, text: &str) -> Result<(), HubError> {
+        let message = Message::text(Role::User, text);
+        let by = Principal::Client("ci".to_owned());
+        self.tasks.answer(task, message, ClientCapabilities::default(), None, by).await.map(drop)
+    }
+
+    /// Waits until the task is in that state.
+    pub(super) async fn until(&self, task: &TaskId, state: TaskState) -> Task {
+        let reached = async {
+            loop {
+                let stored = self.tasks.get(task).await.unwrap().task;
+                if stored.status.state == state {
+                    return stored;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        // Time is paused: this is later than whatever is awaited.
+        timeout(Duration::from_secs(2_000), reached).await.unwrap()
+    }
+
+    /// The states of the task in their order, with what was said.
+    pub(super) async fn story(&self, task: &TaskId) -> String {
+        let events = self.tasks.storage.events(task, 0, usize::MAX).await.unwrap();
+        let told = events.into_iter().map(|event| match event.event {
+            TaskEvent::Created(_) => "created".to_owned(),
+            TaskEvent::Status(update) => {
+                let said = update.status.message.map(|message| message.joined_text());
+                let state = update.status.state.name();
+                said.map_or_else(|| state.to_owned(), |said| format!("{state} “{said}”"))
+            }
+            TaskEvent::Artifact(_) => "artifact".to_owned(),
+            TaskEvent::Input(message) => format!("said “{}”", message.joined_text()),
+            TaskEvent::Reply(message) => format!("reply “{}”", message.joined_text()),
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+}

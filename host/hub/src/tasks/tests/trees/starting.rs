@@ -1,0 +1,118 @@
+//! Calls of recorded runs in a hub that is not up: it starts, stops, or its store fails. None of what such a hub says is an answer.
+
+use super::*;
+use crate::{fake::Journals, tasks::command::Command};
+use a2a_hub_store::{StoreHealth as _, memory::MemoryStorage};
+use parking_lot::Mutex;
+
+/// What the runs of an agent heard of their calls.
+type Heard = Arc<Mutex<Vec<Result<String, Failure>>>>;
+
+fn keyed(agent: &str, text: &str) -> ChildRequest {
+    let key = Some(text.to_owned());
+    ChildRequest { key, ..ChildRequest::new(agent, Message::text(Role::User, text)) }
+}
+
+/// The agents of one hub, each of which has one turn and no queue. A `root` calls `b` for a `middle`, which calls `a` for a `leaf`, unless
+/// its hub is to be killed before.
+fn recorded(stand: &Stand, is_killed: bool, heard: &Heard) -> Agents {
+    let heard = Arc::clone(heard);
+    let fake = Fake::new(move |stage: Stage| {
+        let heard = Arc::clone(&heard);
+        async move {
+            let call = match stage.text().as_str() {
+                "root" => keyed("b", "middle"),
+                "middle" if is_killed => std::future::pending().await,
+                "middle" => keyed("a", "leaf"),
+                other => return completed(other),
+            };
+            let came = stage.outcome_of(call).await.map(|ended| told(&ended));
+            heard.lock().push(came.clone());
+            completed(&came.unwrap_or_else(|why| format!("refused: {why}")))
+        }
+    });
+    let narrow = AgentConfig { max_running: Some(1), max_queued: 0, ..config() };
+    agents_of(stand, &narrow, &fake.replayed(Journals::default()))
+}
+
+/// Before that it is not known who is at work above and lends a turn, and who is busy.
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_until_all_of_an_earlier_hub_is_taken_up() {
+    let storage = Arc::new(MemoryStorage::default());
+    let (stand, heard) = (Stand::starting(storage.clone(), storage), Heard::default());
+    let agents = recorded(&stand, false, &heard);
+    let root = stand.submit(agents.named("a"), "root").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(stand.tasks.get(&root).await.unwrap().task.status.state, TaskState::Working);
+    assert_eq!(stand.below(&root).await, []);
+    stand.tasks.phase.up();
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "leaf");
+}
+
+/// It compiles, or its card is on the way.
+#[tokio::test(start_paused = true)]
+async fn a_recorded_call_waits_for_an_agent_on_its_way() {
+    let (stand, heard) = (Stand::new(), Heard::default());
+    let agents = recorded(&stand, false, &heard);
+    stand.know(|_| None);
+    stand.known.on_their_way.send_replace(1);
+    let root = stand.submit(agents.named("a"), "root").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(stand.tasks.get(&root).await.unwrap().task.status.state, TaskState::Working);
+    let known = agents.0.clone();
+    stand.know(move |id| known.get(id).cloned());
+    stand.known.on_their_way.send_replace(0);
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "leaf");
+
+    // That nobody is called so is an answer once it is settled.
+    stand.know(|_| None);
+    let root = stand.submit(agents.named("a"), "root").await;
+    let done = said(&stand.until(&root, TaskState::Completed).await);
+    assert_eq!(done, "refused: call `b`: it has left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_call_hears_nothing_of_a_hub_that_stops() {
+    let (stand, heard) = (Stand::new(), Heard::default());
+    let agents = recorded(&stand, true, &heard);
+    let root = stand.submit(agents.named("a"), "root").await;
+    let child = stand.only_child(&root).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stand.tasks.phase.stop();
+    // The child is told first, and is gone before its parent is told.
+    let running = stand.tasks.find(&child.id).unwrap();
+    running.commands.send(Command::Shutdown).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(*heard.lock(), []);
+    stand.tasks.shutdown().await;
+    assert_eq!(*heard.lock(), []);
+
+    let next = stand.next_hub();
+    let _agents = recorded(&next, false, &heard);
+    next.tasks.recover().await.unwrap();
+    assert_eq!(said(&next.until(&root, TaskState::Completed).await), "leaf");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_call_waits_for_a_store_that_fails() {
+    let stand = Stand::new();
+    let fake = Fake::new(|stage: Stage| async move {
+        if stage.text() == "child" {
+            return completed("done");
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let came = stage.outcome_of(keyed("b", "child")).await;
+        completed(&came.map_or_else(|why| format!("refused: {why}"), |ended| told(&ended)))
+    });
+    let fake = fake.replayed(Journals::default());
+    let agents = agents_of(&stand, &config(), &fake);
+    let root = stand.submit(agents.named("a"), "root").await;
+    stand.until(&root, TaskState::Working).await;
+    stand.storage.refuse(true);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    stand.storage.refuse(false);
+    // As whoever looks after the store does.
+    stand.storage.probe().await.unwrap();
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "done");
+    stand.only_child(&root).await;
+}

@@ -1,0 +1,54 @@
+//! Changes a member of a JSON value of any shape. `serde_json`'s own `value["key"] = …` and `value["key"].take()` panic where
+//! the value is no object, and JSON from outside may have any shape.
+
+use serde_json::{Map, Value};
+
+/// The member `name` of an object, to be changed: null if it is new, and none of a value that is neither an object nor null.
+/// A null becomes an object.
+pub fn entry<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    if of.is_null() {
+        *of = Value::Object(Map::new());
+    }
+    let members = of.as_object_mut()?;
+    Some(members.entry(name).or_insert(Value::Null))
+}
+
+/// Sets the member `name` of an object. A value of another shape stays as it is.
+pub fn set(of: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Some(member) = entry(of, name) {
+        *member = value.into();
+    }
+}
+
+/// Takes the value of the member `name` of an object, and leaves null; null of any other value.
+pub fn take(of: &mut Value, name: &str) -> Value {
+    of.get_mut(name).map(Value::take).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn members_of_objects_are_set_and_taken() {
+        let mut object = json!({ "a": 1 });
+        set(&mut object, "a", 2);
+        set(&mut object, "b", "x");
+        assert_eq!(take(&mut object, "a"), 2);
+        assert_eq!(object, json!({ "a": null, "b": "x" }));
+        let mut null = Value::Null;
+        set(&mut null, "a", 1);
+        assert_eq!(null, json!({ "a": 1 }));
+    }
+
+    #[test]
+    fn other_shapes_stay_as_they_are() {
+        for shape in [json!(true), json!(1), json!(1.5), json!("x"), json!([]), json!([1])] {
+            let mut value = shape.clone();
+            set(&mut value, "a", 1);
+            assert_eq!(entry(&mut value, "a"), None);
+            assert_eq!((take(&mut value, "a"), value), (Value::Null, shape));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A guest whose run is recorded: what it is told by a hub that is not up is no answer.
+
+use crate::stage::{ENGINE, Stage, component};
+use a2a_hub_core::{grant::Grant, replay::Recorded};
+use a2a_hub_protocol::operation::{AgentQuery, FoundAgents};
+use a2a_hub_runtime::{
+    Failure,
+    port::{
+        delegate::{CallPort, ChildRequest, ChildTask, DelegatePort},
+        journal::{Heard, JournalPort},
+    },
+};
+use a2a_hub_sandbox::Plugin;
+use serde_json::Value;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::time::timeout;
+
+/// A hub that refuses each call in one way.
+struct Refusing(Failure);
+
+#[async_trait::async_trait]
+impl DelegatePort for Refusing {
+    async fn agents(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    async fn find(&self, _: AgentQuery) -> Result<FoundAgents, Failure> {
+        Err(self.0.clone())
+    }
+
+    async fn start(&self, _: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
+        Err(self.0.clone())
+    }
+
+    async fn children(&self) -> Result<Vec<ChildTask>, Failure> {
+        Err(self.0.clone())
+    }
+}
+
+#[derive(Default)]
+struct Kept(Mutex<Vec<Recorded<Heard>>>);
+
+#[async_trait::async_trait]
+impl JournalPort for Kept {
+    async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure> {
+        self.0.lock().unwrap().push(heard);
+        Ok(())
+    }
+}
+
+/// Whoever else forgets to wait for the hub: the guest hears nothing before it is to stop, and its journal stays as it is.
+#[tokio::test]
+async fn a_refusal_of_a_hub_that_is_not_up_is_not_recorded() {
+    let plugin = Plugin::compile(&ENGINE, &component("durable-guest")).unwrap();
+    let mut grant = Grant::everything(plugin.ask());
+    grant.delegate.allow("*".to_owned());
+    let settled = Failure::Unavailable("it is busy".to_owned());
+    let not_up = Failure::HubNotUp("the hub is stopping".to_owned());
+    for program in ["call parrot hi", "children"] {
+        for (refusal, is_answer) in [(&settled, true), (&not_up, false)] {
+            let kept = Arc::new(Kept::default());
+            let stage = Stage {
+                grant: grant.clone(),
+                delegate: Some(Arc::new(Refusing(refusal.clone()))),
+                journal: Some(kept.clone()),
+                ..Stage::default()
+            };
+            let mut run = stage.start_recorded(&plugin, program);
+            if is_answer {
+                timeout(Duration::from_secs(20), run.ended()).await.unwrap();
+            } else {
+                assert!(timeout(Duration::from_millis(500), run.ended()).await.is_err());
+                run.cancel();
+                // What it says once it is to stop is nobody's business.
+                timeout(Duration::from_secs(20), run.ended()).await.unwrap();
+            }
+            let entries = kept.0.lock().unwrap().len();
+            assert_eq!(entries, usize::from(is_answer), "{program} {refusal}");
+        }
+    }
+}

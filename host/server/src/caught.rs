@@ -1,0 +1,26 @@
+//! Panics of the hub's own code, at the boundary to its clients: one costs its request, and its text stays in the hub's log.
+
+use a2a_hub_protocol::error::A2aError;
+use futures::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+
+/// Runs `work`. A panic in it is the internal error that clients may be shown; the panic's own text went to the log as it happened.
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, A2aError> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
+        tracing::error!("a request ended with a panic");
+        A2aError::internal()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn panic_is_an_error_without_its_text() {
+        let why = caught(async { panic!("the key is sk-123") }).await.map(|(): ()| ()).unwrap_err();
+        assert_eq!(why, A2aError::internal());
+        assert!(!format!("{why:?}").contains("sk-123"));
+        assert_eq!(caught(async { 7 }).await, Ok(7));
+    }
+}

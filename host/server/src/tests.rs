@@ -1,0 +1,133 @@
+//! A hub of one native agent over a store in memory, and tests that concern several transports.
+
+mod connections;
+#[path = "../../../tests/harness/shapes.rs"]
+pub(crate) mod json_shapes;
+mod shapes;
+
+use crate::{Dispatcher, PublicEndpoints};
+use a2a_hub_agents::{
+    Agents, AgentsSetup, BuiltIn, PluginFolder,
+    native::{Native, Stage, completed},
+};
+use a2a_hub_config::Config;
+use a2a_hub_hub::{
+    Hub, StartingHub,
+    contexts::Contexts,
+    events::Events,
+    push::{Pushes, Sender},
+    routes::Routes,
+    tasks::{Directory, Tasks},
+};
+use a2a_hub_process::Supervisor;
+use a2a_hub_protocol::{
+    card::AgentCard,
+    event::TaskEvent,
+    id::{AgentId, TenantId},
+    message::{Message, Role},
+    task::TaskState,
+};
+use a2a_hub_runtime::{Ended, Failure};
+use a2a_hub_sandbox::{Engine, EngineSettings};
+use a2a_hub_store::memory::MemoryStorage;
+use serde_json::json;
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
+use tempfile::TempDir;
+
+/// A dispatcher, and the folder of its hub.
+pub(crate) struct Stand {
+    pub(crate) dispatcher: Dispatcher,
+    _dir: TempDir,
+}
+
+/// Whoever hears an agent say this panics; see [`panic_if_told`].
+pub(crate) const PANIC: &str = "have the hub panic";
+
+/// What such a panic says, which no client may be shown.
+pub(crate) const PANIC_TEXT: &str = "the key is sk-123";
+
+/// Panics where the agent asked for it: a fault of the hub's own code in the middle of a turn.
+pub(crate) fn panic_if_told(event: &TaskEvent) {
+    if let TaskEvent::Status(update) = event
+        && update.status.state == TaskState::Working
+        && update.status.message.as_ref().is_some_and(|said| said.joined_text() == PANIC)
+    {
+        panic!("{PANIC_TEXT}");
+    }
+}
+
+/// Replies with a message alone, asks, works until it is cancelled, or says again what it is told.
+async fn play(stage: Stage) -> Ended {
+    match stage.text().as_str() {
+        "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
+        "ask" => match stage.ask("which one?", None).await {
+            Ok(answer) => completed(&answer.message.joined_text()),
+            Err(why) => Ended::Failed(why),
+        },
+        "work" => {
+            stage.cancelled.cancelled().await;
+            Ended::Failed(Failure::Cancelled)
+        }
+        PANIC => {
+            let _ = stage.say(PANIC).await;
+            stage.cancelled.cancelled().await;
+            Ended::Failed(Failure::Cancelled)
+        }
+        said => completed(said),
+    }
+}
+
+/// A hub of that agent. Its plugins folder is below `dir`, and nothing else is written there.
+async fn hub(dir: &Path, tenants: BTreeSet<TenantId>) -> Hub {
+    let (config, events) = (Config::default(), Events::default());
+    let storage = Arc::new(MemoryStorage::default());
+    let few = EngineSettings { max_instances: 1, ..EngineSettings::default() };
+    let agents = Agents::new(AgentsSetup {
+        config: config.clone(),
+        built_in: BuiltIn(&[]),
+        data_dir: dir.to_owned(),
+        engine: Engine::new(&few).unwrap(),
+        supervisor: Supervisor::new("/nonexistent".into(), dir.to_owned(), Duration::ZERO),
+        storage: storage.clone(),
+        events: Arc::new(events.clone()),
+        door: None,
+    });
+    let routes = Routes::new(agents.clone(), &events);
+    let tasks = Tasks::new(storage.clone(), events.clone(), Directory::new(routes.clone()));
+    let contexts = Contexts::new(storage.clone(), &config);
+    let sender = Sender::new(config.push.rules(), None);
+    let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
+    let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
+    let plugins = PluginFolder::open(dir.join("plugins"), agents).unwrap();
+    let streams = ("capabilities".to_owned(), json!({ "streaming": true }));
+    let card = AgentCard {
+        name: "Fake".to_owned(),
+        description: String::new(),
+        version: "1".to_owned(),
+        skills: Vec::new(),
+        other: [streams].into_iter().collect(),
+    };
+    let id = AgentId::parse("claude-code").unwrap();
+    let native = vec![(id, card, Arc::new(Native::new(play)) as _)];
+    let joined = plugins.join_all(native, &BTreeSet::new()).await.unwrap();
+    let whole = StartingHub::new(joined, routes, contexts, tasks, pushes, events);
+    whole.with_tenants(tenants).take_up().await.unwrap().0
+}
+
+impl Stand {
+    pub(crate) async fn new() -> Self {
+        Self::with_streams(8).await
+    }
+
+    pub(crate) async fn with_streams(max: usize) -> Self {
+        Self::of_tenants(max, BTreeSet::new()).await
+    }
+
+    pub(crate) async fn of_tenants(max: usize, tenants: BTreeSet<TenantId>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = hub(dir.path(), tenants).await;
+        let endpoints = PublicEndpoints::default();
+        let dispatcher = Dispatcher::new(hub, endpoints, max, Duration::from_secs(30));
+        Self { dispatcher, _dir: dir }
+    }
+}

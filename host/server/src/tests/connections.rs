@@ -1,0 +1,276 @@
+//! What a connection began ends with it, however it ends.
+
+use super::{PANIC, PANIC_TEXT, Stand};
+use crate::{acp, line_reader::LineReader, mcp};
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::{
+    id::AgentId,
+    operation::{Answer, Operation, Page, TaskQuery},
+    task::TaskState,
+};
+use serde_json::{Value, json};
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWriteExt as _, DuplexStream, ReadBuf, duplex},
+    sync::mpsc,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// No test waits for longer. Its clock is stopped, and jumps when all wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The protocols that serve a connection of their own.
+#[derive(Clone, Copy, Debug)]
+enum Protocol {
+    Acp,
+    Mcp,
+}
+
+/// A client that is served, and what may go wrong with that.
+pub(super) struct Connection {
+    write: DuplexStream,
+    told: mpsc::Receiver<Vec<u8>>,
+    serving: JoinSet<()>,
+    breaks: Arc<AtomicBool>,
+    stop: CancellationToken,
+    requests: u64,
+}
+
+/// The end of a connection that is read, whose reader panics once it is told to.
+struct Reading {
+    stream: DuplexStream,
+    breaks: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Reading {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        assert!(!self.breaks.load(Relaxed), "{PANIC_TEXT}");
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl Connection {
+    pub(super) async fn acp(stand: &Stand) -> Self {
+        let mut connection = Self::open(stand, Protocol::Acp);
+        connection.ask("initialize", json!({ "protocolVersion": 1 })).await;
+        connection
+    }
+
+    pub(super) async fn mcp(stand: &Stand) -> Self {
+        let mut connection = Self::open(stand, Protocol::Mcp);
+        let client = json!({ "name": "t", "version": "1" });
+        let hello =
+            json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        connection.ask("initialize", hello).await;
+        connection.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        connection
+    }
+
+    fn open(stand: &Stand, protocol: Protocol) -> Self {
+        let (write, stream) = duplex(1 << 20);
+        let (outbox, told) = mpsc::channel(10_000);
+        let (breaks, stop) = (Arc::<AtomicBool>::default(), CancellationToken::new());
+        let (dispatcher, stops) = (stand.dispatcher.clone(), stop.clone());
+        let reading = Reading { stream, breaks: Arc::clone(&breaks) };
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let mut reader = LineReader::new(reading, 1 << 20, PATIENCE);
+            let caller = Principal::Operator;
+            match protocol {
+                Protocol::Acp => {
+                    let agent = AgentId::parse("claude-code").ok();
+                    let asked = acp::Asked { caller, agent };
+                    acp::serve(dispatcher, asked, &mut reader, outbox, stops).await;
+                }
+                Protocol::Mcp => {
+                    mcp::serve(dispatcher, caller, None, &mut reader, outbox, stops).await;
+                }
+            }
+        });
+        Self { write, told, serving, breaks, stop, requests: 0 }
+    }
+
+    /// Sends a line.
+    pub(super) async fn say(&mut self, line: &str) {
+        self.write.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Sends a request, and returns its id.
+    pub(super) async fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.requests += 1;
+        let id = 1_000_000 + self.requests;
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.say(&request.to_string()).await;
+        id
+    }
+
+    /// The next line that is told.
+    pub(super) async fn hear(&mut self) -> Value {
+        let line = timeout(PATIENCE, self.told.recv()).await.unwrap().expect("it is served still");
+        serde_json::from_slice(&line).unwrap()
+    }
+
+    /// All that is told up to the answer of the request `id`, which is last.
+    pub(super) async fn until(&mut self, id: u64) -> Vec<Value> {
+        let mut all = Vec::new();
+        loop {
+            let told = self.hear().await;
+            let is_it = told["id"] == id && told.get("method").is_none();
+            all.push(told);
+            if is_it {
+                return all;
+            }
+        }
+    }
+
+    /// Sends a request, and returns its answer.
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params).await;
+        self.until(id).await.pop().unwrap_or_default()
+    }
+}
+
+/// Has the agent work on a message, in a turn or a call, and returns the id of its request.
+async fn work(protocol: Protocol, stand: &Stand, text: &str) -> (Connection, u64) {
+    match protocol {
+        Protocol::Acp => {
+            let mut connection = Connection::acp(stand).await;
+            let begun =
+                connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;
+            let session = begun["result"]["sessionId"].clone();
+            let prompt = json!([{ "type": "text", "text": text }]);
+            let params = json!({ "sessionId": session, "prompt": prompt });
+            let id = connection.begin("session/prompt", params).await;
+            (connection, id)
+        }
+        Protocol::Mcp => {
+            let mut connection = Connection::mcp(stand).await;
+            let call = json!({ "name": "claude-code", "arguments": { "message": text, "wait_seconds": 3_600 } });
+            let id = connection.begin("tools/call", call).await;
+            (connection, id)
+        }
+    }
+}
+
+/// Waits until the only task is in this state.
+async fn comes_to(stand: &Stand, wanted: TaskState) {
+    let query = TaskQuery {
+        id_prefix: None,
+        agent: None,
+        since: None,
+        context: None,
+        tenant: None,
+        directory: None,
+        workflow: None,
+        state: None,
+        page: Page { limit: 10, offset: 0 },
+        history_length: Some(0),
+        include_artifacts: false,
+    };
+    let looks = async {
+        loop {
+            let list = Operation::ListTasks(query.clone());
+            let listed = stand.dispatcher.hub().handle(Principal::Operator, None, list).await;
+            let Ok(Reply::One(Answer::Tasks { tasks, .. })) = listed else { panic!("no list") };
+            if let [task] = &tasks[..]
+                && task.task.status.state == wanted
+            {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let came = timeout(PATIENCE, looks).await;
+    assert!(came.is_ok(), "the task never was {wanted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_connection_cancels_its_task() {
+    for protocol in [Protocol::Acp, Protocol::Mcp] {
+        let stand = Stand::new().await;
+        let (mut connection, _) = work(protocol, &stand, "work").await;
+        comes_to(&stand, TaskState::Working).await;
+        connection.serving.shutdown().await;
+        comes_to(&stand, TaskState::Canceled).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_that_panics_cancels_its_task() {
+    for protocol in [Protocol::Acp, Protocol::Mcp] {
+        let stand = Stand::new().await;
+        let (mut connection, _) = work(protocol, &stand, "work").await;
+        comes_to(&stand, TaskState::Working).await;
+        connection.breaks.store(true, Relaxed);
+        connection.say("{}").await;
+        let ended = connection.serving.join_next().await.unwrap();
+        assert!(ended.unwrap_err().is_panic(), "{protocol:?}");
+        comes_to(&stand, TaskState::Canceled).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_that_hangs_up_cancels_its_task() {
+    for protocol in [Protocol::Acp, Protocol::Mcp] {
+        let stand = Stand::new().await;
+        let (mut connection, _) = work(protocol, &stand, "work").await;
+        comes_to(&stand, TaskState::Working).await;
+        connection.write.shutdown().await.unwrap();
+        comes_to(&stand, TaskState::Canceled).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hub_that_stops_leaves_the_task_at_work() {
+    for protocol in [Protocol::Acp, Protocol::Mcp] {
+        let stand = Stand::new().await;
+        let (mut connection, _) = work(protocol, &stand, "work").await;
+        comes_to(&stand, TaskState::Working).await;
+        connection.stop.cancel();
+        connection.serving.join_next().await.unwrap().unwrap();
+        sleep(PATIENCE).await;
+        comes_to(&stand, TaskState::Working).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_panics_is_answered_and_cancels_its_task() {
+    for protocol in [Protocol::Acp, Protocol::Mcp] {
+        let stand = Stand::new().await;
+        let (mut connection, id) = work(protocol, &stand, PANIC).await;
+        let answer = connection.until(id).await.pop().unwrap();
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        assert_eq!(answer["error"]["message"], "internal error; see the hub's log");
+        comes_to(&stand, TaskState::Canceled).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_goes_on_after_a_turn_that_panicked() {
+    let stand = Stand::new().await;
+    let mut connection = Connection::acp(&stand).await;
+    let begun = connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;
+    let session = &begun["result"]["sessionId"];
+    let prompt =
+        |text: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+    let broken = connection.ask("session/prompt", prompt(PANIC)).await;
+    assert_eq!(broken["error"]["code"], -32603, "{broken}");
+    let answer = connection.ask("session/prompt", prompt("hello")).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+}

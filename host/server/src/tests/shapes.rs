@@ -1,0 +1,125 @@
+//! JSON of every shape on connections: each line has an honest answer, and the connection goes on.
+
+use super::{
+    Stand,
+    connections::Connection,
+    json_shapes::{reshaped, shapes},
+};
+use crate::dispatcher::RequestContext;
+use a2a_hub_core::access::Principal;
+use a2a_hub_hub::Reply;
+use a2a_hub_protocol::{binding::jsonrpc::Beside, error::A2aError, hub::methods::METHODS};
+use serde_json::{Value, json};
+
+/// The error that a panic would be told as.
+fn is_of_a_panic(told: &Value) -> bool {
+    told.to_string().contains(&A2aError::internal().message)
+}
+
+/// Sends these lines, each followed by a request that any connection answers. Returns all that is told.
+async fn feed(connection: &mut Connection, lines: Vec<Value>, probe: &str) -> Vec<Value> {
+    let mut told = Vec::new();
+    for line in lines {
+        connection.say(&line.to_string()).await;
+        let id = connection.begin(probe, json!({})).await;
+        told.extend(connection.until(id).await);
+    }
+    told
+}
+
+/// Whether these are refusals of lines that are no message, one for each shape.
+fn assert_refused(told: &[Value]) {
+    let refused: Vec<_> = told.iter().filter(|told| told["error"]["code"] == -32600).collect();
+    assert_eq!(refused.len(), shapes().len(), "{told:?}");
+    assert!(refused.iter().all(|told| told.get("id") == Some(&Value::Null)), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn acp_connection_survives_json_of_any_shape() {
+    let stand = Stand::new().await;
+    let mut connection = Connection::acp(&stand).await;
+    let told = feed(&mut connection, shapes().to_vec(), "authenticate").await;
+    assert_refused(&told);
+
+    let begun = connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;
+    let session = &begun["result"]["sessionId"];
+    let resource = json!({ "uri": "file:///a", "text": "t" });
+    let blocks = json!([
+        { "type": "text", "text": "hi" },
+        { "type": "resource", "resource": resource },
+        { "type": "image", "data": "AA==", "mimeType": "image/png" },
+    ]);
+    let meta = json!({ "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" });
+    for (method, params) in [
+        ("initialize", json!({ "protocolVersion": 1, "clientCapabilities": { "fs": {} } })),
+        ("session/new", json!({ "cwd": "/w", "mcpServers": [{ "name": "n" }] })),
+        ("session/load", json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] })),
+        ("session/set_mode", json!({ "sessionId": session, "modeId": "ask" })),
+        ("session/cancel", json!({ "sessionId": session })),
+        ("session/prompt", json!({ "sessionId": session, "prompt": blocks, "_meta": meta })),
+    ] {
+        let line = json!({ "jsonrpc": "2.0", "id": "x", "method": method, "params": params });
+        let told = feed(&mut connection, reshaped(&line), "authenticate").await;
+        assert!(!told.iter().any(is_of_a_panic), "{method}: {told:?}");
+    }
+    let answers = json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "selected", "optionId": "x" } } });
+    feed(&mut connection, reshaped(&answers), "authenticate").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn mcp_connection_survives_json_of_any_shape() {
+    let stand = Stand::new().await;
+    let mut connection = Connection::mcp(&stand).await;
+    let told = feed(&mut connection, shapes().to_vec(), "ping").await;
+    assert_refused(&told);
+
+    let call = json!({ "message": "hi", "context_id": "c", "model": "m", "wait_seconds": 1 });
+    for (method, params) in [
+        (
+            "tools/call",
+            json!({ "name": "claude-code", "arguments": call, "_meta": { "progressToken": 1 } }),
+        ),
+        (
+            "tools/call",
+            json!({ "name": "check_task", "arguments": { "task_id": "t", "wait_seconds": 0 } }),
+        ),
+        (
+            "tools/call",
+            json!({ "name": "answer_task", "arguments": { "task_id": "t", "message": "m" } }),
+        ),
+        ("resources/list", json!({ "cursor": "1" })),
+        ("resources/read", json!({ "uri": "a2a-hub://tasks/t" })),
+        ("notifications/cancelled", json!({ "requestId": 1, "reason": "r" })),
+    ] {
+        // An id that the SDK takes for a number of its own would be answered to another request.
+        let line = json!({ "jsonrpc": "2.0", "id": "x", "method": method, "params": params });
+        let lines = reshaped(&line).into_iter().filter(|line| line["id"] == "x").collect();
+        let told = feed(&mut connection, lines, "ping").await;
+        assert!(!told.iter().any(is_of_a_panic), "{method}: {told:?}");
+    }
+}
+
+/// Whatever the parameters of a method are, the hub answers it, and not with a panic.
+#[tokio::test(start_paused = true)]
+async fn methods_survive_parameters_of_any_shape() {
+    let stand = Stand::with_streams(10_000).await;
+    let mut answered = 0;
+    for method in METHODS {
+        let params: Value = serde_json::from_str(method.example).unwrap();
+        for other in reshaped(&params) {
+            let request =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": method.name, "params": other });
+            let of = RequestContext::of_hub(Principal::Operator, "http://hub/", None);
+            let of = RequestContext { beside: Beside::Metadata, ..of };
+            let text = match stand.dispatcher.respond(request.to_string(), &of).await {
+                Ok(Some(Reply::One(text))) => text,
+                Ok(Some(Reply::Stream(_)) | None) => continue,
+                Err(refused) => refused.text,
+            };
+            let told: Value = serde_json::from_slice(&text).unwrap();
+            assert!(!is_of_a_panic(&told), "{request}: {told}");
+            answered += 1;
+        }
+    }
+    assert!(answered > 500, "{answered} requests are answered");
+}

@@ -1,0 +1,96 @@
+//! JSON of other shapes than a driver expects: a program's next release, or its vendor, may send any.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Action, Decision, Driver};
+use crate::{Message, Part};
+
+/// One value of each shape that JSON has.
+pub fn shapes() -> [Value; 8] {
+    [json!(null), json!(true), json!(1), json!(1.5), json!("x"), json!([]), json!([1]), json!({})]
+}
+
+/// `value`, and each member and item of it at any depth, replaced by each shape in turn.
+pub fn reshaped(value: &Value) -> Vec<Value> {
+    let mut pointers = vec![String::new()];
+    find(value, "", &mut pointers);
+    let each = pointers.iter().flat_map(|pointer| shapes().map(|shape| (pointer, shape)));
+    each.map(|(pointer, shape)| {
+        let mut other = value.clone();
+        if let Some(place) = other.pointer_mut(pointer) {
+            *place = shape;
+        }
+        other
+    })
+    .collect()
+}
+
+/// The JSON pointers (RFC 6901) to all that is within `value`, which stands at `at`.
+fn find(value: &Value, at: &str, pointers: &mut Vec<String>) {
+    let members = value.as_object().into_iter().flatten();
+    let members = members.map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value));
+    let items = value.as_array().into_iter().flatten().enumerate();
+    let items = items.map(|(n, value)| (n.to_string(), value));
+    for (step, value) in members.chain(items) {
+        let pointer = format!("{at}/{step}");
+        find(value, &pointer, pointers);
+        pointers.push(pointer);
+    }
+}
+
+/// Feeds drivers a recording with one line reshaped at a time, and each question they ask every kind of answer. A driver that panics
+/// fails the test; what it makes of such lines is for it to say. Returns how many lines were fed so.
+pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usize {
+    let lines: Vec<&str> = recording.lines().filter_map(of_program).collect();
+    let (mut known, mut fed) = (BTreeSet::new(), 0);
+    for (at, line) in lines.iter().enumerate() {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+        // Lines that differ in their values only are read alike.
+        let mut pointers = Vec::new();
+        find(&value, "", &mut pointers);
+        let kind = (value["type"].to_string(), value["method"].to_string(), pointers);
+        if !known.insert(kind) {
+            continue;
+        }
+        for other in reshaped(&value) {
+            let mut driver = driver();
+            driver.greet();
+            driver.begin();
+            for before in &lines[..at] {
+                driver.line(before);
+            }
+            let other = other.to_string();
+            for action in driver.line(&other) {
+                answer(&mut driver, &action);
+            }
+            for after in &lines[at + 1..] {
+                driver.line(after);
+            }
+            fed += 1;
+        }
+    }
+    fed
+}
+
+/// The lines of the program in a recording, where those of its client stand behind `> `.
+fn of_program(line: &str) -> Option<&str> {
+    (!line.starts_with("> ")).then(|| line.strip_prefix("< ").unwrap_or(line))
+}
+
+fn answer(driver: &mut impl Driver, action: &Action) {
+    let Action::Ask(question) = action else { return };
+    let said = |part| Decision::Said(Box::new(Message::user(vec![part])));
+    let named = json!({ "answers": { "Which?": "a" }, "decision": "allow" });
+    let data = shapes().into_iter().chain([named]).map(|data| said(Part::data(&data)));
+    let plain = [
+        Decision::Allow,
+        Decision::AllowForSession,
+        Decision::Deny("no".to_owned()),
+        said(Part::text("a")),
+    ];
+    for decision in plain.into_iter().chain(data) {
+        driver.decided(question, &decision);
+    }
+}

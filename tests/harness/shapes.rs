@@ -1,0 +1,36 @@
+//! JSON of other shapes than a reader expects. Included by the tests of several crates, which share no crate for tests.
+
+use serde_json::{Value, json};
+
+/// One value of each shape that JSON has.
+pub(crate) fn shapes() -> [Value; 8] {
+    [json!(null), json!(true), json!(1), json!(1.5), json!("x"), json!([]), json!([1]), json!({})]
+}
+
+/// `value`, and each member and item of it at any depth, replaced by each shape in turn.
+pub(crate) fn reshaped(value: &Value) -> Vec<Value> {
+    let mut pointers = vec![String::new()];
+    find(value, "", &mut pointers);
+    let each = pointers.iter().flat_map(|pointer| shapes().map(|shape| (pointer, shape)));
+    each.map(|(pointer, shape)| {
+        let mut other = value.clone();
+        if let Some(place) = other.pointer_mut(pointer) {
+            *place = shape;
+        }
+        other
+    })
+    .collect()
+}
+
+/// The JSON pointers (RFC 6901) to all that is within `value`, which stands at `at`.
+fn find(value: &Value, at: &str, pointers: &mut Vec<String>) {
+    let members = value.as_object().into_iter().flatten();
+    let members = members.map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value));
+    let items = value.as_array().into_iter().flatten().enumerate();
+    let items = items.map(|(n, value)| (n.to_string(), value));
+    for (step, value) in members.chain(items) {
+        let pointer = format!("{at}/{step}");
+        find(value, &pointer, pointers);
+        pointers.push(pointer);
+    }
+}
