@@ -1,7 +1,7 @@
 //! The reference of the command line in the book is what `clap` knows of it. Above the marker it is written by hand.
 
 use super::CommandLine;
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use std::fmt::Write as _;
 
 const PAGE: &str = include_str!("../../../../docs/reference/cli.md");
@@ -29,11 +29,13 @@ fn option_is_rendered_with_its_values() {
     let mut command = Command::new("do")
         .arg(level.value_name("LEVEL").value_parser(levels).default_value("low"))
         .arg(Arg::new("file").required(true).help("The file [default: `a`]"))
+        .arg(Arg::new("version").long("version").help("Not of the program"))
         .arg(Arg::new("hidden").long("hidden").hide(true));
     command.build();
     let rows = command.get_arguments().filter(|arg| is_told(arg)).map(row).collect::<String>();
     let expected = "| `-l`, `--level <LEVEL>` | How much \\| of `<X>` or &lt;Y>. Values: `low`, `high`. Default: `low`. |\n\
-                    | `<file>` | The file. Default: `a`. |\n";
+                    | `<file>` | The file. Default: `a`. |\n\
+                    | `--version <version>` | Not of the program. |\n";
     assert_eq!(rows, expected);
 }
 
@@ -88,7 +90,11 @@ fn section(name: &str, command: &Command) -> String {
 }
 
 fn is_told(arg: &Arg) -> bool {
-    !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str())
+    let is_claps = matches!(
+        arg.get_action(),
+        ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+    );
+    !arg.is_hide_set() && !is_claps
 }
 
 fn about(command: &Command) -> String {
