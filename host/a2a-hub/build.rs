@@ -1,5 +1,6 @@
-//! Packs the built-in agents: `cargo xtask guests` leaves one component for each package under `guest-agents/`. Those that were
-//! not built are left out, so that the hub also builds without a WebAssembly toolchain.
+//! Packs the built-in agents: `cargo xtask guests` builds one component for each package under
+//! `guest-agents/`. Components that are missing are left out, so that the hub also builds without a
+//! WebAssembly toolchain.
 
 use std::{
     env,
@@ -33,11 +34,12 @@ fn main() -> io::Result<()> {
         }
     }
     if !complete {
-        // The folder has to exist: cargo takes a watched path that is missing for one that changed, every time.
+        // The directory must exist: cargo treats a watched path that is missing as changed on every
+        // build.
         let _ = fs::create_dir_all(&components);
         println!("cargo::rerun-if-changed={}", components.display());
     }
-    // The lock lists the workspace's members, and so changes when an agent comes or goes.
+    // The lock file lists the workspace's members, and therefore changes with the set of agents.
     println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());
 
     let source = format!(
@@ -48,7 +50,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("builtin.rs"), source)
 }
 
-/// The packages under `dir`, which are named after their folders.
+/// Lists the packages under `dir`, which have the names of their folders.
 fn agents(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -61,7 +63,7 @@ fn agents(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// A path that cargo hands to every build script.
+/// Reads a path that cargo passes to every build script.
 fn from_cargo(name: &str) -> io::Result<PathBuf> {
     env::var_os(name)
         .map(PathBuf::from)

@@ -1,4 +1,5 @@
-//! Packs what a new agent's project is made of: templates, the contract and the SDKs, in one compressed archive.
+//! Packs the contents of new agent projects into one compressed archive: templates, the contract
+//! and the SDKs.
 
 use std::{
     env, fs, io,
@@ -7,8 +8,8 @@ use std::{
 
 use miniz_oxide::deflate::compress_to_vec;
 
-/// What a new project is made of: files and folders of the repository. Those that are folders of sources only are watched as a
-/// whole; in the others tools leave what they make.
+/// Files and folders of the repository that are packed. A folder that holds sources only is watched
+/// as a whole; in other folders, tools leave generated files.
 const PACKED: &[(&str, Watched)] = &[
     ("Cargo.lock", Watched::Whole),
     ("Cargo.toml", Watched::Whole),
@@ -21,17 +22,17 @@ const PACKED: &[(&str, Watched)] = &[
     ("wit", Watched::Whole),
 ];
 
-/// How a packed folder is watched for changes.
+/// Granularity at which a packed folder is watched for changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Watched {
     Whole,
     FileByFile,
 }
 
-/// What tools leave beside sources.
+/// Names of generated files and folders.
 const NOT_PACKED: &[&str] = &["__pycache__", "dist", "node_modules", "target"];
 
-/// How hard it is tried to make the archive small, of 10: it is packed once.
+/// Compression level, of 10: the archive is compressed once.
 const EFFORT: u8 = 9;
 
 fn main() -> io::Result<()> {
@@ -39,7 +40,7 @@ fn main() -> io::Result<()> {
     fs::write(from_cargo("OUT_DIR")?.join("project.archive"), archive(&root)?)
 }
 
-/// All that is packed for new projects: each file's path, the length of its bytes as text, and these; compressed.
+/// Packs all files: each file's path, its length as text, and its bytes; compressed.
 fn archive(root: &Path) -> io::Result<Vec<u8>> {
     let mut files = Vec::new();
     for (place, watched) in PACKED {
@@ -68,7 +69,7 @@ fn archive(root: &Path) -> io::Result<Vec<u8>> {
     Ok(compress_to_vec(&all, EFFORT))
 }
 
-/// The files at and below `path`, which is called `name`; tests of the SDKs are no part of a project.
+/// Collects the files at and below `path`, which is called `name`, without the SDKs' tests.
 fn find(path: &Path, name: &str, files: &mut Vec<(PathBuf, String)>) -> io::Result<()> {
     if !path.is_dir() {
         files.push((path.to_owned(), name.to_owned()));
@@ -86,7 +87,7 @@ fn find(path: &Path, name: &str, files: &mut Vec<(PathBuf, String)>) -> io::Resu
     Ok(())
 }
 
-/// A path that cargo hands to every build script.
+/// Reads a path that cargo passes to every build script.
 fn from_cargo(name: &str) -> io::Result<PathBuf> {
     env::var_os(name)
         .map(PathBuf::from)

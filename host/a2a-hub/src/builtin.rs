@@ -1,4 +1,5 @@
-//! The agents inside this program, as the build script packed them, and how the programs that they drive are tried.
+//! Agents embedded in this program, as the build script packed them, and the trials of their
+//! programs.
 
 use a2a_hub_agents::BuiltIn;
 use a2a_hub_core::grant::Trial;
@@ -8,10 +9,10 @@ use std::collections::BTreeMap;
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
-/// Each agent's name and component; none if the program was built without `cargo xtask guests`.
+/// Name and component of each agent; empty if the program was built without `cargo xtask guests`.
 pub const COMPONENTS: BuiltIn = BuiltIn(BUILTIN);
 
-/// The agents that say how their programs are tried, and how.
+/// Returns the trials of the built-in agents that declare one.
 pub fn trials() -> BTreeMap<AgentId, Trial> {
     let each = BUILTIN.iter().filter_map(|(name, component)| {
         let trial = manifest::read(component).ok()?.trial?;

@@ -1,5 +1,6 @@
-//! Checks before a restart: whatever `Builder::start` refuses because of the data directory, the socket, an address or a secret, found
-//! while the hub that is to be stopped still runs. Nothing is changed.
+//! Checks before a restart: finds each error of the data directory, the socket, an address or a
+//! secret that `Builder::start` would report, while the hub that is about to stop still runs. The
+//! checks change nothing.
 
 use crate::otlp::Exporter;
 use a2a_hub_config::Config;
@@ -12,21 +13,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the hub that runs in a data directory has taken, and gives back when it stops.
+/// Resources that the running hub occupies and frees when it stops.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
-    /// The unix socket that it listens on.
+    /// Path of its unix socket.
     pub socket: Option<PathBuf>,
-    /// The address at which it serves HTTP.
+    /// Address of its HTTP server.
     pub http: Option<SocketAddr>,
 }
 
-/// Checks that a hub could be started in this data directory, under this configuration, once the one that runs there has stopped. Must
-/// be called in a tokio runtime.
+/// Checks that a hub can start in this data directory under this configuration once the running one
+/// has stopped. Must be called in a tokio runtime.
 ///
 /// # Errors
 ///
-/// The refusal of the start.
+/// The error that the start would return.
 pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Result<()> {
     custody::check(dir)?;
     sqlite::check(dir).context("open the hub's store")?;
@@ -35,7 +36,7 @@ pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Re
     }
     if config.http.enabled {
         Tokens::check(dir, config.tenants.keys())?;
-        // The port may be the running hub's on another address, which the two cannot share.
+        // A port in use by the running hub counts as free: it is the hub's own, on another address.
         let is_taken = running.http.is_some_and(|at| at.port() == config.http.address().port());
         if !is_taken {
             super::builder::bind_http(config)?;
@@ -60,7 +61,7 @@ mod tests {
     };
     use tempfile::TempDir;
 
-    /// A data directory that a hub has used, and the configuration of that hub.
+    /// Creates a data directory that a hub has used, and returns it with that hub's configuration.
     async fn used() -> (TempDir, Config) {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("hub.sock").display().to_string();
@@ -114,7 +115,7 @@ mod tests {
             (|dir, config| config.socket.path = dir.join("x".repeat(108)), "listen on"),
             (
                 |_, config| {
-                    // Held until the test's process ends.
+                    // Kept open until the test's process ends.
                     let other = Box::leak(Box::new(TcpListener::bind("127.0.0.1:0").unwrap()));
                     config.http.port = other.local_addr().unwrap().port();
                 },

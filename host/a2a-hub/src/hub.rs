@@ -1,4 +1,4 @@
-//! A hub that runs: what it is made of, and how it is taken apart.
+//! A running hub: its parts, and their shutdown in order.
 
 use crate::local::Local;
 use a2a_hub_agents::{Agents, Joined, PluginFolder};
@@ -15,23 +15,23 @@ use std::{net::SocketAddr, sync::Arc};
 use tempfile::TempDir;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// A running hub inside this program. Dropping it leaves its tasks at work with nobody to end their programs: call
+/// A running hub inside this program. Dropping it leaves the programs of running tasks alive: call
 /// [`Hub::shutdown`].
 pub struct Hub {
     pub(crate) parts: Parts,
     pub(crate) engine: a2a_hub_hub::Hub,
     pub(crate) live: Option<Arc<LiveConfig>>,
     pub(crate) http: Option<SocketAddr>,
-    /// Cancelled when nothing new is to be begun.
+    /// Cancelled at the start of the shutdown: no new work begins.
     pub(crate) stop: CancellationToken,
-    /// What serves clients and looks after the hub.
+    /// Tasks that serve clients and maintain the hub.
     pub(crate) running: TaskTracker,
     pub(crate) local: Local,
-    /// The directory of a hub that keeps nothing, which goes with it.
+    /// Temporary directory of a hub in memory, removed with the hub.
     pub(crate) _dir: Option<TempDir>,
 }
 
-/// What a hub is made of.
+/// Parts of a hub.
 pub(crate) struct Parts {
     pub(crate) supervisor: Supervisor,
     pub(crate) events: Events,
@@ -43,13 +43,13 @@ pub(crate) struct Parts {
     pub(crate) spans: Spans,
     pub(crate) pushes: Pushes,
     pub(crate) storage: Arc<dyn Storage>,
-    /// What whoever looks after the hub should know of how it was started.
+    /// Warnings about the start, for the operator.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Hub {
-    /// Carries an operation out as every transport has it done: what `caller` may not do is refused, and who asked stands in
-    /// the log with what comes of it.
+    /// Executes an operation with the checks of every transport: denies what `caller` may not do,
+    /// and logs the caller with the result.
     pub async fn handle(
         &self,
         caller: &Principal,
@@ -58,18 +58,19 @@ impl Hub {
         self.engine.handle(caller, None, operation).await
     }
 
-    /// The hub as its own program calls it, and its agents: by direct calls.
+    /// Returns the interface for direct calls by this program and its agents.
     pub fn local(&self) -> &Local {
         &self.local
     }
 
-    /// Where the hub serves HTTP, if its configuration has it serve any.
+    /// Returns the address of the HTTP server; `None` if the configuration disables HTTP.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http
     }
 
-    /// Takes no more operations, ends what is at work, and returns once its programs are gone. Tasks of agents that can be
-    /// started again wait for the next hub in the same directory; the others have failed. Those that were cut off are returned.
+    /// Refuses further operations, cancels running tasks, and returns once their programs have
+    /// exited. Tasks of restartable agents resume with the next hub in the same directory; the
+    /// others fail. Returns the tasks that were cut off.
     pub async fn shutdown(self) -> Vec<TaskId> {
         self.close();
         let mut cut_off = Vec::new();
@@ -77,17 +78,18 @@ impl Hub {
         cut_off
     }
 
-    /// What whoever looks after the hub should know of how it was started.
+    /// Returns warnings about the start, for the operator.
     pub fn warnings(&self) -> &[String] {
         &self.parts.warnings
     }
 
-    /// The configuration that counts now; none for a hub that is not [`reloadable`](crate::Builder::reloadable).
+    /// Returns the effective configuration; `None` for a hub that is not
+    /// [`reloadable`](crate::Builder::reloadable).
     pub fn config_now(&self) -> Option<Config> {
         self.live.as_ref().map(|live| live.now())
     }
 
-    /// Has the configuration read again, meanwhile. How it went is in the log.
+    /// Starts a reload of the configuration in the background. The result is logged.
     pub fn reload(&self) {
         let engine = self.engine.clone();
         self.running.spawn(async move {
@@ -95,27 +97,27 @@ impl Hub {
         });
     }
 
-    /// Takes no more operations. Tasks at work go on.
+    /// Refuses further operations. Running tasks continue.
     pub fn close(&self) {
         self.engine.close();
     }
 
-    /// Waits until no task is at work, and none waits for its turn.
+    /// Waits until no task is running or queued.
     ///
     /// # Errors
     ///
-    /// If the store cannot tell.
+    /// If the store cannot be read.
     pub async fn idle(&self) -> Result<(), StorageError> {
         self.parts.tasks.idle().await
     }
 
-    /// Gives programs less time to end, from now on: a quarter of a second.
+    /// Shortens the time that programs have to exit to 250 ms.
     pub fn hurry(&self) {
         self.parts.supervisor.hurry();
     }
 
-    /// The second half of [`Hub::shutdown`], after [`Hub::close`], for who waits no longer than it likes: `cut_off` is told the tasks that were cut
-    /// off, before programs are ended.
+    /// Shuts down after [`Hub::close`], as a future that the caller may drop at a deadline. Calls
+    /// `cut_off` with the tasks that were cut off before it ends programs.
     pub async fn take_down(&self, cut_off: impl FnOnce(&[TaskId])) {
         self.stop.cancel();
         self.running.close();
@@ -126,7 +128,7 @@ impl Hub {
 }
 
 impl Parts {
-    /// The hub of these parts and of its agents, before anything is at work.
+    /// Assembles the hub from these parts and its agents, before any task runs.
     pub(crate) fn whole(&self, joined: Joined) -> StartingHub {
         let Self { routes, contexts, tasks, pushes, events, .. } = self;
         StartingHub::new(
@@ -139,7 +141,7 @@ impl Parts {
         )
     }
 
-    /// Ends the tasks that are at work, and tells which.
+    /// Cancels the running tasks and returns their ids.
     async fn cut_off(&self) -> Vec<TaskId> {
         let cut = self.tasks.shutdown().await;
         if !cut.is_empty() {
@@ -149,7 +151,7 @@ impl Parts {
         cut
     }
 
-    /// Takes the rest apart, in order: programs last.
+    /// Shuts the other parts down in order: programs last.
     async fn take_down(&self) {
         self.pushes.shutdown().await;
         self.spans.close();

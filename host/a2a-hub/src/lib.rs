@@ -1,4 +1,5 @@
-//! A hub of agents, put together and taken apart in order: for the program `a2a-hub`, and for whoever embeds one.
+//! A complete hub of agents, assembled and shut down in order: for the program `a2a-hub`, and for
+//! programs that embed a hub.
 //!
 //! ```no_run
 //! use a2a_hub::{Hub, Native, Stage, completed, protocol::{card::AgentCard, id::AgentId}};
@@ -11,7 +12,7 @@
 //! # }
 //! ```
 //!
-//! `examples/embedded.rs` is a whole program.
+//! `examples/embedded.rs` is a complete program.
 
 mod builder;
 pub mod builtin;

@@ -1,11 +1,11 @@
-//! Who knocks at the hub's doors, by the trees of processes that its supervisor knows.
+//! Identifies peers of the hub's transports by the process trees that the supervisor knows.
 
 use a2a_hub_core::access::Principal;
 use a2a_hub_process::{Kin, OnBehalf, Supervisor};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_server::Lineage;
 
-/// The trees of agents' programs, asked whose a process is.
+/// Process trees of agents' programs, as a lookup from a process to its agent.
 pub(crate) struct ProgramTrees(pub(crate) Supervisor);
 
 impl Lineage for ProgramTrees {
@@ -21,11 +21,11 @@ impl Lineage for ProgramTrees {
 fn principal(kin: Kin) -> Option<Principal> {
     Some(match kin {
         Kin::Outside => Principal::Operator,
-        // An agent that may send requests to this machine has the hub itself knock.
+        // The process is the hub itself: an agent's HTTP request may have reached the hub.
         Kin::Own => return None,
-        // Which task it works for is looked up when it asks: a connection may live longer than a task.
+        // The task is looked up at each request, because a connection may outlive a task.
         Kin::Tree(OnBehalf { agent, tree, .. }) => {
-            // Programs are started for agents only, which all have a name.
+            // Only agents with valid ids start programs.
             let agent = AgentId::parse(agent);
             agent.map_or(Principal::Anonymous, |agent| Principal::of_tree(agent, &tree))
         }

@@ -1,5 +1,6 @@
-//! Agents of one process that call one another by direct calls: Localized A2A (L-A2A). No socket and no port; JSON-RPC as values
-//! where that is wanted, and typed messages, which nobody encodes, where both sides are Rust.
+//! Agents of one process that call one another directly: Localized A2A (L-A2A). Needs neither a
+//! socket nor a port. Messages are JSON-RPC values or, between Rust callers, typed messages that
+//! are never encoded.
 //!
 //! ```
 //! use a2a_hub::{Ended, Hub, Stage, completed, local::{Agent, card}, protocol::card::AgentCard};
@@ -73,14 +74,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// An agent that is a value of this program.
 pub trait Agent: Send + Sync + 'static {
-    /// What it can do: others find it by that.
+    /// Card of the agent, by which others find it.
     fn card(&self) -> AgentCard;
 
-    /// Does one task. Several may be under way at once. One that panics ends its task as failed, and no other.
+    /// Executes one task. Several tasks may run concurrently. A panic fails its own task only.
     fn run(&self, stage: Stage) -> impl Future<Output = Ended> + Send;
 }
 
-/// A card with these skills, which are named as their ids are.
+/// Creates a card with these skills, whose ids are also their names.
 pub fn card(name: &str, description: &str, capabilities: &[&str]) -> AgentCard {
     let skill = |id: &&str| Skill {
         id: (*id).to_owned(),
@@ -98,16 +99,16 @@ pub fn card(name: &str, description: &str, capabilities: &[&str]) -> AgentCard {
     }
 }
 
-/// The id of the agent of that name: names of programs have underscores, and ids of agents have hyphens in their place.
+/// Converts a program's name to an agent id: agent ids have hyphens in place of underscores.
 ///
 /// # Errors
 ///
-/// If it is no name of an agent but for that.
+/// If the result is no valid agent id.
 pub fn agent_id(name: &str) -> Result<AgentId, InvalidAgentId> {
     AgentId::parse(name.replace('_', "-"))
 }
 
-/// The agent as the hub runs it; it may call others only where a rule says so.
+/// Wraps the agent for the hub. Only an agent that a rule allows to call others gets the calls.
 pub(crate) fn native(agent: impl Agent, calls_others: bool) -> Native {
     let agent = Arc::new(agent);
     let native = Native::new(move |stage| {
@@ -117,15 +118,15 @@ pub(crate) fn native(agent: impl Agent, calls_others: bool) -> Native {
     if calls_others { native.calling_others() } else { native }
 }
 
-/// Who may call whom.
+/// Pairs of agents: the caller and the callee that a rule allows.
 pub(crate) type Rules = BTreeSet<(AgentId, AgentId)>;
 
-/// The hub as the program that holds it calls it, or one of its agents. Cheap to clone. Whoever holds one keeps the hub's store open, also
-/// after the hub's shutdown.
+/// Interface of the hub for direct calls by the embedding program or by one of its agents. Cheap to
+/// clone. A clone keeps the hub's store open, even after the hub's shutdown.
 #[derive(Clone)]
 pub struct Local {
     shared: Arc<Shared>,
-    /// The agent that speaks; the program itself if none does.
+    /// Agent on whose behalf calls are made; `None` for the program itself.
     speaks: Option<AgentId>,
 }
 
@@ -133,11 +134,11 @@ struct Shared {
     engine: a2a_hub_hub::Hub,
     rules: Rules,
     callbacks: Callbacks,
-    /// Tasks with ids of their callers' that are about to begin.
+    /// Caller-chosen ids of tasks that are being created.
     beginning: Mutex<HashSet<TaskId>>,
 }
 
-/// An agent of the hub, to be called. Cheap to clone.
+/// Handle for calls to one agent of the hub. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalAgent {
     local: Local,
@@ -156,35 +157,38 @@ impl Local {
         Self { shared: Arc::new(shared), speaks: None }
     }
 
-    /// The same for an agent, which may call those that a rule lets it call, and nothing else. It is the program's own code that says
-    /// so: whoever holds this speaks as that agent.
+    /// Returns an interface that acts as an agent, which may only call the agents that a rule
+    /// allows. Nothing verifies the identity: code that holds this value acts as that agent.
     ///
     /// # Errors
     ///
-    /// If no agent can be called so.
+    /// If `agent` is no valid agent id.
     pub fn speaking_as(&self, agent: &str) -> Result<Self, InvalidAgentId> {
         Ok(Self { speaks: Some(agent_id(agent)?), ..self.clone() })
     }
 
-    /// The agent of that name, if there is one.
+    /// Returns a handle for the agent of that name, if it exists.
     pub fn agent(&self, name: &str) -> Option<LocalAgent> {
         let id = self.shared.engine.named(&agent_id(name).ok()?).ok()?;
         Some(LocalAgent { local: self.clone(), id })
     }
 
-    /// Carries out a request of JSON-RPC 2.0, a value or its text, and answers with a response: for the agent that
-    /// `params.metadata.targetAgent` names, or `targetSkill` finds. It takes `tasks/send` of L-A2A and all methods of the Local Hub but
-    /// its streams, whose place callbacks take. A request without an `id` is a notification, and answered with `null`.
+    /// Executes a JSON-RPC 2.0 request, given as a value or as text, and returns the response.
+    /// `params.metadata.targetAgent` names the agent, or `targetSkill` finds one. Supports
+    /// `tasks/send` of L-A2A and all methods of the Local Hub except its streams, for which
+    /// [`Local::subscribe`] is the replacement. A request without an `id` is a notification and
+    /// returns `null`.
     pub async fn call(&self, request: impl Into<Request>) -> Value {
         self.respond(request.into(), None).await
     }
 
-    /// Has a function of the program hear each event of a task, from its first on, also of a task that is not there yet. It runs on a
-    /// thread of its own: one that blocks holds up nobody but itself, and one that panics hears no more.
+    /// Calls a function with each event of a task, from the first one on; the task need not exist
+    /// yet. Each callback has a thread: one that blocks delays only itself, and one that panics
+    /// receives no more events.
     ///
     /// # Errors
     ///
-    /// If too many are waiting or listening.
+    /// If too many callbacks are registered.
     pub fn subscribe(
         &self,
         task: impl Into<String>,
@@ -209,7 +213,7 @@ impl Local {
         }
     }
 
-    /// Any method of the hub's own.
+    /// Executes a method of the Local Hub.
     async fn carry_out(
         &self,
         method: &str,
@@ -235,14 +239,15 @@ impl Local {
         }
     }
 
-    /// `tasks/send` of L-A2A.
+    /// Executes `tasks/send` of L-A2A.
     async fn send_task(&self, params: Value, agent: Option<&AgentId>) -> Result<Value, A2aError> {
         let (id, send) = request::send_task(params)?;
         let task = self.begin_or_go_on(id, send, agent).await?;
         result_of(task)
     }
 
-    /// Gives the message to its agent, and hears the task out: as that of this id, if one is wanted.
+    /// Sends the message to its agent and waits until the task settles; with an id, creates or
+    /// continues the task of that id.
     async fn begin_or_go_on(
         &self,
         id: Option<TaskId>,
@@ -285,7 +290,8 @@ impl Local {
         Ok(task)
     }
 
-    /// Gives a message to an agent, and waits until its task is over or asks something. Nothing of it is encoded on the way.
+    /// Sends a message to an agent and waits until the task ends or asks a question. The message is
+    /// never encoded.
     async fn send(&self, mut send: SendMessage, agent: Option<&AgentId>) -> Result<Task, A2aError> {
         self.address(&mut send, agent)?;
         send.wait = Wait::ToTheEnd;
@@ -293,7 +299,8 @@ impl Local {
         task_of(self.shared.engine.handle(&Principal::Operator, None, operation).await?)
     }
 
-    /// The message is for this agent, if one is named beside it, and the one who speaks may call whom it is for.
+    /// Sets the message's agent if one is given separately, and checks that the acting agent may
+    /// call it.
     fn address(&self, send: &mut SendMessage, agent: Option<&AgentId>) -> Result<(), A2aError> {
         if let Some(agent) = agent {
             send.agent = Some(agent.clone());
@@ -314,31 +321,31 @@ impl Local {
 }
 
 impl LocalAgent {
-    /// Its id on this hub.
+    /// Id of the agent on this hub.
     pub fn id(&self) -> &AgentId {
         &self.id
     }
 
-    /// Carries out a request as [`Local::call`] does; a message in it is for this agent.
+    /// Executes a request like [`Local::call`]; a message in it goes to this agent.
     pub async fn call(&self, request: impl Into<Request>) -> Value {
         self.local.respond(request.into(), Some(&self.id)).await
     }
 
-    /// Gives it a message, and waits until the task is over or asks something. The message is handed over as it is: nothing encodes
-    /// it, unless the hub's store is on a disk.
+    /// Sends a message to the agent and waits until the task ends or asks a question. The message
+    /// is passed without encoding, unless the hub's store is on a disk.
     ///
     /// # Errors
     ///
-    /// If it may not be called, does not take the message, or answers it without a task.
+    /// If the call is not allowed, or the agent refuses the message or answers it without a task.
     pub async fn send(&self, message: Message) -> Result<Task, A2aError> {
         self.local.send(SendMessage::new(message, None)?, Some(&self.id)).await
     }
 
-    /// The same, as the task of this id.
+    /// Sends a message like [`LocalAgent::send`], as the task of this id.
     ///
     /// # Errors
     ///
-    /// The same, and if there is a task of that id which is over.
+    /// The errors of [`LocalAgent::send`]; and if the task of that id has ended.
     pub async fn send_as(
         &self,
         task: impl Into<String>,
@@ -349,7 +356,7 @@ impl LocalAgent {
     }
 }
 
-/// A task with an id of its caller's that is about to begin: no other one of that id begins meanwhile.
+/// Reservation of a caller-chosen task id while its task is being created.
 struct Beginning<'s> {
     shared: &'s Shared,
     id: TaskId,
@@ -385,7 +392,8 @@ fn task_of(reply: Reply) -> Result<Task, A2aError> {
     }
 }
 
-/// What `tasks/send` answers: the agent's last words as a text; the whole task where there are none, or where it asks something.
+/// Result of `tasks/send`: the agent's last message as text, or the whole task if that is empty or
+/// the task asks a question.
 fn result_of(task: Task) -> Result<Value, A2aError> {
     let said = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
     match task.status.state {

@@ -1,5 +1,5 @@
-//! The program as a helper of a hub, which starts it once more for that: as the minder of another program, as the init of one that is
-//! confined, or to compile a component.
+//! Helper processes: a hub starts its own program again as the minder of another program, as the
+//! init of a confined one, or as a compiler of components.
 
 use a2a_hub_process as process;
 use a2a_hub_sandbox::{COMPILE, compile_in_worker};
@@ -10,12 +10,13 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Whether this program has asked [`minded`]: then it can be started again as a helper.
+/// True once this program has called [`minded`]: only then can the hub start it as a helper.
 static ASKS: AtomicBool = AtomicBool::new(false);
 
-/// Does what a hub starts its own program for, if that is what this process is: minding the processes of an agent's program, so
-/// that none is left when the hub is killed; confining them; or compiling a component, so that one that takes for ever can be ended.
-/// Whoever embeds a hub calls this first of all in `main` and, given an exit code, ends with it.
+/// Runs the helper role if a hub started this process as one: minding an agent's program, so that
+/// none of its processes survives a killed hub; confining it; or compiling a component, so that
+/// endless compilation can be ended. A program that embeds a hub calls this first in `main` and
+/// exits with the exit code, if any.
 pub fn minded() -> Option<ExitCode> {
     ASKS.store(true, Ordering::Relaxed);
     let args = || env::args_os().skip(2);
@@ -25,22 +26,22 @@ pub fn minded() -> Option<ExitCode> {
     }
 }
 
-/// Whether this process was started to help.
+/// True if this process was started as a helper.
 pub(crate) fn is_helper() -> bool {
     Help::asked_of(env::args_os()).is_some()
 }
 
-/// Whether this program helps when it is started for that.
+/// True if this program can be started as a helper.
 pub(crate) fn is_ready_to_help() -> bool {
     ASKS.load(Ordering::Relaxed)
 }
 
-/// What a hub starts its own program for.
+/// Role of a helper process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Help {
-    /// Mind a program, or be the init of one that is confined.
+    /// Minds a program, or is the init of a confined one.
     Mind,
-    /// Compile a component.
+    /// Compiles a component.
     Compile,
 }
 

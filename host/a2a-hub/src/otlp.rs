@@ -1,10 +1,12 @@
-//! Spans of tasks, sent to whoever gathers traces by the OpenTelemetry Protocol (OTLP over HTTP, in Protobuf).
+//! Exports spans of tasks by the OpenTelemetry Protocol (OTLP over HTTP, in Protobuf).
 //!
 //! ```text
-//!  a task's end ──► Spans (bounded) ──► Exporter: a batch, or five seconds ──► SpanExporter ──► Outbound ──► the receiver
+//!  a task's end ──► Spans (bounded) ──► Exporter: a batch, or five seconds ──► SpanExporter
+//!                                                            the receiver ◄── Outbound ◄─┘
 //! ```
 //!
-//! A receiver that is down costs the spans that it does not take, and nothing else: that is told once, and again when it is over.
+//! If the receiver is down, its spans are lost and nothing else is affected. The outage is logged
+//! once, and its end once.
 
 use a2a_hub_client::{Outbound, fetch};
 use a2a_hub_config::Otlp;
@@ -36,23 +38,23 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-/// How many spans are sent at once: some hundred kilobytes.
+/// Maximum number of spans in a batch: some hundred kilobytes.
 const BATCH: usize = 512;
 
-/// How long the first span of a batch waits for others.
+/// Time that the first span of a batch waits for further ones.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// How long a receiver may take.
+/// Timeout of a request to the receiver.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the end of the hub waits for the last spans to be sent.
+/// Time that the hub's shutdown waits for the last spans to be sent.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Sends spans until none are made any more.
+/// Sends spans until their queue is closed.
 pub(crate) struct Exporter {
     url: String,
     exporter: SpanExporter,
-    /// Why the last request came to nothing, in more words than the exporter has.
+    /// Cause of the last failure, in more detail than the exporter's error.
     cause: Arc<Mutex<Option<String>>>,
     scope: InstrumentationScope,
     spans: Spans,
@@ -60,7 +62,7 @@ pub(crate) struct Exporter {
 }
 
 impl Exporter {
-    /// The spans of tasks, and what sends them where this says; none if it does not say.
+    /// Creates the queue of spans, and the exporter if the configuration names a receiver.
     pub(crate) fn open(otlp: &Otlp) -> anyhow::Result<(Spans, Option<Self>)> {
         let Some(url) = otlp.traces_url() else { return Ok((Spans::default(), None)) };
         let cause = Arc::default();
@@ -83,7 +85,7 @@ impl Exporter {
         Ok((spans.clone(), Some(Self { url, exporter, cause, scope, spans, from })))
     }
 
-    /// Sends what there is and what will be.
+    /// Sends queued spans until the queue is closed.
     pub(crate) async fn run(mut self) {
         while let Some(first) = self.from.recv().await {
             let mut batch = vec![first];
@@ -100,7 +102,7 @@ impl Exporter {
             };
             tokio::select! {
                 () = self.send(&batch) => {}
-                // The hub waits no longer.
+                // The shutdown waits no longer.
                 () = end => return,
             }
         }
@@ -142,7 +144,7 @@ fn count(batch: &[TaskSpan]) -> u64 {
     u64::try_from(batch.len()).unwrap_or(u64::MAX)
 }
 
-/// A task's span as OpenTelemetry has it, by its conventions for agents (GenAI semantic conventions).
+/// Converts a task's span to OpenTelemetry's form, by its GenAI semantic conventions for agents.
 fn data(span: &TaskSpan, scope: &InstrumentationScope) -> Option<SpanData> {
     let trace = &span.trace;
     let state = trace.state().and_then(|state| TraceState::from_str(state).ok());
@@ -167,7 +169,7 @@ fn data(span: &TaskSpan, scope: &InstrumentationScope) -> Option<SpanData> {
         span_kind: SpanKind::Internal,
         name: format!("invoke_agent {}", span.agent).into(),
         start_time,
-        // A clock that was set back must not end what has not begun.
+        // The clock may have been set back: the end must not precede the start.
         end_time: SystemTime::from(ended).max(start_time),
         attributes: attributes(span),
         dropped_attributes_count: 0,
@@ -200,7 +202,7 @@ fn attributes(span: &TaskSpan) -> Vec<KeyValue> {
     told
 }
 
-/// The hub's own way out, as the exporter knows one.
+/// HTTP client of the exporter, through the hub's outbound connections.
 #[derive(Debug)]
 struct Posting {
     outbound: Outbound,

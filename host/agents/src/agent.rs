@@ -1,4 +1,4 @@
-//! One agent: its component, what it holds, and how it is.
+//! One agent: its component, its effective grant, its ports and its health.
 
 mod calls;
 mod health_check;
@@ -73,85 +73,86 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long an agent may take to clean up after a cancelled task.
+/// Time that an agent may take to clean up after a cancelled task.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
 
-/// How long the programs of a call that is over may take to be gone, before that is reported and left.
+/// Time that the programs of a finished call may take to exit before the delay is logged and
+/// ignored.
 const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 
-/// What an agent is granted, and whose its memory and its programs' home are.
+/// Grant of an agent, and the installation that owns its memory and its programs' home.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// What its memory and home are kept under.
+    /// Key under which the agent's memory and home are stored.
     pub installation: InstallationId,
-    /// What it may do.
+    /// Capabilities granted by the operator.
     pub grant: Grant,
 }
 
-/// What the hub gives an agent to work with.
+/// Everything that the hub passes to a new agent.
 pub(crate) struct AgentDeps {
-    /// The operator's settings for it.
+    /// The operator's settings for the agent.
     pub config: AgentConfig,
-    /// What it is granted, and what it keeps is kept under.
+    /// Grant and installation of the agent.
     pub terms: Terms,
-    /// Directories it may work in, unless its own settings name others.
+    /// Directories in which the agent may work, unless its own settings name others.
     pub workspaces: Vec<PathBuf>,
-    /// Where its programs are at home.
+    /// Home directory of the agent's programs.
     pub home: PathBuf,
-    /// The hub's data directory, which no confined program sees.
+    /// The hub's data directory, hidden from confined programs.
     pub data_dir: PathBuf,
-    /// Where programs find the hub, of agents that may call others.
+    /// Connection to the hub for programs of agents that may call others.
     pub door: Option<Door>,
-    /// Runs its programs, each in a tree of its own.
+    /// Runs the agent's programs, each in a separate process tree.
     pub supervisor: Supervisor,
-    /// Keeps some of them between tasks.
+    /// Pool of programs that stay idle between tasks.
     pub kept: KeptPrograms,
-    /// Keeps the values that it remembers between tasks.
+    /// Stores the values that the agent remembers between tasks.
     pub storage: Arc<dyn Memories>,
-    /// Writes files for its programs.
+    /// Writes files for the agent's programs.
     pub files: Files,
-    /// Knows the secrets that the hub puts into its requests.
+    /// Looks up the secrets that the hub adds to the agent's HTTP requests.
     pub http_secrets: SecretStore,
-    /// Tells which other agents there are.
+    /// Directory of the other agents.
     pub peers: Peers,
-    /// When it is left alone.
+    /// Settings of the agent's circuit breaker.
     pub breaker: breaker::Settings,
-    /// Hears how it is.
+    /// Receives health and breaker events of the agent.
     pub events: Arc<dyn EventSink>,
-    /// The turns of those that are asked how they are.
+    /// Concurrency limits for health checks.
     pub asking: Arc<Turns>,
-    /// Cancelled when it leaves, or another takes its place.
+    /// Cancelled when the agent leaves or is replaced.
     pub left: CancellationToken,
 }
 
 /// The hub's side of one task.
 pub struct TaskPorts {
-    /// Hears of the task.
+    /// Receives the task's events.
     pub task: Arc<dyn TaskPort>,
-    /// Where the agent gives tasks to others, if it may.
+    /// Starts child tasks, if the agent may call others.
     pub delegation: Option<Arc<dyn DelegatePort>>,
-    /// Where what the agent is answered is recorded, if its run is.
+    /// Records the answers that the agent receives, if its run is journaled.
     pub journal: Option<Arc<dyn JournalPort>>,
-    /// Who gave the task, or said more to it; none if that is not known.
+    /// Sender of the task or of its latest input; none if unknown.
     pub by: Option<Principal>,
 }
 
 /// An agent of this hub.
 pub struct Agent {
-    /// Its name on this hub.
+    /// Id of the agent on this hub.
     pub id: AgentId,
-    /// What it says of itself.
+    /// Card that the agent itself provides.
     pub card: AgentCard,
-    /// The operator's settings for it.
+    /// The operator's settings for the agent.
     pub config: AgentConfig,
     pub(crate) source: Source,
-    /// The name of the operator's key that signed its component.
+    /// Name of the operator's key that signed the agent's component.
     pub(crate) signed_by: Option<String>,
-    /// Shared with the agent that takes its place under other settings.
+    /// Shared with the agent that replaces this one under other settings.
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) terms: Terms,
     held: Arc<EffectiveGrant>,
-    /// What of it is not taken away meanwhile.
+    /// The effective grant, minus everything that was revoked since.
     pub(crate) live: LiveGrant,
     programs: Arc<Programs>,
     values: Option<Arc<BoundedMemory>>,
@@ -162,10 +163,10 @@ pub struct Agent {
     tools: Option<Arc<Tools>>,
     settings: Arc<BTreeMap<String, String>>,
     secrets: Arc<Secrets>,
-    /// When it joined: RFC 3339 in UTC.
+    /// Time of registration: RFC 3339 in UTC.
     pub registered_at: String,
     monitor: HealthMonitor,
-    /// Held while it is asked how it is, so that it is not asked twice at once.
+    /// Held during a health check, so that concurrent checks share one.
     checking: Mutex<()>,
     asking: Arc<Turns>,
     pub(crate) left: CancellationToken,
@@ -247,7 +248,7 @@ impl Agent {
         }
     }
 
-    /// Sets it to work on a task, of which `ports` hear.
+    /// Starts a run for a task; `ports` receive its events.
     pub fn start(
         &self,
         ports: TaskPorts,
@@ -262,43 +263,44 @@ impl Agent {
         self.runtime.start(Call { client, ..call }, work)
     }
 
-    /// What it does with a task that its hub's end cut off.
+    /// Policy for a task that was interrupted by the end of its hub's process.
     pub fn resume(&self) -> Resume {
         self.runtime.ask().resume
     }
 
-    /// What the operator set for it, as it is told in this task.
+    /// The operator's settings for the agent, narrowed to the permissions of this task.
     pub fn settings(&self, task: &Task) -> Arc<BTreeMap<String, String>> {
         narrowed(&self.settings, most(task, facts::has(task, PARENT_TASK)))
     }
 
-    /// Whether there is room for it to work on one more task.
+    /// True if the agent has capacity for one more task.
     pub fn has_room(&self) -> bool {
         self.room().is_none_or(|room| room.taken < room.most)
     }
 
-    /// The room that each of its tasks takes up a place of; none if they take up none.
+    /// Capacity that the agent's tasks share; none if its tasks use none.
     pub fn room(&self) -> Option<Room> {
         self.runtime.room()
     }
 
-    /// What keeps this machine from confining its programs as they must be, and the ways out.
+    /// Reason why this machine cannot confine the agent's programs as required, with the ways out;
+    /// none if it can.
     pub async fn shortfall(&self) -> Option<String> {
         self.programs.shortfall().await
     }
 
-    /// How many of its tasks run and wait.
+    /// Limits on the agent's running and queued tasks.
     pub fn quota(&self) -> quota::QuotaLimits {
         self.config.quota(!self.held.programs.is_empty())
     }
 
-    /// Whether it does one task of a conversation at a time.
+    /// True if the agent handles one task of a context at a time.
     pub fn one_per_context(&self) -> bool {
         self.runtime.ask().one_per_context
     }
 
-    /// Listens again to what it does for a task that it was given before this hub started; none if its work ended with that
-    /// hub.
+    /// Reattaches to a task that the agent was given before this process started; none if its work
+    /// ended with the previous process.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
         let ports = TaskPorts { task: port, delegation: None, journal: None, by: None };
         let (owner, context) = (task.id.as_str(), &task.context_id);
@@ -306,28 +308,30 @@ impl Agent {
         self.runtime.follow(call, task)
     }
 
-    /// Does some of the hub's work for its tasks, as urgently as its own work is done.
+    /// Does hub work for the agent's tasks at the same priority as the agent's own work.
     pub async fn on_behalf(&self, work: HubWork) {
         self.runtime.on_behalf(work).await;
     }
 
-    /// Whether it is another one by now, and is to join anew.
+    /// True if the agent has changed since it was registered and has to be registered anew.
     pub(crate) fn is_renewed(&self) -> bool {
         self.runtime.is_renewed()
     }
 
-    /// Whether the operator knows of it: it came with the hub, is named in the configuration, or this very component was granted
-    /// something. Any other was dropped into the plugins folder, by whomever.
+    /// True if the operator approved the agent: it came with the hub, is named in the
+    /// configuration, or its component has a grant. Any other agent is an unknown file in the
+    /// plugins folder.
     pub fn is_vouched_for(&self) -> bool {
         !matches!(self.source, Source::File(_)) || self.terms.grant != Grant::default()
     }
 
-    /// What it still has of a task whose hub is gone.
+    /// State that the agent still has of a task whose hub process ended.
     pub async fn resumability(&self, task: &TaskId) -> Resumability {
         self.runtime.resumability(task).await
     }
 
-    /// What a call for `owner` comes with, on behalf of a tenant; `ports` hear of the task, if it is one, of a conversation.
+    /// Builds a call for `owner` on behalf of a tenant. `ports` are those of a task and its
+    /// context, if the call belongs to one.
     fn call(
         &self,
         (owner, tenant): (&str, &TenantId),
@@ -378,7 +382,7 @@ impl Agent {
         }
     }
 
-    /// What it has in mind in a conversation; none if it may not remember.
+    /// Context memory of the agent for one context; none if the agent may not remember.
     pub fn mind(&self, context: &ContextId) -> Option<Mind> {
         let held = &self.held;
         let room = MemoryRoom { max_bytes: held.memory_bytes?, max_items: held.memory_items };
@@ -386,19 +390,19 @@ impl Agent {
         Some(Mind::new(owner, context.clone(), room, self.live.clone(), storage))
     }
 
-    /// Whether it is one that works elsewhere, and not on this hub.
+    /// True if the agent is remote.
     pub fn is_elsewhere(&self) -> bool {
         matches!(self.source, Source::Remote(_))
     }
 
-    /// Waits until no program of `owner` is left, but not for ever.
+    /// Waits until no program of `owner` is left, for a limited time.
     pub async fn programs_gone(&self, owner: &str) {
         if timeout(PROGRAMS_GONE, self.programs.ended(owner)).await.is_err() {
             tracing::error!(agent = %self.id, owner, "programs are still there after what they ran for ended");
         }
     }
 
-    /// Lets it clean up after a cancelled task; what it fails at is logged and left.
+    /// Lets the agent clean up after a cancelled task; failures are logged and ignored.
     pub async fn clean_up(&self, task: &Task) {
         let (id, owner) = (&task.id, format!("{}/cancel", task.id));
         let call = self.call((&owner, task.context_id.tenant()), None, None, None);
@@ -409,27 +413,27 @@ impl Agent {
         self.programs_gone(&owner).await;
     }
 
-    /// How it is, as far as is known.
+    /// Health of the agent as last reported.
     pub fn health(&self) -> AgentHealth {
         self.monitor.health()
     }
 
-    /// Whether tasks reach it.
+    /// State of the agent's circuit breaker.
     pub fn breaker(&self) -> AgentBreaker {
         self.monitor.breaker()
     }
 
-    /// Whether its breaker lets no task through now.
+    /// True if the agent's circuit breaker admits no task now.
     pub fn is_left_alone(&self) -> bool {
         self.monitor.is_left_alone()
     }
 
-    /// Lets a task through to it, or says why not.
+    /// Admits one task through the circuit breaker, or returns the reason for the refusal.
     pub fn admit(&self) -> Result<(), Unavailable> {
         self.monitor.admit()
     }
 
-    /// Learns from how a task of its ended.
+    /// Records the result of a task in the circuit breaker.
     pub async fn task_ended(&self, task: &Task) {
         self.monitor.task_ended(task);
         if task.status.state.is_final() {
@@ -437,23 +441,23 @@ impl Agent {
         }
     }
 
-    /// What its runtime knows of a run that is over is of no use any more.
+    /// Drops the runtime's state of a finished run.
     pub async fn forget(&self, task: &TaskId) {
         self.runtime.forget(task).await;
     }
 
-    /// How its programs are held, if it may run any.
+    /// Confinement tier of the agent's programs; none if it may run none.
     pub(crate) fn tier(&self) -> Option<ProgramTier> {
         (!self.programs.is_empty() || self.tools.is_some())
             .then(|| confining::told(self.programs.confining()))
     }
 
-    /// How many of its programs are kept between its tasks.
+    /// Number of programs that stay idle between the agent's tasks.
     pub fn kept(&self) -> usize {
         self.programs.kept()
     }
 
-    /// How the operator runs it.
+    /// The operator's limits for the agent, and its health status.
     pub fn operated(&self) -> Operated {
         let quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
         let timeout = self.config.timeout().as_millis();
@@ -465,8 +469,8 @@ impl Agent {
         }
     }
 
-    /// What it asks for and does not hold. An agent that came with the hub and whose grant nobody has stated holds what it is meant
-    /// to.
+    /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit
+    /// grant lacks nothing.
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
         let came_along = matches!(self.source, Source::BuiltIn | Source::Native);
         if came_along && self.config.grant.is_none() {
@@ -477,7 +481,8 @@ impl Agent {
         lacks.map(|lack| remedied(lack, is_by_command.then_some(&self.id))).collect()
     }
 
-    /// What the hub tells of it; another component in its file may be held back.
+    /// Public description of the agent; `held_back` describes a newer component in its file that
+    /// awaits approval.
     pub(crate) fn info(
         &self,
         health: Option<AgentHealth>,

@@ -1,9 +1,9 @@
-//! Where it is told what happens to agents.
+//! Outlet for events about agents.
 
 use a2a_hub_protocol::hub::event::Happened;
 
-/// Whoever hears what happens to agents: that one joined, left, was replaced or refused, how healthy it is.
+/// Receives events about agents: registered, left, replaced, refused, health changed.
 pub trait EventSink: Send + Sync {
-    /// Takes in what happened. It is called while agents change, so it waits for nobody.
+    /// Takes an event. It is called while the registry changes, so it must not block.
     fn publish(&self, what: Happened);
 }

@@ -1,16 +1,18 @@
-//! The agents of a hub: which there are, what each holds, how healthy each is, and the ports that serve them at work.
+//! The agents of a hub: their registry, their grants, their health, and the ports that serve them
+//! at work.
 //!
 //! ```text
-//! roster   which there are: those inside the program, in the plug-ins folder and elsewhere; their grants, their names, finding them
+//! roster   the registry: built-in, plug-in and remote agents; their grants, names and discovery
 //!   │
-//! agent    one of them: what it holds, how it is, what becomes of its tasks
+//! agent    one agent: its grant, its health, the results of its tasks
 //!   │
-//! port     the hub's side of what it holds: programs, files, memory, HTTP, tools, other agents
+//! port     the hub's side of its capabilities: programs, files, memory, HTTP, tools, other agents
 //!
-//! remote   an agent elsewhere as a `Runtime`         native   a function of the program as a `Runtime`
+//! remote   a remote agent as a `Runtime`         native   a function of the program as a `Runtime`
 //! ```
 //!
-//! What happens to agents is told by the one way out, [`EventSink`], which who builds them hands in. Tasks are not known here.
+//! Events about agents leave through [`EventSink`], which the embedder provides. This crate knows
+//! no tasks.
 
 mod agent;
 mod event_sink;

@@ -1,5 +1,6 @@
-//! Agents that are functions of the very program that holds the hub: the third kind behind [`Runtime`], beside components and
-//! agents elsewhere. They are trusted as the program is: no sandbox, no limits, no capabilities but what the function captures.
+//! Agents that are functions of the program that embeds the hub: the third kind of [`Runtime`],
+//! next to components and remote agents. They are trusted like the program itself: no sandbox, no
+//! limits, and no capabilities beyond those that the function captures.
 
 use a2a_hub_core::{grant::Ask, memory_grant::MemoryAsk, recovery::Resumability};
 use a2a_hub_protocol::{
@@ -26,7 +27,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// What such an agent does with a task.
+/// Function that performs one task.
 type Function = dyn Fn(Stage) -> BoxFuture<'static, Ended> + Send + Sync;
 
 /// An agent that is a function. Cheap to clone.
@@ -36,22 +37,23 @@ pub struct Native {
     ask: Ask,
 }
 
-/// What the function works with. Dropping the run drops the function's future at its next `await`.
+/// Inputs of the function. Dropping the run drops the function's future at its next `await`.
 pub struct Stage {
-    /// The task, the client's latest message, and what was said before it.
+    /// The task, the client's latest message, and the earlier history.
     pub work: Work,
     /// The hub's side of the task.
     pub port: Arc<dyn TaskPort>,
-    /// The agents that it may call, if its operator lets it call any.
+    /// Agents that this one may call, if the operator allows any.
     pub delegate: Option<Arc<dyn DelegatePort>>,
-    /// What it has in mind in the task's conversation, if it asked to remember and its operator lets it.
+    /// Context memory of the task's context, if the agent asked for it and the operator granted it.
     pub memory: Option<Arc<dyn ContextMemoryPort>>,
-    /// Cancelled when the task is, or when its time is over.
+    /// Cancelled when the task is cancelled or times out.
     pub cancelled: CancellationToken,
 }
 
 impl Native {
-    /// An agent that does this with each task. A function that panics ends its task as failed (`agent_crashed`), and no other.
+    /// Creates an agent that runs this function for each task. A panic of the function fails only
+    /// its own task (`agent_crashed`).
     pub fn new<F>(function: impl Fn(Stage) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Ended> + Send + 'static,
@@ -61,21 +63,22 @@ impl Native {
         Self { function, ask: Ask::default() }
     }
 
-    /// The same, and it asks to call other agents: those that the operator names in `delegate` of its grant.
+    /// Asks for the right to call other agents: those that the operator names in `delegate` of its
+    /// grant.
     #[must_use]
     pub fn calling_others(mut self) -> Self {
         self.ask.delegate.agents = true;
         self
     }
 
-    /// The same, and it asks to remember so many bytes: [`Stage::memory`].
+    /// Asks for `max_bytes` of context memory: [`Stage::memory`].
     #[must_use]
     pub fn remembering(mut self, max_bytes: u64) -> Self {
         self.ask.memory = Some(MemoryAsk { max_bytes, max_items: None, reason: None });
         self
     }
 
-    /// The same, and it does one task of a conversation at a time.
+    /// Restricts the agent to one task of a context at a time.
     #[must_use]
     pub fn one_per_context(mut self) -> Self {
         self.ask.one_per_context = true;
@@ -84,18 +87,18 @@ impl Native {
 }
 
 impl Stage {
-    /// The text of the client's latest message.
+    /// Text of the client's latest message.
     pub fn text(&self) -> String {
         self.work.message.joined_text()
     }
 
-    /// Says that it is at work. Listeners hear it once it is stored.
+    /// Reports `working` with a message. Subscribers receive it once it is stored.
     pub async fn say(&self, text: &str) -> Result<(), Failure> {
         let message = Some(Message::text(Role::Agent, text));
         self.port.emit(vec![Emitted::Working { message, metadata: None }]).await
     }
 
-    /// Hands data to the client, as an artifact.
+    /// Sends data to the client as an artifact.
     pub async fn data(&self, data: serde_json::Value) -> Result<(), Failure> {
         let artifact_id = ArtifactId::fresh();
         let (name, description, metadata) = (None, None, None);
@@ -104,18 +107,19 @@ impl Stage {
         self.artifact(made).await
     }
 
-    /// Hands a whole artifact to the client.
+    /// Sends a whole artifact to the client.
     pub async fn artifact(&self, artifact: Artifact) -> Result<(), Failure> {
         self.port.emit(vec![Emitted::Artifact { artifact, append: false, last_chunk: true }]).await
     }
 
-    /// Asks the client and waits for the answer, for as long as the agent's `answer_timeout_ms` allows if `patience` says no
-    /// less. [`Failure::Timeout`] when there was none in time.
+    /// Asks the client and waits for the answer. The timeout is the agent's `answer_timeout_ms`, or
+    /// `patience` if that is shorter; after it the result is [`Failure::Timeout`].
     pub async fn ask(&self, prompt: &str, patience: Option<Duration>) -> Result<Answer, Failure> {
         self.port.ask(Need::Input, Message::text(Role::Agent, prompt), patience).await
     }
 
-    /// Gives another agent a task, a child of this one. [`Failure::Denied`] unless the operator lets this agent call that one.
+    /// Starts a child task of another agent. Returns [`Failure::Denied`] unless the operator allows
+    /// the call.
     pub async fn call(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
         match &self.delegate {
             Some(delegate) => delegate.start(request).await,
@@ -126,7 +130,7 @@ impl Stage {
         }
     }
 
-    /// The same, and waits for the child's end; other tasks of this agent run meanwhile.
+    /// Starts a child task and waits for its end; other tasks of this agent run meanwhile.
     pub async fn outcome_of(&self, request: ChildRequest) -> Result<Ended, Failure> {
         let mut call = self.call(request).await?;
         self.port.rest(WaitsFor::Agents).await;
@@ -142,7 +146,7 @@ impl Stage {
     }
 }
 
-/// The end of a task that was done, with the agent's last words.
+/// A completed status with the agent's last message.
 pub fn completed(text: &str) -> Ended {
     let message = Some(Message::text(Role::Agent, text));
     Ended::Status { state: TaskState::Completed, message, metadata: None }
@@ -185,7 +189,7 @@ impl Runtime for Native {
 }
 
 struct NativeRun {
-    /// One future, or none once it has ended.
+    /// The function's future; empty once it has ended.
     run: JoinSet<Ended>,
     cancelled: CancellationToken,
 }
@@ -208,7 +212,7 @@ impl Run for NativeRun {
     }
 }
 
-/// The end of a function that panicked.
+/// Result of a function that panicked.
 fn broke(why: JoinError) -> Ended {
     let Ok(panic) = why.try_into_panic() else { return Ended::Failed(Failure::Cancelled) };
     let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

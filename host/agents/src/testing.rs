@@ -1,4 +1,4 @@
-//! Agents of no hub, for tests of what is done with agents.
+//! Agents without a hub, for tests.
 
 use crate::{
     agent::{Agent, AgentDeps, AgentVersion, Source, Terms},
@@ -25,7 +25,7 @@ use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// Nobody hears what happens to it.
+/// Discards all events.
 struct Unheard;
 
 impl EventSink for Unheard {
@@ -33,7 +33,7 @@ impl EventSink for Unheard {
 }
 
 impl Agent {
-    /// An agent of no hub, which may call those that are named: whatever it needs beside its runtime is not there.
+    /// Creates an agent without a hub that may call `peers`; all its other dependencies are stubs.
     pub fn by_itself(
         id: AgentId,
         runtime: Arc<dyn Runtime>,
@@ -76,7 +76,7 @@ impl Agent {
     }
 }
 
-/// Agents of no hub have no earlier versions.
+/// Agents without a hub have no earlier versions.
 #[async_trait::async_trait]
 impl<F: Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync> FindAgent for F {
     fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {

@@ -1,4 +1,4 @@
-//! The component of a project, with its manifest inside.
+//! Builds a project's component, with the manifest embedded.
 
 use crate::{
     component::Component,
@@ -17,33 +17,33 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// A component that was built.
+/// Result of a build.
 #[derive(Debug)]
 pub struct Built {
-    /// As it lies in its project.
+    /// Component in its project.
     pub component: Component,
-    /// How long it took.
+    /// Duration of the build.
     pub took: Duration,
 }
 
-/// Who is told how a build goes: of each of its tools that it begins, what it says, and that it is over.
+/// Observer of a build's tools: their start, their output and their end.
 pub trait Observer {
-    /// A tool that builds this agent begins.
+    /// Called when a tool that builds this agent starts.
     fn begins(&self, agent: &AgentId);
 
-    /// The tool said this line.
+    /// Called with each line of the tool's output.
     fn says(&self, line: &str);
 
-    /// The tool is over. `told` is what matters of what it said, for whoever did not show that as it came: its warnings, and all of
-    /// it if it failed.
+    /// Called when the tool ends. `told` is the relevant output for observers that did not show it:
+    /// the warnings, or all of it if the tool failed.
     fn ends(&self, told: &[&str]);
 }
 
-/// Builds the component. Dropping the future ends the tools that do so.
+/// Builds the component. Dropping the future ends its tools.
 ///
 /// # Errors
-/// If a tool is missing ([`Kind::NoTool`]) or fails ([`Kind::NotBuilt`]), or what it leaves is no component that could join; and the
-/// system's.
+/// If a tool is missing ([`Kind::NoTool`]) or fails ([`Kind::NotBuilt`]), or its result is no valid
+/// component; and I/O errors.
 pub async fn build(
     project: &Project,
     workshop: &Workshop,
@@ -75,7 +75,7 @@ pub async fn build(
     Ok(Built { component, took: began.elapsed() })
 }
 
-/// The component with the project's manifest inside, which its build may have put there already.
+/// Embeds the project's manifest, unless the build did so already.
 fn with_manifest(
     project: &Project,
     path: PathBuf,
@@ -94,7 +94,7 @@ fn with_manifest(
     Component::of(path, bytes)
 }
 
-/// Whether what a build needs was not installed yet, or before it was changed.
+/// True if a build's dependencies are not installed, or changed since they were.
 fn is_due(dir: &Path, prepare: &Prepare) -> bool {
     let modified = |path: &Path| fs::metadata(dir.join(path)).and_then(|it| it.modified()).ok();
     match (modified(&prepare.needs), modified(&prepare.installed)) {
@@ -104,7 +104,7 @@ fn is_due(dir: &Path, prepare: &Prepare) -> bool {
     }
 }
 
-/// Who builds a project.
+/// Build of one project.
 struct Hand<'a, O> {
     project: &'a Project,
     workshop: &'a Workshop,
@@ -112,7 +112,7 @@ struct Hand<'a, O> {
 }
 
 impl<O: Observer> Hand<'_, O> {
-    /// Has cargo compile the library, and returns where it left it.
+    /// Compiles the library with cargo and returns the path of the result.
     async fn compile(&self, library: &str) -> Result<PathBuf, AuthoringError> {
         let Self { project, workshop, .. } = self;
         let sysroot = self.sysroot().await;
@@ -124,7 +124,7 @@ impl<O: Observer> Hand<'_, O> {
             );
             AuthoringError::new(Kind::NoTool, why).mended_by(format!("rustup target add {TARGET}"))
         })?;
-        // Beside what `cargo test` leaves in a target directory: another compiler may have made that.
+        // Separate from the target directory of `cargo test`, which another compiler may have used.
         let target = workshop.variable("CARGO_TARGET_DIR").unwrap_or("target");
         let target = std::path::absolute(project.dir.join(target))
             .doing(|| format!("build {}", project.name))?
@@ -147,14 +147,14 @@ impl<O: Observer> Hand<'_, O> {
         Ok(made)
     }
 
-    /// Where the active compiler is, if there is one.
+    /// Sysroot of the active compiler, if it can be determined.
     async fn sysroot(&self) -> Option<PathBuf> {
         let words = ["rustc", "--print", "sysroot"].map(str::to_owned);
         let ran = self.workshop.run(Tool::named(&words).ok()?, |_| {}).await.ok()?;
         ran.lines.last().filter(|_| ran.succeeded).map(PathBuf::from)
     }
 
-    /// Runs a tool of the build, and tells what it says.
+    /// Runs a tool of the build and reports its output.
     async fn run(&self, tool: Tool) -> Result<(), AuthoringError> {
         let Self { project, workshop, observer } = self;
         observer.begins(&project.name);
@@ -177,7 +177,7 @@ impl<O: Observer> Hand<'_, O> {
     }
 }
 
-/// What a compiler that went well warns of, without what it says of its own progress.
+/// Extracts the warnings of a successful build, without progress lines.
 fn warnings(lines: &[String]) -> Vec<&str> {
     let is_progress = |line: &&str| {
         line.starts_with("   ") && PROGRESS.iter().any(|word| line.trim_start().starts_with(word))
@@ -189,7 +189,7 @@ fn warnings(lines: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// With these words cargo tells how far it is.
+/// Words that begin cargo's progress lines.
 const PROGRESS: [&str; 2] = ["Compiling ", "Finished "];
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
         assert!(is_due(dir.path(), &prepare));
     }
 
-    /// Hears nothing: no tool begins.
+    /// Observer that expects no tool.
     struct Nobody;
 
     impl Observer for Nobody {

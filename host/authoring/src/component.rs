@@ -1,4 +1,4 @@
-//! A component as it lies there: what it says of itself and asks for is read without running it.
+//! Component file: its manifest is read without running the component.
 
 use crate::error::{AuthoringError, Doing as _, Kind};
 use a2a_hub_core::grant::Ask;
@@ -10,32 +10,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Larger ones do not join, in bytes.
+/// Maximum size, in bytes, of a component.
 pub const MAX_BYTES: u64 = 128 << 20;
 
-/// A component, read and not run.
+/// A component that was read and is not executed.
 #[derive(Debug)]
 pub struct Component {
-    /// Where it was read from.
+    /// Path of the file.
     pub path: PathBuf,
-    /// All of it.
+    /// Content of the file.
     pub bytes: Vec<u8>,
-    /// Its SHA-256 digest, in hex.
+    /// SHA-256 digest in hex.
     pub sha256: String,
-    /// What its manifest asks for.
+    /// Manifest of the component.
     pub ask: Ask,
 }
 
 impl Component {
-    /// Reads a file.
+    /// Reads a component's file.
     ///
     /// # Errors
-    /// The system's; and if it is no component, or has a manifest that cannot be read.
+    /// I/O errors; and if the file is no component, or its manifest cannot be read.
     pub fn read(path: &Path) -> Result<Self, AuthoringError> {
         Self::of(path.to_owned(), Self::bytes_of(path)?)
     }
 
-    /// The bytes of a file that is a component, whatever it asks for.
+    /// Reads a component's bytes without its manifest.
     pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, AuthoringError> {
         let what = || format!("read the component {}", path.display());
         let bytes = read_at_most(path, MAX_BYTES).doing(what)?;
@@ -43,10 +43,10 @@ impl Component {
         Ok(bytes)
     }
 
-    /// What was read from `path`.
+    /// Creates a component from the content of `path`.
     ///
     /// # Errors
-    /// If it is no component, or has a manifest that cannot be read.
+    /// If it is no component, or its manifest cannot be read.
     pub fn of(path: PathBuf, bytes: Vec<u8>) -> Result<Self, AuthoringError> {
         must_be_component(&path, &bytes)?;
         let ask =
@@ -56,7 +56,7 @@ impl Component {
     }
 }
 
-/// Refuses what begins as no component does, and what is larger than any that joins.
+/// Checks the header and the size of a component.
 fn must_be_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
     let what = format!("read the component {}", path.display());
     let why = if bytes.len() as u64 > MAX_BYTES {
@@ -69,10 +69,10 @@ fn must_be_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
     Err(AuthoringError::new(Kind::NoComponent, why))
 }
 
-/// A file, and no more of it than one byte beyond `most`.
+/// Reads a file up to one byte beyond `most`.
 ///
 /// # Errors
-/// The system's; and if it is a directory, a pipe or a device, which may have no end, or never begin.
+/// I/O errors; and if the path is a directory, a pipe or a device, which may block or have no end.
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(Component::read(dir.path()).unwrap_err().kind(), Kind::Other);
         assert_eq!(read_at_most(&path, 3).unwrap().len(), 4);
 
-        // Nobody ever writes to it: whoever waited for that would wait for ever.
+        // A reader that waits for a writer of this pipe would wait forever.
         let pipe = dir.path().join("pipe");
         let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();

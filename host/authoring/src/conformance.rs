@@ -1,5 +1,6 @@
-//! Whether a component keeps what the contract asks of it, tried in a sandbox of its own. It is granted nothing that reaches anything
-//! outside, each run has a deadline and the limits of the sandbox, and what the component says is data.
+//! Conformance checks of a component, in a sandbox. The component is granted nothing that reaches
+//! the outside, each run has a deadline and the sandbox's limits, and the component's output is
+//! treated as data.
 
 mod card;
 mod conduct;
@@ -26,59 +27,62 @@ use std::{
 };
 use tokio::time::{Instant, timeout_at};
 
-/// How long all checks may take together, compiling left out: some times what a component takes that hangs in each of them.
+/// Time limit of all checks together, without compiling: several times the duration of a component
+/// that hangs in each check.
 const WITHIN: Duration = Duration::from_secs(180);
 
-/// What compiling may cost: what a hub allows that is not told otherwise.
+/// Limits of compiling: the defaults of a hub.
 const COMPILE: CompileLimits = CompileLimits { cpu: Duration::from_secs(60), memory: 2 << 30 };
 
-/// Guests that are alive at once: no check needs more.
+/// Maximum number of concurrent guests, enough for every check.
 const GUESTS: u32 = 32;
 
-/// Things that are said to it, at most.
+/// Maximum number of messages sent to the component.
 const PROMPTS: usize = 12;
 
-/// Under which name a component is tried that names none itself.
+/// Name of a component whose manifest declares none.
 const NAMELESS: &str = "subject";
 
-/// What is tried, and how.
+/// Component under test, with options.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The component's file, as the report names it.
+    /// Component's file, as named in the report.
     pub file: PathBuf,
-    /// What is in it, of up to [`MAX_BYTES`](crate::MAX_BYTES).
+    /// Content of the file, up to [`MAX_BYTES`](crate::MAX_BYTES).
     pub bytes: Vec<u8>,
-    /// What is said to it as well, as a client would.
+    /// Additional messages to send, as a client would.
     pub say: Vec<String>,
-    /// The program that compiles components in a process of its own (`a2a_hub_sandbox::compile_in_worker`), such as the running one,
-    /// `/proc/self/exe`; otherwise it is compiled on threads of this one, and nothing ends a component that takes for ever.
+    /// Program that compiles components in a separate process
+    /// (`a2a_hub_sandbox::compile_in_worker`), such as the running one, `/proc/self/exe`; `None`
+    /// compiles on threads of this process, where endless compilation cannot be ended.
     pub compiler: Option<PathBuf>,
 }
 
-/// How far a check is.
+/// Phase of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The component is compiled, which takes half a minute for one of a language with a runtime of its own.
+    /// Compiling the component: half a minute for a language that brings its runtime.
     Compiling,
-    /// It is tried.
+    /// Running the checks.
     Trying,
 }
 
-/// Tries a component, and returns what was found. `told` hears how far it is.
+/// Checks a component and returns the report. Calls `told` at each phase.
 ///
 /// # Errors
-/// If it is no component at all ([`Kind::NoComponent`]), or cannot be tried on this machine now.
+/// If the file is no component ([`Kind::NoComponent`]), or the checks cannot run on this machine at
+/// present.
 pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, AuthoringError> {
     let Subject { file, bytes, say, compiler } = subject;
     let bytes = Bytes::from(bytes);
     let mut report = Report::of(&file, &bytes);
     match Component::of(file, bytes.to_vec()) {
         Ok(component) => report.manifest(&component.ask),
-        // What is no component at all cannot be tried.
+        // A file that is no component cannot be checked.
         Err(why) if why.kind() == Kind::NoComponent => return Err(why),
         Err(why) => {
             let fix = "mend `manifest.toml`, and build again; docs/reference/manifest.md has all that it may say";
-            // What is beyond stands in its words already.
+            // The message already covers the deeper causes.
             let cause = why.source().map(|cause| format!(": {cause}"));
             let why = format!("{why}{}", cause.unwrap_or_default());
             report.add(failed("manifest.read", said(&why), fix));
@@ -139,7 +143,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
     let mut conduct = conduct::Conduct::new(&stage, &card, prompts);
     let mut is_cut = false;
     for each in conduct::ALL {
-        // A run that a check waits for ends with the process at the latest.
+        // A guest that a check waits for ends with the process at the latest.
         match timeout_at(until, conduct.check(*each)).await {
             Ok(checks) => checks.into_iter().for_each(|check| report.add(check)),
             Err(_) => {
@@ -156,7 +160,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
     Ok(report)
 }
 
-/// Where compiled code is kept, so that loading it again costs little. It is gone once this is dropped.
+/// Temporary directory for compiled code, which makes repeated loading cheap. Removed on drop.
 struct Ground(PathBuf);
 
 impl Ground {
@@ -169,13 +173,13 @@ impl Ground {
         Ok(Self(dir))
     }
 
-    /// Under a key that nobody else has.
+    /// Returns a compile cache with a fresh random key.
     fn cache(&self) -> Result<CacheSettings, AuthoringError> {
         Ok(CacheSettings { dir: self.0.join("cache"), key: CacheKey::new(&chance::<32>()?) })
     }
 }
 
-/// Bytes that nobody knows.
+/// Returns random bytes.
 fn chance<const N: usize>() -> Result<[u8; N], AuthoringError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).doing(|| "ask the system for random bytes".to_owned())?;
@@ -184,14 +188,14 @@ fn chance<const N: usize>() -> Result<[u8; N], AuthoringError> {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files, the system removes.
+        // The system cleans leftover temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// What is said to it: what its card gives as examples, and what the user names.
+/// Returns the messages to send: a greeting, the user's, and the examples of the component's card.
 fn prompts(card: &AgentCard, say: &[String]) -> Vec<String> {
-    /// Enough to see how it behaves.
+    /// Maximum number of examples: enough to observe the component's behaviour.
     const EXAMPLES: usize = 5;
     let examples = card.skills.iter().filter_map(|skill| skill.other.get("examples")?.as_array());
     let examples = examples.flatten().filter_map(|example| example.as_str().map(str::to_owned));

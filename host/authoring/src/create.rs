@@ -1,4 +1,4 @@
-//! The project of a new agent, which builds, has tests, and carries what it is built with.
+//! Creates the project of a new agent, which builds, has tests, and vendors its build dependencies.
 
 use crate::{
     error::{AuthoringError, Doing as _, Kind},
@@ -16,18 +16,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Makes the project of an agent called `name`: a folder of that name in `within`, whole or not at all. Returns how many files there are in
-/// it.
+/// Creates the project of an agent called `name`, as a folder of that name in `within`, atomically.
+/// Returns the number of its files.
 ///
 /// # Errors
-/// If something is there already ([`Kind::Exists`]), or this program carries no template for the language; and the system's.
+/// If the path exists ([`Kind::Exists`]), or this program carries no template for the language; and
+/// I/O errors.
 pub fn create(within: &Path, name: &AgentId, language: Language) -> Result<usize, AuthoringError> {
     let files = scaffold::project(&unpack()?, language, name)?;
     make(within, &within.join(name.as_str()), &files)?;
     Ok(files.len())
 }
 
-/// Makes a folder with these files, whole or not at all; nothing that is there is touched.
+/// Creates a folder with these files, atomically; existing files are not touched.
 fn make(
     within: &Path,
     place: &Path,
@@ -40,7 +41,7 @@ fn make(
         );
         AuthoringError::new(Kind::Exists, why)
     };
-    // A link that leads nowhere is something, too.
+    // A dangling link counts as existing.
     if fs::symlink_metadata(place).is_ok() {
         return Err(taken());
     }
@@ -57,7 +58,7 @@ fn make(
         })
     });
     if moved.is_err() {
-        // What is left of it is of no use, and in nobody's way.
+        // Removes the incomplete draft; leftovers do no harm.
         let _ = fs::remove_dir_all(&draft);
     }
     moved
@@ -89,7 +90,7 @@ mod tests {
         let link = dir.path().join("link");
         symlink("/nowhere", &link).unwrap();
         assert!(make(within, &link, &files).is_err());
-        // A file where a folder is to be: nothing is left of the try.
+        // A file in place of a folder makes it fail: nothing is left behind.
         let torn = BTreeMap::from([("a".into(), Vec::new()), ("a/b".into(), Vec::new())]);
         assert!(make(within, &dir.path().join("torn"), &torn).is_err());
         assert_eq!(fs::read_dir(within).unwrap().count(), 2, "the project, and the link");

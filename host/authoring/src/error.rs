@@ -1,8 +1,9 @@
-//! Why something could not be done with a project or a component.
+//! Errors about a project or a component.
 
 use std::error::Error;
 
-/// What was asked, the rule, and the way out; its sources say what the system or a library said.
+/// Error message with the request, the rule and the way out; its sources contain the errors of the
+/// system or of libraries.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct AuthoringError {
@@ -13,28 +14,28 @@ pub struct AuthoringError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What sort of failure it is, for programs.
+/// Kind of a failure, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// There is no project, or none that can be built.
+    /// The directory contains no project, or none that can be built.
     NoProject,
-    /// Something stands where a project was to be.
+    /// The path of a new project exists.
     Exists,
-    /// Something that a build needs is not on this machine.
+    /// A build tool is missing on this machine.
     NoTool,
-    /// The project does not build as it is.
+    /// The project does not build.
     NotBuilt,
     /// The file is no component.
     NoComponent,
     /// The manifest's file cannot be read.
     NoManifest,
-    /// There is no key at that place.
+    /// The key's file is missing.
     KeyMissing,
-    /// Others than its owner may read the key.
+    /// Other users may read the key.
     KeyShared,
-    /// There is such a key, and it cannot be used.
+    /// The key exists and cannot be used.
     KeyUnusable,
-    /// None of the others.
+    /// Any other failure.
     Other,
 }
 
@@ -43,7 +44,8 @@ impl AuthoringError {
         Self { kind, message: message.into(), fix: None, source: None }
     }
 
-    /// A failure of something that was being done. One of ours stays what it is, and is mended as it is.
+    /// Wraps an error with the operation that failed. An error of this type keeps its kind and its
+    /// fix.
     pub(crate) fn because(doing: String, why: impl Error + Send + Sync + 'static) -> Self {
         let source: Box<dyn Error + Send + Sync> = Box::new(why);
         let ours = source.downcast_ref::<Self>();
@@ -52,7 +54,7 @@ impl AuthoringError {
         Self { kind, message: doing, fix, source: Some(source) }
     }
 
-    /// A failure of somebody else's, with all that it says.
+    /// Converts an error of another crate, with its whole chain in the message.
     pub(crate) fn whole(why: &dyn Error) -> Self {
         let mut message = why.to_string();
         let mut cause = why.source();
@@ -67,18 +69,18 @@ impl AuthoringError {
         Self { fix: Some(command.into()), ..self }
     }
 
-    /// What sort of failure it is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The command that mends it, if one does.
+    /// Returns the command that fixes the failure, if one is known.
     pub fn fix(&self) -> Option<&str> {
         self.fix.as_deref()
     }
 }
 
-/// Says what was being done when something failed.
+/// Extension of `Result` that adds the failed operation to an error.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, AuthoringError>;
 }

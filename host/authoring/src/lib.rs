@@ -1,10 +1,10 @@
-//! From the template of an agent to its signed component: what `a2a-hub plugin new`, `build`, `dev`, `pack`, `test`, `keygen` and `sign`
-//! do, for whoever has them done. It prints nothing, asks nothing and knows no running hub: what happens is returned, or told to
-//! an [`Observer`].
+//! From an agent's template to its signed component: implements `a2a-hub plugin new`, `build`,
+//! `dev`, `pack`, `test`, `keygen` and `sign`. The crate prints nothing, prompts for nothing and
+//! needs no running hub: it returns results and reports progress to an [`Observer`].
 //!
 //! ```text
 //!  templates, SDKs, wit ──► create ──► Project ──► build ──► Component ──► pack · check · sign
-//!  (packed into the program)              ▲          │ tools, below a minder      (a sandbox of its own)
+//!  (packed into the program)              ▲          │ tools, below a minder      (sandboxed)
 //!                                         └─ Watch ◄─┘
 //! ```
 

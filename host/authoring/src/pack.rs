@@ -1,4 +1,4 @@
-//! A manifest put into a component that somebody else's tool made.
+//! Embeds a manifest into a component that another tool built.
 
 use crate::{
     component::{Component, read_at_most},
@@ -8,21 +8,21 @@ use a2a_hub_config::own_file;
 use a2a_hub_sandbox::manifest;
 use std::{fs, path::Path};
 
-/// More is read of no manifest, in bytes; what is longer is refused for that.
+/// Maximum size, in bytes, of a manifest; a longer one is refused.
 const MAX_MANIFEST: u64 = 1 << 20;
 
-/// Puts the file `manifest` into the component at `from`, and writes what comes of it to `to`. What the component asked for before does
-/// not count: that may be what is to be mended.
+/// Embeds the file `manifest` into the component at `from`, and writes the result to `to`. The
+/// component's earlier manifest is ignored, because it may be the one with errors.
 ///
 /// # Errors
-/// If there is no component, or no manifest ([`Kind::NoManifest`]) that can be followed; and the system's.
+/// If the component or the manifest is missing or invalid ([`Kind::NoManifest`]); and I/O errors.
 pub fn pack(from: &Path, manifest: &Path, to: &Path) -> Result<Component, AuthoringError> {
     let bytes = Component::bytes_of(from)?;
     let text = read_at_most(manifest, MAX_MANIFEST).map_err(|why| {
         let why = format!("read the manifest {}: {why}", manifest.display());
         AuthoringError::new(Kind::NoManifest, why)
     })?;
-    // Its text says all, and its cause would say it once more.
+    // The message is complete; its source would repeat it.
     let (packed, _) = manifest::embed(&bytes, &text).map_err(|why| {
         let why = format!("put {} into {}: {why}", manifest.display(), from.display());
         AuthoringError::new(Kind::Other, why)
@@ -31,7 +31,7 @@ pub fn pack(from: &Path, manifest: &Path, to: &Path) -> Result<Component, Author
     Component::of(to.to_owned(), packed)
 }
 
-/// Writes a component whole or not at all; through a link to where that leads, so that the link stays.
+/// Writes a component atomically; a link stays, and its target is replaced.
 fn write(output: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
     let what = || format!("write {}", output.display());
     let place = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());

@@ -1,20 +1,21 @@
-//! What a new agent's project is made of, as the build script packed it into this program: templates, the contract, the SDKs, and
-//! the versions that the SDK was built with.
+//! Contents of new agent projects, as the build script packed them into this program: templates,
+//! the contract, the SDKs, and the dependency versions that the SDK was built with.
 
 use crate::error::{AuthoringError, Kind};
 use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::BTreeMap;
 
-/// The archive that the build script made.
+/// Archive that the build script made.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/project.archive"));
 
-/// Files of the repository that this program was built from, by their paths there, such as `sdk/src/lib.rs`.
+/// Files of the repository that this program was built from, by their paths there, such as
+/// `sdk/src/lib.rs`.
 pub(crate) type Packed = BTreeMap<String, Vec<u8>>;
 
-/// All that was packed.
+/// Unpacks all files.
 ///
 /// # Errors
-/// If this program is damaged.
+/// If the archive is damaged.
 pub(crate) fn unpack() -> Result<Packed, AuthoringError> {
     let damaged = |why: &str| {
         AuthoringError::new(Kind::Other, format!("unpack what projects are made of: {why}"))
@@ -23,7 +24,8 @@ pub(crate) fn unpack() -> Result<Packed, AuthoringError> {
     split(&all).ok_or_else(|| damaged("this program is damaged; install it again"))
 }
 
-/// The files in an archive: each is its path and the number of its bytes, a line each, and these.
+/// Splits an archive into files: each has a line with its path, a line with its length in bytes,
+/// and its content.
 fn split(mut rest: &[u8]) -> Option<Packed> {
     let mut packed = Packed::new();
     while !rest.is_empty() {

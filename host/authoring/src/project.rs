@@ -1,4 +1,4 @@
-//! The project of an agent as it lies there: its name, its language, and how it is built.
+//! An agent's project on the disk: its name, its language and its build.
 
 use crate::error::{AuthoringError, Doing as _, Kind};
 use a2a_hub_protocol::id::AgentId;
@@ -9,49 +9,50 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// What an agent asks for, beside its sources.
+/// File name of an agent's manifest.
 pub const MANIFEST: &str = "manifest.toml";
 
-/// Files that describe a project are written by people.
+/// Maximum size, in bytes, of a file that describes a project: people write these.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A project.
 #[derive(Debug)]
 pub struct Project {
-    /// Its folder, as an absolute path without links.
+    /// Folder of the project, as an absolute path without links.
     pub dir: PathBuf,
-    /// The agent that comes of it.
+    /// Id of the agent.
     pub name: AgentId,
     pub(crate) recipe: Recipe,
 }
 
-/// How a project is built.
+/// Build of a project.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Recipe {
-    /// By cargo.
+    /// Built by cargo.
     Rust {
-        /// The name of the library's file.
+        /// Name of the library's file.
         library: String,
     },
-    /// By a command of the project's own, which runs in its folder.
+    /// Built by a command of the project, which runs in the project's folder.
     Command {
-        /// What must be run once before, and again when the first file is newer than the second.
+        /// Command that runs once before the build, and again when the first file is newer than the
+        /// second.
         prepare: Option<Prepare>,
-        /// The program and its arguments.
+        /// Program and arguments.
         build: Vec<String>,
-        /// What comes of it, relative to the project.
+        /// Path of the built component, relative to the project.
         component: PathBuf,
     },
 }
 
-/// What is installed into a project before it is built.
+/// Installation of a project's dependencies.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Prepare {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub(crate) command: Vec<String>,
-    /// The file that says what is needed.
+    /// File that lists the dependencies.
     pub(crate) needs: PathBuf,
-    /// What is there once that is installed.
+    /// Path that exists once they are installed.
     pub(crate) installed: PathBuf,
 }
 
@@ -108,10 +109,10 @@ struct ManifestId {
 }
 
 impl Project {
-    /// The project in this directory.
+    /// Reads the project in this directory.
     ///
     /// # Errors
-    /// If there is none, or none that can be built; and the system's.
+    /// If the directory contains no project, or none that can be built; and I/O errors.
     pub fn of(dir: &Path) -> Result<Self, AuthoringError> {
         let dir =
             fs::canonicalize(dir).doing(|| format!("look for a project in {}", dir.display()))?;
@@ -130,7 +131,7 @@ impl Project {
         Ok(Self { dir, name, recipe })
     }
 
-    /// Where the component of this project is once it is built.
+    /// Path of the project's component after a build.
     pub(crate) fn component(&self) -> PathBuf {
         match &self.recipe {
             Recipe::Rust { .. } => self.dir.join("target").join(format!("{}.wasm", self.name)),
@@ -138,7 +139,7 @@ impl Project {
         }
     }
 
-    /// What it asks for, as its manifest has it; none if it has no manifest.
+    /// Reads the manifest's text; `None` if the file is missing.
     pub(crate) fn manifest(&self) -> Result<Option<String>, AuthoringError> {
         read(&self.dir, MANIFEST)
     }
@@ -189,7 +190,7 @@ fn recipe(dir: &Path) -> Result<(String, Recipe), AuthoringError> {
     Err(AuthoringError::new(Kind::NoProject, why).mended_by("a2a-hub plugin new NAME"))
 }
 
-/// A path that stays in the project.
+/// Checks that a path stays inside the project.
 fn inside(path: PathBuf) -> Result<PathBuf, AuthoringError> {
     let stays =
         path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -203,7 +204,7 @@ fn inside(path: PathBuf) -> Result<PathBuf, AuthoringError> {
     Err(AuthoringError::new(Kind::NoProject, why))
 }
 
-/// A file of a project as text; none if it has none.
+/// Reads a file of a project; `None` if it is missing.
 fn read(dir: &Path, name: &str) -> Result<Option<String>, AuthoringError> {
     let path = dir.join(name);
     let what = || format!("read {}", path.display());

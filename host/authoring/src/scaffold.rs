@@ -1,5 +1,5 @@
-//! The files of a new project: a template whose blanks are filled in, and beside it, in `vendor/`, the contract and the SDK that it
-//! is built with.
+//! Files of a new project: a template with its placeholders filled in, and in `vendor/` the
+//! contract and the SDK.
 
 use crate::{
     error::{AuthoringError, Doing as _, Kind},
@@ -9,7 +9,7 @@ use crate::{
 use a2a_hub_protocol::id::AgentId;
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// The language that an agent is written in.
+/// Language of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Rust, compiled by cargo.
@@ -21,7 +21,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The folder of the template.
+    /// Folder of the template.
     fn folder(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -30,7 +30,7 @@ impl Language {
         }
     }
 
-    /// The folder of the SDK.
+    /// Folder of the SDK.
     fn sdk(self) -> &'static str {
         match self {
             Self::Rust => "sdk",
@@ -40,13 +40,14 @@ impl Language {
     }
 }
 
-/// Files of a template that would mean something where the template itself lies end in this; a project has them without.
+/// Suffix of template files that tools would interpret in the template's folder; projects have them
+/// without the suffix.
 const STORED: &str = ".in";
 
-/// How a leading dot is written in a template.
+/// Replacement of a leading dot in a template's file names.
 const DOT: &str = "dot-";
 
-/// All files of the project of an agent called `name`, by their paths in it.
+/// Returns all files of the project of an agent called `name`, by their paths.
 pub(crate) fn project(
     packed: &Packed,
     language: Language,
@@ -85,7 +86,7 @@ pub(crate) fn project(
     Ok(files)
 }
 
-/// Where a file of a template is in a project.
+/// Path of a template's file in a project.
 fn place(path: &str) -> PathBuf {
     let path = path.strip_suffix(STORED).unwrap_or(path);
     let dotted = |part: &str| match part.strip_prefix(DOT) {
@@ -97,7 +98,7 @@ fn place(path: &str) -> PathBuf {
     path.split('/').map(dots).collect()
 }
 
-/// What stands in the blanks of a template.
+/// Placeholders of a template, with their values.
 struct Blanks([(&'static str, String); 3]);
 
 impl Blanks {
@@ -118,7 +119,7 @@ impl Blanks {
         self.0.iter().fold(text.to_owned(), fill)
     }
 
-    /// A file with its blanks filled; one that is no text as it is.
+    /// Fills in a text file's placeholders; returns any other file unchanged.
     fn filled(&self, bytes: &[u8]) -> Vec<u8> {
         match str::from_utf8(bytes) {
             Ok(text) => self.fill(text).into_bytes(),
@@ -127,13 +128,14 @@ impl Blanks {
     }
 }
 
-/// An agent's name as an identifier that is free in each of the languages.
+/// Converts an agent's name to an identifier that is valid in each of the languages.
 fn identifier(name: &AgentId) -> String {
     let word = name.as_str().replace('-', "_");
     if TAKEN.contains(&word.as_str()) { format!("{word}_agent") } else { word }
 }
 
-/// Words that mean something else in Rust, Python or JavaScript, and the names of Rust's own crates and of the SDKs'.
+/// Reserved words of Rust, Python and JavaScript, and the names of Rust's own crates and of the
+/// SDKs.
 const TAKEN: &[&str] = &[
     "a2a_hub",
     "a2a_hub_sdk",

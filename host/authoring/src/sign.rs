@@ -1,4 +1,4 @@
-//! A publisher's key, and signatures of minisign beside components.
+//! Publisher's key, and detached minisign signatures of components.
 
 use crate::{
     component::Component,
@@ -20,23 +20,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bytes of a key's file: two lines.
+/// Maximum size, in bytes, of a key's file: two lines.
 const MAX_BYTES: u64 = 4 << 10;
 
-/// A key that was made.
+/// A new key.
 #[derive(Debug)]
 pub struct NewKey {
-    /// The public key, as whoever trusts it writes it down.
+    /// Public key, in the form for an operator's configuration.
     pub base64: String,
-    /// The file of the public key, beside that of the secret one.
+    /// Path of the public key's file, next to that of the secret key.
     pub public: PathBuf,
 }
 
 impl NewKey {
-    /// Makes a key, whose secret half goes into the file `place`; protected by a password, if there is one. No key is ever overwritten.
+    /// Creates a key and writes its secret half to the file `place`, encrypted if a password is
+    /// given. Keys are never overwritten.
     ///
     /// # Errors
-    /// If one of its files is there already; and the system's.
+    /// If one of its files exists; and I/O errors.
     pub fn make(place: &Path, password: Option<String>) -> Result<Self, AuthoringError> {
         let pair = match password {
             None => KeyPair::generate_unencrypted_keypair(),
@@ -51,7 +52,7 @@ impl NewKey {
         let public = public_of(place);
         let boxed = pk.to_box().doing(making)?.to_string();
         if let Err(why) = write_new(&public, boxed.as_bytes()) {
-            // The one without the other is of no use.
+            // The secret key is useless without the public one.
             let _ = fs::remove_file(place);
             return Err(why);
         }
@@ -59,10 +60,10 @@ impl NewKey {
     }
 }
 
-/// Refuses a place for a new key where something is already, before anybody thinks of a password.
+/// Checks that a new key's files do not exist, before the user chooses a password.
 ///
 /// # Errors
-/// If there is something.
+/// If one of them exists.
 pub fn new_key_must_fit(place: &Path) -> Result<(), AuthoringError> {
     for file in [place, &public_of(place)] {
         if fs::symlink_metadata(file).is_ok() {
@@ -86,27 +87,27 @@ fn public_of(key: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes a file of mode 0600 that was not there, on the disk when this returns.
+/// Writes a new file of mode 0600 and syncs it to the disk.
 fn write_new(place: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = rustix::fs::open(place, flags, Mode::RUSR | Mode::WUSR).map_err(io::Error::from);
     let mut file = File::from(made.doing(|| format!("make {}", place.display()))?);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if written.is_err() {
-        // Half a key is none, and would be in the way of a whole one.
+        // A partial key is useless, and would block another attempt.
         let _ = fs::remove_file(place);
     }
     written.doing(|| format!("write {}", place.display()))
 }
 
-/// The file of a secret key, which nobody else can read.
+/// File of a secret key that only its owner can read.
 pub struct KeyFile {
     place: PathBuf,
     text: String,
     open: Option<SecretKey>,
 }
 
-/// Who has it can sign: no word of it is shown.
+/// Redacted: the secret key permits signing.
 impl fmt::Debug for KeyFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyFile").field("place", &self.place).finish_non_exhaustive()
@@ -114,10 +115,11 @@ impl fmt::Debug for KeyFile {
 }
 
 impl KeyFile {
-    /// Reads the file, as [`NewKey::make`] or minisign wrote it.
+    /// Reads a file that [`NewKey::make`] or minisign wrote.
     ///
     /// # Errors
-    /// If there is none ([`Kind::KeyMissing`]), others may read it ([`Kind::KeyShared`]), or it is no such file.
+    /// If the file is missing ([`Kind::KeyMissing`]), readable by others ([`Kind::KeyShared`]), or
+    /// no key file.
     pub fn read(place: &Path) -> Result<Self, AuthoringError> {
         let file = own_file::open(place, 0o077).map_err(|why| match why {
             NotOwn::Io(why) if why.kind() == io::ErrorKind::NotFound => {
@@ -143,15 +145,15 @@ impl KeyFile {
         Ok(Self { place: place.to_owned(), text, open })
     }
 
-    /// Whether a password protects it.
+    /// True if the key is encrypted.
     pub fn needs_password(&self) -> bool {
         self.open.is_none()
     }
 
-    /// The key in it; the password counts for one that it protects.
+    /// Decrypts the key; the password is ignored if the key is not encrypted.
     ///
     /// # Errors
-    /// If it is not the password.
+    /// If the password is wrong.
     pub fn unlock(self, password: Option<String>) -> Result<SigningKey, AuthoringError> {
         let Self { place, text, open } = self;
         let key = match open {
@@ -175,13 +177,13 @@ fn refused(place: &Path, kind: Kind, why: &str) -> AuthoringError {
     AuthoringError::new(kind, format!("read the key {}: {why}", place.display()))
 }
 
-/// A key that can be signed with.
+/// Secret key that is ready to sign.
 pub struct SigningKey {
     key: SecretKey,
     public: PublicKey,
 }
 
-/// Who has it can sign: only the public half is shown.
+/// Redacted: only the public half is shown.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey").field("public", &self.base64()).finish_non_exhaustive()
@@ -189,15 +191,15 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// The public key, as whoever trusts it writes it down.
+    /// Returns the public key, in the form for an operator's configuration.
     pub fn base64(&self) -> String {
         self.public.to_base64()
     }
 
-    /// Signs a component, and puts the signature into the file `place`.
+    /// Signs a component, and writes the signature to the file `place`.
     ///
     /// # Errors
-    /// If no hub would accept the signature; and the system's.
+    /// If no hub would accept the signature; and I/O errors.
     pub fn sign(&self, component: &Component, place: &Path) -> Result<(), AuthoringError> {
         let name = component.path.file_name().unwrap_or_default().to_string_lossy();
         let now = Timestamp::now().as_second();
@@ -216,7 +218,7 @@ impl SigningKey {
     }
 }
 
-/// Has the signature judged as any hub judges it, before anybody else does.
+/// Verifies the signature with the hub's own check, before it is published.
 fn must_be_accepted(
     component: &Component,
     signature: &str,

@@ -1,4 +1,4 @@
-//! The sources of a project, looked at again and again: which files there are, and whether they are as they were.
+//! Watches the sources of a project by polling: the set of files, and their changes.
 
 use crate::error::{AuthoringError, Doing as _};
 use std::{
@@ -8,41 +8,41 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What builds leave, and what they are not made of. Whatever is hidden is neither.
+/// Names of folders that builds generate. Hidden files and folders are ignored as well.
 const NOT_SOURCES: &[&str] = &["__pycache__", "build", "dist", "node_modules", "target"];
 
-/// What tools write while they build: a change of it means nothing new.
+/// Files that tools write during a build: a change of them requires no new build.
 const WRITTEN_BY_TOOLS: &[&str] = &["Cargo.lock", "package-lock.json"];
 
-/// More files than that are no project of an agent.
+/// Maximum number of files: a project of an agent has fewer.
 const MAX_FILES: usize = 20_000;
 
-/// Whether a project is to be built again. A change counts once the sources stood still between two looks: many files may be saved at
-/// once.
+/// Decides when a project is built again. A change counts once two consecutive polls see the same
+/// files, because several files may be saved at once.
 #[derive(Debug)]
 pub struct Watch {
     dir: PathBuf,
-    /// What was built last, or is being built.
+    /// Sources of the last or the running build.
     built_of: Sources,
-    /// What there was at the last look.
+    /// Sources at the last poll.
     seen: Sources,
 }
 
 impl Watch {
-    /// A watch over the sources in this directory, which are about to be built as they are now.
+    /// Creates a watch over the sources in this directory, of which a build is about to start.
     ///
     /// # Errors
-    /// The system's; or if there are far too many files.
+    /// I/O errors; or if the directory has too many files.
     pub fn new(dir: &Path) -> Result<Self, AuthoringError> {
         let built_of = look_at(dir)?;
         Ok(Self { dir: dir.to_owned(), seen: built_of.clone(), built_of })
     }
 
-    /// Looks once. Returns a file that changed, relative to the directory, if a build of the sources as they are now is to begin: never while
-    /// another one is under way.
+    /// Polls once. Returns a changed file, relative to the directory, if a build of the present
+    /// sources shall start. Returns `None` while another build runs.
     ///
     /// # Errors
-    /// The system's; or if there are far too many files.
+    /// I/O errors; or if the directory has too many files.
     pub fn look(&mut self, is_building: bool) -> Result<Option<PathBuf>, AuthoringError> {
         let now = look_at(&self.dir)?;
         let stands_still = now.changed_since(&self.seen).is_none();
@@ -60,18 +60,18 @@ fn look_at(dir: &Path) -> Result<Sources, AuthoringError> {
     Sources::of(dir).doing(|| format!("look at the sources in {}", dir.display()))
 }
 
-/// The sources as they were at one moment.
+/// Snapshot of the sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sources(BTreeMap<PathBuf, Stamp>);
 
-/// What is another when a file was saved.
+/// File metadata that changes when a file is saved.
 type Stamp = (u64, u64, i64, i64);
 
 impl Sources {
-    /// What is below this directory now. Links are looked at themselves, and not followed.
+    /// Collects the files below this directory. Links are not followed.
     ///
     /// # Errors
-    /// The system's; or if there are far too many files.
+    /// I/O errors; or if the directory has too many files.
     fn of(dir: &Path) -> io::Result<Self> {
         let mut found = BTreeMap::new();
         let mut pending = vec![dir.to_owned()];
@@ -84,7 +84,7 @@ impl Sources {
                 if name.starts_with('.') || name.ends_with('~') || is_made {
                     continue;
                 }
-                // What went away meanwhile is not there.
+                // Files that were removed in the meantime are skipped.
                 let Ok(meta) = fs::symlink_metadata(entry.path()) else { continue };
                 if meta.is_dir() {
                     pending.push(entry.path());
@@ -102,7 +102,7 @@ impl Sources {
         Ok(Self(found))
     }
 
-    /// The first file that is not as it was; none if all are.
+    /// Returns the first file that differs between the snapshots.
     fn changed_since<'a>(&'a self, before: &'a Self) -> Option<&'a Path> {
         let differs = |path: &&PathBuf| self.0.get(*path) != before.0.get(*path);
         self.0.keys().chain(before.0.keys()).find(differs).map(PathBuf::as_path)

@@ -1,5 +1,5 @@
-//! Tools that build an agent: they run below a minder, as an agent's programs do, so that nothing of a build is left behind when it is
-//! called off, or this program killed.
+//! Build tools: they run below a minder, like agents' programs, so that no process of a build
+//! survives its cancellation or a killed command.
 
 use crate::error::{AuthoringError, Kind};
 use a2a_hub_config::{find_program, whole_environment};
@@ -11,21 +11,22 @@ use std::{
     time::Duration,
 };
 
-/// How long a tool that is told to end may take before it is killed.
+/// Time that a tool has to exit after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Of what a tool says, so many of its last lines are kept, each cut to so many bytes: a compiler may say a lot.
+/// Maximum number of output lines that are kept, the last ones, and maximum length of each in
+/// bytes: compilers may print a lot.
 const MAX_LINES: usize = 2_000;
 const MAX_LINE: usize = 4 << 10;
 
-/// Where tools run: in one directory, with the environment that this program was started in.
+/// Environment in which tools run: a directory, and this program's environment variables.
 pub struct Workshop {
     supervisor: Supervisor,
     environment: Vec<(String, String)>,
     dir: PathBuf,
 }
 
-/// A tool to be run.
+/// A tool to run.
 pub(crate) struct Tool {
     program: PathBuf,
     args: Vec<String>,
@@ -33,18 +34,18 @@ pub(crate) struct Tool {
     unset: Vec<&'static str>,
 }
 
-/// What a tool came to.
+/// Result of a tool.
 pub(crate) struct Ran {
-    /// Whether it succeeded.
+    /// True if the tool exited with code 0.
     pub(crate) succeeded: bool,
-    /// How it ended, in words.
+    /// Description of the exit.
     pub(crate) ending: String,
-    /// What it said, line by line.
+    /// Output lines.
     pub(crate) lines: Vec<String>,
 }
 
 impl Tool {
-    /// The tool of this name, as a shell finds it.
+    /// Finds a tool by its name on the `PATH`.
     pub(crate) fn named(words: &[String]) -> Result<Self, AuthoringError> {
         let (program, args) = words
             .split_first()
@@ -58,7 +59,7 @@ impl Tool {
         Ok(Self { program: path, args: args.to_vec(), set: Vec::new(), unset: Vec::new() })
     }
 
-    /// Cargo, of a toolchain.
+    /// Creates the tool for a toolchain's cargo.
     pub(crate) fn cargo(cargo: Cargo) -> Result<Self, AuthoringError> {
         let Cargo { program, args, set, unset } = cargo;
         let words: Vec<_> = [program.to_owned()].into_iter().chain(args).collect();
@@ -66,14 +67,14 @@ impl Tool {
         Ok(Self { set, unset, ..Self::named(&words)? })
     }
 
-    /// The same with more arguments.
+    /// Appends arguments.
     pub(crate) fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(|&arg| arg.to_owned()));
         self
     }
 }
 
-/// A tool that is not there, with the way to it.
+/// Error for a missing tool, with installation advice.
 fn missing(program: &str) -> AuthoringError {
     let how = match program {
         "cargo" => "install Rust, by rustup or as your system packages it",
@@ -85,21 +86,22 @@ fn missing(program: &str) -> AuthoringError {
 }
 
 impl Workshop {
-    /// In this directory, which is an absolute path. `minder` is a program that minds others (`a2a_hub_process::errand`), such as the
-    /// running one, `/proc/self/exe`.
+    /// Creates a workshop for this absolute directory. `minder` is a program that minds others
+    /// (`a2a_hub_process::errand`), such as the running one, `/proc/self/exe`.
     pub fn new(minder: impl Into<PathBuf>, dir: &Path) -> Self {
-        // Not the hub's data directory: a hub that starts ends what belongs to one before it.
+        // Must not be the hub's data directory: a hub that starts ends the processes that an
+        // earlier one left there.
         let supervisor = Supervisor::new(minder.into(), dir.to_owned(), GRACE);
         Self { supervisor, environment: whole_environment(), dir: dir.to_owned() }
     }
 
-    /// A variable of the environment.
+    /// Returns an environment variable that is not empty.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(there, _)| there == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Runs a tool to its end. `says` is told each line that it says, as it comes.
+    /// Runs a tool until it exits. Calls `says` with each line of output.
     pub(crate) async fn run(
         &self,
         tool: Tool,
@@ -126,7 +128,7 @@ impl Workshop {
             let lines = match child.next().await {
                 Output::Stdout(bytes) => said[0].push(&bytes),
                 Output::Stderr(bytes) => said[1].push(&bytes),
-                // No builder is confined.
+                // Build tools are not confined.
                 Output::MemoryExceeded(_) => continue,
                 Output::Exited(exit) => break exit,
             };
@@ -145,7 +147,7 @@ impl Workshop {
         Ok(Ran { succeeded: exit == Exit::Code(0), ending, lines: kept.into() })
     }
 
-    /// Ends whatever runs, and returns once nothing of it is left.
+    /// Ends all running tools, and returns once their processes are gone.
     pub async fn close(&self) {
         self.supervisor.shutdown().await;
     }
@@ -158,16 +160,16 @@ fn keep(kept: &mut VecDeque<String>, line: String) {
     kept.push_back(line);
 }
 
-/// Bytes as they come, line by line.
+/// Splits a byte stream into lines.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
 impl Lines {
-    /// The lines that are whole by now.
+    /// Adds bytes and returns the lines that are complete now.
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut whole = Vec::new();
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
-            // What is beyond is never shown.
+            // The rest of an overlong line is dropped.
             let room = MAX_LINE.saturating_sub(self.0.len());
             self.0.extend_from_slice(piece.get(..room).unwrap_or(piece));
             if piece.ends_with(b"\n") || piece.ends_with(b"\r") {
@@ -177,7 +179,7 @@ impl Lines {
         whole
     }
 
-    /// What is left; none if that is nothing.
+    /// Returns the rest; `None` if it is empty.
     fn end(self) -> Option<String> {
         let line = String::from_utf8_lossy(&self.0).trim_end().to_owned();
         (!line.is_empty()).then_some(line)

@@ -1,17 +1,17 @@
-//! The Rust SDK as a project carries it: a package of its own, outside the workspace that it is developed in, and the versions of
-//! its dependencies that this program was tested with.
+//! Vendored Rust SDK of a project: a package outside the workspace, with the dependency versions
+//! that this program was tested with.
 
 use crate::error::{AuthoringError, Doing as _, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// The package that agents are written with.
+/// Name of the SDK's package.
 const SDK: &str = "a2a-hub-sdk";
 
-/// The SDK's manifest with the workspace's versions in place of `workspace = true`; without what its own development needs.
+/// Resolves `workspace = true` in the SDK's manifest, and removes its development dependencies.
 pub(crate) fn sdk_manifest(sdk: &str, workspace: &str) -> Result<Table, AuthoringError> {
     let mut sdk: Table = sdk.parse().doing(|| "read the SDK's manifest".to_owned())?;
-    // What is not its author's is not its author's to mend.
+    // Warnings in the SDK are not the agent's author's to fix.
     let quiet = Table::from_iter([("warnings".to_owned(), Value::from("allow"))]);
     let mut workspace: Table =
         workspace.parse().doing(|| "read the workspace's manifest".to_owned())?;
@@ -35,8 +35,9 @@ pub(crate) fn sdk_manifest(sdk: &str, workspace: &str) -> Result<Table, Authorin
     Ok(sdk)
 }
 
-/// A lock for the project `name`: of the hub's own lock, what the SDK with this manifest needs. None where a dependency is called as
-/// the project is, for then cargo tells them apart in its own way.
+/// Builds the lock file of the project `name`: the subset of the hub's own lock that the SDK with
+/// this manifest needs. Returns `None` if a dependency has the project's name, because cargo then
+/// disambiguates them itself.
 pub(crate) fn lock(name: &str, sdk: &Table, lock: &str) -> Result<Option<String>, AuthoringError> {
     let mut lock: Table = lock.parse().doing(|| "read the lock".to_owned())?;
     let packages = lock.remove("package").unwrap_or(Value::Array(Vec::new()));
@@ -85,7 +86,7 @@ fn table<'a>(of: &'a mut Table, name: &str) -> Result<&'a mut Table, AuthoringEr
     inner.ok_or_else(|| lacks(format!("there is no table `{name}`")))
 }
 
-/// What this program carries is not what it should be.
+/// Error about unexpected contents of this program.
 fn lacks(what: String) -> AuthoringError {
     AuthoringError::new(Kind::Other, what)
 }
@@ -99,7 +100,7 @@ fn inherited(from: &Table, name: &str) -> Result<Value, AuthoringError> {
     there.ok_or_else(|| lacks(format!("the workspace says nothing of `{name}`")))
 }
 
-/// A dependency as the workspace has it, with what a member says on top.
+/// Merges a workspace's dependency with a member's additions.
 fn merged(whole: Value, member: &Value) -> Value {
     let mut whole = match whole.as_table() {
         Some(table) => table.clone(),
@@ -120,7 +121,7 @@ fn merged(whole: Value, member: &Value) -> Value {
     Value::Table(whole)
 }
 
-/// The package that a word of a lock means: a name, and a version where there are several.
+/// Finds the package of a lock's dependency entry: a name, and a version if several exist.
 fn find<'a>(packages: &'a [Table], word: &str) -> Option<&'a Table> {
     let version = word.split(' ').nth(1);
     packages.iter().find(|package| {

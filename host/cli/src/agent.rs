@@ -1,4 +1,4 @@
-//! `agent`: one agent of the hub, shown, let in, let go, loaded anew.
+//! `agent`: shows, registers, deregisters or reloads one agent of the hub.
 
 use super::{Exit, Global, ask, completing, show::agents_text, text::Text};
 use anyhow::Context as _;

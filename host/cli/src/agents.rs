@@ -1,4 +1,4 @@
-//! `agents`: those that there are, or those that fit what is to be done.
+//! `agents`: lists the hub's agents, or those that match search criteria.
 
 use super::{
     Exit, Global, ask,
@@ -11,7 +11,7 @@ use a2a_hub_core::plain_text::line;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// Characters of a description that stands in a list.
+/// Maximum length, in characters, of a description in the table.
 const MAX_DESCRIPTION: usize = 200;
 
 #[derive(Debug, Args)]
@@ -48,12 +48,12 @@ pub(super) struct Agents {
     limit: Option<usize>,
 }
 
-/// The arguments by which agents are found.
+/// Arguments that select agents.
 const CRITERIA: [&str; 8] =
     ["find", "name", "skill", "tags", "version", "input", "output", "limit"];
 
 impl Agents {
-    /// What the hub is asked, if any are to be found.
+    /// Parameters of the `hub/agents/find` request; `None` without a criterion.
     fn query(&self) -> Option<Value> {
         let Self { find, name, skill, tags, version, input, output, limit, .. } = self;
         let said = json!({ "query": find, "name": name, "skill": skill, "version": version, "limit": limit });
@@ -128,7 +128,7 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
     out
 }
 
-/// One reason in a few words.
+/// Describes one reason for a match in a few words.
 fn because(why: &Value) -> String {
     let what = text(&why["what"]);
     match text(&why["by"]) {

@@ -24,7 +24,7 @@ pub(super) struct Restore {
     file: PathBuf,
 }
 
-/// Copies the store: by the hub that uses it, or here where none does.
+/// Copies the store, through the running hub if one uses the store, else in this process.
 pub(super) fn backup(global: &Global, Backup { file }: &Backup) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
     let file = std::path::absolute(file)?;
@@ -41,11 +41,11 @@ pub(super) fn backup(global: &Global, Backup { file }: &Backup) -> anyhow::Resul
     Ok(Exit::Done)
 }
 
-/// What is not in a copy, for it is in files that a user copies as any others.
+/// Contents that the copy lacks: a user copies these files like any others.
 const BESIDE: &str = "it holds tasks, conversations, what agents remember and where notifications are sent, with their secrets; \
                       the configuration, plugins, keys and the token are files of their own in the data directory";
 
-/// Puts a copy in the place of the store, which no hub uses.
+/// Replaces the store with a copy. No hub may use the store.
 pub(super) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
     must_be_the_operator("restore the hub's store")?;
@@ -59,7 +59,7 @@ pub(super) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Re
     Ok(Exit::Done)
 }
 
-/// The store is as it was.
+/// Error code of a failed restore: the store is unchanged.
 const NOT_RESTORED: &str = "NOT_RESTORED";
 
 fn restored_text(kept: Option<&Path>, restored: &Value) -> String {

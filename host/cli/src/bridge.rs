@@ -1,5 +1,5 @@
-//! `mcp` and `acp`: a program's standard input and output, brought to the hub's socket and back. What is said there is spoken by the
-//! hub.
+//! `mcp` and `acp`: relay standard input and output to the hub's socket. The hub itself implements
+//! both protocols.
 
 use super::{
     Exit, Global, completing,
@@ -15,7 +15,7 @@ use tokio::{
     task::spawn_blocking,
 };
 
-/// What `mcp --help` ends with.
+/// Text at the end of `mcp --help`.
 const MCP_HELP: &str = "\
 For an MCP client to start, not for people to type: it speaks MCP on standard input and output. Each agent of the hub is a tool \
 there. A hub with HTTP serves the same at `/mcp`.";
@@ -31,7 +31,7 @@ pub(super) struct Mcp {
     start: bool,
 }
 
-/// What `acp --help` ends with.
+/// Text at the end of `acp --help`.
 const ACP_HELP: &str = "\
 For an editor to start, not for people to type: it speaks ACP on standard input and output. The agent works in the directory that \
 the editor names, and what it asks leave for the editor shows.";
@@ -59,7 +59,7 @@ pub(super) fn mcp(global: &Global, mcp: &Mcp) -> anyhow::Result<Exit> {
             let found = fs::canonicalize(dir);
             Some(found.with_context(|| format!("work in {}", dir.display()))?)
         }
-        // Clients with no project start their servers at the root, where no agent is to work.
+        // Clients without a project start their servers in `/`, where no agent should work.
         None => std::env::current_dir().ok().filter(|dir| dir.parent().is_some()),
     };
     let directory = directory.map(|dir| {
@@ -75,12 +75,12 @@ pub(super) fn mcp(global: &Global, mcp: &Mcp) -> anyhow::Result<Exit> {
 fn speak(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let bridged = runtime.block_on(bridge(global, start, language));
-    // A thread of it still reads what the client may never say.
+    // A blocking thread may still read standard input, and the client may never close it.
     runtime.shutdown_background();
     bridged
 }
 
-/// Passes on what is said on both sides, until the client has no more to say and the hub has answered.
+/// Relays both directions until the client closes its input and the hub has answered.
 async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> {
     let mut client = start::client(global, start).await?;
     let spoken = client.call("hub/speak", language).await;
@@ -88,7 +88,7 @@ async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result
     let (mut read, mut write) = client.into_halves();
     let say = async {
         let said = copy(&mut stdin(), &mut write).await;
-        // Either way there is no more to come, and the hub may still answer.
+        // The input ended in either case, and the hub may still answer.
         let _ = write.shutdown().await;
         said.context("pass on what the client says")
     };
@@ -97,7 +97,7 @@ async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result
         let mut line = String::new();
         while read.read_line(&mut line).await.context("pass on what the hub says")? > 0 {
             let told = std::mem::take(&mut line);
-            // A client that is slow to read may still have something to say.
+            // Printing may block on a slow client, so it must not block the other direction.
             let printed = spawn_blocking(move || console.print_json_lines(&told)).await?;
             printed.context("pass on what the hub says")?;
         }

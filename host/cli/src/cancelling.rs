@@ -1,4 +1,4 @@
-//! `task cancel`: stops a task, or those of the hub that have been in a state for long.
+//! `task cancel`: cancels one task, or all tasks that have been in one state for a given time.
 
 use super::{
     Global, block_on,
@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// How many tasks are listed at once.
+/// Number of tasks per `hub/tasks/list` request.
 const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(super) struct Cancel {
     older: Option<Since>,
 }
 
-/// The states that a task can be cancelled in.
+/// Names of the states in which a task can be cancelled.
 fn live() -> Vec<&'static str> {
     let live = TaskState::ALL.into_iter().filter(|state| !state.is_final());
     live.filter(|state| *state != TaskState::Unknown).map(TaskState::name).collect()
@@ -61,7 +61,7 @@ pub(super) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
         for id in ids {
             match client.call("tasks/cancel", json!({ "id": id })).await {
                 Ok(_) => cancelled.push(id),
-                // It may have come to its end meanwhile.
+                // The task may have reached a final state in the meantime.
                 Err(why) => left.push(json!({ "id": id, "error": format!("{why:#}") })),
             }
         }
@@ -70,7 +70,7 @@ pub(super) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
     global.show(&told, || Ok(told_text(&told)?))
 }
 
-/// The tasks in this state, whose state last changed before that moment.
+/// Returns the ids of the tasks in `state` whose state last changed before `before`.
 async fn matching(
     client: &mut Client,
     state: &str,

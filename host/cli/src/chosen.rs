@@ -1,9 +1,10 @@
-//! What `send` tells an agent beside the message: which model, how hard it is to think, which session, and whatever else.
+//! Options of `send` that become message metadata: the model, the effort, the session and free-form
+//! entries.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// Members of a message's metadata that options of their own stand for.
+/// Metadata keys that `--metadata` refuses, each with the option to use instead.
 const OTHERS: [(&str, &str); 5] = [
     ("targetAgent", "the agent is named before the message"),
     ("workingDirectory", "`--cwd` says it"),
@@ -30,7 +31,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The same, as members of a message's metadata.
+    /// Returns the options as members of a message's metadata.
     pub(super) fn facts(&self) -> Map<String, Value> {
         let mut facts: Map<_, _> = self.metadata.iter().cloned().collect();
         for (name, chosen) in

@@ -1,4 +1,4 @@
-//! A client of the hub's unix socket: what the other commands ask with.
+//! Client of the hub's unix socket, used by the other commands.
 
 use super::{
     failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING},
@@ -22,10 +22,11 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a hub may take to answer at all, and to look something up: one that is well does so in milliseconds.
+/// Timeout of the first answer and of lookups. A healthy hub answers within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is only looked up. All else takes the time that agents, programs and clients take.
+/// Methods that only look something up, and therefore time out. All others take the time that
+/// agents, programs and clients take.
 const LOOKED_UP: [&str; 8] = [
     "hub/agents/get",
     "hub/contexts/get",
@@ -37,7 +38,7 @@ const LOOKED_UP: [&str; 8] = [
     "tasks/get",
 ];
 
-/// That a hub does not answer, and what to do about it.
+/// Error for a hub that does not answer, with the command that ends it.
 fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
     let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     let why = format!(
@@ -47,35 +48,36 @@ fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
     CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
 }
 
-/// A connection to the hub.
+/// Connection to the hub.
 pub(super) struct Client {
     read: BufReader<OwnedReadHalf>,
     write: OwnedWriteHalf,
-    /// The hub's process.
+    /// Process id of the hub.
     pub(super) pid: Option<i32>,
     requests: u64,
-    /// What was read of the next line.
+    /// Partial line that was read so far; [`Client::next`] is cancel-safe because of it.
     line: Vec<u8>,
-    /// The tenant that all is asked for; the default one if none is named.
+    /// Tenant of all requests; `None` means the default tenant.
     tenant: Option<String>,
 }
 
-/// The process of the hub of the data directory that is meant, although it cannot be reached.
+/// Process id of the hub that owns this data directory although its socket is gone.
 fn deaf(global: &Global) -> Option<i32> {
     let dir = global.data_dir().ok()?;
     let run = running_hub::of(&dir).filter(|run| run["socket"].is_string())?;
-    // One that is stopping, or begins, is no concern.
+    // A hub that is starting or stopping is no problem.
     let holder = daemon::holder(&dir.join(LOCK_FILE)).ok()??;
     (run["pid"] == holder.pid).then_some(holder.pid)
 }
 
 impl Client {
-    /// Connects to the hub that `global` names, and waits until it answers for the first time, but not for ever.
+    /// Connects to the hub that `global` names and waits for its first answer, at most for
+    /// [`PATIENCE`].
     pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
         Self::connect_within(global, PATIENCE).await
     }
 
-    /// The same for somebody who would also wait for a hub that is being started.
+    /// Connects with another timeout, for callers that wait for a hub that is starting.
     pub(super) async fn connect_within(
         global: &Global,
         patience: Duration,
@@ -96,7 +98,7 @@ impl Client {
                 );
                 CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into()
             } else if why.kind() == io::ErrorKind::WouldBlock {
-                // So many wait already that the system lets nobody else wait.
+                // The listen backlog is full.
                 hangs(None, patience).into()
             } else {
                 anyhow!("connect to the hub on {path}: {why}")
@@ -107,7 +109,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Waits until the hub answers, be it a refusal: one that does so will answer what else it is asked.
+    /// Waits until the hub answers, even with an error: a hub that answers once will answer other
+    /// requests.
     pub(super) async fn greet(&mut self) -> anyhow::Result<()> {
         self.greet_within(PATIENCE).await
     }
@@ -121,7 +124,7 @@ impl Client {
         answered.await.map_err(|_| hangs(pid, patience))?.map(drop)
     }
 
-    /// Connects to the hub at `path`, which must be this user's own.
+    /// Connects to the socket at `path`, which must belong to this user.
     pub(super) async fn to(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path).await?;
         let peer = stream.peer_cred()?;
@@ -140,12 +143,13 @@ impl Client {
         })
     }
 
-    /// The connection as it is, for whoever speaks something else on it.
+    /// Returns the raw connection, for another protocol.
     pub(super) fn into_halves(self) -> (BufReader<OwnedReadHalf>, OwnedWriteHalf) {
         (self.read, self.write)
     }
 
-    /// Calls a method and returns its result. A hub that does not look something up in time hangs.
+    /// Calls a method and returns its result. Fails with `HUB_HANGS` if a lookup exceeds
+    /// [`PATIENCE`].
     pub(super) async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
         if !LOOKED_UP.contains(&method) {
             return self.answered(method, params).await;
@@ -178,7 +182,7 @@ impl Client {
         Ok(self.requests)
     }
 
-    /// The next answer: the id of its request, and what it says. May be dropped and called again.
+    /// Returns the next response: the id of its request, and its result. Cancel-safe.
     pub(super) async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
         let read = self.read.read_until(b'\n', &mut self.line).await;
         if read.context("read the hub's answer")? == 0 {
@@ -188,7 +192,8 @@ impl Client {
         }
         let line = std::mem::take(&mut self.line);
         let mut answer: Value = serde_json::from_slice(&line).context("read the hub's answer")?;
-        // A hub that could not read a request does not know its id: it is the one that was sent last.
+        // A response without an id answers a request that the hub could not parse: the latest
+        // request.
         let id = answer["id"].as_u64().unwrap_or(self.requests);
         let result = match answer.get("error") {
             Some(error) => Err(CommandError::refused(error).into()),
@@ -198,7 +203,7 @@ impl Client {
     }
 }
 
-/// Asks the hub one thing.
+/// Connects to the hub and makes one call.
 pub(super) fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
     block_on(async { Client::connect(global).await?.call(method, params).await })
 }
@@ -208,7 +213,7 @@ mod tests {
     use super::*;
     use tokio::{net::UnixListener, time::Instant};
 
-    /// What the hub could not read has no id (JSON-RPC 2.0, section 5), and is refused all the same.
+    /// The response to an unreadable request has no id (JSON-RPC 2.0, section 5) and still counts.
     #[tokio::test]
     async fn a_request_that_the_hub_cannot_read_is_told_to_be_refused() {
         let dir = tempfile::tempdir().unwrap();
@@ -230,7 +235,7 @@ mod tests {
         assert_eq!(why, "too long");
     }
 
-    /// It takes what is said, and answers nothing.
+    /// The hub in this test accepts requests and never answers.
     #[tokio::test(start_paused = true)]
     async fn a_hub_that_looks_nothing_up_any_more_is_told_to_hang() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The command line as it is typed: every command, and where its own arguments stand.
+//! Definition of the command line: every command and its arguments.
 
 use super::{
     agent, agents, backup, bridge, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global,

@@ -1,4 +1,4 @@
-//! Completions that know the hub: its agents, tasks and conversations, asked for while somebody types.
+//! Shell completions from the running hub: its agents, tasks and conversations.
 
 use super::{
     block_on,
@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// What asks the program for completions, as the script for a shell sets it.
+/// Environment variable that a shell's completion script sets to request completions.
 pub(super) const VARIABLE: &str = "_A2A_HUB_COMPLETE";
 
-/// How long the hub may take: somebody pressed a key and waits.
+/// Timeout of a request to the hub, short because the user has pressed a key and waits.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How many of the newest are offered.
+/// Maximum number of candidates; the newest come first.
 const OFFERED: usize = 50;
 
-/// What is said of a candidate is cut after so many columns.
+/// Width, in columns, at which a candidate's description is cut.
 const COLUMNS: usize = 60;
 
-/// The agents of the hub.
+/// Completes ids of the hub's agents.
 pub(super) fn agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         candidates("hub/agents/list", json!({}), |agent| {
@@ -34,7 +34,7 @@ pub(super) fn agents() -> ArgValueCandidates {
     })
 }
 
-/// The newest tasks.
+/// Completes ids of the newest tasks.
 pub(super) fn tasks() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let params = json!({ "limit": OFFERED, "historyLength": 1 });
@@ -46,7 +46,7 @@ pub(super) fn tasks() -> ArgValueCandidates {
     })
 }
 
-/// The newest conversations.
+/// Completes ids of the newest conversations.
 pub(super) fn contexts() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         candidates("hub/contexts/list", json!({ "limit": OFFERED }), |context| {
@@ -55,7 +55,8 @@ pub(super) fn contexts() -> ArgValueCandidates {
     })
 }
 
-/// What the hub lists, each with what is said of it; nothing if the hub does not answer, for nobody would see why.
+/// Lists candidates with their descriptions. Returns none if the hub does not answer, because an
+/// error would not be visible.
 fn candidates(
     method: &str,
     params: Value,
@@ -70,7 +71,7 @@ fn candidates(
     offered(&listed.unwrap_or_default(), about)
 }
 
-/// Those that a shell may be handed: a name that a client chose could be a command.
+/// Keeps candidates that are safe in a shell: clients choose ids, and an id could be a command.
 fn offered(listed: &Value, about: impl Fn(&Value) -> String) -> Vec<CompletionCandidate> {
     let is_plain = |id: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -79,7 +80,7 @@ fn offered(listed: &Value, about: impl Fn(&Value) -> String) -> Vec<CompletionCa
     let plain = list(listed).iter().filter(|one| is_plain(text(&one["id"])));
     let candidates = plain.enumerate().map(|(at, one)| {
         let about = cut(&fold(&about(one)), COLUMNS);
-        // In the order of the list: the newest first.
+        // Keeps the order of the list: the newest first.
         CompletionCandidate::new(text(&one["id"])).help(Some(about.into())).display_order(Some(at))
     });
     candidates.collect()

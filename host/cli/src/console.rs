@@ -1,5 +1,6 @@
-//! The one place where the command line prints, on standard output and standard error. What a terminal sees is cleaned, all
-//! of it, for nobody can tell afterwards what of it came from outside; what a pipe or a file gets is as it was said.
+//! Output of the command line, on standard output and standard error. Output to a terminal is
+//! sanitised as a whole, because the parts that came from outside are no longer known; output to a
+//! pipe or a file is unchanged.
 
 use super::text::{Look, Text};
 use a2a_hub_config as config;
@@ -13,32 +14,32 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// How often it is looked whether somebody still reads standard output.
+/// Interval at which a closed standard output is polled for.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How wide a terminal is that does not say.
+/// Width, in columns, of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// What the user wants to see of what others say.
+/// Output options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wish {
-    /// Every byte as it is, to a terminal too.
+    /// Prints every byte unchanged, to a terminal as well.
     pub(super) raw: bool,
-    /// No colours.
+    /// Prints no colours.
     pub(super) plain: bool,
 }
 
-/// Where the command line prints. Cheap to copy.
+/// Output streams of the command line. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Console {
     out: Outlet,
     err: Outlet,
 }
 
-/// A stream that something is printed on.
+/// One output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Outlet {
-    /// How many columns the terminal has; none if no terminal reads it.
+    /// Width of the terminal, in columns; `None` for a pipe or a file.
     columns: Option<usize>,
     look: Look,
 }
@@ -59,100 +60,101 @@ impl Outlet {
         Self { columns, look: Look { cleaned, coloured } }
     }
 
-    /// JSON text as it is printed here.
+    /// Returns JSON text as it is printed to this stream.
     fn json(self, json: &str) -> String {
         if self.look.cleaned { terminal::clean_json(json).into_owned() } else { json.to_owned() }
     }
 }
 
 impl Console {
-    /// The console of this process.
+    /// Creates the console of this process.
     pub(super) fn new(wish: Wish) -> Self {
         Self { out: Outlet::of(&io::stdout(), wish), err: Outlet::of(&io::stderr(), wish) }
     }
 
-    /// Prints a result: standard output holds nothing else.
+    /// Prints a result. Standard output holds nothing but results.
     pub(super) fn print(self, text: &Text) -> io::Result<()> {
         print(&text.shown(self.out.look))
     }
 
-    /// Prints a result for programs, on a line of its own.
+    /// Prints a result for programs, as one line of JSON.
     pub(super) fn print_json(self, value: &Value) -> io::Result<()> {
         print(&self.out.json(&format!("{value}\n")))
     }
 
-    /// Prints lines that are JSON already.
+    /// Prints lines of serialized JSON.
     pub(super) fn print_json_lines(self, lines: &str) -> io::Result<()> {
         print(&self.out.json(lines))
     }
 
-    /// Prints help that somebody asked for.
+    /// Prints help that the user asked for.
     pub(super) fn print_help(why: &clap::Error) -> io::Result<()> {
         why.print()
     }
 
-    /// Says something beside the result, on a line of its own.
+    /// Prints a note on standard error, as a line.
     pub(super) fn note(self, text: impl Into<Text>) {
         self.say(&text.into(), "\n");
     }
 
-    /// Says something beside the result, after which somebody types on.
+    /// Prints a prompt on standard error, without a line break.
     pub(super) fn prompt(self, text: &Text) {
         self.say(text, "");
     }
 
-    /// Shows a line on standard error that can be taken back.
+    /// Prints a transient line on standard error.
     pub(super) fn draw(self, line: &Text) {
         self.say(line, "");
     }
 
-    /// Takes back the line that was drawn last.
+    /// Erases the transient line.
     pub(super) fn take_back(self) {
-        // There is nowhere left to say that standard error is gone.
+        // An error of standard error cannot be reported anywhere.
         let _ = write!(io::stderr(), "\r\x1b[2K");
     }
 
     fn say(self, text: &Text, end: &str) {
-        // The same.
+        // An error of standard error cannot be reported anywhere.
         let _ = write!(io::stderr(), "{}{end}", text.shown(self.err.look));
     }
 
-    /// Shows an event of the hub's own log, on a line of its own.
+    /// Prints a formatted event of the hub's log, as a line on standard error.
     pub(super) fn log(self, event: &Text) -> io::Result<()> {
         writeln!(io::stderr(), "{}", event.shown(self.err.look))
     }
 
-    /// The same of one that is JSON.
+    /// Prints a JSON event of the hub's log, as a line on standard error.
     pub(super) fn log_json(self, event: &str) -> io::Result<()> {
         writeln!(io::stderr(), "{}", self.err.json(event))
     }
 
-    /// How many columns there are for a result; none if no terminal shows it.
+    /// Width of standard output, in columns; `None` if it is no terminal.
     pub(super) fn columns(self) -> Option<usize> {
         self.out.columns
     }
 
-    /// How many columns there are for text that is not shown as it was written; none if it is to be.
+    /// Width at which Markdown is rendered; `None` if Markdown is printed verbatim.
     pub(super) fn columns_for_markdown(self) -> Option<usize> {
         self.out.columns.filter(|_| self.out.look.coloured)
     }
 
-    /// Takes away all that a terminal shows.
+    /// Clears the terminal's screen.
     pub(super) fn clear_screen(self) -> io::Result<()> {
         print("\x1b[H\x1b[J")
     }
 
-    /// How many columns there are for what is said beside the result; none if no terminal shows it.
+    /// Width of standard error, in columns; `None` if it is no terminal.
     pub(super) fn columns_beside(self) -> Option<usize> {
         self.err.columns
     }
 
-    /// Whether a line on standard error can be taken back.
+    /// True if standard error can erase a transient line.
     pub(super) fn can_take_back(self) -> bool {
         self.err.look.coloured
     }
 
-    /// Waits until nobody reads standard output any more; for ever where somebody does, or nobody can tell.
+    /// Waits until standard output is closed by its reader; never returns while it is open or if
+    /// that cannot be determined.
     pub(super) async fn unread(self) {
         let gone = || {
             let out = io::stdout();
@@ -166,7 +168,7 @@ impl Console {
         }
     }
 
-    /// Whether there is somebody who can be asked.
+    /// True if a user can answer prompts.
     pub(super) fn is_attended(self) -> bool {
         io::stdin().is_terminal() && self.err.columns.is_some()
     }

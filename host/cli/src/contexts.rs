@@ -1,4 +1,4 @@
-//! `contexts`: the conversations the hub remembers.
+//! `contexts`: lists, shows or deletes the conversations that the hub stores.
 
 use super::{
     Exit, Global, ask, block_on,
@@ -75,7 +75,7 @@ pub(super) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
     Ok(Exit::Done)
 }
 
-/// Conversations, a row each.
+/// Renders conversations as a table.
 fn contexts_text(contexts: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
     if contexts.is_empty() {
         return "no conversations\n".into();

@@ -1,4 +1,4 @@
-//! `deliveries`: how notifications get to where their clients want them.
+//! `deliveries`: state of push notifications on their way to clients.
 
 use super::{
     Exit, Global, ask, block_on,
@@ -51,7 +51,7 @@ pub(super) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// Deliveries, a row each, and below it what is wrong.
+/// Renders deliveries as a table, with the error below each row.
 fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
     let ids = || deliveries.iter().map(|delivery| text(&delivery["taskId"]));
     let mut table = Table::new(["TASK", "STATE", "WAITING", "RECEIVER"]);

@@ -1,4 +1,4 @@
-//! `doctor`: looks at everything the hub needs, and says what would mend what is wrong.
+//! `doctor`: checks everything that the hub needs and names a fix for each finding.
 
 use super::{
     Exit, Global, block_on,
@@ -28,25 +28,25 @@ use std::{
     time::Duration,
 };
 
-/// With less space than that, in bytes, the hub will soon not be able to store a task.
+/// Free disk space, in bytes, below which the hub will soon be unable to store a task.
 const LITTLE_SPACE: u64 = 1 << 30;
 
-/// With less space than that, in bytes, it may fail at once.
+/// Free disk space, in bytes, below which the hub may fail at once.
 const NO_SPACE: u64 = 64 << 20;
 
-/// The longest path of a unix socket: what fits into the system's address.
+/// Maximum length of a unix socket's path: the size of `sun_path`.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// The files of the data directory that the hub writes as long as it runs.
+/// Files of the data directory that a running hub writes.
 const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "hub.log"];
 
-/// More tasks than that wait for an answer that nobody will give.
+/// Number of waiting tasks above which `doctor` warns.
 const MANY_WAITING: u64 = 100;
 
-/// How long the store is looked through: some hundred MiB.
+/// Time limit of the store's integrity check: enough for some hundred MiB.
 const EXAMINED_FOR: Duration = Duration::from_secs(20);
 
-/// The CLIs that agents drive, the agent of each, and how it is installed.
+/// Programs that agents drive: the program, its agent, and the way to install it.
 const CLIS: &[(&str, &str, &str)] = &[
     ("claude", "claude-code", "npm install -g @anthropic-ai/claude-code"),
     ("gemini", "gemini", "npm install -g @google/gemini-cli"),
@@ -55,10 +55,10 @@ const CLIS: &[(&str, &str, &str)] = &[
     ("git", "git-historian", "install git with your system's packages"),
 ];
 
-/// What agents are compiled for.
+/// Compilation target of agents.
 const GUEST_TARGET: &str = "wasm32-wasip2";
 
-/// How `rustc` is asked where its libraries for that target are.
+/// Arguments that make `rustc` print the directory of the target's libraries.
 const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", GUEST_TARGET];
 
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ pub(super) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
 async fn examine(global: &Global) -> Vec<Finding> {
     let settings = match global.settings(Vec::new()) {
         Ok(settings) => settings,
-        // Everything else depends on it.
+        // All other checks depend on the configuration.
         Err(why) => {
             return vec![fail(
                 "configuration",
@@ -147,10 +147,10 @@ fn data_directory(dir: &Path) -> Finding {
     }
 }
 
-/// Whether programs can be confined here.
+/// Checks if programs can be confined on this machine.
 async fn confinement(dir: &Path) -> Finding {
     let about = "confine";
-    // Somewhere that is there: nothing is written to it.
+    // Any existing directory will do: nothing is written to it.
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     let supervisor =
         Supervisor::new("/proc/self/exe".into(), there.to_owned(), Duration::from_secs(1));
@@ -164,7 +164,7 @@ async fn confinement(dir: &Path) -> Finding {
     }
 }
 
-/// What the running hub holds a confined program to together with all that it starts.
+/// Describes the mechanism that limits a confined program and its descendants.
 fn bounds_of_trees(dir: &Path) -> String {
     let hub = daemon::holder(&dir.join(LOCK_FILE)).ok().flatten();
     let controllers = hub.map(|hub| controllers_of_trees(hub.pid)).unwrap_or_default();
@@ -177,19 +177,20 @@ fn bounds_of_trees(dir: &Path) -> String {
     }
 }
 
-/// The first of the data directory and the files there that this user may not write, and why.
+/// Returns the first path among the data directory and its files that this user may not write, with
+/// the error.
 fn unwritable(dir: &Path) -> Option<(PathBuf, io::Error)> {
     let files = DATA_FILES.iter().map(|file| (dir.join(file), Access::WRITE_OK));
     let all = std::iter::once((dir.to_owned(), Access::WRITE_OK | Access::EXEC_OK)).chain(files);
     all.filter_map(|(path, mode)| {
         let why = rustix::fs::access(&path, mode).err()?;
-        // What is not there yet is made.
+        // A missing file will be created.
         (why != Errno::NOENT).then(|| (path, why.into()))
     })
     .next()
 }
 
-/// Whether the store is sound, page by page, and has lost nothing.
+/// Checks the store's integrity page by page, and that nothing of it is missing.
 fn store(dir: &Path) -> Finding {
     let about = "store";
     let kept = sqlite::kept_logs(dir);
@@ -222,7 +223,7 @@ fn store(dir: &Path) -> Finding {
     }
 }
 
-/// Paths, for people.
+/// Joins paths for display.
 fn shown(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -267,7 +268,7 @@ fn socket(path: &Path) -> Finding {
             fail(about, format!("{shown} is open to others"), format!("chmod 600 {shown}"))
         }
         Ok(_) => ok(about, shown.to_string()),
-        // A name alone is in the current directory.
+        // A bare file name refers to the current directory.
         Err(_) if path.parent().is_some_and(|dir| dir.as_os_str().is_empty() || dir.is_dir()) => {
             ok(about, format!("{shown}, free"))
         }
@@ -279,7 +280,7 @@ fn socket(path: &Path) -> Finding {
     }
 }
 
-/// What a running hub says of itself and of its agents.
+/// Checks a running hub: its own status and that of its agents.
 async fn running(mut client: Client) -> Vec<Finding> {
     if let Err(why) = client.greet().await {
         return vec![fail("hub", why.to_string(), "a2a-hub stop --force && a2a-hub start")];
@@ -315,7 +316,7 @@ fn hub_verdict(runs: &str, this: &str) -> Finding {
     }
 }
 
-/// Tasks that wait for an answer may take up the room that others need.
+/// Warns about waiting tasks that may use up the capacity that other tasks need.
 fn waiting_verdict(waiting: u64) -> Finding {
     let found = format!("{waiting} wait for an answer");
     if waiting < MANY_WAITING {
@@ -324,7 +325,7 @@ fn waiting_verdict(waiting: u64) -> Finding {
     warn("tasks", found, "a2a-hub task cancel --state input-required --older 1d")
 }
 
-/// What a running hub found when it wrote something just now.
+/// Result of the running hub's latest write to its store.
 fn storage_verdict(storage: &Value) -> Finding {
     match storage["status"].as_str() {
         Some("failing") => {
@@ -332,7 +333,7 @@ fn storage_verdict(storage: &Value) -> Finding {
             let found = format!("nothing can be stored since {since}: {error}");
             fail("storage", found, text(&storage["fix"]))
         }
-        // A hub of an older version says nothing of it.
+        // A hub of an older version does not report its storage.
         Some(_) | None => ok("storage", "takes what it is given"),
     }
 }
@@ -351,7 +352,7 @@ fn agent_verdict(agent: &Value) -> Finding {
             let kept = kept.map(|kept| format!(", {kept} kept")).unwrap_or_default();
             ok(&about, format!("healthy{version}{kept}"))
         }
-        // One agent that cannot work leaves the hub and the others as they are.
+        // An agent that fails affects neither the hub nor other agents.
         _ => warn(&about, format!("{why}{version}"), fix),
     }
 }
@@ -359,7 +360,7 @@ fn agent_verdict(agent: &Value) -> Finding {
 fn rejected_verdict(rejected: &Value) -> Finding {
     let (file, why) = (text(&rejected["file"]), text(&rejected["error"]));
     match file.strip_prefix("remote.") {
-        // A file's name has another end.
+        // The name of a plug-in file has an extension; the id of a remote agent contains no dot.
         Some(id) if !id.contains('.') => warn(
             &format!("agent {id}"),
             why,
@@ -369,7 +370,7 @@ fn rejected_verdict(rejected: &Value) -> Finding {
     }
 }
 
-/// What a hub would find if it were started.
+/// Checks that concern a hub that is about to be started.
 async fn not_running(settings: &Settings) -> Vec<Finding> {
     let mut findings = vec![warn("hub", "it is not running", "a2a-hub start")];
     let http = &settings.config.http;
@@ -387,9 +388,9 @@ async fn not_running(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// A CLI as this user has it; what a running hub found may be another.
+/// Program of an agent as this user's `PATH` finds it; a running hub may use another one.
 struct Found {
-    /// What a running hub tells under this name would tell of a missing CLI too.
+    /// Name of the hub's finding that would report the missing program as well.
     agent: String,
     is_there: bool,
     finding: Finding,
@@ -405,13 +406,14 @@ async fn look_for(cli: &str, agent: &str, install: &str) -> Found {
     Found { agent, is_there: true, finding: cli_verdict(cli, &path, version, install) }
 }
 
-/// What was found of the CLIs and is not told yet: of an agent whose CLI is missing, a running hub says so itself.
+/// Filters out missing programs that a running hub has already reported with their agents.
 fn untold(clis: Vec<Found>, told: &[Finding]) -> Vec<Finding> {
     let is_told = |cli: &Found| told.iter().any(|finding| finding.about == cli.agent);
     clis.into_iter().filter(|cli| cli.is_there || !is_told(cli)).map(|cli| cli.finding).collect()
 }
 
-/// What is said of a CLI that is there: one that is slow, or is told by itself why it fails, is not mended by installing it.
+/// Finding for an installed program. Installing it again fixes neither a slow program nor one that
+/// reports an error of its configuration.
 fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &str) -> Finding {
     let shown = path.display();
     match version {
@@ -433,7 +435,7 @@ fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &st
     }
 }
 
-/// What it takes to write agents; to run those there are takes none of it.
+/// Checks the tools for writing agents; running agents needs none of them.
 async fn toolchain() -> Finding {
     let about = "toolchain";
     let Some(rustc) = config::find_program("rustc") else {
@@ -444,8 +446,9 @@ async fn toolchain() -> Finding {
     toolchain_verdict(&rustc, asked)
 }
 
-/// What is said of a `rustc` that was asked where the target's libraries are. It names the place whether or not they are
-/// there, so one that is slow or fails says nothing of the target.
+/// Finding for a `rustc` that was asked for the directory of the target's libraries. `rustc` prints
+/// the directory even if it does not exist, so only a timely answer says something about the
+/// target.
 fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>) -> Finding {
     let about = "toolchain";
     let shown = rustc.display();
@@ -580,7 +583,7 @@ mod tests {
         assert!(untold(found().await, &[agent]).is_empty(), "the running hub tells of it");
         let other = agent_verdict(&json!({ "id": "codex", "health": health }));
         assert_eq!(untold(found().await, &[other]).len(), 1);
-        // One that is there is told in any case: the user's may be another than the hub's.
+        // An existing program is always reported: the user's may differ from the hub's.
         let there = Found { is_there: true, ..look_for("sh", "claude-code", "install it").await };
         let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
         assert_eq!(untold(vec![there], &[agent]).len(), 1);
@@ -603,7 +606,7 @@ mod tests {
         assert_eq!(damaged.verdict, Verdict::Fail, "{}", damaged.found);
         assert!(damaged.found.contains("hub.db"), "{}", damaged.found);
         assert_eq!(damaged.fix.as_deref(), Some("`a2a-hub stop`, then `a2a-hub restore FILE`"));
-        // No database at all is damage as well, not a new store.
+        // A file that is no database is damage as well, not a new store.
         fs::write(&file, "no database").unwrap();
         assert_eq!(store(dir.path()).verdict, Verdict::Fail);
     }

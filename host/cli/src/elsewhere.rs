@@ -1,4 +1,4 @@
-//! How an agent elsewhere is named on a command line, and found.
+//! Options that name and locate a remote agent on a command line.
 
 use super::render::shell_word;
 use a2a_hub_client::{A2aClient, Outbound};
@@ -20,27 +20,27 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Which of these somebody gave, although the agent is one of the hub's own.
+    /// Returns the option of this group that was given although the agent is local to the hub.
     pub(super) fn given(&self) -> Option<&'static str> {
         let token = self.token_env.as_ref().map(|_| "--token-env");
         token.or_else(|| (!self.origins.is_empty()).then_some("--allow-origin"))
     }
 
-    /// The agent at `url` as a command names it.
+    /// Formats the agent at `url` as an argument of a command.
     pub(super) fn named(&self, url: &str) -> String {
         let token = self.token_env.iter().map(|name| format!(" --token-env {}", shell_word(name)));
         let origins = self.origins.iter().map(|url| format!(" --allow-origin {}", shell_word(url)));
         shell_word(url) + &token.chain(origins).collect::<String>()
     }
 
-    /// Finds it by its card.
+    /// Finds the agent through its card.
     pub(super) async fn find(&self, url: &str) -> anyhow::Result<A2aClient> {
         let token = self.token_env.as_deref().map(token).transpose()?;
         Ok(A2aClient::find(Outbound::unguarded(), url, token, &self.origins).await?)
     }
 }
 
-/// Whether an agent is named by its URL.
+/// True if `agent` is a URL.
 pub(super) fn is_url(agent: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| agent.starts_with(scheme))
 }

@@ -1,6 +1,6 @@
-//! What the program returns to whoever ran it.
+//! Exit status of the program.
 
-/// What `--help` and the manual end with.
+/// Text at the end of `--help` and of the manual.
 pub(super) const EXIT_CODES: &str = "\
 Exit status:
   0    it was done
@@ -9,17 +9,18 @@ Exit status:
   3    the task waits for an answer or a login
   130  Ctrl-C, or nobody reads the answer any more: the task was cancelled";
 
-/// What the program returns: documented in `docs/reference/exit-codes.md`, and in [`EXIT_CODES`].
+/// Exit status: documented in `docs/reference/exit-codes.md` and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// It was done.
+    /// The command succeeded.
     Done = 0,
-    /// The task failed, or was rejected or cancelled by somebody else.
+    /// The task failed, was rejected, or was cancelled by another client.
     TaskFailed = 1,
-    /// The command, the configuration or the hub is at fault, or a stream ended before its task did.
+    /// The command, the configuration or the hub is at fault, or a stream ended before its task
+    /// did.
     Fault = 2,
     /// The task waits for an answer or a login.
     NeedsInput = 3,
-    /// Ctrl-C, or nobody reads the answer any more: the task was cancelled.
+    /// Ctrl-C, or standard output was closed: the task was cancelled.
     Interrupted = 130,
 }

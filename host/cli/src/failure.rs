@@ -1,4 +1,4 @@
-//! Why a command failed: a line for people, one JSON object for programs.
+//! Error of a command: a line for people, one JSON object for programs.
 
 use super::exit::Exit;
 use a2a_hub_authoring::{AuthoringError, Kind};
@@ -8,68 +8,68 @@ use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use serde_json::{Map, Value, json};
 use std::io;
 
-/// What a command begins with that says why it failed.
+/// Prefix of every error line.
 pub(super) const BLAMES: &str = "a2a-hub: ";
 
 /// Nothing listens on the hub's socket.
 pub(super) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
 
-/// The hub listens, and does not answer.
+/// The hub accepts connections but does not answer.
 pub(super) const HUB_HANGS: &str = "HUB_HANGS";
 
-/// The hub hung up in the middle.
+/// The hub closed the connection before it answered.
 pub(super) const CONNECTION_LOST: &str = "CONNECTION_LOST";
 
-/// A stream ended before its task did, and nothing says what becomes of the task.
+/// A stream ended before its task did; the state of the task is unknown.
 pub(super) const STREAM_ENDED: &str = "STREAM_ENDED";
 
-/// The command line is none.
+/// The command line cannot be parsed.
 const USAGE: &str = "USAGE";
 
-/// The configuration cannot be used.
+/// The configuration is invalid.
 const CONFIGURATION: &str = "CONFIGURATION_INVALID";
 
-/// An agent elsewhere is of no help, and did not say so itself.
+/// A remote agent cannot be reached, or its answer cannot be used.
 const AGENT_UNREACHABLE: &str = "AGENT_UNREACHABLE";
 
-/// The project does not build as it is.
+/// The project does not compile.
 pub(super) const NOT_BUILT: &str = "BUILD_FAILED";
 
-/// There is no such key, or it cannot be used.
+/// The key is missing or cannot be used.
 pub(super) const NO_KEY: &str = "KEY_UNUSABLE";
 
-/// What none of the others is.
+/// Any other failure.
 const FAILED: &str = "COMMAND_FAILED";
 
-/// A failure that says more than a line: a word that scripts can rely on, and what mends it.
+/// Error with a stable reason for scripts and a command that fixes it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct CommandError {
-    /// The JSON-RPC code, if a hub or an agent refused.
+    /// JSON-RPC error code, if a hub or an agent returned the error.
     code: Option<i64>,
-    /// A stable word for programs.
+    /// Stable reason for programs.
     reason: String,
-    /// What was asked, the rule, and the way out.
+    /// The request, the rule that it breaks, and the way out.
     message: String,
-    /// The command that mends it, or goes on.
+    /// Command that fixes the error or continues the work.
     fix: Option<String>,
-    /// What is known beside the failure, such as the task: members of the JSON object.
+    /// Further facts, such as the task's id: members of the JSON object.
     known: Map<String, Value>,
 }
 
 impl CommandError {
-    /// A failure of the command's own.
+    /// Creates an error of the command itself.
     pub(super) fn new(reason: &str, message: impl Into<String>) -> Self {
         let (reason, message) = (reason.to_owned(), message.into());
         Self { code: None, reason, message, fix: None, known: Map::new() }
     }
 
-    /// What was asked makes no command.
+    /// Creates a usage error.
     pub(super) fn usage(message: String) -> Self {
         Self::new(USAGE, message)
     }
 
-    /// What the hub refused, as the error object of its JSON-RPC answer has it.
+    /// Converts the error object of the hub's JSON-RPC response.
     pub(super) fn refused(error: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Self {
@@ -81,36 +81,38 @@ impl CommandError {
         }
     }
 
-    /// Whether this is the reason.
+    /// True if the error has this reason.
     pub(super) fn is(&self, reason: &str) -> bool {
         self.reason == reason
     }
 
-    /// Whether the hub refuses this to whoever asks, such as to a program that an agent started.
+    /// True if the hub denies the operation to this caller, for example to a program that an agent
+    /// started.
     pub(super) fn is_denied(&self) -> bool {
         self.is(ErrorKind::Authentication.reason())
     }
 
-    /// The same, mended by a command.
+    /// Sets the command that fixes the error.
     #[must_use]
     pub(super) fn mended_by(self, command: impl Into<String>) -> Self {
         Self { fix: Some(command.into()), ..self }
     }
 
-    /// The same, with what is known beside it: members of the JSON object.
+    /// Sets further facts: members of the JSON object.
     #[must_use]
     pub(super) fn knowing(self, known: Map<String, Value>) -> Self {
         Self { known, ..self }
     }
 
-    /// The same, which now also says this.
+    /// Appends text to the message.
     #[must_use]
     pub(super) fn saying(mut self, more: &str) -> Self {
         self.message.push_str(more);
         self
     }
 
-    /// The failure in any error: what was said first counts, all of what was said is told.
+    /// Extracts the command error from any error: the outermost cause with a reason determines it,
+    /// and the message contains the whole chain.
     pub(super) fn of(why: &anyhow::Error) -> Self {
         let message = format!("{why:#}");
         let told = why.chain().find_map(|cause| {
@@ -135,7 +137,8 @@ impl CommandError {
         Self { message, ..told.unwrap_or_else(|| Self::new(FAILED, "")) }
     }
 
-    /// The one JSON object that a program gets: `error`, what is known, and the exit code of the process.
+    /// Returns the JSON object for programs: `error`, the further facts, and the exit status of the
+    /// process.
     fn to_json(&self, exit: Exit) -> Value {
         let Self { code, reason, message, fix, known } = self;
         let mut object = known.clone();
@@ -146,7 +149,7 @@ impl CommandError {
     }
 }
 
-/// The word for what failed with a project or a component.
+/// Maps a failure with a project or a component to its reason.
 fn authoring(kind: Kind) -> &'static str {
     match kind {
         Kind::NoProject => "NOT_A_PROJECT",
@@ -160,7 +163,7 @@ fn authoring(kind: Kind) -> &'static str {
     }
 }
 
-/// Whether a command failed because whoever read its output went away.
+/// True if a command failed because the reader of its output closed the pipe.
 pub(super) fn is_broken_pipe(why: &anyhow::Error) -> bool {
     why.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>();
@@ -168,12 +171,12 @@ pub(super) fn is_broken_pipe(why: &anyhow::Error) -> bool {
     })
 }
 
-/// What a program is told of a failure.
+/// Converts any error to the JSON object for programs.
 pub(super) fn to_json(why: &anyhow::Error, exit: Exit) -> Value {
     CommandError::of(why).to_json(exit)
 }
 
-/// What a program is told of a command line that is none.
+/// Converts a command-line error to the JSON object for programs.
 pub(super) fn usage(why: &clap::Error) -> Value {
     let message = why.render().to_string();
     let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());

@@ -1,4 +1,4 @@
-//! Files that go with a message.
+//! File attachments of a message.
 
 use a2a_hub_protocol::{MAX_CONTENT, id::MAX_ID};
 use anyhow::{Context as _, bail};
@@ -10,16 +10,17 @@ use std::{
     path::Path,
 };
 
-/// A file as a part of a message, if it takes no more than `room` bytes on the wire; takes them from it.
+/// Reads a file as a part of a message. Fails if the encoded part exceeds `room` bytes, else
+/// subtracts its size from `room`.
 pub(super) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
     let shown = path.display();
-    // Looked at first: to open a pipe waits for somebody who writes to it.
+    // Checked before the file is opened: opening a pipe blocks until another process writes to it.
     if !fs::metadata(path).with_context(|| format!("attach {shown}"))?.is_file() {
         bail!("attach {shown}: it is not a file");
     }
     let file = File::open(path).with_context(|| format!("attach {shown}"))?;
     let mut bytes = Vec::new();
-    // Base64 makes four bytes of three.
+    // Base64 encodes three bytes as four.
     let most = (*room).min(MAX_CONTENT) / 4 * 3;
     let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
     read.with_context(|| format!("attach {shown}"))?;
@@ -41,7 +42,7 @@ pub(super) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
     }))
 }
 
-/// The media type that the name's extension stands for, or else what the bytes look like.
+/// Media type by the file name's extension, or else by the content.
 fn media_type(path: &Path, bytes: &[u8]) -> &'static str {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     match extension.as_str() {

@@ -1,8 +1,8 @@
-//! What was found about one thing that the hub needs, and what would mend it.
+//! Result of one of `doctor`'s checks, with a fix.
 
 use serde::Serialize;
 
-/// How well it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -12,7 +12,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// As it is told.
+    /// Word for the verdict in the output.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -22,7 +22,7 @@ impl Verdict {
     }
 }
 
-/// What was found about one thing.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) verdict: Verdict,

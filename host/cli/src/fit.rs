@@ -1,22 +1,22 @@
-//! Text that fits a terminal: cut, or broken into lines, by the columns that its characters take up.
+//! Fits text to a terminal: truncates or wraps it by the display width of its characters.
 
 use a2a_hub_core::terminal::clean;
 use unicode_width::UnicodeWidthStr as _;
 
-/// How many characters may share a column, such as a letter and its accents.
+/// Maximum number of characters in one column, such as a letter and its accents.
 const MARKS: usize = 8;
 
-/// `text` in one line: line breaks, tabs and blanks in a row are one blank.
+/// Collapses line breaks, tabs and runs of blanks to single blanks.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The same with nothing in it that a terminal would obey.
+/// Collapses white space and removes control characters.
 pub(super) fn fold(text: &str) -> String {
     clean(&one_line(text)).into_owned()
 }
 
-/// As much of `text` as fits into so many columns, with a sign where it was cut.
+/// Truncates `text` to `columns` and marks the cut with an ellipsis.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if fitting(text, columns) == text.len() {
         return text.to_owned();
@@ -24,7 +24,8 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     format!("{}…", &text[..fitting(text, columns.saturating_sub(1))])
 }
 
-/// `text` in lines of at most so many columns, broken between words where that can be, with nothing that a terminal obeys.
+/// Wraps `text` to lines of at most `columns`, between words where possible, and removes control
+/// characters.
 pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in clean(text).lines() {
@@ -36,7 +37,7 @@ pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
                 lines.push(rest.to_owned());
                 break;
             }
-            // What is wider than the terminal itself stands on a line alone.
+            // A character that is wider than the terminal gets a line alone.
             let end = end.max(rest.ceil_char_boundary(1));
             let word = rest[..end].rfind(' ').filter(|at| *at > 0 && !rest[end..].starts_with(' '));
             let (this, next) = rest.split_at(word.unwrap_or(end));
@@ -50,11 +51,11 @@ pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Where the part of `text` ends that fits into so many columns.
+/// Length, in bytes, of the longest prefix of `text` that fits into `columns`.
 fn fitting(text: &str, columns: usize) -> usize {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
-    // Measured anew with each character, for the next one can make an emoji of those before it; of characters that take up
-    // no column, no more are looked at than somebody would write.
+    // Each step measures the whole prefix, because the next character may combine with earlier ones
+    // to one emoji. `MARKS` bounds the number of zero-width characters that are examined.
     let ends = ends.take(columns.saturating_mul(MARKS));
     ends.take_while(|&end| text[..end].width() <= columns).last().unwrap_or_default()
 }
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(wrapped("漢", 1), ["漢"]);
     }
 
-    /// A quadratic time would let an agent hold up whoever looks at what it says.
+    /// Quadratic time would let an agent's output block the user's terminal.
     #[test]
     fn a_long_line_takes_no_long_time() {
         for c in ["x", "\u{301}", "漢", "x "] {

@@ -1,19 +1,20 @@
-//! A task of the hub as it goes on: what it says and makes is shown, Ctrl-C is heard, and so is a reader who leaves.
+//! Follows a task of the hub until it ends: prints its events and handles Ctrl-C and a closed
+//! standard output.
 
 use super::{Exit, client::Client, shown::Shown, signals::Leaving, terminal::Progress};
 use serde_json::json;
 use std::pin::pin;
 
-/// What becomes of the task when whoever waits for it leaves: by Ctrl-C, or because nobody reads the answer any more.
+/// Action if the user leaves, by Ctrl-C or by closing standard output, before the task ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnLeave {
-    /// It is cancelled; a second Ctrl-C just leaves.
+    /// Cancels the task; a second Ctrl-C exits at once.
     Cancel,
-    /// It goes on.
+    /// Leaves the task running.
     LetBe,
 }
 
-/// Shows what comes until the task is over or waits for its client. A stream that ends before that is a failure.
+/// Prints events until the task ends or waits for its client. Fails if the stream ends before that.
 pub(super) async fn follow(
     client: &mut Client,
     id: u64,
@@ -37,7 +38,7 @@ pub(super) async fn follow(
                         }
                         progress.says(shown.event(&event)?);
                     }
-                    // Who does not read has no use for it.
+                    // The error is of no use if standard output is closed.
                     (of, Err(why)) if Some(of) == cancelling && interrupted => {
                         shown.console().note(format!("cancel: {why}"));
                     }

@@ -1,4 +1,4 @@
-//! What every command is told beside its own arguments: which hub is meant, and how its answer is shown.
+//! Options of every command: the hub to talk to, and the format of the output.
 
 use super::{
     console::{Console, Wish},
@@ -49,7 +49,8 @@ pub(super) enum Format {
 }
 
 impl Global {
-    /// The configuration, with what the command line says on top; `flags` are the command's own.
+    /// Loads the configuration with the command line as the topmost layer; `flags` are the
+    /// command's own options.
     pub(super) fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
         let mut flag = |name, key, value: Option<&str>| {
             flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
@@ -60,7 +61,7 @@ impl Global {
         Settings::load(self.config.clone(), &flags)
     }
 
-    /// How this program is called to mean the same hub and the same tenant.
+    /// Returns the command line of this program that addresses the same hub and tenant.
     pub(super) fn command(&self) -> String {
         let mut command = "a2a-hub".to_owned();
         let config = self.config.as_ref().map(|path| path.display().to_string());
@@ -77,7 +78,7 @@ impl Global {
         command
     }
 
-    /// Prints an answer as it is, or as `text` has it for people.
+    /// Prints `answer` as JSON, or `text` for people, depending on `--format`.
     pub(super) fn show(
         &self,
         answer: &Value,
@@ -90,19 +91,21 @@ impl Global {
         Ok(())
     }
 
-    /// Where the command prints.
+    /// Console with the user's output options.
     pub(super) fn console(&self) -> Console {
         Console::new(Wish { raw: self.raw, plain: self.plain })
     }
 
-    /// Where the hub keeps its data.
+    /// Returns the hub's data directory.
     pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
         Ok(self.to_find_the_hub()?.config.data_dir()?.to_owned())
     }
 
-    /// Where the hub listens: where the one does that runs on the data directory, unless the command line or the environment says
-    /// otherwise. If one of these names a data directory that no hub uses, no other hub is meant; what the command line says counts
-    /// before what the environment says.
+    /// Returns the path of the hub's socket. By default this is the socket of the hub that runs on
+    /// the data directory. An explicit socket of the command line or the environment takes
+    /// precedence, except that a data directory of the command line takes precedence over a socket
+    /// of the environment. An explicit data directory that no hub uses is an error: no other hub is
+    /// meant.
     pub(super) fn socket_path(&self) -> anyhow::Result<PathBuf> {
         let settings = self.to_find_the_hub()?;
         let (socket, data_dir) = (["socket", "path"], ["data_dir"]);
@@ -123,8 +126,8 @@ impl Global {
         Ok(hub.as_ref().and_then(running_hub::socket).unwrap_or(settings.config.socket.path))
     }
 
-    /// The configuration, and where it has an error that which is without its file: a hub that runs keeps to what it has read, and must be
-    /// found, if only to be stopped.
+    /// Loads the configuration, or without its file if the file has an error and a hub runs: the
+    /// running hub keeps its configuration and must remain reachable, at least for `stop`.
     fn to_find_the_hub(&self) -> Result<Settings, ConfigError> {
         self.settings(Vec::new()).or_else(|error| {
             let without = Self { config: Some("/dev/null".into()), ..self.clone() };

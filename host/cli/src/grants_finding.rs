@@ -1,4 +1,4 @@
-//! What `doctor` finds of the file of grants, whether a hub runs or not.
+//! `doctor`'s checks of the grants file, with or without a running hub.
 
 use super::finding::{Finding, fail, ok, warn};
 use a2a_hub_config::{Config, GrantsFile};
@@ -6,7 +6,7 @@ use a2a_hub_core::grant::Grant;
 use a2a_hub_protocol::id::AgentId;
 use std::path::Path;
 
-/// What is granted to plug-ins: a file that cannot be followed keeps every plug-in that is not there yet from joining.
+/// Checks the grants file. An unreadable one keeps new plug-ins from being loaded.
 pub(super) fn grants(data_dir: &Path) -> Finding {
     let file = GrantsFile::of(data_dir);
     match file.read() {
@@ -19,9 +19,9 @@ pub(super) fn grants(data_dir: &Path) -> Finding {
     }
 }
 
-/// The servers of tools that are granted to agents, and that nobody says where they are.
+/// Finds granted tool servers that the configuration does not define.
 pub(super) fn servers(config: &Config, data_dir: &Path) -> Vec<Finding> {
-    // One that cannot be read is told by itself.
+    // `grants` reports an unreadable grants file.
     let records = GrantsFile::of(data_dir).read().unwrap_or_default();
     let recorded = records.plugins.iter().map(|(id, record)| (id.clone(), record.grant.clone()));
     let configured = config.agents.keys().filter(|id| !records.plugins.contains_key(*id));

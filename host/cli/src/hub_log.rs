@@ -1,9 +1,9 @@
-//! The hub's own log: one line an event, on standard error, which is a file when the hub is in the background.
+//! The hub's log: one event per line on standard error, which is a file for a background hub.
 //!
 //! ```text
 //!  tracing ──► Queue (bounded) ──► a thread ─┬─► Bounded ──► standard error, a file
 //!                                            ├─► standard error, a pipe
-//!                                            └─► who shows a terminal its lines, cleaned
+//!                                            └─► LogScreen ──► a terminal, sanitised
 //! ```
 
 mod queue;
@@ -27,26 +27,27 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-/// The log of a hub in the background, in its data directory.
+/// File name of a background hub's log, in the data directory.
 pub(crate) const LOG_FILE: &str = "hub.log";
 
-/// What was logged before the log was last begun anew, beside it.
+/// File name of the rotated log, in the data directory.
 pub(crate) const OLD_LOG_FILE: &str = "hub.log.old";
 
-/// A log that is larger is begun anew, in bytes.
+/// Size, in bytes, above which the log is rotated.
 const MAX_LOG: u64 = 10 << 20;
 
-/// How long the end of the hub waits for its last lines: a disk needs milliseconds, and a reader that stalls is not waited for.
+/// Time that the hub's shutdown waits for its last log lines. A disk needs milliseconds; a stalled
+/// reader is not waited for.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Opens the log of a hub in the background, for this user only.
+/// Opens a background hub's log, with access for this user only.
 pub(crate) fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
     let path = data_dir.join(LOG_FILE);
     let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
     Ok((path, log))
 }
 
-/// A log that is begun anew when it is too large. `to` is the file at `path`, opened to append.
+/// Log file with rotation by size. `to` is the file at `path`, opened to append.
 struct Bounded<W> {
     path: PathBuf,
     to: W,
@@ -55,7 +56,7 @@ struct Bounded<W> {
 impl<W: Write> Write for Bounded<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if fs::metadata(&self.path).is_ok_and(|log| log.len() > MAX_LOG) {
-            // Where that fails, a long log is better than none.
+            // If rotation fails, a long log is better than none.
             let _ = begin_anew(&self.path);
         }
         self.to.write(line)
@@ -66,16 +67,16 @@ impl<W: Write> Write for Bounded<W> {
     }
 }
 
-/// Copies the log and empties it. It stays the same file, for it is also what the hub's process has as its standard error,
-/// where a crash has its last words.
+/// Rotates the log by copying and truncating it. The file stays the same because it is also the
+/// standard error of the hub's process, to which a crash writes its last message.
 fn begin_anew(log: &Path) -> io::Result<()> {
     let kept = fs::copy(log, log.with_file_name(OLD_LOG_FILE));
-    // On a full disk it is emptied all the more.
+    // The log is truncated even if the copy fails, most of all on a full disk.
     OpenOptions::new().write(true).open(log)?.set_len(0)?;
     kept.map(drop)
 }
 
-/// The log that was started. Dropping it waits until its last lines are written.
+/// Handle of the started log. Dropping it waits until the last lines are written.
 #[must_use]
 pub(crate) struct Log {
     queue: Queue,
@@ -83,7 +84,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// What sets the least that is worth a line from then on.
+    /// Returns a function that changes the log level.
     pub(crate) fn set_level(&self) -> Arc<dyn Fn(Level) + Send + Sync> {
         Arc::clone(&self.set_level)
     }
@@ -95,17 +96,17 @@ impl Drop for Log {
     }
 }
 
-/// Where the lines of the log lead.
+/// Destination of log lines.
 pub(crate) enum Sink {
-    /// To standard error, which is the hub's own log at this path.
+    /// Standard error, which is the log file at this path.
     File(PathBuf),
-    /// To standard error, whatever reads it but a terminal.
+    /// Standard error, if it is neither the log file nor a terminal.
     StandardError,
-    /// To a terminal. Whoever shows it takes one event a write, as JSON and a line end.
+    /// A terminal. Each write to the writer is one event, as JSON with a line end.
     Terminal(Box<dyn Write + Send>),
 }
 
-/// Starts logging. Whatever becomes of its sink, the hub goes on: a disk that is full, or a reader that is gone, costs lines.
+/// Starts logging. A failing sink costs log lines and never affects the hub.
 pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
     let is_pretty = logging.pretty && !matches!(sink, Sink::Terminal(_));
     let lost =
@@ -120,23 +121,24 @@ pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
         .with_writer(move || to.clone())
         .with_ansi(false)
         .with_target(false)
-        // It would print them on standard error itself, and panic where that is gone.
+        // The layer would print its errors on standard error itself, and panic if that is closed.
         .log_internal_errors(false);
     let lines = if is_pretty {
         lines.boxed()
     } else {
-        // Whose a line is says one span, never several.
+        // One span identifies the line's task or agent; the list of spans would only repeat it.
         lines.json().flatten_event(true).with_span_list(false).boxed()
     };
     let (filter, filters) = reload::Layer::new(filter(logging.level));
-    // A second start in one process, as in tests, keeps the first.
+    // A second start in one process, as in tests, keeps the first subscriber.
     let _ = registry().with(filter).with(lines).try_init();
     let set_level = Arc::new(move |level| drop(filters.reload(self::filter(level))));
     Ok(Log { queue, set_level })
 }
 
-/// Libraries speak up from warnings on, however much of ours is shown. A line is judged by where it is logged and how grave it is, once for
-/// each place: what a span holds is not asked for, which would be at each step of each task.
+/// Builds the filter: libraries log from warnings on, the hub's crates from `level` on. The filter
+/// depends only on target and level, so tracing evaluates it once per call site, not at each step
+/// of each task.
 fn filter(level: Level) -> Targets {
     let level = match level {
         Level::Debug => LevelFilter::DEBUG,
@@ -144,7 +146,7 @@ fn filter(level: Level) -> Targets {
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
     };
-    // The SDK of MCP logs what its clients get wrong, and each that hangs up.
+    // `rmcp` (the MCP SDK) logs errors of its clients, and each disconnect.
     let others = [("rmcp", LevelFilter::OFF), ("a2a_hub", level)];
     Targets::new().with_default(LevelFilter::WARN).with_targets(others)
 }

@@ -1,5 +1,5 @@
-//! Names of tasks and conversations: shown as short as they can be told apart, found by any unique beginning (as git and jj
-//! have it).
+//! Ids of tasks and conversations: displayed as the shortest unique prefix, and accepted as any
+//! unique prefix (as in git and jj).
 
 use super::{
     client::Client,
@@ -11,19 +11,20 @@ use a2a_hub_process::OWNER_MARKER;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// The name of a task is a UUID of version 7: so much of it tells when it was made, to the millisecond.
+/// Length of the shortest displayed prefix. Ids are UUIDs of version 7: this prefix is the
+/// timestamp, to the millisecond.
 const SHORT: usize = "01a1fc8f-a111".len();
 
-/// A whole UUID.
+/// Length of a whole UUID.
 const WHOLE: usize = "01a1fc8f-a111-7715-9c95-8a642d72e498".len();
 
-/// How many of those that begin alike are named.
+/// Maximum number of candidates in the error about an ambiguous prefix.
 const NAMED: usize = 8;
 
-/// So many are looked through for those that the hub named.
+/// Number of conversations that are searched for ids that the hub generated.
 const MANY: usize = 100;
 
-/// What is looked for.
+/// Kind of the resolved object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A task.
@@ -48,7 +49,8 @@ impl Kind {
     }
 }
 
-/// The beginning of `id` that tells it apart from `others`.
+/// Returns the shortest prefix of `id`, at least of length `SHORT`, that no other id in `others`
+/// has.
 pub(super) fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + Clone)) -> &'i str {
     let mut end = id.floor_char_boundary(SHORT);
     while end < id.len() && others.clone().any(|other| other != id && other.starts_with(&id[..end]))
@@ -58,13 +60,14 @@ pub(super) fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + C
     &id[..end]
 }
 
-/// Whether a name can be the beginning of a UUID.
+/// True if `name` can be a prefix of a UUID.
 fn is_of_uuid(name: &str) -> bool {
     name.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
-/// The whole name of the conversation that a message goes on with, or is to begin. Names that the hub gave may be shortened; those
-/// that clients chose are typed whole, for a new one may be called as another one begins.
+/// Resolves the id of a conversation that a message continues or starts. Only ids that the hub
+/// generated can be abbreviated. An id that a client chose is used as typed, because a new one may
+/// be a prefix of an existing one.
 pub(super) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::Result<String> {
     if !is_of_uuid(typed) || typed.len() >= WHOLE {
         return Ok(typed.to_owned());
@@ -74,7 +77,7 @@ pub(super) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::
     }
     let params = json!({ "idPrefix": typed, "limit": MANY });
     let found = match client.call(Kind::Context.method(), params).await {
-        // A program that an agent started may list none: it types names whole.
+        // A program that an agent started may not list conversations: it types whole ids.
         Err(why) if CommandError::of(&why).is_denied() => return Ok(typed.to_owned()),
         found => found?,
     };
@@ -83,18 +86,19 @@ pub(super) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::
     Ok(chosen(Kind::Context, typed, &given, Timestamp::now())?)
 }
 
-/// Whether a conversation is called so.
+/// True if a conversation has exactly this id.
 async fn is_context(client: &mut Client, name: &str) -> bool {
     let itself = json!({ "contextId": name, "historyLength": 0 });
     client.call("hub/contexts/get", itself).await.is_ok()
 }
 
-/// Whether the hub gave that name.
+/// True if `name` has the form of an id that the hub generates.
 fn is_given(name: &str) -> bool {
     name.len() == WHOLE && is_of_uuid(name)
 }
 
-/// The whole name of what begins with `typed`. What nothing begins with is left to the hub, which says so.
+/// Resolves a prefix to an id. A prefix without a match is returned unchanged, so that the hub
+/// reports the error.
 pub(super) async fn resolve(
     client: &mut Client,
     kind: Kind,
@@ -103,7 +107,7 @@ pub(super) async fn resolve(
     if typed.len() >= WHOLE || typed.is_empty() {
         return Ok(typed.to_owned());
     }
-    // One message tells what a task is about.
+    // One message shows the subject of a task.
     let params = json!({ "idPrefix": typed, "limit": NAMED + 1, "historyLength": 1 });
     let params = match kind {
         Kind::Task => params,
@@ -115,14 +119,15 @@ pub(super) async fn resolve(
         }
         found => found?,
     };
-    // One that a client called so may be older than those that are listed.
+    // An exact match that a client chose may be older than the listed conversations.
     if list(&found).len() > NAMED && kind == Kind::Context && is_context(client, typed).await {
         return Ok(typed.to_owned());
     }
     Ok(chosen(kind, typed, list(&found), Timestamp::now())?)
 }
 
-/// The tasks that begin with `typed`, of those below the task that this program was started for by its agent; none if it was not.
+/// Returns the tasks with the prefix `typed` in the tree of the task that this program belongs to;
+/// `None` if no agent started it.
 async fn in_own_tree(client: &mut Client, typed: &str) -> Option<Value> {
     let (_, own) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
     let tree = client.call("hub/tasks/tree", json!({ "id": own })).await.ok()?;
@@ -130,7 +135,7 @@ async fn in_own_tree(client: &mut Client, typed: &str) -> Option<Value> {
     Some(list(&tree["tasks"]).iter().filter(is_meant).cloned().collect())
 }
 
-/// The one of those that begin with `typed`.
+/// Picks the match: an exact one first, else the only one; several are an error with candidates.
 fn chosen(
     kind: Kind,
     typed: &str,
@@ -160,7 +165,7 @@ fn chosen(
     }
 }
 
-/// What tells one from others.
+/// Describes a candidate, to tell it from the others.
 fn about(kind: Kind, one: &Value, now: Timestamp) -> String {
     match kind {
         Kind::Task => {

@@ -1,4 +1,5 @@
-//! What `send` has an agent's memory handed over with, when an agent's program calls it.
+//! Options of `send` for an agent's program: the parts of the agent's memory that go with the
+//! message.
 
 use a2a_hub_core::context_memory::inherit::Scope;
 use clap::Args;
@@ -26,7 +27,7 @@ pub(super) struct Inheriting {
 }
 
 impl Inheriting {
-    /// The same, as members of a message's metadata.
+    /// Returns the options as members of a message's metadata.
     pub(super) fn facts(&self) -> Map<String, Value> {
         let mut facts = Map::new();
         let mut also = |name: &str, value: Value| facts.insert(name.to_owned(), value);

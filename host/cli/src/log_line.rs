@@ -1,4 +1,4 @@
-//! A line of the hub's log as a terminal shows it: of `logs`, and of a hub in the foreground.
+//! Formats a line of the hub's log for a terminal: for `logs` and for a hub in the foreground.
 
 use super::{
     console::Console,
@@ -7,25 +7,25 @@ use super::{
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// What stands before the second line of a message and those after it: an agent that logs several cannot make one of them
-/// look like a line of the hub (log injection, CWE-117).
+/// Indentation of a message's continuation lines: a multi-line message of an agent cannot imitate a
+/// log line of the hub (log injection, CWE-117).
 const GOES_ON: &str = "\n    ";
 
-/// The log of a hub in the foreground, on the terminal that it was started on.
+/// Writer that shows a foreground hub's log on its terminal.
 pub(super) struct LogScreen {
     console: Console,
-    /// Whether lines are for people; else they stay JSON.
+    /// True if lines are formatted for people; else they stay JSON.
     is_pretty: bool,
 }
 
 impl LogScreen {
-    /// The screen that `console` has for what is said beside results.
+    /// Creates a writer to the standard error of `console`.
     pub(super) fn new(console: Console, is_pretty: bool) -> Self {
         Self { console, is_pretty }
     }
 }
 
-/// One write is one event, as JSON and a line end.
+/// Each write is one event, as JSON with a line end.
 impl Write for LogScreen {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let json = String::from_utf8_lossy(event);
@@ -42,7 +42,7 @@ impl Write for LogScreen {
     }
 }
 
-/// A line of the log for people; one that is no JSON as it is.
+/// Formats a JSON log line for people; returns any other line unchanged.
 pub(super) fn line_text(line: &str) -> Text {
     let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return line.into() };
     let mut take = |name: &str| match event.remove(name) {
@@ -50,7 +50,7 @@ pub(super) fn line_text(line: &str) -> Text {
         other => other.map(|value| value.to_string()).unwrap_or_default(),
     };
     let (time, level, message) = (take("timestamp"), take("level"), take("message"));
-    // Whose the line is, unless the line itself says it.
+    // The span's fields identify the agent and task, unless the event has fields of the same names.
     if let Some(Value::Object(span)) = event.remove("span") {
         for (name, value) in span.into_iter().filter(|(name, _)| name != "name") {
             event.entry(name).or_insert(value);

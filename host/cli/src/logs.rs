@@ -1,4 +1,4 @@
-//! `logs`: what the hub in the background said.
+//! `logs`: prints the log of the background hub.
 
 use super::{
     Exit, Format, Global, block_on,
@@ -16,10 +16,10 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// How often it is looked whether there is more.
+/// Interval at which the log is polled.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How much of a log's end is read to find its last lines.
+/// Number of bytes that are read at the end of a log to find its last lines.
 const TAIL: u64 = 4 << 20;
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
     if !logs.follow {
         return Ok(Exit::Done);
     }
-    // What is not a whole line yet waits for its rest.
+    // An incomplete line is kept until the rest arrives.
     text.drain(..text.rfind('\n').map_or(0, |end| end + 1));
     block_on(async {
         loop {
@@ -53,16 +53,16 @@ pub(super) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
     })
 }
 
-/// A log that is read while it grows.
+/// Reader of a growing log.
 pub(super) struct Log {
     path: PathBuf,
     file: File,
-    /// How far it was read, in bytes.
+    /// Read position, in bytes.
     at: u64,
 }
 
 impl Log {
-    /// Opens a log, to be read from where its last lines begin.
+    /// Opens a log and positions the reader before its last lines.
     pub(super) fn open(path: PathBuf) -> anyhow::Result<Self> {
         let file = File::open(&path).with_context(|| {
             format!(
@@ -74,8 +74,8 @@ impl Log {
         Ok(Self { path, file, at })
     }
 
-    /// What was logged since it was last asked. A log that is shorter than it was has been begun anew: what is unread of
-    /// the one before stands at the same place of its copy.
+    /// Reads what was appended since the last call. A log that is shorter than before was rotated:
+    /// the rest of the old log is at the same position of its copy.
     pub(super) fn more(&mut self) -> anyhow::Result<String> {
         let mut bytes = Vec::new();
         if self.file.metadata()?.len() < self.at {
@@ -89,7 +89,7 @@ impl Log {
     }
 }
 
-/// Reads some of a log, and returns how much that is.
+/// Appends up to `TAIL` bytes of the log from position `at`, and returns their number.
 fn read_from(log: &mut File, at: u64, into: &mut Vec<u8>) -> anyhow::Result<u64> {
     log.seek(SeekFrom::Start(at))?;
     Ok(log.take(TAIL).read_to_end(into).context("read the log")? as u64)
@@ -110,7 +110,7 @@ fn show(global: &Global, lines: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The last `count` whole lines of `text`.
+/// Returns the last `count` complete lines of `text`.
 fn last_lines(text: &str, count: usize) -> &str {
     let text = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     let start = text.rmatch_indices('\n').nth(count).map_or(0, |(at, _)| at + 1);

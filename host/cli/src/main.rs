@@ -1,5 +1,5 @@
-//! The `a2a-hub` program: a command line that starts and stops the hub, and talks to it as any other client does; or a helper of a hub,
-//! such as the minder of one program's process tree.
+//! The `a2a-hub` program: a command line that starts and stops the hub and is one of its clients,
+//! or a helper process of a hub, such as the minder of one program's process tree.
 
 mod agent;
 mod agents;
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     a2a_hub::minded().unwrap_or_else(follow_the_command_line)
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and executes the command.
 fn follow_the_command_line() -> ExitCode {
     match manual::complete() {
         Ok(true) => return ExitCode::SUCCESS,
@@ -88,11 +88,11 @@ fn follow_the_command_line() -> ExitCode {
         Err(why) => return not_understood(&why),
     };
     let exit = carry_out(&global, command).unwrap_or_else(|why| {
-        // Whoever reads our output has heard enough.
+        // A closed pipe is no failure worth a message.
         if !failure::is_broken_pipe(&why) {
             match global.format {
                 Format::Pretty => global.console().note(format!("{BLAMES}{why:#}")),
-                // There is nowhere left to say that standard output is gone.
+                // A failed write to standard output cannot be reported anywhere.
                 Format::Json => {
                     drop(global.console().print_json(&failure::to_json(&why, Exit::Fault)));
                 }
@@ -103,10 +103,10 @@ fn follow_the_command_line() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-/// Says what is wrong with a command line, or prints the help that it asks for.
+/// Reports a command-line error, or prints the requested help.
 fn not_understood(why: &clap::Error) -> ExitCode {
     if !why.use_stderr() {
-        // Whoever reads the help has heard enough.
+        // A closed pipe is no failure worth a message.
         let _ = Console::print_help(why);
         return ExitCode::SUCCESS;
     }
@@ -119,7 +119,7 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     ExitCode::from(Exit::Fault as u8)
 }
 
-/// Whether arguments that could not be read ask for JSON all the same.
+/// True if arguments that could not be parsed request JSON.
 fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
     let args: Vec<_> = args.take_while(|arg| arg != "--").collect();
     let apart = args.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
@@ -161,7 +161,8 @@ fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// The configuration of a hub that these arguments start; none if they start none.
+/// Returns the configuration of the hub that these arguments start; `None` for a command that
+/// starts no hub.
 fn started_by(arguments: &[OsString]) -> anyhow::Result<Option<Config>> {
     let program = OsString::from("a2a-hub");
     let line = CommandLine::try_parse_from(std::iter::once(&program).chain(arguments));

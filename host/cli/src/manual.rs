@@ -1,4 +1,4 @@
-//! `man` and `completions`: the command line, told to other programs.
+//! `man` and `completions`: the command line described for other programs.
 
 use super::{
     command_line::CommandLine,
@@ -13,7 +13,7 @@ use clap_complete::{
     env::{CompleteEnv, Shells},
 };
 
-/// Prints what a shell needs to ask this program for completions, whenever somebody types.
+/// Prints the shell script that makes a shell call this program for completions.
 pub(super) fn completions(global: &Global, shell: Shell) -> anyhow::Result<Exit> {
     let shells = Shells::builtins();
     let name = shell.to_string();
@@ -24,7 +24,7 @@ pub(super) fn completions(global: &Global, shell: Shell) -> anyhow::Result<Exit>
     Ok(Exit::Done)
 }
 
-/// Answers a shell that asks for completions; whether one did.
+/// Answers a completion request of a shell; returns true if the process was called for one.
 pub(super) fn complete() -> clap::error::Result<bool> {
     let here = std::env::current_dir().ok();
     let complete = CompleteEnv::with_factory(CommandLine::command).var(VARIABLE);
@@ -36,7 +36,7 @@ pub(super) fn man(global: &Global, command: Option<&str>) -> anyhow::Result<Exit
     Ok(Exit::Done)
 }
 
-/// The manual page of the program, or of one of its commands.
+/// Renders the manual page of the program, or of one of its commands.
 fn page(command: Option<&str>) -> anyhow::Result<String> {
     let mut described = CommandLine::command();
     described.build();
@@ -46,7 +46,7 @@ fn page(command: Option<&str>) -> anyhow::Result<String> {
             found.with_context(|| format!("describe `{name}`: there is no such command"))?;
         described = described.display_name(format!("a2a-hub-{name}"));
     }
-    // The manual has a section for what the help ends with.
+    // The page has a section for the text that ends the help.
     let manual = clap_mangen::Man::new(described.after_long_help(None::<&str>));
     let mut page = Vec::new();
     manual.render(&mut page)?;

@@ -1,4 +1,4 @@
-//! Markdown as a terminal shows it: for answers of agents whose card says that they write it.
+//! Renders Markdown for a terminal, for agents whose card declares Markdown output.
 
 use super::{
     table::{Cell, Table},
@@ -10,13 +10,13 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use std::ops::Range;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Lines are not made longer than that, however wide the terminal is: nobody reads them well.
+/// Maximum line width, in columns: longer lines are hard to read on any terminal.
 const WIDEST: usize = 100;
 
 const CODE: Style = AnsiColor::Yellow.on_default();
 
-/// A text in Markdown (CommonMark with the tables of GitHub) for a terminal of so many columns. What could be meant to be
-/// seen is kept: line breaks, marks with `_`, what looks like HTML.
+/// Renders Markdown (CommonMark with the tables of GitHub) for a terminal of `columns`. Line
+/// breaks, `_` marks and HTML-like text are kept, because they may be meant literally.
 pub(super) fn render(markdown: &str, columns: usize) -> Text {
     let source = clean(markdown);
     let mut page = Page::new(&source, columns.min(WIDEST));
@@ -28,29 +28,29 @@ pub(super) fn render(markdown: &str, columns: usize) -> Text {
     page.out
 }
 
-/// A page as it is written.
+/// Rendering state of a page.
 struct Page<'s> {
     source: &'s str,
     columns: usize,
     out: Text,
-    /// What is written of the line, or of the cell, in pieces of one look each.
+    /// Pieces of the current line or table cell, each with its style.
     line: Vec<(Style, String)>,
     styles: Vec<Style>,
     margins: Vec<Margin>,
-    /// The next numbers of the lists that are open; none for those with dots.
+    /// Next number of each open list; `None` for a bulleted list.
     lists: Vec<Option<u64>>,
-    /// Whether an empty line stands before the next block.
+    /// True if an empty line precedes the next block.
     gap: bool,
-    /// Where the links that are open lead.
+    /// Targets of the open links.
     links: Vec<String>,
     table: Option<Vec<Vec<String>>>,
-    /// Whether lines are not broken, for they are code.
+    /// True inside a code block, whose lines are not wrapped.
     verbatim: bool,
 }
 
-/// What stands before the lines of a block.
+/// Margin in front of a block's lines.
 struct Margin {
-    /// Before its first line, until that is written.
+    /// Margin of the first line, until it is written.
     first: Option<String>,
     rest: String,
 }
@@ -115,7 +115,7 @@ impl<'s> Page<'s> {
                 self.verbatim = true;
             }
             Tag::List(first) => {
-                // A list in an item goes on from the item's text.
+                // A nested list continues the item's text.
                 if self.lists.is_empty() {
                     self.begin_block();
                 } else {
@@ -205,7 +205,7 @@ impl<'s> Page<'s> {
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
                 let link = self.links.pop().unwrap_or_default();
-                // Where it leads is always seen: its words may say something else.
+                // The target is always shown, because the text of a link may claim another one.
                 let said = self.line.last().is_some_and(|(_, words)| *words == link);
                 if !said && !link.is_empty() {
                     self.say_as(FAINT, &format!(" ({link})"));
@@ -223,7 +223,8 @@ impl<'s> Page<'s> {
         }
     }
 
-    /// `__init__` is a name more often than it is emphasis: that mark stays.
+    /// Opens emphasis and keeps `_` marks, because `__init__` is a name more often than it is
+    /// emphasis.
     fn emphasise(&mut self, style: Style, mark: &str, range: Range<usize>) {
         self.styles.push(style);
         if self.source[range].starts_with(mark) {
@@ -242,7 +243,7 @@ impl<'s> Page<'s> {
         self.say_as(PLAIN, words);
     }
 
-    /// Adds words to the line, in this look and all that are open.
+    /// Adds words to the line, in `style` combined with all open styles.
     fn say_as(&mut self, style: Style, words: &str) {
         let style = self.styles.iter().fold(style, |all, style| {
             let all = all | style.get_effects();
@@ -263,7 +264,7 @@ impl<'s> Page<'s> {
         self.gap = true;
     }
 
-    /// Writes the line, in several if it is too long, or has line breaks.
+    /// Writes the line, wrapped at the page's width and at its line breaks.
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
@@ -299,7 +300,7 @@ impl<'s> Page<'s> {
         self.out.push(PLAIN, "\n");
     }
 
-    /// Writes what stands before a line, and returns how wide that is.
+    /// Writes the margin of a line and returns its width.
     fn margin(&mut self) -> usize {
         let parts = self
             .margins
@@ -320,14 +321,14 @@ impl<'s> Page<'s> {
     }
 }
 
-/// Markdown that comes in pieces: a block is shown when it is whole.
+/// Buffer for streamed Markdown, which releases complete blocks.
 #[derive(Default)]
 pub(super) struct Blocks {
     pending: String,
 }
 
 impl Blocks {
-    /// Takes in a piece, and returns what is whole by now.
+    /// Adds a piece and returns the blocks that are complete now.
     pub(super) fn push(&mut self, piece: &str) -> String {
         self.pending.push_str(piece);
         let end = last_boundary(&self.pending);
@@ -335,14 +336,14 @@ impl Blocks {
         std::mem::replace(&mut self.pending, rest)
     }
 
-    /// What is left at the end.
+    /// Returns the rest at the end of the stream.
     pub(super) fn rest(&mut self) -> String {
         std::mem::take(&mut self.pending)
     }
 }
 
-/// Where the last block begins that may go on: after an empty line outside of code, at a line that belongs to nothing
-/// before it.
+/// Start of the last block, which may still grow: a line after an empty one, outside of code, that
+/// continues nothing before it.
 fn last_boundary(markdown: &str) -> usize {
     let (mut boundary, mut at) = (0, 0);
     let (mut fence, mut after_empty): (Option<&str>, bool) = (None, false);

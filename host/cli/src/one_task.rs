@@ -1,4 +1,4 @@
-//! One task as a command names it: of the hub, or of an agent elsewhere.
+//! Arguments that name one task: of the hub, or of a remote agent.
 
 use super::{
     Global, block_on,
@@ -25,7 +25,7 @@ pub(super) struct One {
 }
 
 impl One {
-    /// The URL of its agent, if that is elsewhere.
+    /// Returns the agent's URL if the task is remote.
     pub(super) fn url(&self) -> anyhow::Result<Option<&str>> {
         match self.agent.as_deref() {
             Some(agent) if !elsewhere::is_url(agent) => bail!(
@@ -36,7 +36,7 @@ impl One {
         }
     }
 
-    /// What the method answers of the task, and its whole name.
+    /// Calls `method` for the task; returns the task's whole id and the result.
     pub(super) fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
         match self.url()? {
             Some(url) => {

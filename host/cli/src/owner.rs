@@ -1,7 +1,9 @@
-//! Who carries out what changes a data directory: the hub that uses it, or this command where none does.
+//! Executor of a change of the data directory: the hub that uses the directory, or this command if
+//! none does.
 //!
-//! The hub is asked first, and writes itself: it alone knows whether the operator asks, or a program that an agent started. Where no hub
-//! uses the directory nobody can be asked, and a command that runs below an agent's program is refused whatever it would do.
+//! A running hub is asked and writes itself, because only the hub can tell the operator from a
+//! program that an agent started. Without a hub, a command that runs below an agent's program is
+//! refused.
 
 use super::{
     client::Client,
@@ -15,25 +17,26 @@ use anyhow::{Context as _, bail};
 use std::{path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// The command runs below an agent's program, and is for the operator.
+/// Reason of a refusal: the command is for the operator and runs below an agent's program.
 const NOT_THE_OPERATOR: &str = "NOT_THE_OPERATOR";
 
-/// How long a hub that begins may take to say where it listens.
+/// Time that a starting hub has to publish its socket.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether it has.
+/// Interval at which the starting hub is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Who carries out a change.
+/// Executor of a change.
 pub(super) enum Owner {
     /// The hub that uses the data directory.
     Hub(Client),
-    /// No hub uses it, or one that cannot be asked: this command writes.
+    /// This command: no hub uses the directory, or the hub serves no socket.
     Command,
 }
 
 impl Owner {
-    /// Finds out who uses the data directory `dir`. `what` says what is about to be done, for a refusal: `grant something to a plug-in`.
+    /// Determines the executor for the data directory `dir`. `what` names the operation in a
+    /// refusal: `grant something to a plug-in`.
     pub(super) async fn of(global: &Global, dir: &Path, what: &str) -> anyhow::Result<Self> {
         let holder = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?;
         let Some(holder) = holder else {
@@ -42,7 +45,8 @@ impl Owner {
         };
         let run = written_down(dir, holder.pid).await?;
         let Some(its_own) = running_hub::socket(&run) else {
-            // It serves no socket: it follows what is written, as where none runs.
+            // The hub serves no socket. It applies changes of the files, so this command writes
+            // them.
             if is_below(holder.pid) {
                 return Err(not_the_operator(what).into());
             }
@@ -68,12 +72,12 @@ impl Owner {
     }
 }
 
-/// Refuses a command that only the operator may give, where it runs below an agent's program and no hub is there to ask.
+/// Refuses an operator's command that runs below an agent's program, if no hub can be asked.
 pub(super) fn must_be_the_operator(what: &str) -> Result<(), CommandError> {
     if in_agents_tree() { Err(not_the_operator(what)) } else { Ok(()) }
 }
 
-/// The refusal of a command that an agent's program gives.
+/// Error for an operator's command that an agent's program runs.
 pub(super) fn not_the_operator(what: &str) -> CommandError {
     CommandError::new(
         NOT_THE_OPERATOR,
@@ -83,7 +87,7 @@ pub(super) fn not_the_operator(what: &str) -> CommandError {
     )
 }
 
-/// What the hub with this process id has written down of itself, once it is up.
+/// Waits for the run file of the hub with this process id.
 async fn written_down(dir: &Path, pid: i32) -> anyhow::Result<serde_json::Value> {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! `plugin`: what a component asks for, what the operator grants it, and what becomes of an update. The hub that uses the data
-//! directory writes the grants; where none runs, this command does.
+//! `plugin`: manages what components ask for, what the operator grants them, and their updates. The
+//! hub that uses the data directory writes the grants; without a running hub, this command does.
 
 mod add;
 mod build;

@@ -1,4 +1,4 @@
-//! What a task asks of whoever sent it: told, and answered where somebody sits at a terminal.
+//! Questions of tasks: displayed, and answered if a user sits at the terminal.
 
 use super::{
     Exit, Format, Global,
@@ -8,17 +8,17 @@ use super::{
     terminal::{self, Answer},
 };
 
-/// What comes of a question that a task ended with.
+/// Outcome of a task's question.
 pub(super) enum Asked {
-    /// There is none, or nobody who could be asked; whoever sent the message is told how to answer.
+    /// No question, or no user to ask; the output states how to answer.
     Nothing,
-    /// An answer, to this task.
+    /// Answer of the user to this task's question: the task's id and the answer.
     Answered(String, String),
-    /// This task is to be called off.
+    /// The user cancels this task.
     Interrupted(String),
 }
 
-/// Asks whoever sits at the terminal what the task waits for; `agent` is how they name it.
+/// Asks the user at the terminal the task's question; `agent` is the agent as the user typed it.
 pub(super) async fn question(
     global: &Global,
     shown: &Shown,
@@ -47,7 +47,8 @@ pub(super) async fn question(
     Ok(Asked::Nothing)
 }
 
-/// How to answer a question of this task of `agent`, by the question's name if it has one; `command` is this program.
+/// Returns the command that answers the question of this task of `agent`, with the question's id if
+/// it has one; `command` is this program.
 pub(super) fn answer_with(
     command: &str,
     agent: &str,
@@ -59,7 +60,7 @@ pub(super) fn answer_with(
     format!("answer with: {command} send {agent} --task {task}{which} \"...\"")
 }
 
-/// Tells what the task of `agent` waits for, to who does not answer.
+/// Prints the question of the task of `agent` for a user who is not prompted.
 pub(super) fn tell(console: Console, shown: &Shown, agent: &str) {
     let said = shown.told.said().filter(|said| !said.trim().is_empty());
     let said =

@@ -1,4 +1,4 @@
-//! Tasks of agents elsewhere, talked to without the hub: begun by `send`, shown, watched and cancelled.
+//! Tasks of remote agents, without the hub: started by `send`, shown, watched and cancelled.
 
 use super::{
     Exit, Format, Global, block_on,
@@ -77,7 +77,7 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     })
 }
 
-/// Prints what goes on in a task of the agent at `url`.
+/// Prints the events of a task of the agent at `url`.
 pub(super) fn watch(
     global: &Global,
     url: &str,
@@ -102,7 +102,7 @@ pub(super) fn watch(
     })
 }
 
-/// A task of the agent at `url` as it stands, in the hub's words; `stop` has it stopped first.
+/// Returns a task of the agent at `url` in the hub's JSON form; `stop` cancels the task first.
 pub(super) fn task(url: &str, how: &Elsewhere, task: &str, stop: bool) -> anyhow::Result<Value> {
     block_on(async {
         let (agent, id) = (how.find(url).await?, TaskId::new(task));
@@ -111,15 +111,16 @@ pub(super) fn task(url: &str, how: &Elsewhere, task: &str, stop: bool) -> anyhow
     })
 }
 
-/// How a task is followed.
+/// Options of following a task.
 struct Watch {
-    /// How long.
+    /// Deadline.
     until: Option<Instant>,
     on_leave: OnLeave,
 }
 
 impl Watch {
-    /// Shows what comes to the end of the task; nothing if it took too long, and was stopped for that.
+    /// Prints events until the task ends; returns `None` if the deadline passed and the task was
+    /// cancelled.
     async fn follow(
         &self,
         agent: &A2aClient,
@@ -131,7 +132,7 @@ impl Watch {
         let mut unread = pin!(shown.console().unread());
         loop {
             let task = telling.task().cloned();
-            // It is not asked for anew at each tick: it counts how long nothing comes.
+            // The future outlives ticks because it measures the time since the last event.
             let mut next = pin!(telling.next());
             let told = loop {
                 tokio::select! {
@@ -169,7 +170,7 @@ impl Watch {
     }
 }
 
-/// Stops a task that nobody waits for any more, and says so if that cannot be done.
+/// Cancels a task that is no longer waited for, and reports a failure.
 async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Leaving, shown: &Shown) {
     tokio::select! {
         cancelled = cancel(agent, task) => {
@@ -201,7 +202,7 @@ async fn at(instant: Option<Instant>) {
     }
 }
 
-/// The same in the words that the other commands read.
+/// Converts an event to the hub's JSON form, which the other commands read.
 fn as_the_hub_tells(told: StreamResponse) -> Value {
     let event = |task: TaskId, context: ContextId, event: TaskEvent| {
         v03::json::write_event(&SequencedEvent { task, context, seq: 0, event }).unwrap_or_default()

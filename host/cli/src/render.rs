@@ -1,30 +1,30 @@
-//! What the hub says as text for people: pieces that several commands share.
+//! Renders the hub's JSON as text: helpers of several commands.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The text of a JSON string; nothing of anything else.
+/// Returns a JSON string's text, or an empty string for any other value.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The elements of a JSON array; none of anything else.
+/// Returns a JSON array's elements, or none for any other value.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The first line of the text in the parts of a message that says something.
+/// Returns the first line of the parts' text that is not blank.
 pub(super) fn first_words(parts: &Value) -> String {
     let text = parts_text(parts);
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
-/// The parts of a message or an artifact as text.
+/// Renders the parts of a message or an artifact as text.
 pub(super) fn parts_text(parts: &Value) -> String {
     list(parts).iter().map(part_text).collect()
 }
 
-/// A part as a line of text: what cannot be shown is named.
+/// Renders one part as a line of text; binary content is replaced by its name.
 fn part_text(part: &Value) -> String {
     match part["kind"].as_str() {
         Some("text") => text(&part["text"]).to_owned(),
@@ -34,7 +34,7 @@ fn part_text(part: &Value) -> String {
     }
 }
 
-/// A file in one line: its name, and how large it is, or where.
+/// Describes a file in one line: its name, and its size or URL.
 fn file_text(file: &Value) -> String {
     let name = file["name"].as_str().unwrap_or("without a name");
     match (file["uri"].as_str(), file["bytes"].as_str()) {
@@ -47,7 +47,7 @@ fn file_text(file: &Value) -> String {
     }
 }
 
-/// So many bytes.
+/// Formats a number of bytes.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
@@ -57,7 +57,7 @@ pub(super) fn size(bytes: usize) -> String {
     }
 }
 
-/// `word` as one word of a command line that is meant to be copied, whatever it holds.
+/// Quotes `word` as one word of a shell command.
 pub(super) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
@@ -67,7 +67,7 @@ pub(super) fn shell_word(word: &str) -> String {
     }
 }
 
-/// How long something took.
+/// Formats a duration.
 pub(super) fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -76,7 +76,7 @@ pub(super) fn duration(seconds: u64) -> String {
     }
 }
 
-/// How long before `now` a timestamp lies: `5 min ago`, `3 days ago`.
+/// Formats the time since a timestamp: `5 min ago`, `3 days ago`.
 pub(super) fn ago(timestamp: &Value, now: Timestamp) -> String {
     let Ok(then) = text(timestamp).parse::<Timestamp>() else { return String::new() };
     match now.duration_since(then).as_secs() {
@@ -88,7 +88,7 @@ pub(super) fn ago(timestamp: &Value, now: Timestamp) -> String {
     }
 }
 
-/// How long after `now` a timestamp lies: `in 40 s`; `now` if it is over.
+/// Formats the time until a timestamp: `in 40 s`; `now` if it is past.
 pub(super) fn ahead(timestamp: &Value, now: Timestamp) -> String {
     let then = text(timestamp).parse::<Timestamp>().unwrap_or(now);
     match u64::try_from(then.duration_since(now).as_secs()) {

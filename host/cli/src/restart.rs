@@ -1,4 +1,4 @@
-//! `restart` and `reload`: the hub under another configuration, started anew or as it runs.
+//! `restart` and `reload`: apply a changed configuration by restarting the hub or while it runs.
 
 use super::{
     Exit, Global, ask, block_on,
@@ -30,15 +30,16 @@ pub(super) struct Restart {
     timeout: Option<u64>,
 }
 
-/// How the hub in the background was started.
+/// Command line and state of the running background hub.
 struct Before {
     arguments: Vec<OsString>,
     directory: PathBuf,
-    /// What it has taken as long as it runs.
+    /// Addresses that the running hub occupies.
     running: Running,
 }
 
-/// Stops the hub and starts it again as it was started, by the configuration that `read` finds for these arguments.
+/// Stops the hub and starts it again with the same arguments; `read` loads the configuration for
+/// these arguments.
 pub(super) fn restart(
     global: &Global,
     restart: &Restart,
@@ -48,15 +49,15 @@ pub(super) fn restart(
         let config = global.settings(Vec::new())?.config;
         let dir = config.data_dir()?;
         let mut client = Client::connect(global).await?;
-        // Only the operator is told what keeps the hub from starting again.
+        // Only the operator may see the error that keeps the hub from starting again.
         client.call("hub/status", json!({})).await?;
         let pid = client.pid.context("find the hub's process")?;
         drop(client);
         let before = Before::of(dir, pid)?;
-        // A hub that could not start again is left to run.
+        // A hub that could not start again keeps running.
         before.check(dir, read).context("restart the hub; it runs on as it did")?;
         let exe = std::env::current_exe().context("find this program")?;
-        // Opened before, so that nothing is stopped where it cannot be.
+        // The log is opened before the hub stops, so that a failure leaves the hub running.
         let (log_path, _) = hub_log::open_log(dir).context("open the hub's log")?;
         Stopped::in_order(global, restart.timeout).await?;
         let (_, log) = hub_log::open_log(dir).context("open the hub's log")?;
@@ -72,7 +73,7 @@ pub(super) fn restart(
 }
 
 impl Before {
-    /// As the hub with this process id has written it down.
+    /// Reads the run file of the hub with this process id.
     fn of(dir: &Path, pid: i32) -> anyhow::Result<Self> {
         let run = match running_hub::written_down(dir) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => Value::Null,
@@ -102,7 +103,7 @@ impl Before {
         Ok(Self { arguments, directory: directory.into(), running })
     }
 
-    /// Checks that the hub could be started so again.
+    /// Checks that the hub can be started again with the same arguments.
     fn check(
         &self,
         dir: &Path,
@@ -118,7 +119,7 @@ impl Before {
     }
 }
 
-/// Has the hub read its configuration again.
+/// Makes the hub read its configuration again.
 pub(super) fn reload(global: &Global) -> anyhow::Result<Exit> {
     let reloaded = ask(global, "hub/reload", json!({}))?;
     let left_out = list(&reloaded["leftOut"]);

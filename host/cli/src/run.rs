@@ -1,4 +1,4 @@
-//! A hub as a program: it runs until it is told to stop, and is taken apart in order.
+//! The hub process: runs until it receives a signal to stop, then shuts down in order.
 
 use super::signals::{self, Hangup, Signals, Told};
 use a2a_hub::{Hub, config::Config};
@@ -17,44 +17,46 @@ use std::{
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long the hub waits at its end for clients, programs and tasks that it cut off.
+/// Timeout of the shutdown after the drain: for clients, programs and cancelled tasks.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The same once it was told again to stop: programs have a quarter of a second then, and an agent that does not heed cancel half of one.
+/// Timeout of the shutdown after a second signal. Within it, programs have 250 ms to exit, and an
+/// agent that ignores a cancellation 500 ms.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// How long those then have to hear it who listen to what was cut off. Nobody waits for a client that is in the middle of something else.
+/// Time that subscribers of cancelled tasks have to receive the final event. Clients that are busy
+/// with something else are not waited for.
 const TOLD: Duration = Duration::from_millis(300);
 
-/// The file in the data directory that says where a running hub is.
+/// Run file: the file in the data directory with the running hub's address.
 pub(super) const RUN_FILE: &str = "run.json";
 
-/// The file in the data directory that says what the last hub cut off when it stopped.
+/// File in the data directory with the tasks that the last shutdown cancelled.
 pub(super) const STOPPED_FILE: &str = "stopped.json";
 
-/// How a hub came to be: for whoever starts it again.
+/// Command line of the hub, for `restart`.
 pub(super) struct Invocation {
-    /// The arguments after the program's name; none if they are not text.
+    /// Arguments after the program's name; `None` if they are not UTF-8.
     pub(super) arguments: Option<Vec<String>>,
-    /// Where it was started.
+    /// Working directory at the start.
     pub(super) directory: PathBuf,
-    /// Whether it was put into the background.
+    /// True for a background hub.
     pub(super) detached: bool,
 }
 
-/// Runs the hub until it is told to stop.
+/// Runs the hub until it receives a signal to stop.
 pub(super) async fn run(
     config: Config,
     read: ReadConfig,
     set_level: SetLevel,
     invocation: Invocation,
 ) -> anyhow::Result<()> {
-    // First of all: a terminal that goes away meanwhile must not end the hub.
+    // Installed first: a hangup of the terminal must not end the hub.
     let hangup = Hangup::new().context("handle signals")?;
     let dir = config.data_dir()?.to_owned();
     let builder = Hub::builder(&dir).config(config.clone()).reloadable(read, set_level);
     let builder = builder.owning_the_process();
-    // Where this program was started from: an update in its place serves as well.
+    // The path of this program: after an update, the new program at this path is compatible.
     let builder = match std::env::current_exe() {
         Ok(command) => builder.command(command),
         Err(_) => builder,
@@ -66,7 +68,7 @@ pub(super) async fn run(
     let _announced = match announced.with_context(|| say_where(&dir)) {
         Ok(announced) => announced,
         Err(why) => {
-            // What hangs must not keep anybody from hearing why.
+            // A hanging shutdown must not delay the error.
             let _ = timeout(STOP_DEADLINE, hub.take_down(|_| {})).await;
             return Err(why);
         }
@@ -101,7 +103,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// What is not done where the file cannot be written that says where a hub is.
+/// Context of the error that the run file cannot be written.
 fn say_where(dir: &Path) -> String {
     format!(
         "say where the hub is, in {} (a disk that is full needs room)",
@@ -109,19 +111,19 @@ fn say_where(dir: &Path) -> String {
     )
 }
 
-/// Waits until no task is at work any more, or has had its time.
+/// Waits until no task runs, at most for `drain`.
 async fn drained(hub: &Hub, drain: Duration) {
     match timeout(drain, hub.idle()).await {
         Ok(Ok(())) | Err(_) => {}
-        // Then nothing that they do is stored either.
+        // The store fails, so the results of the tasks could not be stored either.
         Ok(Err(why)) => {
             tracing::error!(%why, "cannot see which tasks are at work; they are ended at once");
         }
     }
 }
 
-/// Waits until the hub has had the time that its end may take. If it is told again to stop, it only waits until what was `cut_off` is written down and told,
-/// and for nothing if once more.
+/// Waits for the shutdown's timeout. After another signal, it only waits until the cancelled tasks
+/// are recorded and reported (`cut_off`), and after one more it ends the process.
 async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub, cut_off: &CancellationToken) {
     if !is_urgent && timeout(STOP_DEADLINE, signals.stop()).await.is_err() {
         return;
@@ -138,12 +140,12 @@ async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub, cut_off: &C
     }
 }
 
-/// Writes down which tasks were cut off, for whoever told the hub to stop.
+/// Records the cancelled tasks, for the command that stopped the hub.
 fn stopped(dir: &Path, cut: &[TaskId]) -> io::Result<()> {
     write_whole(&dir.join(STOPPED_FILE), &json!({ "pid": std::process::id(), "cut": cut }))
 }
 
-/// Renamed into place: nobody reads half of it.
+/// Writes a file atomically, by renaming.
 fn write_whole(file: &Path, value: &Value) -> io::Result<()> {
     let new = file.with_extension("new");
     let mut options = fs::OpenOptions::new();
@@ -152,7 +154,7 @@ fn write_whole(file: &Path, value: &Value) -> io::Result<()> {
     fs::rename(&new, file)
 }
 
-/// The file that says where the hub is, as long as it runs.
+/// Run file that exists while the hub runs.
 struct Announced(PathBuf);
 
 impl Announced {
@@ -180,7 +182,7 @@ impl Announced {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // Should it stay behind, the process id in it tells that it is old.
+        // A stale file is recognised by its process id.
         let _ = fs::remove_file(&self.0);
     }
 }

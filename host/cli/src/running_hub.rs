@@ -1,4 +1,5 @@
-//! The hub that uses a data directory, as it says itself there: found also where the configuration has changed since it was started.
+//! Run file of the hub that uses a data directory. It locates the hub even if the configuration has
+//! changed since the start.
 
 use super::run::RUN_FILE;
 use rustix::{
@@ -11,23 +12,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the latest hub of the data directory `dir` wrote down when it was up: an object with its `pid`, its `socket`, its `http` address, and how it was
-/// started. A hub that was killed leaves it behind.
+/// Reads the run file of the latest hub of the data directory `dir`: an object with its `pid`,
+/// `socket` and `http` address, and its command line. A killed hub leaves the file behind.
 pub(super) fn written_down(dir: &Path) -> io::Result<Value> {
     let text = fs::read_to_string(dir.join(RUN_FILE))?;
     serde_json::from_str(&text).map_err(io::Error::other)
 }
 
-/// The same of a hub that still runs, as far as its process id tells.
+/// Reads the run file if the process of its `pid` exists.
 pub(super) fn of(dir: &Path) -> Option<Value> {
     let run = written_down(dir).ok()?;
     let pid = run["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?))?;
-    // Whoever may not be sent a signal is there.
+    // EPERM also means that the process exists.
     let is_there = matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM));
     is_there.then_some(run)
 }
 
-/// Where a hub listens that wrote this down; none if it serves no socket.
+/// Returns the socket's path; `None` if the hub serves no socket.
 pub(super) fn socket(run: &Value) -> Option<PathBuf> {
     run["socket"].as_str().map(PathBuf::from)
 }
@@ -47,7 +48,7 @@ mod tests {
         assert_eq!(socket(dir.path()), Some("/a".into()));
         write(json!({ "pid": std::process::id(), "socket": null }));
         assert_eq!(socket(dir.path()), None);
-        // Above the most that Linux gives.
+        // Above the maximum process id of Linux.
         write(json!({ "pid": 1 << 23, "socket": "/a" }));
         assert_eq!(socket(dir.path()), None);
         fs::write(dir.path().join(RUN_FILE), "half of i").unwrap();

@@ -1,4 +1,5 @@
-//! Files that agents made, saved: under names that are safe, beside what is there already, and nowhere else.
+//! Saves the files that agents made: under sanitised names, inside the target directory, without
+//! overwriting.
 
 use super::{render::size, told::Told};
 use a2a_hub_core::file_name;
@@ -12,32 +13,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many names near to the one wanted are tried.
+/// Maximum number of alternative names that are tried.
 const MAX_TRIES: usize = 1_000;
 
-/// What became of a file.
+/// Outcome for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Saved {
-    /// It is there now.
+    /// The file was saved.
     At {
-        /// What the agent calls it.
+        /// Name that the agent gave the file.
         name: String,
-        /// Where it is.
+        /// Path of the saved file.
         path: PathBuf,
-        /// How large it is.
+        /// Size in bytes.
         bytes: usize,
     },
-    /// It is somewhere else: what an agent names is not fetched from here.
+    /// The file has only a URL, which is not fetched.
     Elsewhere {
-        /// What the agent calls it.
+        /// Name that the agent gave the file.
         name: String,
-        /// Where it says that it is.
+        /// URL of the file.
         url: String,
     },
 }
 
 impl Saved {
-    /// For people.
+    /// Formats the outcome for people.
     pub(super) fn text(&self) -> String {
         match self {
             Self::At { name, path, bytes } => {
@@ -51,7 +52,7 @@ impl Saved {
         }
     }
 
-    /// For programs.
+    /// Formats the outcome for programs.
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::At { name, path, bytes } => {
@@ -62,8 +63,8 @@ impl Saved {
     }
 }
 
-/// Saves each file of a task in `dir`, which is made if need be. Nothing that is there is overwritten: a name that is taken
-/// gets a number.
+/// Saves each file of a task in `dir`, which is created if missing. No file is overwritten: a name
+/// that is taken gets a number.
 pub(super) fn save(told: &Told, dir: &Path) -> anyhow::Result<Vec<Saved>> {
     let files = told.parts().filter(|(_, part)| part["kind"] == "file");
     let mut saved = Vec::new();
@@ -85,17 +86,18 @@ pub(super) fn save(told: &Told, dir: &Path) -> anyhow::Result<Vec<Saved>> {
     Ok(saved)
 }
 
-/// Writes a file that was not there under a name near to what was `said`.
+/// Writes a new file under a sanitised variant of the name `said`.
 fn write_new(dir: &Path, said: &str, bytes: &[u8]) -> anyhow::Result<PathBuf> {
     let mut taken = BTreeSet::new();
     while taken.len() < MAX_TRIES {
         let name = file_name::unused(said, &taken);
         let path = dir.join(&name);
-        // Nothing is followed or overwritten by what makes a new file.
+        // Creating a new file neither follows links nor overwrites.
         match File::create_new(&path) {
             Ok(mut file) => {
                 if let Err(why) = file.write_all(bytes) {
-                    // Half a file would be taken for the whole; on a full disk it is in the way as well.
+                    // A partial file would be taken for the whole, and takes up space on a full
+                    // disk.
                     let _ = fs::remove_file(&path);
                     return Err(why).with_context(|| format!("write {}", path.display()));
                 }

@@ -1,4 +1,5 @@
-//! `send`: a message to an agent, its answer as it comes, Ctrl-C to call it off.
+//! `send`: sends a message to an agent and prints the answer as it arrives; Ctrl-C cancels the
+//! task.
 
 use super::{
     Exit, Global, block_on,
@@ -30,10 +31,10 @@ use std::{
     path::PathBuf,
 };
 
-/// The longest message, in bytes: what the hub takes in one request, with room for its frame.
+/// Maximum size, in bytes, of a message: the hub's limit of a request, minus the envelope.
 const MAX_MESSAGE: usize = 7 << 20;
 
-/// What `send --help` ends with.
+/// Text at the end of `send --help`.
 const LEAVING: &str = "\
 Ctrl-C cancels the task and waits until its programs are gone; a second one leaves at once. When nobody reads the answer any \
 more (`a2a-hub send ... | head`), the task is cancelled, too.";
@@ -126,17 +127,18 @@ pub(super) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     })
 }
 
-/// The media types that an agent says it writes, where that makes a difference.
+/// Returns the agent's output media types, if the console renders Markdown.
 async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Value {
     if global.console().columns_for_markdown().is_none() {
         return Value::Null;
     }
-    // Of an agent that is not there, the message will tell.
+    // If the agent does not exist, sending the message reports it.
     let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
     agent.unwrap_or_default()["card"]["defaultOutputModes"].clone()
 }
 
-/// The latest conversation with the agent whose latest task is to be done in the directory of this message.
+/// Returns the latest conversation with the agent whose latest task works in this message's
+/// directory.
 async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<String> {
     let directory = directory(send)?;
     let params = json!({ "agentId": send.agent, "workingDirectory": directory, "limit": 1, "historyLength": 0 });
@@ -152,7 +154,7 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
     )
 }
 
-/// Prints what is left of the answer, and saves the files that are part of it.
+/// Prints the rest of the answer, and saves its files.
 pub(super) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Result<()> {
     let Some(dir) = &send.save else {
         shown.finish(exit, Map::new())?;
@@ -161,7 +163,7 @@ pub(super) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Re
     };
     let saved = match saving::save(&shown.told, dir) {
         Ok(saved) => saved,
-        // The answer is no less worth for that.
+        // The answer is valid even if its files cannot be saved.
         Err(why) => {
             let why = shown.unsaved(why, exit)?;
             shown.tell_how_to_go_on(elsewhere::is_url(&send.agent));
@@ -176,7 +178,7 @@ pub(super) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Re
 }
 
 impl Send {
-    /// The same with the message that standard input has, if that is where it is.
+    /// Reads the message from standard input if it is given as `-`.
     pub(super) fn with_message(mut self) -> anyhow::Result<Self> {
         if self.message == "-" {
             self.message.clear();
@@ -191,20 +193,20 @@ impl Send {
         Ok(self)
     }
 
-    /// The same with the answer to a task's question, which was shown.
+    /// Turns the command into the answer to a task's question.
     pub(super) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
         let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
         Self { message: answer, task, question, files: Vec::new(), ..self }
     }
 }
 
-/// What stands before a skill in place of an agent: no agent can be called so.
+/// Prefix of a skill in the agent argument; no agent's name contains a colon.
 const BY_SKILL: &str = "skill:";
 
-/// What of a message's metadata only the hub of this machine understands.
+/// Metadata members that only the local hub understands.
 const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
 
-/// The message for an agent elsewhere, which has nothing to do with directories here.
+/// Builds the message to a remote agent, without local paths.
 pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     if !send.inheriting.facts().is_empty() {
         bail!(CommandError::usage(format!(
@@ -222,7 +224,7 @@ pub(super) fn message(send: &Send) -> anyhow::Result<Message> {
     Ok(message)
 }
 
-/// Where the agent is to work.
+/// Returns the directory in which the agent works.
 fn directory(send: &Send) -> anyhow::Result<String> {
     let found = match &send.cwd {
         Some(dir) => {

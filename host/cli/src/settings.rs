@@ -1,4 +1,4 @@
-//! `config`: what the hub is told, and by whom.
+//! `config`: prints and checks the settings, with the source of each.
 
 use super::{Exit, Global};
 use a2a_hub_config::Settings;
@@ -55,7 +55,7 @@ fn redact(table: &mut Table) {
     }
 }
 
-/// The settings as a configuration file that says where each comes from.
+/// Formats the settings as a configuration file with the source of each setting.
 fn settings_text(settings: &Settings, values: &Table) -> Result<String, fmt::Error> {
     let mut out = String::new();
     section(&mut out, settings, &[], values)?;
@@ -65,7 +65,7 @@ fn settings_text(settings: &Settings, values: &Table) -> Result<String, fmt::Err
 fn section(out: &mut String, settings: &Settings, path: &[String], values: &Table) -> fmt::Result {
     let (sections, values): (Vec<_>, Vec<_>) =
         values.iter().partition(|(_, value)| value.is_table());
-    // An empty section can mean something: a program granted as it was asked for.
+    // An empty section is significant: a program that is granted as requested.
     let needed = !values.is_empty() || (sections.is_empty() && path.len() > 1);
     if needed && !path.is_empty() {
         let gap = if out.is_empty() { "" } else { "\n" };
@@ -97,7 +97,7 @@ mod tests {
         let flag = Flag { name: "--http-port", key: &["http", "port"], value: 1.into() };
         let settings = Settings::load(Some(file), &[flag]).unwrap();
         let mut values = Table::try_from(&settings.config).unwrap();
-        // The sections that are shown here are enough, and others may come.
+        // Other sections change over time.
         values.retain(|name, _| ["http", "agents"].contains(&name));
         values["agents"]["x"].as_table_mut().unwrap().retain(|name, _| name == "grant");
         let shown = settings_text(&settings, &values).unwrap();

@@ -1,4 +1,4 @@
-//! `status` and `agents`: what the hub tells of itself.
+//! `status` and `agents`: show the hub's own status and its agents.
 
 use super::{
     Exit, Global, ask,
@@ -13,10 +13,11 @@ use a2a_hub_protocol::member;
 use anstyle::Style;
 use serde_json::{Value, json};
 
-/// How wide a word is, with its gap, that stands before what is told of it.
+/// Width, in columns, of the label in front of a status line, with its gap.
 const BESIDE: usize = 8;
 
-/// Characters of a description that stands in a list: it is the agent's own word, and may not pass for more rows.
+/// Maximum length, in characters, of a description in the table. Agents write it, and a long one
+/// could imitate further rows.
 const MAX_DESCRIPTION: usize = 400;
 
 pub(super) fn status(global: &Global) -> anyhow::Result<Exit> {
@@ -41,7 +42,8 @@ pub(super) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The status of the hub; null for a program that an agent started, which may know of agents only.
+/// Requests the hub's status; returns JSON null for a program that an agent started, which may only
+/// list agents.
 fn status_if_allowed(global: &Global) -> anyhow::Result<Value> {
     match ask(global, "hub/status", json!({})) {
         Err(why) if CommandError::of(&why).is_denied() => Ok(Value::Null),
@@ -92,7 +94,7 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     out
 }
 
-/// A group, with its agents, and those of it that are not there.
+/// Describes a group: its agents, and those that are missing.
 fn group_text(group: &Value) -> String {
     let names = |of: &str| list(&group[of]).iter().map(text).collect::<Vec<_>>().join(", ");
     let missing = names("missing");
@@ -105,7 +107,8 @@ fn group_text(group: &Value) -> String {
     )
 }
 
-/// The agents, with the health that the hub knew already of those that were not asked now.
+/// Completes the agents that were not asked for their health with the health that the hub knows
+/// already.
 fn with_known_health(agents: &Value, known: &Value) -> Value {
     let mut agents = agents.clone();
     for agent in agents.as_array_mut().into_iter().flatten() {
@@ -118,7 +121,7 @@ fn with_known_health(agents: &Value, known: &Value) -> Value {
     agents
 }
 
-/// Adds what is told beside a word, which stands before the first line of it.
+/// Adds a status line, with its label in front of its first row.
 fn told(out: &mut Text, (style, word): (Style, &str), said: &str, columns: Option<usize>) {
     let lines = match columns {
         Some(columns) => wrapped(said, columns.saturating_sub(BESIDE).max(1)),
@@ -131,7 +134,7 @@ fn told(out: &mut Text, (style, word): (Style, &str), said: &str, columns: Optio
     }
 }
 
-/// What is wrong with the store, if anything is.
+/// Adds the store's error, if it fails.
 fn storage_text(out: &mut Text, storage: &Value, columns: Option<usize>) {
     if storage["status"] != "failing" {
         return;
@@ -146,7 +149,7 @@ fn storage_text(out: &mut Text, storage: &Value, columns: Option<usize>) {
     }
 }
 
-/// The agents, and what of the plugins folder is not one.
+/// Renders the agents, and the rejected files of the plugins folder.
 pub(super) fn agents_text(agents: &Value, rejected: &Value, columns: Option<usize>) -> Text {
     let mut out = Text::new();
     if list(agents).is_empty() {
@@ -162,7 +165,7 @@ pub(super) fn agents_text(agents: &Value, rejected: &Value, columns: Option<usiz
     out
 }
 
-/// Agents, a row each, and below it what they are and what is wrong.
+/// Builds a table of agents; below each row its description and its errors.
 fn agents_table(agents: &[Value]) -> Table {
     let mut table = Table::new(["AGENT", "HEALTH", "VERSION", "SOURCE"]);
     for agent in agents {
@@ -210,7 +213,7 @@ fn breaker_text(table: &mut Table, breaker: &Value) {
     }
 }
 
-/// What is not an agent yet, for the compiler is at work.
+/// Adds the plug-ins that are being compiled and have not joined yet.
 fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
     for plugin in list(compiling) {
         let (file, since) = (text(&plugin["file"]), text(&plugin["since"]));
@@ -223,7 +226,7 @@ fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
     }
 }
 
-/// The files of the plugins folder that are no agents, and why.
+/// Adds the rejected files of the plugins folder, with the reasons.
 pub(super) fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
     for plugin in list(rejected) {
         let (file, why) = (text(&plugin["file"]), text(&plugin["error"]));

@@ -1,4 +1,5 @@
-//! What is printed of a task: the answer on standard output, as it comes or at the end, and all else beside it.
+//! Output of a task: the answer on standard output, streamed or at the end, and everything else on
+//! standard error.
 
 use super::{
     Exit, Format, Global,
@@ -14,36 +15,37 @@ use a2a_hub_core::progress;
 use serde_json::{Map, Value, json};
 use std::{collections::HashMap, io};
 
-/// What is said of a task whose agent said nothing more.
+/// Message of a cancelled task whose agent sent no last message.
 const CANCELED: &str = "the task was cancelled";
 
-/// What was printed so far, and what is to be said at the end.
+/// State of the output of one task.
 pub(super) struct Shown {
     format: Format,
     console: Console,
-    /// How this program is called for the same hub.
+    /// Command line of this program that addresses the same hub.
     command: String,
-    /// Whether the answer is printed as it comes.
+    /// True if the answer is streamed.
     stream: bool,
-    /// The task as far as it was told.
+    /// State of the task according to the events so far.
     pub(super) told: Told,
-    /// The text of each artifact that was printed, by its id.
+    /// Printed text of each artifact, by the artifact's id.
     pieces: HashMap<String, String>,
-    /// The answer as Markdown, where it is shown as such: so many columns wide.
+    /// Width, in columns, at which the answer is rendered as Markdown; `None` if it is printed
+    /// verbatim.
     markdown: Option<usize>,
     blocks: Blocks,
-    /// Whether some blocks were printed.
+    /// True once a block was printed.
     begun: bool,
-    /// Whether the line on standard output is not ended.
+    /// True if the last line on standard output lacks its line break.
     pub(super) in_line: bool,
-    /// Why the command gave the task up, or what it knows of its end where the agent said nothing.
+    /// Reason why this command stopped waiting for the task.
     given_up: Option<String>,
-    /// Whether nobody reads standard output any more.
+    /// True once standard output was closed by its reader.
     unread: bool,
 }
 
 impl Shown {
-    /// Nothing so far; `stream` has it printed as it comes.
+    /// Creates an empty output; `stream` prints the answer as it arrives.
     pub(super) fn new(global: &Global, stream: bool) -> Self {
         Self {
             format: global.format,
@@ -61,41 +63,42 @@ impl Shown {
         }
     }
 
-    /// The same of an agent that writes these media types.
+    /// Selects Markdown rendering if the agent's output media types include Markdown.
     pub(super) fn written_in(mut self, modes: &Value) -> Self {
         let is_markdown = list(modes).iter().any(|mode| mode == "text/markdown");
         self.markdown = self.console.columns_for_markdown().filter(|_| is_markdown);
         self
     }
 
-    /// What became of the task; an error if it was not told to its end.
+    /// Returns the exit status; fails if the stream ended before the task did.
     pub(super) fn exit(&self) -> anyhow::Result<Exit> {
         let why = || CommandError::new(STREAM_ENDED, "the stream ended before the task did");
         Ok(self.told.exit.ok_or_else(why)?)
     }
 
-    /// The task is given up, for this reason.
+    /// Records the reason why this command stops waiting for the task.
     pub(super) fn give_up(&mut self, why: String) {
         self.given_up = Some(why);
     }
 
-    /// Where it is printed.
+    /// Console that the output goes to.
     pub(super) fn console(&self) -> Console {
         self.console
     }
 
-    /// Nobody reads the answer any more: nothing more of it is printed.
+    /// Stops printing because standard output was closed.
     pub(super) fn leave_unread(&mut self) {
         self.unread = true;
         self.in_line = false;
     }
 
-    /// Whether nobody reads the answer any more.
+    /// True once standard output was closed.
     pub(super) fn is_unread(&self) -> bool {
         self.unread
     }
 
-    /// What came of printing something. That nobody reads it is no error of the task, which may be at work for others.
+    /// Handles the result of a write. A closed pipe is no error of the task, which may run for
+    /// other clients.
     fn printed(&mut self, printed: io::Result<()>) -> io::Result<()> {
         match printed {
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {
@@ -106,16 +109,17 @@ impl Shown {
         }
     }
 
-    /// The error of a command that did not hear of the end, and how to go on: by a command that ends with `elsewhere`.
+    /// Builds the error for a stream that broke off, with the command that continues it and ends
+    /// with `elsewhere`.
     pub(super) fn broken_off(&mut self, why: &anyhow::Error, elsewhere: &str) -> anyhow::Error {
         if std::mem::take(&mut self.in_line) && self.format == Format::Pretty {
-            // What is said next begins a line of its own; where standard output is gone, nothing is in the way.
+            // The error starts on a new line; if standard output is closed, none is needed.
             let _ = self.console.print(&"\n".into());
         }
         let error = CommandError::of(why);
         let Told { task, state, artifacts, exit, .. } = &self.told;
         let (Some(task), None) = (task, exit) else { return error.into() };
-        // An agent elsewhere is asked without a hub.
+        // Commands for remote agents need no option that selects a hub.
         let command = if elsewhere.is_empty() { &*self.command } else { "a2a-hub" };
         let again = format!("{command} task watch {}{elsewhere}", shell_word(task));
         let stood = if state.is_empty() { "unknown" } else { state };
@@ -127,7 +131,8 @@ impl Shown {
         error.saying(&said).mended_by(again).knowing(known).into()
     }
 
-    /// Takes in what is told, and returns what the agent says of its work, if it does.
+    /// Processes an event, prints its part of the answer if streaming, and returns the agent's
+    /// progress message, if any.
     pub(super) fn event(&mut self, event: &Value) -> io::Result<Option<String>> {
         if self.format == Format::Json && self.stream && !self.unread {
             let printed = self.console.print_json(event);
@@ -150,7 +155,8 @@ impl Shown {
         Ok(said_at_work(event))
     }
 
-    /// Prints a piece of an artifact: what goes on from what was printed of it, or all of it anew.
+    /// Prints a piece of an artifact: the part after the printed text, or the whole text if it
+    /// changed.
     fn piece(&mut self, artifact: &Value, append: bool) -> io::Result<()> {
         let new = parts_text(&artifact["parts"]);
         let printed = self.pieces.entry(text(&artifact["artifactId"]).to_owned()).or_default();
@@ -160,7 +166,7 @@ impl Shown {
         } else {
             let out = match new.strip_prefix(printed.as_str()) {
                 Some(rest) => rest.to_owned(),
-                // What was printed is no longer what the agent says.
+                // The artifact's new text does not continue the printed one.
                 None => format!("\n\n{new}"),
             };
             *printed = new;
@@ -178,7 +184,7 @@ impl Shown {
         self.printed(printed)
     }
 
-    /// Prints whole blocks of Markdown, apart from those before them.
+    /// Prints complete Markdown blocks, separated from earlier ones.
     fn print_markdown(&mut self, blocks: &str) -> io::Result<()> {
         let (Some(columns), false) = (self.markdown, blocks.trim().is_empty()) else {
             return Ok(());
@@ -189,7 +195,7 @@ impl Shown {
         self.printed(printed)
     }
 
-    /// What a program is told at the end, unless it was told as it came; `more` is told as well.
+    /// Prints the final JSON object, with the members of `more`, unless the events were streamed.
     fn finish_json(&self, exit: Exit, mut more: Map<String, Value>) -> io::Result<()> {
         if self.stream {
             return Ok(());
@@ -201,7 +207,8 @@ impl Shown {
         self.console.print_json(&Value::Object(whole))
     }
 
-    /// Says what was not said as it came; `exit` is what the command comes to, and programs are told `more` as well.
+    /// Prints what was not streamed; `exit` is the exit status of the command, and the final JSON
+    /// object includes `more`.
     pub(super) fn finish(&mut self, exit: Exit, more: Map<String, Value>) -> io::Result<()> {
         if self.unread {
             return Ok(());
@@ -213,7 +220,8 @@ impl Shown {
         self.printed(printed)
     }
 
-    /// Prints the answer although its files were not saved, and returns the error that says so: for programs it is the answer.
+    /// Prints the answer although its files could not be saved, and returns the error; for
+    /// programs, the error contains the answer.
     pub(super) fn unsaved(&mut self, why: anyhow::Error, exit: Exit) -> io::Result<anyhow::Error> {
         if self.format == Format::Json && !self.stream {
             let whole = self.told.whole(self.told.said().as_deref(), exit);
@@ -223,15 +231,15 @@ impl Shown {
         Ok(why)
     }
 
-    /// Says something beside the answer, to people.
+    /// Prints a note for people on standard error.
     pub(super) fn note(&self, text: impl Into<Text>) {
         if self.format == Format::Pretty {
             self.console.note(text);
         }
     }
 
-    /// Tells whoever sits at a terminal how to go on with the conversation of a task that is over, however it ended. Of one that
-    /// waits, its question tells.
+    /// Tells the user at a terminal how to continue the conversation of a task that ended. For a
+    /// task that waits, its question does so.
     pub(super) fn tell_how_to_go_on(&self, is_elsewhere: bool) {
         let is_over = matches!(self.told.exit, Some(Exit::Done | Exit::TaskFailed));
         if self.console.columns_beside().is_none() || !is_over {
@@ -252,7 +260,7 @@ impl Shown {
         self.print_markdown(&rest)?;
         match exit {
             Exit::Done => self.finish_answer(),
-            // Whoever asks for the answer tells the question.
+            // The caller prints the question.
             Exit::NeedsInput => Ok(()),
             Exit::TaskFailed | Exit::Fault | Exit::Interrupted => {
                 self.finish_failure();
@@ -291,7 +299,7 @@ impl Shown {
     }
 }
 
-/// What an agent says of its work in an event of a stream, and how far it says that it is.
+/// Returns the progress message of a stream event, with the reported progress.
 fn said_at_work(event: &Value) -> Option<String> {
     let status = &event["status"];
     if status["state"] != "working" {
@@ -301,7 +309,7 @@ fn said_at_work(event: &Value) -> Option<String> {
     progress::told(event["metadata"].as_object(), said)
 }
 
-/// What an agent says of a failure, and what it says mends it: both are its own words.
+/// Combines the agent's failure message with the agent's suggested fix.
 fn with_fix(said: String, fix: Option<&str>) -> String {
     match fix.filter(|fix| !fix.trim().is_empty()) {
         Some(fix) => format!("{said}\nfix: {fix}"),

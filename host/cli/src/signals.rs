@@ -1,4 +1,5 @@
-//! What a running hub is told by signals: to stop, once or more often, and to read its configuration again.
+//! Signals of the hub process: to stop, repeatedly, and to reload the configuration; and signals of
+//! waiting commands.
 
 use super::console::{Console, Wish};
 use rustix::process::{Signal as Kill, getpid, kill_process};
@@ -8,32 +9,33 @@ use std::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What tells a hub something.
+/// Signal handlers of the hub.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// Whether the hub is to end with the terminal that it was started on.
+    /// True if the hub ends with the terminal that it was started on.
     ends_with_terminal: bool,
 }
 
-/// What it is told.
+/// Request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// To stop.
+    /// Stop the hub.
     Stop,
-    /// To read its configuration again.
+    /// Reload the configuration.
     Reload,
 }
 
-/// SIGHUP, from now on: until the hub is up, it neither ends it nor is it lost.
+/// Handler of SIGHUP, installed early: while the hub starts, the signal neither ends it nor gets
+/// lost.
 pub(super) struct Hangup {
     signal: Signal,
-    /// Whether whoever started the hub had it ignored, as `nohup` does.
+    /// True if the parent process had SIGHUP ignored, as `nohup` does.
     was_ignored: bool,
 }
 
-/// What tells a command that waits for a task to leave: Ctrl-C, or the end of its terminal or of whoever started it.
+/// Signal handlers of a command that waits for a task: Ctrl-C, SIGTERM, or the end of its terminal.
 pub(super) struct Leaving {
     interrupt: Signal,
     terminate: Signal,
@@ -42,7 +44,8 @@ pub(super) struct Leaving {
 
 impl Leaving {
     pub(super) fn new() -> io::Result<Self> {
-        // Whoever has it ignored wants the command to outlive the terminal, as `nohup` does.
+        // A parent process that ignores SIGHUP, as `nohup` does, wants the command to outlive the
+        // terminal.
         let ends = !is_ignored(Kill::HUP)?;
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -51,7 +54,7 @@ impl Leaving {
         })
     }
 
-    /// The next time that it is told so.
+    /// Waits for the next of these signals.
     pub(super) async fn recv(&mut self) -> Option<()> {
         let hangup = async {
             match &mut self.hangup {
@@ -85,19 +88,20 @@ impl Signals {
         })
     }
 
-    /// What the hub is told next.
+    /// Waits for the next request.
     pub(super) async fn next(&mut self) -> Told {
         tokio::select! {
             _ = self.terminate.recv() => Told::Stop,
             _ = self.interrupt.recv() => Told::Stop,
             _ = self.hangup.recv() => {
-                // A terminal that was closed sends it as well, and takes with it who would end the hub.
+                // A closed terminal sends SIGHUP as well; the hub then ends, because its user can
+                // no longer do so.
                 if self.ends_with_terminal && !is_on_terminal() { Told::Stop } else { Told::Reload }
             }
         }
     }
 
-    /// Waits until it is told to stop.
+    /// Waits for a request to stop.
     pub(super) async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -106,7 +110,7 @@ impl Signals {
     }
 }
 
-/// Whether this process ignores a signal, as the system tells it.
+/// True if this process ignores `signal`, according to procfs.
 fn is_ignored(signal: Kill) -> io::Result<bool> {
     let status = fs::read_to_string("/proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -114,14 +118,14 @@ fn is_ignored(signal: Kill) -> io::Result<bool> {
     Ok(mask >> (signal.as_raw() - 1) & 1 == 1)
 }
 
-/// Whether one of its three streams is a terminal, that still is one.
+/// True if standard input, output or error is an open terminal.
 fn is_on_terminal() -> bool {
     let console = Console::new(Wish::default());
     io::stdin().is_terminal() || console.columns().is_some() || console.columns_beside().is_some()
 }
 
-/// Ends this process at once: its minders notice and end its programs, and the next hub finds what was stored.
+/// Kills this process: its minders end its programs, and the next hub recovers the stored tasks.
 pub(super) fn end_at_once() {
-    // Nobody can be kept from killing oneself.
+    // Sending a signal to the own process cannot fail.
     let _ = kill_process(getpid(), Kill::KILL);
 }

@@ -1,4 +1,4 @@
-//! `start`: the hub in the foreground, or in the background.
+//! `start`: starts the hub in the foreground or in the background.
 
 use super::{
     Exit, Global, block_on,
@@ -29,19 +29,20 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// How long a hub may take to be up: the first start compiles the components it brings along.
+/// Time that a hub has to start: the first start compiles the built-in components.
 pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long a hub that somebody else is starting may take, once ours could not be started.
+/// Time that a concurrent start by another process has, after this one's start failed.
 const OTHERS_DEADLINE: Duration = Duration::from_secs(5);
 
-/// What an agent's program may not do: it would be the operator of the hub that it starts.
+/// Operation as an error names it: an agent's program may not start a hub, because it would be the
+/// operator of that hub.
 const STARTING: &str = "start a hub";
 
-/// How often it is looked whether the hub is up.
+/// Interval at which the starting hub is polled.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How much of the log's end is read for why a hub ended, in bytes.
+/// Number of bytes at the log's end that are searched for the reason of a failed start.
 const TAIL: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, Args)]
@@ -99,18 +100,20 @@ pub(super) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     let runtime = runtime.worker_threads(workers()).enable_all().build()?;
     let hub = run(settings.config, Arc::new(read), log.set_level(), invocation);
     runtime.block_on(hub)?;
-    // What was cut off must not hold up the end.
+    // A cancelled task must not delay the exit.
     runtime.shutdown_background();
     Ok(Exit::Done)
 }
 
-/// How many threads talk with clients and run short guests: one for every two processors. The thread that writes SQLite, what agents start and guests of
-/// low priority have the others; and threads that share a task wake one another for each step of it, which takes longer than the step.
+/// Number of worker threads for clients and short guests: half of the processors. The other half is
+/// for the SQLite writer thread, programs of agents and low-priority guests. Worker threads that
+/// share a task also wake one another for each step, and a wake-up takes longer than a step.
 fn workers() -> usize {
     available_parallelism().map_or(1, |processors| usize::from(processors).div_ceil(2))
 }
 
-/// The configuration, with what the command line says on top and no path that depends on the current directory.
+/// Loads the configuration with the command line on top, and makes its paths independent of the
+/// current directory.
 pub(super) fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
     let port = start.http_port.map(|port| Flag {
         name: "--http-port",
@@ -147,18 +150,18 @@ pub(super) fn settings(global: &Global, start: &Start) -> anyhow::Result<Setting
     Ok(settings)
 }
 
-/// The one name of a directory.
+/// Canonical path of a directory.
 fn directory(path: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(path)?;
     if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
-/// Connects to the hub, which is started first if that is wanted and it does not run.
+/// Connects to the hub; if `start` is set and no hub runs, starts one first.
 pub(super) async fn client(global: &Global, start: bool) -> anyhow::Result<Client> {
     if !start {
         return Client::connect(global).await;
     }
-    // Somebody else may be starting it.
+    // Another process may be starting the hub.
     match Client::connect_within(global, START_DEADLINE).await {
         Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => {
             on_demand(global).await?;
@@ -168,7 +171,8 @@ pub(super) async fn client(global: &Global, start: bool) -> anyhow::Result<Clien
     }
 }
 
-/// Starts a hub in the background because somebody needs it now. If somebody else was faster, theirs will do.
+/// Starts a background hub on demand. If another process starts one at the same time, that one is
+/// used.
 async fn on_demand(global: &Global) -> anyhow::Result<()> {
     let start = Start::default();
     let settings = settings(global, &start)?;
@@ -191,7 +195,7 @@ async fn on_demand(global: &Global) -> anyhow::Result<()> {
     }
 }
 
-/// Where a hub says that it is, for people.
+/// Formats a started hub's addresses for people.
 pub(super) fn announced_text(announced: &Value) -> String {
     let socket = announced["socket"].as_str().unwrap_or("no socket");
     let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
@@ -199,7 +203,7 @@ pub(super) fn announced_text(announced: &Value) -> String {
     format!("the hub is up (process {}): {socket}{http}", announced["pid"])
 }
 
-/// Says what a hub that has just started tells whoever looks after it.
+/// Prints the warnings of a hub that has just started.
 pub(super) fn warn_of(global: &Global, announced: &Value) {
     for warning in list(&announced["warnings"]) {
         global.console().note(format!("warning: {}", text(warning)));
@@ -229,8 +233,8 @@ async fn in_background(
     until_up(&mut hub, dir, &log_path, said_before).await
 }
 
-/// Waits until the hub of the data directory `dir` is up, and returns what it says of itself. Its `log` tells why it is
-/// not, from the byte `said_before` on.
+/// Waits until the hub of the data directory `dir` is up, and returns its run file. If the hub
+/// fails, the error quotes its `log` from the byte `said_before` on.
 pub(super) async fn until_up(
     hub: &mut Background,
     dir: &Path,
@@ -264,7 +268,7 @@ fn arguments(
     let mut args: Vec<OsString> = vec!["start".into(), "--foreground".into(), "--detached".into()];
     let mut option = |name: &str, value: &Path| args.extend([name.into(), value.into()]);
     option("--data-dir", dir);
-    // What the file says of it may be another when the hub is started again.
+    // The file may have another value by the time of a restart.
     if settings.is_above_the_file(&["socket", "path"]) {
         option("--socket", &settings.config.socket.path);
     }
@@ -274,7 +278,7 @@ fn arguments(
     if let Some(port) = start.http_port {
         option("--http-port", Path::new(&port.to_string()));
     }
-    // Only those of the command line: the file's own may be others when it is read again.
+    // The workspaces of the file are left out, because it may change before the hub reads it again.
     for workspace in &start.workspaces {
         option("--workspace", &directory(workspace)?);
     }
@@ -283,13 +287,14 @@ fn arguments(
     Ok(args)
 }
 
-/// Where the hub says it is, once the hub with this process id is up.
+/// Returns the run file if the hub with this process id wrote it.
 fn announced(dir: &Path, pid: u32) -> Option<Value> {
     let run = running_hub::written_down(dir).ok()?;
     (run["pid"] == json!(pid)).then_some(run)
 }
 
-/// The end of what was added to the log since it was `from` bytes long: of all of it, if it was begun anew since.
+/// Returns the end of what was appended to the log since its length was `from`; if the log was
+/// rotated since, the end of the whole log.
 fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
     let mut log = File::open(log)?;
     let end = log.metadata()?.len();
@@ -300,8 +305,8 @@ fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Why a hub ended, of all that it `said`: what a command that fails says last, or else what is no line of the log, such as
-/// where it panicked.
+/// Extracts the reason for a hub's end from its log: the error line of the command, or else lines
+/// that are no log events, such as a panic message.
 fn last_words(said: &str) -> Option<String> {
     let lines: Vec<_> = said.lines().collect();
     let words = match lines.iter().rposition(|line| line.starts_with(BLAMES)) {

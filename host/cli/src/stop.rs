@@ -1,4 +1,4 @@
-//! `stop`: the hub finishes what is at work, within a deadline, and ends.
+//! `stop`: lets running tasks finish until a deadline, then stops the hub.
 
 use super::{
     Exit, Global, block_on,
@@ -14,10 +14,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::{fs, path::Path, time::Duration};
 
-/// How long a hub may take to end once it has cut off what was at work; it gives up on what hangs before that.
+/// Time that a hub has to exit after it cancelled its tasks; the hub's own timeout is shorter.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long one that is to be stopped by force may take to end in order.
+/// Time that a hub has to exit in order before `--force` kills it.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -53,19 +53,20 @@ pub(super) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
     })
 }
 
-/// A hub that was stopped.
+/// Result of stopping a hub.
 pub(super) struct Stopped {
     pid: i32,
-    /// The tasks that it says it cut off.
+    /// Tasks that the hub cancelled, by its own record.
     cut: Vec<String>,
     by_force: bool,
 }
 
 impl Stopped {
-    /// Tells the hub to stop, and waits until it has; what is at work has this many seconds to finish, or what the
-    /// configuration says.
+    /// Stops the hub in order; running tasks have `seconds` to finish, or the configured drain
+    /// time.
     pub(super) async fn in_order(global: &Global, seconds: Option<u64>) -> anyhow::Result<Self> {
-        // With an error in its configuration, the hub goes by what it has read before, and the defaults are as good a guess as any.
+        // If the configuration has an error, the hub uses an earlier one that is unknown here; the
+        // defaults are the best guess.
         let own = global.settings(Vec::new()).map(|it| it.config.stop).unwrap_or_default().drain();
         let drain = seconds.map_or(own, Duration::from_secs).min(own);
         let mut client = Client::connect(global).await?;
@@ -80,7 +81,8 @@ impl Stopped {
             let beside = format!("{live} task(s) are not over; what is at work {work}");
             global.console().note(beside);
         }
-        // The hub itself cuts off what is at work when its own time is up; told a second time, it does so sooner.
+        // The hub itself cancels its tasks after its drain time; a second signal cancels them
+        // earlier.
         let patience = if drain < own { drain } else { own + PATIENCE };
         let is_gone = daemon::terminate(pid, patience).await.context("stop the hub")?
             || daemon::terminate_again(pid, PATIENCE).await.context("stop the hub")?;
@@ -94,7 +96,8 @@ impl Stopped {
         Ok(Self { pid, cut, by_force: false })
     }
 
-    /// Kills the hub of the data directory, if it does not end when it is told to. It is known by the lock that it holds.
+    /// Stops the hub of the data directory, identified by the lock that it holds, and kills it if
+    /// it does not exit.
     async fn by_force(global: &Global) -> anyhow::Result<Self> {
         let dir = global.data_dir()?;
         let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
@@ -109,7 +112,7 @@ impl Stopped {
         if is_below(pid) {
             return Err(not_the_operator("kill the hub").into());
         }
-        // One that still answers can end in order, and cut off what is at work at once.
+        // A hub that still answers can cancel its tasks and exit in order.
         let answers = async { Client::to(&global.socket_path()?).await?.greet().await };
         if answers.await.is_ok() {
             let told = async {
@@ -135,7 +138,7 @@ impl Stopped {
     }
 }
 
-/// The tasks that the hub with this process id says it cut off.
+/// Reads the tasks that the hub with this process id cancelled.
 fn cut_off(dir: &Path, pid: i32) -> Vec<String> {
     let read = |text: String| serde_json::from_str::<Value>(&text).ok();
     let stopped = fs::read_to_string(dir.join(STOPPED_FILE)).ok().and_then(read);

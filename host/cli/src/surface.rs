@@ -1,5 +1,5 @@
-//! The command line as scripts know it: commands, arguments, values and exit codes. A change of it breaks somebody's script, so it is a
-//! snapshot; the texts of the help are free.
+//! Snapshot of the command line as scripts use it: commands, arguments, values and exit codes. A
+//! change breaks scripts. The texts of the help are not part of it.
 
 use crate::{command_line::CommandLine, exit::Exit};
 use clap::{Arg, Command, CommandFactory as _};

@@ -1,4 +1,4 @@
-//! Tables: with headers and fitted to its width on a terminal, tab-separated and whole for everybody else.
+//! Tables: fitted to a terminal with headers, or tab-separated and untruncated for pipes and files.
 
 use super::{
     fit::{cut, fold, one_line, wrapped},
@@ -7,13 +7,13 @@ use super::{
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-/// What stands between two columns.
+/// Separator between columns.
 const GAP: &str = "  ";
 
-/// A column is not made narrower than that, however narrow the terminal is.
+/// Minimum width of a column that is shrunk.
 const LEAST: usize = 8;
 
-/// Rows of cells, and lines that belong to a row.
+/// Table of rows, each with lines below it.
 pub(super) struct Table {
     headers: Vec<String>,
     rows: Vec<Row>,
@@ -21,30 +21,30 @@ pub(super) struct Table {
 
 struct Row {
     cells: Vec<Cell>,
-    /// Lines below the row, indented.
+    /// Indented lines below the row.
     below: Vec<String>,
 }
 
-/// What stands in a row of a column.
+/// Content of a cell.
 pub(super) struct Cell {
     style: Style,
     words: String,
-    /// What is shown of it on a terminal, and is never cut.
+    /// Short form for terminals, which is never truncated.
     short: Option<String>,
 }
 
 impl Cell {
-    /// Words of a look of their own.
+    /// Creates a cell with a style.
     pub(super) fn styled(style: Style, words: impl Into<String>) -> Self {
         Self { style, words: words.into(), short: None }
     }
 
-    /// A name that is told apart by less than the whole of it.
+    /// Creates a cell for an id with an unambiguous short form.
     pub(super) fn named(name: &str, short: &str) -> Self {
         Self { short: Some(short.to_owned()), ..Self::from(name) }
     }
 
-    /// The words in one line, with nothing in it that a terminal would obey.
+    /// Returns the content as one line without control characters.
     fn line(&self) -> String {
         fold(self.short.as_ref().unwrap_or(&self.words))
     }
@@ -57,12 +57,12 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Table {
-    /// A table with these headers and no rows.
+    /// Creates a table with these headers and no rows.
     pub(super) fn new(headers: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { headers: headers.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row. Cells that have no header are left out.
+    /// Adds a row. Surplus cells without a header are dropped.
     pub(super) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
         let mut cells = cells.into();
         cells.truncate(self.headers.len());
@@ -76,7 +76,7 @@ impl Table {
         }
     }
 
-    /// The table for a terminal of so many columns, or for none.
+    /// Renders the table for a terminal of `columns`, or for a pipe or a file.
     pub(super) fn text(&self, columns: Option<usize>) -> Text {
         match columns {
             Some(columns) => self.fitted(columns),
@@ -84,7 +84,8 @@ impl Table {
         }
     }
 
-    /// A row a line, its cells whole and separated by tabs, without headers: for `cut` and `awk`.
+    /// Renders one row per line with untruncated, tab-separated cells and without headers, for
+    /// `cut` and `awk`.
     fn separated(&self) -> Text {
         let mut out = Text::new();
         for Row { cells, below } in &self.rows {
@@ -114,8 +115,8 @@ impl Table {
         out
     }
 
-    /// How wide each column is: as its widest cell, unless that is too much for all; then the widest gives way first, and
-    /// names never do.
+    /// Computes the columns' widths: the width of the widest cell. If the sum exceeds `columns`,
+    /// the widest columns shrink first; columns with ids never shrink.
     fn widths(&self, columns: usize) -> Vec<usize> {
         let mut widths: Vec<_> = self.headers.iter().map(|it| fold(it).width()).collect();
         let mut gives_way = vec![true; widths.len()];

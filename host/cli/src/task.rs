@@ -1,4 +1,4 @@
-//! `task`: one task of the hub, or of an agent elsewhere.
+//! `task`: shows, cancels, watches or saves one task of the hub or of a remote agent.
 
 use super::{
     Exit, Format, Global, ask, block_on,
@@ -50,7 +50,7 @@ pub(super) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
         Task::Show(one) => {
             let (id, task) = one.ask(global, "tasks/get")?;
             global.show(&task, || {
-                // A task does not say whose it is; its tree does.
+                // The task's JSON does not name its agent; its tree does.
                 let tree = match one.url()? {
                     None if waits(&task) => ask(global, "hub/tasks/tree", json!({ "id": id }))?,
                     Some(_) | None => Value::Null,
@@ -96,7 +96,7 @@ fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
         let task = ids::resolve(&mut client, Kind::Task, typed).await?;
         let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
         let mut shown = Shown::new(global, true);
-        // Nothing moves while one watches but the task itself.
+        // A watched task has no moving progress line.
         let mut still = Progress::new(global, &task, false);
         let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
         let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
@@ -108,12 +108,12 @@ fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
     })
 }
 
-/// Whether a task waits for its client.
+/// True if a task waits for its client.
 fn waits(task: &Value) -> bool {
     ["input-required", "auth-required"].contains(&text(&task["status"]["state"]))
 }
 
-/// A task of this agent, and how to answer where it waits for that.
+/// Renders a task of `agent`, with the command that answers its question.
 fn task_text(
     task: &Value,
     agent: Option<(String, &str)>,
@@ -160,7 +160,8 @@ fn task_text(
     Ok(out)
 }
 
-/// How the task came to its agent, if its client named none: which it is, and why not another one.
+/// Describes how a task without a named agent was routed: the chosen agent, and the reasons against
+/// others.
 fn routing_lines(routing: &Value) -> Vec<String> {
     if !routing.is_object() {
         return Vec::new();
@@ -182,7 +183,7 @@ fn routing_lines(routing: &Value) -> Vec<String> {
     lines
 }
 
-/// Characters of what is told of one agent that has not the task.
+/// Maximum length, in characters, of the routing details of one agent.
 const MAX_ROUTING: usize = 300;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `tasks`: what the hub has done and is doing, once or as it changes.
+//! `tasks`: lists the hub's tasks, once or on each change.
 
 use super::{
     Exit, Format, Global, block_on,
@@ -20,10 +20,10 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, timeout_at},
 };
 
-/// How often a list that is watched is looked at again: what it says of times grows old.
+/// Interval at which a watched list is redrawn: its relative times become outdated.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How long changes are gathered before a list that is watched is printed again.
+/// Time for which changes are collected before a watched list is printed again.
 const GATHER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -54,16 +54,16 @@ pub(super) struct Tasks {
     watch: bool,
 }
 
-/// Since when.
+/// Lower bound of a time range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
-    /// So long ago.
+    /// A duration before now.
     Ago(Duration),
-    /// This moment.
+    /// A timestamp.
     At(Timestamp),
 }
 
-/// What `typed` means by a time.
+/// Parses the bound that the user typed.
 pub(super) fn since(typed: &str) -> Result<Since, String> {
     let why = || {
         format!(
@@ -74,7 +74,7 @@ pub(super) fn since(typed: &str) -> Result<Since, String> {
     if let Ok(moment) = typed.parse() {
         return Ok(Since::At(moment));
     }
-    // A day begins where whoever types it is.
+    // A day begins in the user's time zone.
     if let Ok(day) = typed.parse::<Date>() {
         let begins = day.to_zoned(TimeZone::system()).map_err(|_| why())?;
         return Ok(Since::At(begins.timestamp()));
@@ -94,11 +94,11 @@ pub(super) fn since(typed: &str) -> Result<Since, String> {
 }
 
 impl Since {
-    /// The moment, as the hub wants it.
+    /// Resolves the bound to a timestamp in the hub's format.
     pub(super) fn moment(self, now: Timestamp) -> String {
         let moment = match self {
             Self::At(moment) => moment,
-            // Whoever means a time before all times means all of them.
+            // A duration beyond the range of timestamps selects all tasks.
             Self::Ago(long) => SignedDuration::try_from(long)
                 .ok()
                 .and_then(|long| now.checked_sub(long).ok())
@@ -129,7 +129,7 @@ pub(super) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
     })
 }
 
-/// Refuses what is no name of an agent, with the nearest one. An agent that left may have left tasks behind.
+/// Refuses an unknown agent, with the nearest name. An agent that left may still have tasks.
 async fn must_be_known(client: &mut Client, agent: &str) -> anyhow::Result<()> {
     let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
         return Ok(());
@@ -157,7 +157,7 @@ fn print(global: &Global, listed: &Value) -> anyhow::Result<()> {
     global.show(listed, || Ok(tasks_text(listed, Timestamp::now(), columns)))
 }
 
-/// Prints the list whenever it is another one: over what was there, where a terminal shows it.
+/// Prints the list on each change; on a terminal, over the previous one.
 async fn watch(
     global: &Global,
     tasks: &Tasks,
@@ -191,8 +191,8 @@ async fn watch(
     }
 }
 
-/// Waits until a task has changed, and takes in what changes with it. May be given up: nothing is lost, for the list is read
-/// anew in any case.
+/// Waits for a change of a task, and then for changes that follow closely. Cancel-safe, because the
+/// caller reads the whole list again.
 pub(super) async fn changed(events: &mut Client) -> anyhow::Result<()> {
     while !is_of_tasks(&events.next().await?.1?)? {}
     let until = Instant::now() + GATHER;
@@ -202,7 +202,7 @@ pub(super) async fn changed(events: &mut Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an event of the hub tells of a task; an error if it is the last.
+/// True for an event of a task; fails at the end of the stream.
 fn is_of_tasks(event: &Value) -> anyhow::Result<bool> {
     if event["kind"] == "stream-end" {
         bail!(
@@ -213,7 +213,7 @@ fn is_of_tasks(event: &Value) -> anyhow::Result<bool> {
     Ok(matches!(event["type"].as_str(), Some("task-created" | "task-state")))
 }
 
-/// Tasks, a row each.
+/// Renders tasks as a table.
 pub(super) fn tasks_text(tasks: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     if list(tasks).is_empty() {
         return "no tasks\n".into();

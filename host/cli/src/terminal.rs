@@ -1,4 +1,4 @@
-//! What is different when a person sits at a terminal: a line that moves while an agent works, and questions.
+//! Interactive terminals: a progress line while an agent works, and prompts.
 
 use super::{
     Format, Global,
@@ -16,18 +16,19 @@ use tokio::{
     time::{Instant, Interval, interval_at},
 };
 
-/// How often the moving line moves.
+/// Interval at which the progress line is redrawn.
 pub(super) const TICK: Duration = Duration::from_millis(125);
 
-/// What is answered sooner needs no line.
+/// Time after which the progress line appears.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// Fewer columns are not used, however narrow the terminal says that it is.
+/// Minimum width, in columns, that is assumed of a terminal.
 const LEAST: usize = 20;
 
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// A line on standard error that says that an agent is at work; nothing where nobody sees it.
+/// Progress line on standard error for an agent that works; does nothing if it would not be
+/// visible.
 pub(super) struct Progress {
     console: Console,
     who: String,
@@ -35,16 +36,17 @@ pub(super) struct Progress {
     ticks: Interval,
     drawn: bool,
     frame: usize,
-    /// Whether the line is seen.
+    /// True if the progress line is visible.
     shown: bool,
-    /// Whether what the agent says stays on the screen, or in the log that standard error is.
+    /// True if the agent's messages are printed and stay on the screen, or in the file that
+    /// standard error is.
     keeps: bool,
-    /// What the agent said last.
+    /// Latest message of the agent.
     said: String,
 }
 
 impl Progress {
-    /// Work of `who` that begins now; `wanted` is false where the line would be in the way.
+    /// Starts a progress line for `who`; `wanted` is false if it would interfere with the output.
     pub(super) fn new(global: &Global, who: &str, wanted: bool) -> Self {
         let console = global.console();
         let is_for_people = global.format == Format::Pretty;
@@ -63,7 +65,7 @@ impl Progress {
         }
     }
 
-    /// Shows what the agent says while it works, if it does.
+    /// Shows a progress message of the agent, if any.
     pub(super) fn says(&mut self, said: Option<String>) {
         let Some(said) = said else { return };
         if self.keeps {
@@ -73,12 +75,12 @@ impl Progress {
         self.said = said;
     }
 
-    /// Whether what was said is on the screen, or in the log that standard error is.
+    /// True if the agent's messages are printed and stay visible.
     pub(super) fn keeps_what_is_said(&self) -> bool {
         self.keeps
     }
 
-    /// Waits until the line is to be drawn anew: for ever, if nobody sees it.
+    /// Waits until the line is due for redrawing; forever if it is not visible.
     pub(super) async fn tick(&mut self) {
         if self.shown {
             self.ticks.tick().await;
@@ -87,14 +89,14 @@ impl Progress {
         }
     }
 
-    /// Draws the line anew, if somebody sees it and it is wanted by now.
+    /// Redraws the line if it is visible and due.
     pub(super) fn draw_if_due(&mut self) {
         if self.shown && self.since.elapsed() >= QUIET {
             self.draw();
         }
     }
 
-    /// Draws the line anew.
+    /// Redraws the line.
     pub(super) fn draw(&mut self) {
         self.clear();
         self.frame = (self.frame + 1) % FRAMES.len();
@@ -105,7 +107,7 @@ impl Progress {
         self.console.draw(&line);
     }
 
-    /// Takes the line back, so that something else can be printed.
+    /// Erases the line, so that other output can be printed.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             self.console.take_back();
@@ -119,21 +121,23 @@ impl Drop for Progress {
     }
 }
 
-/// The moving line: one column less than there are, for a wrapped line cannot be taken back.
+/// Formats the progress line: one column narrower than the terminal, because a wrapped line cannot
+/// be erased.
 fn line(frame: char, who: &str, seconds: u64, said: &str, columns: usize) -> Text {
     let doing = if said.trim().is_empty() { "at work, Ctrl-C cancels" } else { said };
     let line = fold(&format!("{frame} {who} · {} · {doing}", duration(seconds)));
     Text::styled(FAINT, cut(&line, columns.max(LEAST) - 1))
 }
 
-/// What an agent says while it works: each line is seen to be its own.
+/// Formats a progress message; each line is recognisable as the agent's.
 fn status_text(said: &str) -> String {
     let lines = said.lines().enumerate();
     let lines = lines.map(|(n, line)| format!("{} {line}", if n == 0 { '·' } else { ' ' }));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What an agent says, on a terminal with so many columns, where the hub speaks as well: each line stands behind a bar.
+/// Formats an agent's message for a terminal of `columns` on which the hub prints as well: a bar
+/// precedes each line.
 pub(super) fn quoted(said: &str, columns: usize) -> Text {
     let lines = wrapped(said, columns.max(LEAST) - "│ ".chars().count());
     let mut text = Text::new();
@@ -144,8 +148,9 @@ pub(super) fn quoted(said: &str, columns: usize) -> Text {
     text
 }
 
-/// A question of `agent` on a terminal with so many columns. Each of its lines begins with what no agent can say, and its own
-/// words stand behind a bar: whatever an agent says, it cannot speak as the hub.
+/// Formats a question of `agent` for a terminal of `columns`. Each line begins with a mark that
+/// agents' output cannot contain, and the agent's words follow a bar: an agent cannot imitate the
+/// hub.
 pub(super) fn question(agent: &str, said: &str, columns: usize) -> Text {
     let mut text = Text::new();
     text.mark();
@@ -158,20 +163,21 @@ pub(super) fn question(agent: &str, said: &str, columns: usize) -> Text {
     text
 }
 
-/// What a person answers.
+/// Answer of the user.
 pub(super) enum Answer {
-    /// This.
+    /// Text of the answer.
     Text(String),
-    /// Nothing: an empty line, or the end of the input.
+    /// No answer: an empty line, or the end of the input.
     Nothing,
     /// Ctrl-C.
     Interrupted,
 }
 
-/// What an empty answer to a task's question comes to.
+/// Hint at a task's question, with the effect of an empty answer.
 pub(super) const TO_A_TASK: &str = "your answer; an empty one leaves the task waiting";
 
-/// Asks for a line, with this hint. What was typed before is no answer: an agent may have had it typed by a question of its own making.
+/// Prompts for a line, with a hint. Input typed before the prompt is discarded: an agent may have
+/// provoked it with a forged question.
 pub(super) async fn ask(console: Console, hint: &str) -> anyhow::Result<Answer> {
     let mut prompt = Text::new();
     prompt.mark();
@@ -182,7 +188,7 @@ pub(super) async fn ask(console: Console, hint: &str) -> anyhow::Result<Answer> 
     console.prompt(&prompt);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (typed, line) = oneshot::channel();
-    // A thread that nobody waits for: a read of the terminal cannot be called off.
+    // A read of the terminal cannot be cancelled, so a detached thread does it.
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line).map(|_| line);
@@ -230,7 +236,7 @@ mod tests {
         ┇ │ \u{2507} │ May I list the files?
         ┇ │ \u{2507} >
         ");
-        // Nor by a line so long that the terminal would begin a new one.
+        // A line that the terminal wraps cannot imitate the hub either.
         let long = format!("{}┇ the hub asks", "x".repeat(40));
         let shown = question("guest", &long, 30).words();
         insta::assert_snapshot!(shown, @r"

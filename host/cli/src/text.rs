@@ -1,46 +1,46 @@
-//! Text for people: words, and how they look. What a terminal must not be shown of them is seen to where they are printed.
+//! Styled text for people. Sanitising for terminals happens when the text is printed.
 
 use a2a_hub_core::terminal;
 use anstyle::{AnsiColor, Style};
 use std::fmt;
 
-/// As it comes.
+/// No style.
 pub(super) const PLAIN: Style = Style::new();
 
-/// What matters less than what stands beside it.
+/// Style of secondary text.
 pub(super) const FAINT: Style = Style::new().dimmed();
 
-/// What the hub itself says in a dialogue; nothing else looks like that.
+/// Style of the hub's own lines in a dialogue, used for nothing else.
 const HUB: Style = AnsiColor::Cyan.on_default().bold();
 
-/// Words and their looks. All of them are taken for words from outside: only this module writes the codes that a terminal
-/// obeys.
+/// Sequence of styled pieces. All words count as untrusted: only this module writes terminal escape
+/// codes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text(Vec<Piece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Words(Style, String),
-    /// What a line of the hub's own begins with, and no words can.
+    /// Mark in front of the hub's own lines, which no words can contain.
     Mark,
 }
 
-/// How text is written for whoever reads it.
+/// Form in which text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Whether what a terminal would obey is shown as escapes.
+    /// True if control characters are shown as escapes.
     pub(super) cleaned: bool,
-    /// Whether words are coloured.
+    /// True if styles are written.
     pub(super) coloured: bool,
 }
 
 impl Text {
-    /// No words.
+    /// Creates an empty text.
     pub(super) fn new() -> Self {
         Self::default()
     }
 
-    /// Words of one look.
+    /// Creates a text of one style.
     pub(super) fn styled(style: Style, words: impl Into<String>) -> Self {
         Self(vec![Piece::Words(style, words.into())])
     }
@@ -53,23 +53,23 @@ impl Text {
         }
     }
 
-    /// Adds what only a line of the hub's own begins with.
+    /// Adds the mark that precedes the hub's own lines.
     pub(super) fn mark(&mut self) {
         self.0.push(Piece::Mark);
     }
 
-    /// Adds another text.
+    /// Appends another text.
     pub(super) fn append(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// The words alone.
+    /// Returns the words without styles.
     #[cfg(test)]
     pub(super) fn words(&self) -> String {
         self.shown(Look { cleaned: false, coloured: false })
     }
 
-    /// What is written.
+    /// Renders the text.
     pub(super) fn shown(&self, look: Look) -> String {
         let mut out = String::new();
         for piece in &self.0 {
@@ -112,7 +112,7 @@ impl From<String> for Text {
     }
 }
 
-/// How a state, a health or a verdict looks: as good as it is.
+/// Style of a state, a health or a verdict.
 pub(super) fn style_of(state: &str) -> Style {
     let colour = match state {
         "completed" | "healthy" | "ok" | "fine" => AnsiColor::Green,

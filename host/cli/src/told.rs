@@ -1,36 +1,36 @@
-//! A task, put together from what is told of it: the same whether it comes whole or in pieces.
+//! State of a task, accumulated from complete tasks and from events.
 
 use super::{Exit, render::parts_text};
 use serde_json::{Map, Value, json};
 
-/// A task as far as it was told, in the JSON of A2A 0.3.
+/// State of a task according to its events, in the JSON of A2A 0.3.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Told {
-    /// The task, once that is known; none if the agent answered with a message alone.
+    /// Id of the task, once known; `None` if the agent answered with a message.
     pub(super) task: Option<String>,
-    /// The conversation, once that is known.
+    /// Id of the conversation, once known.
     pub(super) context: Option<String>,
-    /// Where the task stands; empty if nobody said so.
+    /// State of the task; empty if unknown.
     pub(super) state: String,
-    /// What the agent said last, other than while it works.
+    /// Last message of the agent, except progress messages.
     message: Option<Value>,
-    /// What it made, in the order it came.
+    /// Artifacts in the order of their creation.
     pub(super) artifacts: Vec<Value>,
-    /// What else is known of the task.
+    /// Further metadata of the task.
     metadata: Map<String, Value>,
-    /// What became of it, once it is over or waits for its client.
+    /// Exit status, once the task ended or waits for its client.
     pub(super) exit: Option<Exit>,
 }
 
 impl Told {
-    /// Takes in an event of a stream, or the task as it stands.
+    /// Processes an event of a stream, or a complete task.
     pub(super) fn take(&mut self, event: &Value) {
         let name = |value: &Value| value.as_str().map(str::to_owned);
         match event["kind"].as_str() {
             Some("task") => {
                 self.task = name(&event["id"]);
                 self.status(&event["status"]);
-                // A task that is looked at in its middle brings what was made so far.
+                // A complete task contains all artifacts so far.
                 self.artifacts = event["artifacts"].as_array().cloned().unwrap_or_default();
             }
             Some("status-update") => {
@@ -50,12 +50,12 @@ impl Told {
         }
     }
 
-    /// The id of the question that the task waits with, if it has one.
+    /// Returns the id of the pending question, if it has one.
     pub(super) fn question(&self) -> Option<&str> {
         self.metadata.get("question")?["id"].as_str()
     }
 
-    /// What mends the failure that the task ended with, as its agent says.
+    /// Returns the agent's suggested fix for the failure.
     pub(super) fn fix(&self) -> Option<&str> {
         self.metadata.get("fix")?.as_str()
     }
@@ -91,19 +91,20 @@ impl Told {
         }
     }
 
-    /// The agent's last words; nothing if it had none.
+    /// Returns the text of the agent's last message, if any.
     pub(super) fn said(&self) -> Option<String> {
         self.message.as_ref().map(|message| parts_text(&message["parts"]))
     }
 
-    /// The text of all that was made, or else the agent's last words.
+    /// Returns the text of all artifacts, or else the agent's last message.
     pub(super) fn answer(&self) -> String {
         let made: Vec<_> = self.artifacts.iter().map(|made| parts_text(&made["parts"])).collect();
         let made = made.join("\n");
         if made.is_empty() { self.said().unwrap_or_default() } else { made }
     }
 
-    /// Each part of what was made and said, with the name of what it is a part of.
+    /// Iterates over the parts of all artifacts and of the last message, each with its artifact's
+    /// name.
     pub(super) fn parts(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
         let said = self.message.iter().map(|message| (None, message));
         let made = self.artifacts.iter().map(|made| (made["name"].as_str(), made));
@@ -112,7 +113,7 @@ impl Told {
         })
     }
 
-    /// What a program is told of where the task stands.
+    /// Returns the task's ids and state as JSON members.
     pub(super) fn known(&self) -> Map<String, Value> {
         let state = Some(&self.state).filter(|state| !state.is_empty());
         object([
@@ -122,7 +123,7 @@ impl Told {
         ])
     }
 
-    /// What a program is told of the whole task; `message` stands for the agent's last words.
+    /// Returns the whole task as JSON members, with `message` as the agent's last message.
     pub(super) fn whole(&self, message: Option<&str>, exit: Exit) -> Map<String, Value> {
         let parts = self.message.as_ref().map(|message| &message["parts"]);
         let mut whole = self.known();
@@ -141,7 +142,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
-/// Text that goes on in the next piece is one text.
+/// Appends a part, and merges adjacent texts to one.
 fn append(parts: &mut Vec<Value>, part: &Value) {
     let is_plain = |part: &Value| part["kind"] == "text" && part["metadata"].is_null();
     if let Some(last) = parts.last_mut().filter(|last| is_plain(last) && is_plain(part))

@@ -1,4 +1,4 @@
-//! `task tree`: a task with all that its agent gave to other agents, and they to others.
+//! `task tree`: shows a task with all its child tasks.
 
 use super::{
     Exit, Format, Global, block_on,
@@ -20,7 +20,7 @@ use tokio::{
     time::sleep,
 };
 
-/// How often a program looks at a tree that hears no events.
+/// Polling interval of a program that may not receive events.
 const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut unread = pin!(console.unread());
     let mut shown = Value::Null;
-    // A program that an agent started hears no events: it looks again and again.
+    // A program that an agent started may not receive events, so it polls.
     let mut hears = true;
     loop {
         let tree = of(client, root).await?;
@@ -80,7 +80,7 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
     }
 }
 
-/// The task and all those below it.
+/// Requests the task and all tasks below it.
 async fn of(client: &mut Client, root: &str) -> anyhow::Result<Value> {
     client.call("hub/tasks/tree", json!({ "id": root })).await
 }
@@ -125,7 +125,7 @@ fn tree_text(tree: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     drawn
 }
 
-/// What a task used up, as its agent reports it.
+/// Formats a task's usage, as its agent reports it.
 fn used(task: &Value) -> String {
     let tokens = task["tokens"].as_u64().filter(|tokens| *tokens > 0);
     let cost = task["costUsd"].as_f64().filter(|cost| *cost > 0.0);

@@ -1,8 +1,9 @@
-//! `doctor --trial`: one real round trip through each agent's program, against a model on loopback that echoes. It costs
-//! nothing and tells whether the program that is installed still speaks as its agent expects.
+//! `doctor --trial`: sends one message through each agent's program to an echoing model on
+//! loopback. The trial costs nothing and shows whether the installed program still speaks the
+//! protocol that its agent expects.
 //!
-//! The agents run in a hub of their own, with a home, data and a workspace that are gone afterwards, so that neither the
-//! user's logins nor the running hub are touched.
+//! The agents run in a separate hub with a temporary home, data directory and workspace, so that
+//! neither the user's logins nor the running hub are affected.
 
 use super::{
     Global,
@@ -31,16 +32,17 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// What is said, and comes back after `ECHO: `.
+/// Text that the trial sends and expects back after `ECHO: `.
 const WORDS: &str = "Does this arrive?";
 
-/// How long an agent may take to answer. The slowest program needs seconds to start, more on a busy machine.
+/// Time that an agent has to answer. The slowest program needs seconds to start, more on a busy
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the hub of the trial may take to end.
+/// Time that the trial's hub has to exit.
 const END: Duration = Duration::from_secs(10);
 
-/// What the hub of the trial inherits: nothing that says who the user is.
+/// Environment variables that the trial's hub inherits: none that identifies the user.
 const INHERITED: &[&str] = &["PATH", "LANG", "TMPDIR"];
 
 /// Tries the agents of these names, or all that can be tried.
@@ -67,7 +69,7 @@ fn chosen(
     Ok(trials)
 }
 
-/// Where the trial takes place. It is gone once this is dropped.
+/// Temporary directories and model server of a trial, removed on drop.
 struct Ground {
     dir: PathBuf,
     model: ModelServer,
@@ -75,7 +77,8 @@ struct Ground {
 }
 
 impl Ground {
-    /// Below the data directory, for some programs refuse to be at home where everybody may write.
+    /// Creates the directories below the data directory, because some programs refuse a home in a
+    /// world-writable directory.
     fn lay(
         data_dir: &Path,
         trials: &BTreeMap<AgentId, Trial>,
@@ -146,7 +149,7 @@ impl Drop for Ground {
     }
 }
 
-/// Makes a directory that is this user's own, and those above it.
+/// Creates a directory and its ancestors, with access for this user only.
 fn make_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
@@ -196,7 +199,8 @@ fn verdict(about: &str, version: &str, answer: anyhow::Result<Value>, took: Dura
         .flatten()
         .filter_map(|part| part["text"].as_str())
         .collect();
-    // Before the words, a program may be told more, such as which other agents there are.
+    // The echo contains the whole prompt, and a program may prepend text, such as the list of other
+    // agents.
     let echoed = said.starts_with("ECHO: ") && said.ends_with(WORDS);
     if task["status"]["state"] == "completed" && echoed {
         return ok(about, format!("{version} answers, in {:.1} s", took.as_secs_f64()));

@@ -1,6 +1,6 @@
-//! Commands are typed one after the other: what waits is waited for.
+//! Runtime of commands that wait for futures.
 
-/// Runs what waits, on this thread.
+/// Runs a future on a current-thread runtime.
 pub(super) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
 }

@@ -1,30 +1,31 @@
-//! The time of day, as A2A and HTTP write and read it.
+//! Wall-clock time in the formats of A2A and HTTP.
 
 use std::time::Duration;
 
-/// A time in RFC 3339, of any offset and precision, as A2A writes it.
+/// Converts an RFC 3339 time of any offset and precision to A2A's format.
 pub fn canonical(time: &str) -> Option<String> {
     time.parse::<jiff::Timestamp>().ok().map(|time| format!("{time:.3}"))
 }
 
-/// A time in RFC 3339 as HTTP writes it (RFC 9110, section 5.6.7).
+/// Converts an RFC 3339 time to HTTP's format (RFC 9110, section 5.6.7).
 pub fn http_date(time: &str) -> Option<String> {
     let time = time.parse::<jiff::Timestamp>().ok()?;
     jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok()
 }
 
-/// How long until HTTP's `Retry-After` is over (RFC 9110, section 10.2.3): it says seconds or a date.
+/// Remaining time of an HTTP `Retry-After` value (RFC 9110, section 10.2.3), which is seconds or a
+/// date.
 pub fn retry_after(said: &str) -> Option<Duration> {
     let said = said.trim();
     if !said.is_empty() && said.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a number has are a long time, too.
+        // Digits that overflow the number type also mean a long time.
         return Some(Duration::from_secs(said.parse().unwrap_or(u64::MAX)));
     }
     let then = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(said).ok()?;
     Some(until_time(then))
 }
 
-/// How long until a time that is written like [`now`]; nothing if it is over, or is none.
+/// Duration until a time in the format of [`now`]; zero if it has passed, or is invalid.
 pub fn until(time: &str) -> Duration {
     time.parse().map(until_time).unwrap_or_default()
 }
@@ -33,30 +34,31 @@ fn until_time(then: jiff::Timestamp) -> Duration {
     jiff::Timestamp::now().duration_until(then).try_into().unwrap_or_default()
 }
 
-/// The time now as A2A writes it: RFC 3339 in UTC with milliseconds.
+/// Current time in A2A's format: RFC 3339 in UTC with milliseconds.
 pub fn now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
-/// The time now in milliseconds since the Unix epoch.
+/// Current time in milliseconds since the Unix epoch.
 pub fn now_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
-/// The time so much later, written the same way.
+/// Time after a pause, in the format of [`now`].
 pub fn after(pause: Duration) -> String {
     let then = jiff::Timestamp::now().saturating_add(pause);
-    // Saturates at the year 9999, so there is always one.
+    // The addition saturates at the year 9999, so it never fails.
     then.map(|then| format!("{then:.3}")).unwrap_or_else(|_| now())
 }
 
-/// The time so long ago, written like [`now`]: the order of such texts is that of their times.
+/// Time before a duration, in the format of [`now`]. The order of such texts is the order of their
+/// times.
 pub fn before(age: Duration) -> String {
     let then = jiff::Timestamp::now().checked_sub(age).unwrap_or(jiff::Timestamp::MIN);
     format!("{then:.3}")
 }
 
-/// How long ago a time was that is written like [`now`]; nothing if it is yet to come, or is none.
+/// Duration since a time in the format of [`now`]; zero if it is in the future, or is invalid.
 pub fn age(time: &str) -> Duration {
     let since =
         time.parse().map(|then: jiff::Timestamp| then.duration_until(jiff::Timestamp::now()));

@@ -1,4 +1,5 @@
-//! Who asks, and what they may ask for: the access control of every operation, whatever it travels on.
+//! Access control: maps each operation to the access it needs, and each caller to the access it
+//! has, independent of the transport.
 
 use a2a_hub_protocol::{
     id::{AgentId, TaskId, TenantId},
@@ -6,37 +7,40 @@ use a2a_hub_protocol::{
 };
 use std::fmt;
 
-/// Who asks, as the transport found out from what nobody can forge: the kernel's word on a connection, or a token.
+/// Authenticated caller. The transport establishes it from unforgeable evidence: the kernel's peer
+/// credentials of a connection, or a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// The operator by the kernel's word: a process of the hub's own user that no agent started, or the program that embeds the hub.
+    /// The operator, proven by the kernel: a process of the hub's own user that no agent started,
+    /// or the program that embeds the hub.
     Operator,
-    /// A client that shows the operator's token. It may administer the hub, but change no grant and copy no store ([`Access::Own`]):
-    /// a token can be stolen, and who shows it is not known.
+    /// A client with the operator's token. It may administer the hub, but not change grants or copy
+    /// the store ([`Access::Own`]), because a token can be stolen and does not identify its user.
     OperatorToken,
-    /// An agent, at work on a task.
+    /// A program of an agent that works on a task.
     AgentTask {
-        /// The agent that asks by itself.
+        /// Agent that runs the program.
         agent: AgentId,
-        /// The task that it works on.
+        /// Task that the agent works on.
         task: TaskId,
     },
-    /// A client with a name and rights of its own: whoever shows the token of the tenant that is called so.
+    /// A client with the token of the tenant of this name, and that tenant's rights.
     Client(String),
-    /// Nobody that the hub knows.
+    /// An unauthenticated caller.
     Anonymous,
 }
 
-/// Who asks, and for which tenant.
+/// Caller of an operation, with the tenant that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Who asks.
+    /// Authenticated principal.
     pub principal: Principal,
-    /// The tenant that the request names: the default one if it names none.
+    /// Tenant that the request names; the default tenant if it names none.
     pub tenant: TenantId,
 }
 
-/// A request names a tenant that is not for whoever asks. Whether there is such a tenant is not told.
+/// Error for a request that names a tenant of others or an unknown one. It does not reveal which of
+/// the two.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no tenant `{0}`")]
 pub struct UnknownTenant(TenantId);
@@ -54,8 +58,9 @@ impl From<Principal> for Caller {
 }
 
 impl Caller {
-    /// For which tenant the request is carried out, where these `are_there`. The principal decides that: a client's is its own, an
-    /// agent's is that of its task, and only an operator may name any.
+    /// Tenant that the request is carried out for; `are_there` tests if a tenant exists. The
+    /// principal decides it: a client has its own tenant, an agent has the tenant of its `task`,
+    /// and only an operator may name any.
     pub fn tenant_among(
         &self,
         are_there: impl Fn(&TenantId) -> bool,
@@ -81,22 +86,24 @@ impl Caller {
     }
 }
 
-/// What an operation needs of whoever asks for it.
+/// Access that an operation needs, in increasing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Nothing: what is told is for everybody.
+    /// None: the result is public.
     Public,
-    /// To be at work on a task whose agent may call others: the program sees those, gives them tasks, and looks after these.
+    /// Access of an agent's program that works on a task and may call other agents: it lists them,
+    /// gives them tasks, and manages these tasks.
     Delegate,
-    /// To be a client of the hub.
+    /// Access of a client of the hub.
     Use,
-    /// To run the hub: what agents it has, and what becomes of all that it keeps.
+    /// Access to run the hub: its agents and all stored data.
     Administer,
-    /// To own the hub by the kernel's word: what plug-ins are granted, and copies of all that the hub keeps. No token gives it.
+    /// Access of the hub's owner, proven by the kernel: grants of plug-ins, and copies of the whole
+    /// store. No token gives it.
     Own,
 }
 
-/// An operation that is not for whoever asks for it.
+/// Error for an operation that the caller may not use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{principal} may not do this: {access}")]
 pub struct AccessDenied {
@@ -104,7 +111,7 @@ pub struct AccessDenied {
     access: Access,
 }
 
-/// What this operation needs. The one table of who may do what.
+/// Access that this operation needs. This is the only access table.
 pub fn needed(operation: &Operation) -> Access {
     match operation {
         Operation::ListPushKeys => Access::Public,
@@ -113,7 +120,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ReloadAgent { .. }
         | Operation::ReloadConfig
         | Operation::ListPlugins
-        // They tell of all tenants.
+        // The results cover all tenants.
         | Operation::Status
         | Operation::ReadMetrics { .. }
         | Operation::RefreshPlugins
@@ -124,7 +131,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::RevokePlugin { .. }
         | Operation::RemovePlugin { .. }
         | Operation::BackUp { .. } => Access::Own,
-        // The session may hold what no client of the hub ever saw.
+        // The session may contain data that no client of the hub ever saw.
         Operation::SendMessage(send) | Operation::StreamMessage(send)
             if send.resumes_a_session() =>
         {
@@ -163,7 +170,7 @@ pub fn needed(operation: &Operation) -> Access {
 }
 
 impl Principal {
-    /// Whether what needs this access is for them.
+    /// Checks that this principal has the access.
     pub fn may(&self, access: Access) -> Result<(), AccessDenied> {
         let most = match self {
             Self::Operator => Access::Own,
@@ -179,17 +186,18 @@ impl Principal {
     }
 }
 
-/// How the place of a task begins that names a tree of processes instead: a program may live longer than the task that it was started
-/// for, and works for another then.
+/// Prefix of a task id that names a process tree instead of a task: a program may outlive the task
+/// that it was started for, and then work for another one.
 const TREE: &str = "tree/";
 
 impl Principal {
-    /// A program of this agent, which works for whatever task its tree of processes serves when it asks.
+    /// Principal for a program of this agent, in this process tree. The task is resolved when the
+    /// program calls the hub.
     pub fn of_tree(agent: AgentId, tree: &str) -> Self {
         Self::AgentTask { agent, task: TaskId::new(format!("{TREE}{tree}")) }
     }
 
-    /// The tree of processes in which the program that asks runs, as long as nobody has looked which task it serves.
+    /// Process tree of the calling program, until its current task is resolved.
     pub fn tree(&self) -> Option<&str> {
         match self {
             Self::AgentTask { task, .. } => task.as_str().strip_prefix(TREE),
@@ -197,7 +205,8 @@ impl Principal {
         }
     }
 
-    /// Who they are from one task to the next: an agent is the same whatever it works on, and the operator however that is proven.
+    /// Identity across tasks: an agent is the same for all its tasks, and the operator is the same
+    /// with either proof.
     pub fn identity(&self) -> String {
         match self {
             Self::AgentTask { agent, .. } => format!("agent:{agent}"),
@@ -206,7 +215,7 @@ impl Principal {
         }
     }
 
-    /// The principal as a task's log has it, in one word. [`Principal::from_log`] reads it.
+    /// The principal as one word, for a task's log. [`Principal::from_log`] parses it.
     pub fn to_log(&self) -> String {
         match self {
             Self::Operator => "operator".to_owned(),
@@ -217,7 +226,8 @@ impl Principal {
         }
     }
 
-    /// What [`Principal::to_log`] wrote; none if this hub knows nobody of the kind.
+    /// Parses the output of [`Principal::to_log`]; `None` for a kind that this version does not
+    /// know.
     pub fn from_log(word: &str) -> Option<Self> {
         match word.split_once(':') {
             None if word == "operator" => Some(Self::Operator),
@@ -363,7 +373,7 @@ mod tests {
         assert_eq!(row(back_up), [true, false, false, false, false]);
     }
 
-    /// A session of a vendor's program may hold what no client of the hub ever saw.
+    /// A session of a vendor's program may contain data that no client of the hub ever saw.
     #[test]
     fn a_session_of_a_program_is_named_by_the_operator_alone() {
         let send = |session: Option<&str>| {
@@ -378,7 +388,7 @@ mod tests {
         }
     }
 
-    /// What `rpc.discover` says of a method is what happens to who calls it.
+    /// The `admin` flag that `rpc.discover` shows for a method agrees with the access table.
     #[test]
     fn what_is_marked_for_administrators_is_theirs() {
         for method in a2a_hub_protocol::hub::methods::METHODS {

@@ -1,29 +1,33 @@
-//! How far an IP address reaches: what stands between a request that somebody else chose and the operator's own network.
+//! Classification of IP addresses: protects the operator's own network from requests that others
+//! choose.
 //!
-//! After the IANA special-purpose registries (RFC 6890 and its successors). Whatever is not known to be public is not.
+//! Follows the IANA special-purpose registries (RFC 6890 and its successors). An address counts as
+//! public only if it is known to be.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far an address reaches.
+/// Class of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Anybody's, on the internet.
+    /// Public address on the internet.
     Public,
-    /// This machine, or a network of its operator: for those whom the operator trusts.
+    /// Address of this machine, or of the operator's network: only for parties that the operator
+    /// trusts.
     Private,
-    /// Nobody's to be sent anything: link-local, multicast, reserved, or where a cloud tells its secrets.
+    /// Address that nothing may be sent to: link-local, multicast, reserved, or a cloud's metadata
+    /// service.
     Never,
 }
 
-/// Where clouds tell a machine its secrets, at addresses that are otherwise public or private: Azure, Alibaba, and the
-/// one of Amazon's that is not link-local.
+/// Metadata services of clouds, which reveal a machine's secrets, at addresses that are otherwise
+/// public or private: Azure, Alibaba, and the one of Amazon's that is not link-local.
 const METADATA: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// How far `address` reaches.
+/// Classifies `address`.
 pub fn reach(address: IpAddr) -> Reach {
     if METADATA.contains(&address) {
         return Reach::Never;
@@ -39,7 +43,8 @@ fn v4(address: Ipv4Addr) -> Reach {
         [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => {
             Reach::Private
         }
-        // This network, link-local, protocol assignments, documentation, 6to4 relays, benchmarks, multicast, reserved.
+        // This network, link-local, protocol assignments, documentation, 6to4 relays, benchmarks,
+        // multicast, reserved.
         [0, ..]
         | [169, 254, ..]
         | [192, 0, 0 | 2, _]
@@ -57,17 +62,18 @@ fn v6(address: Ipv6Addr) -> Reach {
         let [[a, b], [c, d]] = [high, low].map(u16::to_be_bytes);
         reach(Ipv4Addr::new(a, b, c, d).into())
     };
-    // Behind a translator, a private address is somebody else's private address.
+    // A private address behind a translator belongs to another network.
     let translated = |reach| if reach == Reach::Public { Reach::Public } else { Reach::Never };
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 1] | [0xfc00..=0xfdff, ..] => Reach::Private,
-        // The same host, written otherwise.
+        // IPv4-mapped address of the same host.
         [0, 0, 0, 0, 0, 0xffff, high, low] => embedded(high, low),
         // NAT64 (RFC 6052) and 6to4 (RFC 3056).
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             translated(embedded(high, low))
         }
-        // Protocol assignments with Teredo, documentation twice, and what is not global unicast.
+        // Protocol assignments with Teredo, documentation twice, and everything outside global
+        // unicast.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Never,
         [0x2000..=0x3fff, ..] => Reach::Public,
         _ => Reach::Never,
@@ -201,7 +207,7 @@ mod tests {
             prop_assert_eq!(reach(address.to_ipv6_mapped().into()), reach(address.into()));
         }
 
-        /// The standard library's own list of what is special, as far as it has one.
+        /// Compares with the standard library's list of special addresses, as far as it has one.
         #[test]
         fn nothing_known_to_be_special_is_public(bits: u128) {
             let address = Ipv6Addr::from_bits(bits);

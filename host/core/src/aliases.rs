@@ -1,5 +1,5 @@
-//! Aliases: other names of agents. An alias never takes the place of an agent's own id, and what a component claims to be called counts
-//! for less than what the operator set.
+//! Aliases: other names of agents. An agent's own id takes precedence over an alias, and an
+//! operator's alias over one that a component claims.
 
 use a2a_hub_protocol::id::AgentId;
 use std::{
@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-/// Who says that an agent is called so.
+/// Author of a claim to an alias; the first takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimedBy {
     /// The operator, in `agents.<id>.aliases`.
@@ -16,54 +16,54 @@ pub enum ClaimedBy {
     Manifest,
 }
 
-/// An agent that is to be called something besides.
+/// Claim of an agent to an alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// What it is to be called.
+    /// Alias that is claimed.
     pub alias: AgentId,
-    /// The agent's id.
+    /// Id of the agent.
     pub agent: AgentId,
-    /// Who says so.
+    /// Author of the claim.
     pub by: ClaimedBy,
 }
 
-/// The aliases that count, and why others do not.
+/// Effective aliases, and the claims that were rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
     of: BTreeMap<AgentId, AgentId>,
-    /// The claims that do not count.
+    /// Rejected claims.
     pub left_out: Vec<LeftOutAlias>,
 }
 
-/// An alias that does not count.
+/// Rejected alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutAlias {
-    /// The alias.
+    /// Alias that is rejected.
     pub alias: AgentId,
-    /// The agents that are to be called so, by id.
+    /// Agents that claim it, by id.
     pub agents: Vec<AgentId>,
-    /// Why none of them is.
+    /// Reason for the rejection.
     pub why: WhyLeftOut,
 }
 
-/// Why an alias does not count.
+/// Reason why an alias is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyLeftOut {
-    /// An agent has it as its id.
+    /// It is the id of an agent.
     IsAnId,
-    /// The operator calls this one so.
+    /// The operator gave it to this agent.
     OperatorsWord(AgentId),
-    /// Several claim it with the same right.
+    /// Several agents claim it with the same precedence.
     Several,
 }
 
 impl Aliases {
-    /// What counts of these claims, where agents have these ids.
+    /// Decides the claims; `ids` are the ids of all agents.
     pub fn new(ids: &BTreeSet<AgentId>, claims: Vec<Claim>) -> Self {
         let mut claimed: BTreeMap<AgentId, BTreeMap<ClaimedBy, BTreeSet<AgentId>>> =
             BTreeMap::new();
         for Claim { alias, agent, by } in claims {
-            // To be called by one's own id is nothing new.
+            // An agent's claim to its own id has no effect.
             if alias != agent {
                 claimed.entry(alias).or_default().entry(by).or_default().insert(agent);
             }
@@ -101,17 +101,17 @@ impl Aliases {
         aliases
     }
 
-    /// The agent that is called so, if it is by an alias.
+    /// Agent with this alias.
     pub fn agent(&self, alias: &AgentId) -> Option<&AgentId> {
         self.of.get(alias)
     }
 
-    /// What an agent is called besides, in order.
+    /// Aliases of an agent, in order.
     pub fn of<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a AgentId> {
         self.of.iter().filter(move |(_, its)| *its == agent).map(|(alias, _)| alias)
     }
 
-    /// All aliases that count, in order.
+    /// All effective aliases, in order.
     pub fn all(&self) -> impl Iterator<Item = &AgentId> {
         self.of.keys()
     }
@@ -163,11 +163,12 @@ mod tests {
         for (said, alias, agent) in [
             (&[("coder", "codex", Manifest)][..], "coder", Some("codex")),
             (&[("coder", "codex", Operator), ("coder", "codex", Manifest)], "coder", Some("codex")),
-            // No component takes an id, nor what the operator calls another.
+            // A component can claim neither an id, nor an alias that the operator gave to another
+            // agent.
             (&[("echo", "notes", Manifest)], "echo", None),
             (&[("echo", "codex", Operator)], "echo", None),
             (&[("coder", "notes", Manifest), ("coder", "codex", Operator)], "coder", Some("codex")),
-            // Neither does one by coming first in the alphabet.
+            // The alphabetical order of the agents does not decide.
             (&[("coder", "echo", Manifest), ("coder", "codex", Manifest)], "coder", None),
             (&[("coder", "echo", Operator), ("coder", "codex", Operator)], "coder", None),
             (&[("codex", "codex", Manifest)], "codex", None),

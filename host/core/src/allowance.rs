@@ -1,17 +1,18 @@
-//! How many bytes an operator allows, in the words of a grant: `true`, `false` or a number.
+//! Byte limit in a grant, written `true`, `false` or as a number.
 
 use serde::{Deserialize, Serialize};
 
-/// How many bytes of something an agent may have.
+/// Limit in bytes of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Said", into = "Said")]
 pub enum Allowance {
     /// None: written `false`, or left out.
     #[default]
     None,
-    /// As many as the manifest asks for: written `true`. A grant that was recorded for a component holds the number instead.
+    /// The number that the manifest asks for: written `true`. The record of a grant contains the
+    /// number instead.
     AsAsked,
-    /// As many as the operator says, and no more than the manifest asks for.
+    /// The operator's number, but at most the number that the manifest asks for.
     Bytes(u64),
 }
 
@@ -43,7 +44,7 @@ impl From<Allowance> for Said {
 }
 
 impl Allowance {
-    /// How many bytes there are for who asks for `asked`; none if there are none.
+    /// Effective limit if the manifest asks for `asked` bytes; `None` without permission.
     pub fn of(self, asked: Option<u64>) -> Option<u64> {
         match (self, asked) {
             (Self::None, _) | (_, None) => None,
@@ -52,7 +53,7 @@ impl Allowance {
         }
     }
 
-    /// The same for good: what was as a manifest asks is now the number that it asks for.
+    /// Makes the limit explicit: replaces `AsAsked` by the number that the manifest asks for.
     #[must_use]
     pub fn settled(self, asked: Option<u64>) -> Self {
         match (self, asked) {
@@ -62,7 +63,7 @@ impl Allowance {
         }
     }
 
-    /// Whether it is none at all.
+    /// True if nothing is allowed.
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }

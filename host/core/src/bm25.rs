@@ -1,20 +1,21 @@
-//! Okapi BM25: how well texts answer a query, by the words that they have in common.
+//! Okapi BM25: ranks texts for a query by their common words.
 //!
-//! S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). Which words a text has is the
-//! caller's to say, so that an index may keep them.
+//! S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009).
+//! The caller supplies the word counts of a text, so that an index can store them.
 
 use std::collections::BTreeMap;
 
-/// How soon more of the same word counts for nothing: the value that most use.
+/// Saturation parameter `k1` for repeated words: the usual value.
 pub(crate) const K1: f64 = 1.2;
 
-/// How much of its length a text is charged.
+/// Length normalisation parameter `b`.
 pub(crate) const B: f64 = 0.75;
 
-/// The longest word, in bytes: what is longer is no word of a language.
+/// Maximum length of a word, in bytes; longer ones are no words of a language.
 pub(crate) const MAX_WORD: usize = 40;
 
-/// The function words of English, and `s` and `t` that apostrophes leave behind. Sorted.
+/// Stop words: the function words of English, and `s` and `t` that apostrophes leave behind.
+/// Sorted.
 const STOP_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do", "does",
     "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "into", "is",
@@ -24,20 +25,21 @@ const STOP_WORDS: &[&str] = &[
     "you", "your",
 ];
 
-/// How often each word stands in a text.
+/// Number of occurrences of each word in a text.
 pub type Counts = BTreeMap<String, u32>;
 
-/// What is known of all texts together.
+/// Statistics of all texts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collection {
-    /// How many texts there are.
+    /// Number of texts.
     pub texts: u64,
-    /// How many words they have, each counted as often as it stands there.
+    /// Total number of words, with repetitions.
     pub words: u64,
 }
 
-/// The words of a text that tell something, in lower case and in their order. They are split at what is neither letter nor digit; one in
-/// `camelCase` is there in its parts and as a whole, for people write both.
+/// Words of a text without stop words, in lower case and in order. Splits at characters that are
+/// neither letter nor digit; a word in `camelCase` yields its parts and the whole word, because
+/// people write both.
 pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     runs(text).flat_map(|Run { whole, parts }| {
         let parts = if parts.len() > 1 { parts } else { Vec::new() };
@@ -45,15 +47,15 @@ pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Letters and digits in a row.
+/// Sequence of letters and digits.
 pub struct Run {
-    /// All of them, in lower case.
+    /// The whole sequence, in lower case.
     pub whole: String,
-    /// The parts of `camelCase`, in lower case; one if there is no hump.
+    /// Parts of `camelCase`, in lower case; one part if the sequence has no hump.
     pub parts: Vec<String>,
 }
 
-/// The runs of a text, those that tell nothing among them.
+/// Sequences of letters and digits in a text, including stop words.
 pub fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
     let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
     runs.map(|run| {
@@ -72,7 +74,7 @@ pub fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
     })
 }
 
-/// Whether a word, in lower case, tells something.
+/// True if a word, in lower case, is neither a stop word nor too long.
 pub fn tells(word: &str) -> bool {
     !word.is_empty() && word.len() <= MAX_WORD && STOP_WORDS.binary_search(&word).is_err()
 }
@@ -87,13 +89,15 @@ pub fn count(text: &str, most: usize) -> Counts {
     counts
 }
 
-/// What a word tells that `with` texts of the collection have: the rarer, the more. Never less than nothing.
+/// Inverse document frequency of a word that `with` texts of the collection contain: higher for
+/// rarer words, never negative.
 pub fn weight(collection: Collection, with: u64) -> f64 {
     let (texts, with) = (real(collection.texts), real(with.min(collection.texts)));
     ((texts - with + 0.5) / (with + 0.5)).ln_1p()
 }
 
-/// What it counts for a text of `length` words that a word of this weight stands `times` in it.
+/// Contribution of a word with this weight to the score of a text of `length` words that contains
+/// it `times` times.
 pub fn score(collection: Collection, weight: f64, times: u32, length: u64) -> f64 {
     let average = real(collection.words) / real(collection.texts).max(1.0);
     let share = if average > 0.0 { real(length) / average } else { 1.0 };

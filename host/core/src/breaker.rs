@@ -1,47 +1,49 @@
-//! Whether an agent may be tried, judged by how its last tasks and health checks went: a circuit breaker.
+//! Circuit breaker of an agent, driven by the results of its tasks and health checks.
 //!
 //! ```text
 //!            `failures` in a row         pause over, a task comes
 //!  ┌────────┐ ─────────────────► ┌──────┐ ──────────────► ┌──────────┐
-//!  │ Closed │                    │ Open │                 │ HalfOpen │ ◄─┐ no word for
+//!  │ Closed │                    │ Open │                 │ HalfOpen │ ◄─┐ no result for
 //!  └───▲────┘                    └──┬───┘ ◄────────────── └────┬─────┘ ──┘ a whole pause
 //!      │                            │    failure: pause × 2    │
 //!      └────────────────────────────┴──── success ─────────────┘
 //! ```
 //!
-//! A good health check mends what bad ones broke, at once; it says nothing of an agent that is well and fails its tasks. But
-//! where somebody asked for the check, or it finds well what was ill before (a program was installed, somebody logged in), the
-//! cause may be gone: the breaker closes, and the next failed task opens it again.
+//! A successful health check closes a breaker that failed checks opened. It does not close one that
+//! failed tasks opened, because an agent can be healthy and fail its tasks. But the cause may be
+//! gone if a client requested the check, or if the check finds a recovery (a program was installed,
+//! a user logged in). Then the breaker closes, and the next failed task opens it again.
 //!
-//! Receivers of notifications are judged by the same machine, by how deliveries to them went.
+//! Receivers of notifications use the same state machine, driven by the results of deliveries.
 
 use crate::reason::FailureReason;
 use a2a_hub_protocol::{operation::HealthStatus, task::TaskState};
 use std::time::{Duration, Instant};
 
-/// What was learned of an agent.
+/// Evidence about an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it was to do.
+    /// The agent succeeded.
     Success(Source),
-    /// It did not, and is to blame.
+    /// The agent failed by its own fault.
     Failure(Source),
-    /// A good health check that somebody asked for, or that found it better than before: it may have been mended.
+    /// A successful health check that a client requested, or that found the agent better than
+    /// before: the cause of failures may be gone.
     Mended,
 }
 
-/// What it was learned from.
+/// Source of the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A task that is over; of a receiver, a delivery.
+    /// A finished task; for a receiver, a delivery.
     Task,
-    /// A health check: the hub asked the agent how it is.
+    /// A health check of the agent.
     Check,
 }
 
 impl Outcome {
-    /// What a task tells of its agent: nothing while it is alive, or when it ended for another's sake. `reason` is the one of
-    /// a failed task, if it is one that the hub knows.
+    /// Evidence from a task: `None` while it is running, or if the agent is not the cause of its
+    /// end. `reason` is the reason of a failed task, if the hub knows it.
     pub fn of_task(state: TaskState, reason: Option<FailureReason>) -> Option<Self> {
         use TaskState as S;
         match state {
@@ -58,7 +60,8 @@ impl Outcome {
         }
     }
 
-    /// What a health check tells of its agent, which was in this health `before`. `wanted` is a check that somebody asked for.
+    /// Evidence from a health check; `before` is the previous health, `wanted` is true if a client
+    /// requested the check.
     pub fn of_check(before: HealthStatus, status: HealthStatus, wanted: bool) -> Option<Self> {
         let was_ill = matches!(before, HealthStatus::Unhealthy | HealthStatus::Degraded);
         match status {
@@ -70,48 +73,48 @@ impl Outcome {
     }
 }
 
-/// When to stop trying an agent, and for how long.
+/// Thresholds and pauses of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Failures in a row that open the breaker.
+    /// Consecutive failures that open the breaker.
     pub failures: u32,
-    /// The first pause; it doubles with every failure that follows one.
+    /// First pause; it doubles with every failure that follows a pause.
     pub pause: Duration,
-    /// No pause is longer than this.
+    /// Maximum pause.
     pub max_pause: Duration,
 }
 
-/// Where a breaker stands.
+/// State of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Every task is let through.
+    /// All tasks are admitted.
     Closed {
-        /// Tasks that failed in a row.
+        /// Consecutive failed tasks.
         tasks: u32,
-        /// Health checks that failed in a row.
+        /// Consecutive failed health checks.
         checks: u32,
     },
-    /// No task is let through.
+    /// No task is admitted.
     Open {
-        /// When the pause is over.
+        /// End of the pause.
         until: Instant,
-        /// How long the pause is.
+        /// Length of the pause.
         pause: Duration,
-        /// What the failures that opened it were learned from.
+        /// Source of the failures that opened it.
         by: Source,
     },
-    /// One task was let through, to see how it fares.
+    /// One task is admitted as a trial.
     HalfOpen {
-        /// When another task may try, if nothing is heard of this one.
+        /// Instant of the next trial if this one yields no result.
         until: Instant,
-        /// How long the pause is.
+        /// Length of the pause.
         pause: Duration,
-        /// What the failures that opened it were learned from.
+        /// Source of the failures that opened it.
         by: Source,
     },
 }
 
-/// The circuit breaker of one agent, or of one receiver of notifications.
+/// Circuit breaker of one agent, or of one receiver of notifications.
 #[derive(Clone, Debug)]
 pub struct Breaker {
     settings: Settings,
@@ -119,17 +122,18 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// A closed breaker: an agent is trusted until it fails.
+    /// Creates a closed breaker: an agent is trusted until it fails.
     pub fn new(settings: Settings) -> Self {
         Self { settings, state: State::Closed { tasks: 0, checks: 0 } }
     }
 
-    /// The state that the breaker is in.
+    /// Current state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether a task may go ahead now; if not, when one may. At most one is on trial at a time.
+    /// Admits a task, or returns the instant at which one may be admitted. At most one trial is in
+    /// progress.
     pub fn admit(&mut self, now: Instant) -> Result<(), Instant> {
         match self.state {
             State::Closed { .. } => Ok(()),
@@ -141,12 +145,12 @@ impl Breaker {
         }
     }
 
-    /// Whether a task would be let through now, which changes nothing.
+    /// True if a task would be admitted now; changes nothing.
     pub fn would_admit(&self, now: Instant) -> bool {
         self.clone().admit(now).is_ok()
     }
 
-    /// Takes in what was learned.
+    /// Applies new evidence.
     pub fn record(&mut self, outcome: Outcome, now: Instant) {
         use Outcome::{Failure, Mended, Success};
         let closed = State::Closed { tasks: 0, checks: 0 };
@@ -154,7 +158,7 @@ impl Breaker {
             (State::Closed { tasks, .. }, Success(Source::Check) | Mended) => {
                 State::Closed { tasks, checks: 0 }
             }
-            // On probation: nobody knows that what failed the tasks is what was mended.
+            // On probation: the cause of the failed tasks may not be what was repaired.
             (
                 State::Open { by: Source::Task, .. } | State::HalfOpen { by: Source::Task, .. },
                 Mended,
@@ -178,11 +182,12 @@ impl Breaker {
             (State::HalfOpen { pause, by, .. }, Failure(_)) => {
                 self.open(now, pause.saturating_mul(2), by)
             }
-            // A check is made whether or not tasks are let through: after the pause it counts as the trial.
+            // Health checks run independently of admission: after the pause a check counts as the
+            // trial.
             (State::Open { until, pause, by }, Failure(Source::Check)) if now >= until => {
                 self.open(now, pause.saturating_mul(2), by)
             }
-            // Word of a task that was let through before, or a check that has no say.
+            // Result of a task that was admitted earlier, or of a check that does not count.
             (same @ (State::Open { .. } | State::HalfOpen { .. }), Success(_) | Failure(_)) => same,
         };
     }
@@ -201,9 +206,9 @@ mod tests {
     const SETTINGS: Settings =
         Settings { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(8) };
 
-    /// One letter a task: it `f`ails, `s`ucceeds, is `l`ost. A capital is a health check, `M` one that finds the agent mended.
-    /// A dot is a second. Returns
-    /// whether each task was let through, and where the breaker then stands.
+    /// Runs a script, one letter a task: it `f`ails, `s`ucceeds, is `l`ost. A capital is a health
+    /// check, `M` one that finds a recovery. A dot is a second. Returns the admission of each task,
+    /// and the final state of the breaker.
     #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
     fn run(steps: &str) -> String {
         let mut breaker = Breaker::new(SETTINGS);
@@ -239,7 +244,7 @@ mod tests {
         format!("{said} {state}")
     }
 
-    /// The whole machine on one screen.
+    /// The whole state machine as one snapshot.
     #[test]
     fn transition_table() {
         let stories = [
@@ -305,9 +310,9 @@ mod tests {
             (Healthy, Healthy, true, Some(Outcome::Mended)),
             (Unhealthy, Healthy, false, Some(Outcome::Mended)),
             (Degraded, Healthy, false, Some(Outcome::Mended)),
-            // The first check of all finds nothing mended.
+            // The first check finds no recovery.
             (Unknown, Healthy, false, good),
-            // A login is missing still.
+            // A login is still missing.
             (Unhealthy, Degraded, true, good),
             (Healthy, Unhealthy, true, Some(Outcome::Failure(Source::Check))),
             (Unhealthy, Unknown, true, None),
@@ -334,7 +339,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happened, waiting out the longest pause earns a trial, and one that goes well closes it.
+        /// For any history, a trial is admitted after the longest pause, and its success closes the
+        /// breaker.
         #[test]
         fn never_stuck(steps in "[fslFSM.]{0,64}") {
             let said = run(&(steps + "........s"));

@@ -1,52 +1,52 @@
-//! The token bucket: how fast something may go on, and how much of it may come at once. Time fills the bucket, and what is
-//! done takes tokens out; what each token is (a frame, an event, a byte, a nanosecond of the processor) is the owner's to say.
+//! Token bucket: limits a rate and a burst. Time adds tokens, and work takes them. The owner
+//! defines the meaning of a token (a frame, an event, a byte, a nanosecond of processor time).
 
 use std::time::{Duration, Instant};
 
-/// How fast something may go on.
+/// Rate limit with a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Tokens that come with each second, one at least.
+    /// Tokens added each second; at least one.
     pub per_second: u64,
-    /// Tokens that a full bucket holds: as much as may come at once.
+    /// Capacity of the bucket: the maximum burst.
     pub burst: u64,
 }
 
 impl Rate {
-    /// So much each second, of which the share of two seconds may come at once.
+    /// Rate with a burst of two seconds.
     pub fn of(per_second: u64) -> Self {
         Self { per_second, burst: per_second.saturating_mul(2) }
     }
 
-    /// The tokens that come within so long.
+    /// Tokens added within a duration.
     pub(crate) fn come(self, within: Duration) -> u64 {
         let come = within.as_nanos() * u128::from(self.per_second.max(1)) / SECOND;
         u64::try_from(come).unwrap_or(u64::MAX)
     }
 }
 
-/// A bucket of tokens, full at first.
+/// Token bucket, initially full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     rate: Rate,
-    /// Negative while more was taken than there was.
+    /// Negative if more tokens were taken than were available.
     tokens: i64,
-    /// Until when what comes with time was counted.
+    /// Instant up to which the added tokens are counted.
     counted: Instant,
 }
 
-/// A second, in nanoseconds.
+/// Nanoseconds of a second.
 const SECOND: u128 = 1_000_000_000;
 
 impl Bucket {
-    /// A full one.
+    /// Creates a full bucket.
     pub fn full(rate: Rate, now: Instant) -> Self {
         Self { rate, tokens: signed(rate.burst), counted: now }
     }
 
-    /// Takes tokens if so many are there, and says whether they were.
+    /// Takes tokens if enough are available; returns true if it did.
     pub fn try_take(&mut self, tokens: u64, now: Instant) -> bool {
-        // While there are enough, time need not be counted.
+        // The elapsed time matters only if the counted tokens are not enough.
         let enough = signed(tokens) <= self.tokens || signed(tokens) <= self.level(now);
         if enough {
             self.tokens -= signed(tokens);
@@ -54,8 +54,8 @@ impl Bucket {
         enough
     }
 
-    /// Takes tokens, be they there or not, and says how long to wait until what was too many has come in: backpressure for a
-    /// caller that waits before it goes on.
+    /// Takes tokens even if they are not available, and returns the time to wait until the debt is
+    /// paid: backpressure for a caller that waits before it continues.
     pub fn take(&mut self, tokens: u64, now: Instant) -> Duration {
         let left = self.level(now).saturating_sub(signed(tokens));
         self.tokens = left;
@@ -64,24 +64,24 @@ impl Bucket {
         Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 
-    /// Puts in tokens that were earned, as long as there are no more than `most`.
+    /// Adds earned tokens, up to `most` in total.
     pub fn earn(&mut self, tokens: u64, most: u64) {
         self.tokens = self.tokens.saturating_add(signed(tokens)).min(signed(most));
     }
 
-    /// Lets go of what was taken too much beyond so many tokens.
+    /// Limits the debt to this number of tokens.
     pub fn forgive(&mut self, beyond: u64) {
         self.tokens = self.tokens.max(-signed(beyond));
     }
 
-    /// How many tokens there are; fewer than none if more was taken than there was.
+    /// Current number of tokens; negative for a debt.
     pub fn level(&mut self, now: Instant) -> i64 {
         let passed = now.saturating_duration_since(self.counted);
         let come = self.rate.come(passed);
         if come > 0 {
             let full = self.tokens.max(signed(self.rate.burst));
             self.tokens = self.tokens.saturating_add(signed(come)).min(full);
-            // What remains of a token counts for the next one.
+            // A fraction of a token counts towards the next one.
             let counted = u128::from(come) * SECOND / u128::from(self.rate.per_second.max(1));
             self.counted += Duration::from_nanos(u64::try_from(counted).unwrap_or(u64::MAX));
         }

@@ -1,24 +1,25 @@
-//! What an agent has in mind in a conversation, and what of it another agent is handed with a task.
+//! Context memory of an agent, and the inheritance of parts of it by another agent with a task.
 //!
-//! For each tenant, conversation and agent there is a *working memory* (goal, thoughts, decisions, variables), and there are *items*:
-//! facts (`semantic`) and events (`episodic`) by an id. What is handed over passes six stages, each a pure step of its own:
+//! Each tenant, context and agent has a *working memory* (goal, thoughts, decisions, variables) and
+//! *items*: facts (`semantic`) and events (`episodic`) by id. An inheritance passes six stages,
+//! each a pure function:
 //!
 //! ```text
-//!  what the caller has in mind, what it recalls
+//!  memory of the caller, and the items that it recalls
 //!        │
-//!  acquisition   what is sound is taken; what is private stays
+//!  acquisition   valid parts are taken; private parts are left out
 //!        │
 //!  encoding      texts are normalised, and each piece knows its size
 //!        │
-//!  derivation    what was decided and what is open, in short
+//!  derivation    a short summary of decisions and open questions
 //!        │
-//!  retrieval     what the scope allows: all, what the task names, or only what was derived; items by rank
+//!  retrieval     the scope selects: all, what the task names, or only the summary; items by rank
 //!        │       (words by BM25, recency, and association)
-//!  neural memory which items belong together, for they were recalled together: counted, and so deterministic
+//!  neural memory associations of items that were recalled together: counted, so deterministic
 //!        │
 //!  utilisation   as much as fits into the receiver's budget, the most useful first
 //!        ▼
-//!  what the receiver has in mind before it begins, and the fact in its task's log
+//!  initial memory of the receiver, and a member in its task's metadata
 //! ```
 
 pub mod acquisition;

@@ -1,23 +1,27 @@
-//! Which other agents an agent may call, and on which terms: a delegation never widens rights beyond what the operator says here.
+//! Permission of an agent to call other agents, with terms. A delegation never widens rights beyond
+//! this grant.
 
 use crate::permissions::Permissions;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands for every other agent.
+/// Wildcard for every other agent.
 const EVERY_AGENT: &str = "*";
 
-/// On which terms an agent calls another one.
+/// Terms of an agent's calls to another agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelegateTerms {
-    /// The most that the other's program may do without asking, in a task that this one gave it; never more than the other's own.
+    /// Maximum permissions of the called agent's program in a task of this caller; never more than
+    /// its own permissions.
     pub permissions: Permissions,
-    /// Whether the caller may answer the other's requests for permission itself. Otherwise they go to the client.
+    /// True if the caller may answer the called agent's requests for permission. Otherwise they go
+    /// to the client.
     pub approve: bool,
 }
 
-/// The agents that one may call, by name; `*` is every other one. Written as a list of names, or as a table of names and terms.
+/// Agents that an agent may call, by name; `*` is every other agent. Written as a list of names, or
+/// as a table of names and terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct DelegateGrants(BTreeMap<String, DelegateTerms>);
@@ -58,37 +62,37 @@ impl FromIterator<String> for DelegateGrants {
 }
 
 impl DelegateGrants {
-    /// Whether no other agent may be called.
+    /// True if no other agent may be called.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this agent is named, and not just among all.
+    /// True if this agent is named itself, not only by the wildcard.
     pub fn names(&self, agent: &str) -> bool {
         self.0.contains_key(agent)
     }
 
-    /// The terms on which that agent may be called; what is said of it counts more than what is said of all.
+    /// Terms for calls to this agent; its own entry takes precedence over the wildcard.
     pub fn terms(&self, agent: &str) -> Option<DelegateTerms> {
         self.0.get(agent).or_else(|| self.0.get(EVERY_AGENT)).copied()
     }
 
-    /// The names that were granted.
+    /// Granted names.
     pub fn granted(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Lets that agent be called too, on the terms that there are, or the least.
+    /// Allows calls to an agent, with its existing terms or the default ones.
     pub fn allow(&mut self, agent: String) {
         self.0.entry(agent).or_default();
     }
 
-    /// Lets that agent be called on these terms.
+    /// Allows calls to an agent with these terms.
     pub fn allow_on(&mut self, agent: String, terms: DelegateTerms) {
         self.0.insert(agent, terms);
     }
 
-    /// Lets that agent be called no more; whether it was named.
+    /// Revokes an agent's entry; false if it has none.
     pub fn withdraw(&mut self, agent: &str) -> bool {
         self.0.remove(agent).is_some()
     }

@@ -1,44 +1,46 @@
-//! What becomes of an event that was to be delivered: whether it arrived, when to try again, and when to give up.
+//! Retry policy for notifications: the meaning of a receiver's response, the pauses between
+//! attempts, and the end of attempts.
 
 use crate::breaker::{Outcome, Source};
 use std::time::Duration;
 
-/// The pause after the first failure; it doubles with each that follows. A receiver that was just restarted is back by
-/// the second or third.
+/// Pause after the first failure; it doubles with each further one. A restarted receiver is usually
+/// back by the second or third attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// No pause is longer: a receiver that is back after a day is heard of within ten minutes.
+/// Maximum pause: a receiver that returns after a day gets its event within ten minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
-/// How long a receiver may ask to be left in peace: an hour is longer than a limit of requests commonly counts, and one
-/// that says a year is mistaken.
+/// Maximum `Retry-After` that is respected: an hour is longer than the usual window of rate limits,
+/// and a year is a mistake.
 const LONGEST_REST: Duration = Duration::from_secs(60 * 60);
 
-/// However little patience is left, an event waits so long for its turn: others may be under way to the same receiver.
+/// Minimum time for which an event waits in the queue, even near the end of its retry period: other
+/// events to the same receiver may be in progress.
 const LEAST_WAIT: Duration = Duration::from_secs(15);
 
-/// What a receiver's answer means.
+/// Meaning of a receiver's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryVerdict {
-    /// The receiver has taken the event.
+    /// The receiver accepted the event.
     Taken,
-    /// It may take it another time.
+    /// A later attempt may succeed.
     Later,
-    /// It says itself that it never will again.
+    /// The receiver states that it will never accept events again.
     Gone,
 }
 
-/// What to do next.
+/// Next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryDecision {
-    /// Try again after so long.
+    /// Retry after this pause.
     Retry(Duration),
-    /// Nothing, until somebody says so.
+    /// Stop until a user requests another attempt.
     GiveUp,
 }
 
-/// What an answer with this HTTP status means. Only 410 ends it at once: 401 or 404 can be a slip in a deployment, and
-/// a redirect is not followed, for it could lead anywhere.
+/// Meaning of an HTTP status. Only 410 stops at once: 401 or 404 can be a deployment error, and
+/// redirects are not followed because they could lead anywhere.
 pub fn verdict(status: u16) -> DeliveryVerdict {
     match status {
         200..=299 => DeliveryVerdict::Taken,
@@ -47,14 +49,15 @@ pub fn verdict(status: u16) -> DeliveryVerdict {
     }
 }
 
-/// Whether a receiver that answers with this HTTP status may say when it wants to be asked again, as `Retry-After` does
-/// (RFC 9110, section 15.6.4; RFC 6585, section 4).
+/// True for a status whose `Retry-After` header counts (RFC 9110, section 15.6.4; RFC 6585, section
+/// 4).
 pub fn may_ask_for_rest(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
-/// What an answer with this HTTP status tells of all that is at the same scheme, host and port. Whoever refuses one URL,
-/// or one client's token, is well: else a URL that is wrong would keep notifications from those that are right.
+/// Evidence from an HTTP status about the server at this scheme, host and port. A server that
+/// refuses one URL or one client's token is healthy: otherwise a wrong URL would block the
+/// notifications to correct ones.
 pub fn blame(status: u16) -> Outcome {
     match status {
         429 | 500..=599 => Outcome::Failure(Source::Task),
@@ -62,10 +65,11 @@ pub fn blame(status: u16) -> Outcome {
     }
 }
 
-/// What to do after failure number `attempts` of the same event, which has failed for `failing` now, if it is given up
-/// after `patience`. `asked` is for how long the receiver wants to be left in peace, if it said so: that counts more than
-/// the patience, for a try before would be for nothing. The pause doubles with each failure (exponential backoff); `chance` is
-/// any number, and spreads those who wait for the same receiver over half a pause (jitter).
+/// Decides after failure number `attempts` of an event that has failed for the time `failing`.
+/// After `patience` the hub gives the event up. `asked` is the receiver's `Retry-After`: it takes
+/// precedence over `patience`, because an earlier attempt would be useless. The pause doubles with
+/// each failure (exponential backoff). `chance` is a random number that spreads the attempts over
+/// half a pause (jitter).
 pub fn next(
     attempts: u32,
     failing: Duration,
@@ -79,19 +83,21 @@ pub fn next(
     let doublings = attempts.saturating_sub(1).min(16);
     let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
     let spread = pause / 2000 * u32::try_from(chance % 1001).unwrap_or_default();
-    // The last try is at the end of the patience, not beyond it.
+    // The last attempt is at the end of the retry period, not after it.
     let pause = (pause / 2 + spread).min(patience - failing);
     let rest = asked.map_or(Duration::ZERO, |asked| asked.min(LONGEST_REST) + spread);
     RetryDecision::Retry(pause.max(rest))
 }
 
-/// What is left of a pause of which that much is to come, as far as a clock can be trusted that may have been set since.
+/// Remaining part of a stored pause, limited to the longest possible pause in case the clock was
+/// set back.
 pub fn rest_of(pause: Duration) -> Duration {
     pause.min(LONGEST_REST + LONGEST_PAUSE)
 }
 
-/// How long an event that has failed for `failing` may wait until it is its turn, its receiver being left alone or busy.
-/// Then it is given up: nothing waits for ever behind others.
+/// Time for which an event that has failed for `failing` may wait while its receiver's breaker is
+/// open or the receiver is busy. After it the hub gives the event up, so that no event waits for
+/// ever.
 pub fn wait(failing: Duration, patience: Duration) -> Duration {
     patience.saturating_sub(failing).max(LEAST_WAIT)
 }
@@ -115,7 +121,8 @@ mod tests {
         assert_eq!(next(1, Duration::ZERO, DAY, None, 0), RetryDecision::Retry(FIRST_PAUSE / 2));
     }
 
-    /// In seconds: how long it has failed, what the receiver asks for, by chance; and when it is asked again.
+    /// Arguments in seconds: the time of failing, the receiver's `Retry-After`, and the random
+    /// number; the result is the pause.
     #[test]
     fn a_receiver_is_not_asked_before_it_wants_to_be() {
         let again = |failing, asked, chance| {

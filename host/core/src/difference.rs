@@ -1,5 +1,5 @@
-//! What another version of a component asks for that the one before did not, and the other way round, in lines for whoever has to
-//! decide on it.
+//! Differences between the manifests of two versions of a component, as lines for the operator who
+//! decides about the update.
 
 use crate::{
     forms::Forms,
@@ -12,23 +12,23 @@ use std::{
     fmt::{self, Display},
 };
 
-/// Which way a difference goes.
+/// Direction of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It asks for more.
+    /// The new version asks for more.
     More,
-    /// It asks for less.
+    /// The new version asks for less.
     Less,
-    /// It says something else of itself.
+    /// The description of the component differs.
     Other,
 }
 
 /// One difference between two manifests. As text it is one line, beginning with `+`, `-` or `~`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which way it goes.
+    /// Direction of the difference.
     pub direction: Direction,
-    /// What is asked for, or not any more, in plain words.
+    /// Added or removed request, in plain words.
     pub what: String,
 }
 
@@ -43,7 +43,7 @@ impl Display for Change {
     }
 }
 
-/// What is different between what `old` and `new` say and ask for; nothing if they ask for the same. Reasons are no difference.
+/// Lists the differences between `old` and `new`. Changed reasons do not count.
 pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
     let mut found = Differences::default();
     found.said("version", old.version.as_ref(), new.version.as_ref());
@@ -95,7 +95,8 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
     found.0
 }
 
-/// What a component asks of one program besides to run it, a line each: forms of arguments, variables passed and set.
+/// Lists the requests for one program besides running it, one line each: argument patterns,
+/// variables passed and set.
 pub fn asked_of(name: &str, ask: &ProgramAsk) -> Vec<String> {
     let mut found = Differences::default();
     found.program(name, &ProgramAsk::default(), ask);
@@ -164,7 +165,7 @@ impl Differences {
     }
 }
 
-/// A form of arguments, each token in quotes.
+/// Argument pattern with each token in quotes.
 pub(crate) fn quoted(form: &[String]) -> String {
     if form.is_empty() {
         return "no arguments".to_owned();

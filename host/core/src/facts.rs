@@ -1,4 +1,4 @@
-//! What the hub writes into a task's log of its own accord: the statuses, and the facts beside them that machines read in the
+//! Events that the hub itself writes into a task's log, and the machine-readable members of the
 //! task's metadata.
 
 use crate::{
@@ -13,50 +13,52 @@ use a2a_hub_protocol::{
     question::{QUESTION, Question, QuestionKind},
     task::{Task, TaskState, TaskStatus},
 };
-/// The fact that tells a task still waits for its turn.
+/// Metadata member of a task that is still queued.
 pub const QUEUED: &str = "queued";
 
-/// The fact that tells why a task is where it is: the name of a [`FailureReason`], [`RECOVERY`], or an agent's own word.
+/// Metadata member with the reason of the task's state: the name of a [`FailureReason`],
+/// [`RECOVERY`], or an agent's own word.
 pub const REASON: &str = "reason";
 
-/// The reason of a task that its client must send on its way again.
+/// Value of [`REASON`] for a task that its client must continue with a message.
 pub const RECOVERY: &str = "recovery";
 
-/// The fact that names the messages which the agent has not come to, as of the end of one of its runs: of a task that is over,
-/// nobody heard them.
+/// Metadata member with the ids of messages that the agent had not received at the end of a run. In
+/// a finished task, these messages were never received.
 pub const UNHEARD: &str = "unheard";
 
-/// The fact that tells what an agent's program may do without asking in a task that another agent gave it, where the operator grants
-/// that: the word of a [`Permissions`](crate::permissions::Permissions).
+/// Metadata member with the permissions that the operator grants an agent's program in a task from
+/// another agent: the word of a [`Permissions`](crate::permissions::Permissions).
 pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
 
-/// A fact of a task that is a text.
+/// Text of a metadata member.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     task.metadata.as_ref()?.get(name)?.as_str()
 }
 
-/// Whether the task has that fact, whatever it says.
+/// True if the task has that metadata member, with any value.
 pub fn has(task: &Task, name: &str) -> bool {
     task.metadata.as_ref().is_some_and(|facts| facts.contains_key(name))
 }
 
-/// Where the client would have the work done, as it said last.
+/// Working directory that the client set last.
 pub fn working_directory(task: &Task) -> Option<String> {
     task.history.iter().rev().find_map(directory_of).map(str::to_owned)
 }
 
-/// Where the work is to be done that a message asks for, if it says.
+/// Working directory that a message requests.
 pub fn directory_of(message: &Message) -> Option<&str> {
     message.metadata.as_ref()?.get("workingDirectory")?.as_str()
 }
 
-/// What the client said last under this name, in the metadata of its messages.
+/// Value that the client set last under this name, in the metadata of its messages.
 pub fn said_last<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     let said = |message: &'a Message| message.metadata.as_ref()?.get(name)?.as_str();
     task.history.iter().rev().filter(|message| message.role == Role::User).find_map(said)
 }
 
-/// Whether the client answered what the task asked, and the agent has not heard the answer: what was asked is history.
+/// True if the client answered the task's question and the agent has not received the answer: the
+/// question is in the history.
 pub fn is_answered(task: &Task) -> bool {
     let last = task.history.last();
     task.status.state.is_interrupted()
@@ -64,24 +66,24 @@ pub fn is_answered(task: &Task) -> bool {
         && last.is_some_and(|said| said.role == Role::User)
 }
 
-/// Whether the task asks something that its client has not answered.
+/// True if the task has a question that its client has not answered.
 pub fn asks(task: &Task) -> bool {
     task.status.state.is_interrupted() && task.status.message.is_some()
 }
 
-/// Whether the task asks this in the place of a child, and its client has not answered.
+/// True if the task relays this question of a child, and its client has not answered.
 pub fn asks_for_child(task: &Task, question: &Question) -> bool {
     asks(task) && Question::of(task.metadata.as_ref()).is_some_and(|asked| asked == *question)
 }
 
-/// A message of the agent, or of the hub in its place, with the task and the conversation that it belongs to.
+/// Adds the ids of the task and its context to a message of the agent, or of the hub on its behalf.
 pub fn addressed(task: &Task, mut message: Message) -> Message {
     message.task_id = Some(task.id.clone());
     message.context_id = Some(task.context_id.clone());
     message
 }
 
-/// A status of the task, as of `now`.
+/// Status event of the task at the time `now`.
 pub fn status(
     task: &Task,
     state: TaskState,
@@ -94,7 +96,7 @@ pub fn status(
     TaskEvent::Status(StatusUpdate { status, metadata })
 }
 
-/// What a task is told that waits for another one of its conversation.
+/// Status message for a task that waits for another one of its context.
 pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
     let why = format!(
         "{agent} does one task of a conversation at a time: this one begins when task `{first}` is over. Answer that one, or \
@@ -103,19 +105,19 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
     Message::text(Role::Agent, why)
 }
 
-/// What an agent tells of its task, without what only the hub knows of it.
+/// Removes the metadata members that only the hub may write from an agent's metadata.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
     let of_hub =
         [UNHEARD, QUEUED, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION, EARLIER_USAGE];
     for known in of_hub.iter().chain(&trace::MEMBERS) {
         told.remove(*known);
     }
-    // An agent's own reasons are told, but not that the hub asks in its place.
+    // An agent may report its own reasons, but not the hub's reason `recovery`.
     told.retain(|name, fact| name != REASON || fact != RECOVERY);
     Some(told).filter(|told| !told.is_empty())
 }
 
-/// That the agent is at work, and no longer waits for whatever it waited for.
+/// Status event: the agent works, and no longer waits.
 pub fn working(task: &Task, now: String) -> TaskEvent {
     let mut over = Metadata::new();
     if has(task, QUEUED) {
@@ -130,14 +132,15 @@ pub fn working(task: &Task, now: String) -> TaskEvent {
     status(task, TaskState::Working, None, Some(over).filter(|over| !over.is_empty()), now)
 }
 
-/// That the task was cancelled.
+/// Status event: the task was cancelled.
 pub fn canceled(task: &Task, now: String) -> TaskEvent {
     status(task, TaskState::Canceled, None, None, now)
 }
 
-/// The end of a run of the agent's, in a task that goes on because its client has said more: what the agent said is told like
-/// any status, and is part of the conversation. The next run hears another message; those that wait even then are `unheard`. That
-/// fact is there in any case, for it tells one run from the next.
+/// Events at the end of a run in a task that continues because its client has sent more: the
+/// agent's final message becomes a status and part of the history. The next run receives the next
+/// message; the messages that stay queued are `unheard`. That member is always present, because it
+/// separates one run from the next.
 pub fn interim(task: &Task, end: TaskEvent, unheard: &[MessageId], now: &str) -> Vec<TaskEvent> {
     let (message, metadata) = match end {
         TaskEvent::Status(update) => (update.status.message, update.metadata),
@@ -152,18 +155,19 @@ pub fn interim(task: &Task, end: TaskEvent, unheard: &[MessageId], now: &str) ->
     [Some(told), said].into_iter().flatten().collect()
 }
 
-/// Whether no run of the agent's is left after this status, in a task that goes on: its run is over, or is gone with its hub or for the
-/// room that it took up.
+/// True if this status ends the agent's run in a task that continues: the run ended, was lost with
+/// its process, or was evicted to free capacity.
 pub(crate) fn ends_run(update: &StatusUpdate) -> bool {
     let Some(facts) = &update.metadata else { return false };
     let state = update.status.state;
-    // Only the hub says either: see `of_agent`, and an agent's question has no facts beside it.
+    // Only the hub writes these members: `of_agent` removes them from status events, and an agent's
+    // question has no other metadata.
     let is_over = state == TaskState::Working && facts.contains_key(UNHEARD);
     let reason = facts.get(REASON).and_then(|reason| reason.as_str());
     is_over || (state.is_interrupted() && reason == Some(RECOVERY))
 }
 
-/// What is recorded of a task whose agent has not heard these messages: its last status names them.
+/// Adds the ids of messages that the agent never received to the task's final status.
 pub fn with_unheard(mut event: TaskEvent, messages: &[MessageId]) -> TaskEvent {
     if let TaskEvent::Status(update) = &mut event
         && update.status.state.is_final()
@@ -179,20 +183,20 @@ fn names(messages: &[MessageId]) -> Vec<String> {
     messages.iter().map(|message| message.as_str().to_owned()).collect()
 }
 
-/// That the task failed, and why: `why` for people, `reason` for machines.
+/// Status event: the task failed; `why` is for people, `reason` for machines.
 pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> TaskEvent {
     let facts = Metadata::from_iter([(REASON.to_owned(), reason.name().into())]);
     status(task, TaskState::Failed, Some(Message::text(Role::Agent, why)), Some(facts), now)
 }
 
-/// That the agent asks its client something, and waits in `state`.
+/// Status event: the agent asks its client, and the task waits in `state`.
 pub fn asked(task: &Task, state: TaskState, prompt: Message, now: String) -> TaskEvent {
     let asked = Question::fresh(question::kind(state, &prompt));
     let fact = Metadata::from_iter([asked.member()]);
     status(task, state, Some(prompt), Some(fact), now)
 }
 
-/// That a child of the task asks, and the task waits with it.
+/// Status event: a child of the task asks, and the task waits with it.
 pub fn asked_for_child(
     task: &Task,
     state: TaskState,
@@ -204,9 +208,9 @@ pub fn asked_for_child(
     status(task, state, Some(prompt), Some(fact), now)
 }
 
-/// What the task's agent tells while the task asks something: the question stands, which is told once more behind it. A child's
-/// question does in any case, one of the agent's own if the agent still waits for the answer (`own`). Without such a question, what
-/// the agent tells, as it is.
+/// Adds the pending question to the agent's events, and repeats the question after them, so that it
+/// stays open. A child's question always stays open; the agent's own question does if the agent
+/// still waits for the answer (`own`). Without such a question, returns the events unchanged.
 pub fn told_beside_question(
     task: &Task,
     mut told: Vec<TaskEvent>,
@@ -217,7 +221,7 @@ pub fn told_beside_question(
     let mut is_beside = false;
     for event in &mut told {
         let TaskEvent::Status(update) = event else { continue };
-        // Who listens need not take the question for withdrawn.
+        // Subscribers must not take the question for withdrawn.
         update.metadata.get_or_insert_default().extend([asked.member()]);
         is_beside = true;
     }
@@ -228,21 +232,22 @@ pub fn told_beside_question(
     told
 }
 
-/// How long the question is, as JSON in bytes, that [`told_beside_question`] tells once more; 0 if there is none.
+/// Size in bytes, as JSON, of the question that [`told_beside_question`] repeats; 0 if the task has
+/// none.
 pub fn bytes_beside_question(task: &Task, own: bool) -> u64 {
     let prompt = standing_question(task, own).and(task.status.message.as_ref());
     let json = prompt.and_then(|prompt| serde_json::to_string(prompt).ok());
     json.map_or(0, |json| json.len() as u64)
 }
 
-/// The question that the task waits with, and that stands whatever its agent tells.
+/// Question of the task that stays pending during events of its agent.
 fn standing_question(task: &Task, own: bool) -> Option<Question> {
     let is_asked = asks(task);
     let asked = is_asked.then(|| Question::of(task.metadata.as_ref())).flatten();
     asked.filter(|asked| own || asked.task.is_some())
 }
 
-/// Whether the last status of these leaves a task at work.
+/// True if the last status among these events leaves the task working.
 pub fn is_at_work(told: &[TaskEvent]) -> bool {
     let state = |event: &TaskEvent| match event {
         TaskEvent::Status(update) => Some(update.status.state),
@@ -254,8 +259,8 @@ pub fn is_at_work(told: &[TaskEvent]) -> bool {
     told.iter().rev().find_map(state) == Some(TaskState::Working)
 }
 
-/// That a task of `agent` waits for its client, for the hub that ran it is gone: another question than its agent had asked,
-/// if it had.
+/// Status event: a task of `agent` waits for its client because the process that ran it is gone.
+/// Replaces the agent's question, if it had one.
 pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> TaskEvent {
     let lost = lost(task, state);
     let quoted = lost.as_ref().map(|(kind, prompt)| (*kind, prompt.as_str()));
@@ -263,7 +268,8 @@ pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> T
     asked_anew(task, state, prompt, lost.map(|(kind, _)| kind), now)
 }
 
-/// That a task of `agent` goes on waiting for its client, but without the agent, which was let go to make room.
+/// Status event: a task of `agent` keeps waiting for its client, but its agent was evicted to free
+/// capacity.
 pub fn parked(task: &Task, agent: &str, now: String) -> TaskEvent {
     let state = task.status.state;
     let (kind, asked) = lost(task, state).unwrap_or((QuestionKind::Input, String::new()));
@@ -271,7 +277,8 @@ pub fn parked(task: &Task, agent: &str, now: String) -> TaskEvent {
     asked_anew(task, state, prompt, Some(kind), now)
 }
 
-/// What a task in `state` asks, and is not to ask any more. What a child of its asks it does not ask itself.
+/// Question that a task in `state` asks and that is now replaced. A child's question is not the
+/// task's own.
 fn lost(task: &Task, state: TaskState) -> Option<(QuestionKind, String)> {
     let known = Question::of(task.metadata.as_ref());
     let of_child = known.as_ref().is_some_and(|asked| asked.task.is_some());
@@ -330,7 +337,7 @@ mod tests {
         assert_eq!(told(working(&other, "now".to_owned())).metadata, None);
     }
 
-    /// Who asks in an agent's place after a restart is the hub's to say.
+    /// Only the hub may say that it asks on behalf of an agent after a restart.
     #[test]
     fn an_agent_is_no_hub() {
         let told = json!({"reason": "recovery", "queued": true, "tokens": 1});
@@ -353,7 +360,8 @@ mod tests {
         fn told_state(event: TaskEvent) -> TaskState {
             told(event).status.state
         }
-        // Its own question is withdrawn by what it tells, unless it waits for the answer still.
+        // The agent's own question is withdrawn by an event, unless the agent still waits for the
+        // answer.
         task.status.message = said("which?");
         let own = Question::fresh(QuestionKind::Input);
         task.metadata = Some(Metadata::from_iter([own.member()]));

@@ -1,18 +1,21 @@
-//! What is kept of a file's name that anybody may have said, so that it is one file in one directory and no option.
+//! Sanitises untrusted file names: the result names one file in one directory, and cannot be read
+//! as an option.
 
 use crate::terminal::is_deceptive;
 use std::collections::BTreeSet;
 
-/// The longest name, in bytes: less than half of what file systems take, for programs add endings of their own.
+/// Maximum length of a name, in bytes: less than half of the limit of file systems, because
+/// programs add suffixes.
 pub const MAX_BYTES: usize = 100;
 
-/// The longest ending that outlives a cut; longer ones are part of a sentence.
+/// Maximum length of an extension that is kept when a name is cut; a longer one is part of a
+/// sentence.
 const MAX_ENDING: usize = 16;
 
-/// A safe name near to what was `said`, and none of those that are `taken`.
+/// Safe name close to `said`, different from all `taken` names.
 ///
-/// Safe is 1 to [`MAX_BYTES`] bytes without separators, control characters and what deceives who reads them, not beginning
-/// with a dot, a dash or a blank.
+/// A safe name has 1 to [`MAX_BYTES`] bytes, without separators, control characters and deceptive
+/// characters, and does not begin with a dot, a dash or a blank.
 pub fn unused(said: &str, taken: &BTreeSet<String>) -> String {
     let name = safe(said);
     let mut tries = (1..=taken.len() + 1).map(|number| numbered(&name, number));
@@ -29,7 +32,7 @@ fn safe(said: &str) -> String {
     }
 }
 
-/// `name` itself for the first, then `name-2.txt` and so on, cut where it is too long.
+/// `name` itself for number 1, then `name-2.txt` and so on, cut to the maximum length.
 fn numbered(name: &str, number: usize) -> String {
     let dot = name.rfind('.').filter(|&dot| dot > 0 && name.len() - dot <= MAX_ENDING);
     let (stem, ending) = name.split_at(dot.unwrap_or(name.len()));

@@ -1,9 +1,11 @@
-//! Which agents fit a question: by name, by what their cards say that they can do, by version, and by any words (BM25F) or their
-//! meaning (cosine similarity of embeddings). Each is told with why it was found.
+//! Search for agents: by name, by the contents of their cards, by version, and by free text, which
+//! matches words (BM25F) or meaning (cosine similarity of embeddings). Each result lists the
+//! reasons for its match.
 //!
-//! An [`Index`] is made once of the agents' [`Description`]s and asked as often as one likes: it is searched by the words of a
-//! question, not by going through the cards. What a card says is data by whoever wrote it: no card makes it read more than a bounded part,
-//! and no word counts for more because it is said more often than anybody would (keyword stuffing).
+//! An [`Index`] is built once from the agents' [`Description`]s, and can be queried any number of
+//! times. A query looks up its words, and does not scan the cards. Cards are untrusted: only a
+//! bounded part of each is read, and frequent repetition of a word does not raise its weight
+//! (keyword stuffing).
 
 mod bm25;
 mod description;
@@ -22,59 +24,59 @@ use bm25::Bm25;
 use requirement::{Fit, Requirement};
 use std::{cmp::Ordering, collections::BTreeMap};
 
-/// How many agents a refusal names with their versions.
+/// Maximum number of agents, with their versions, that a refusal lists.
 const MAX_NAMED: usize = 20;
 
-/// Agents that can be searched.
+/// Search index of agents.
 pub struct Index {
     agents: Vec<Description>,
     words: Bm25,
 }
 
-/// The agents that fit.
+/// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Those that fit, the best first; of those that fit as well as one another, by id.
+    /// Matching agents, best first; equal scores are ordered by id.
     pub hits: Vec<Hit>,
-    /// Whether their versions are older than what was asked for.
+    /// True if their versions are older than requested.
     pub older: bool,
-    /// The name that was probably meant, where nobody has the one that was asked for.
+    /// Existing name that the caller probably meant, if no agent has the requested name.
     pub did_you_mean: Option<String>,
 }
 
-/// An agent that fits.
+/// Matching agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// Its place among the descriptions that the index was made of.
+    /// Index of the agent in the descriptions that the search index was built from.
     pub place: usize,
-    /// How well it fits; more is better.
+    /// Score; higher is better.
     pub score: f64,
-    /// Why it was found.
+    /// Reasons for the match.
     pub why: Vec<Why>,
 }
 
-/// Why agents are not looked for, or none is found although some would fit.
+/// Error of a search: invalid query, or matching agents with other versions only.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotFound {
-    /// The question cannot be followed.
+    /// The query is invalid.
     #[error(transparent)]
     Unclear(#[from] A2aError),
-    /// There are other versions only.
+    /// Only other versions are available.
     #[error(transparent)]
     OtherVersions(#[from] OtherVersions),
 }
 
-/// Agents that fit but for their versions.
+/// Agents that match except for their version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.told())]
 pub struct OtherVersions {
-    /// What was asked for.
+    /// Requested version.
     pub asked: String,
-    /// The agents and their versions, by id.
+    /// Agents with their versions, by id.
     pub agents: Vec<(String, String)>,
-    /// How many more there are.
+    /// Number of further agents.
     pub more: usize,
-    /// Whether some are older, so that `allowOlder` finds them.
+    /// True if some are older, so that `allowOlder` finds them.
     pub some_are_older: bool,
 }
 
@@ -94,19 +96,23 @@ impl OtherVersions {
 }
 
 impl Index {
-    /// An index of these agents.
+    /// Builds an index of these agents.
     pub fn new(agents: Vec<Description>) -> Self {
         let words = Bm25::new(&agents);
         Self { agents, words }
     }
 
-    /// The agents that it was made of.
+    /// Agents in the index.
     pub fn agents(&self) -> &[Description] {
         &self.agents
     }
 
-    /// The agents that fit what is asked, of all that it was made of; `similar` says how similar each agent is in meaning to
-    /// the text of the question, from -1 to 1, where that is known. It is refused if nobody fits but agents of other versions.
+    /// Finds the agents that match a query. `similar` is the similarity in meaning of each agent to
+    /// the text of the query, from -1 to 1, if known.
+    ///
+    /// # Errors
+    ///
+    /// The query is invalid, or only agents of other versions match.
     pub fn find(&self, query: &AgentQuery, similar: Option<&[f64]>) -> Result<Found, NotFound> {
         let requirement = query.version.as_deref().map(Requirement::parse).transpose()?;
         let (mut hits, did_you_mean) = self.fitting(query);
@@ -123,7 +129,7 @@ impl Index {
         Ok(Found { hits: self.best(hits, query.limit), older, did_you_mean })
     }
 
-    /// Those that have the name, the skill, the tags and the media types.
+    /// Agents that match by name, skill, tags and media types.
     fn fitting(&self, query: &AgentQuery) -> (Vec<Hit>, Option<String>) {
         let (named, meant) = match query.name.as_deref().map(str::trim) {
             Some(name) => self.named(name),
@@ -142,7 +148,8 @@ impl Index {
         (fitting.collect(), meant)
     }
 
-    /// Those that have the skill and the tags. Where a skill is named, the tags are asked of that one.
+    /// Reasons if an agent has the skill and the tags. If the query names a skill, that skill must
+    /// have the tags.
     fn skilled(&self, agent: &Description, query: &AgentQuery) -> Option<Vec<Why>> {
         let asked = query.skill.as_deref().map(str::trim).filter(|skill| *skill != "*");
         let skills: Vec<_> = match asked {
@@ -159,7 +166,8 @@ impl Index {
         Some(why)
     }
 
-    /// Those that are called so: by id, by an alias, by the name of their card, or by the nearest of all these.
+    /// Agents with this name: as id, as alias, as the name in the card, or as the nearest of all
+    /// these.
     fn named(&self, name: &str) -> (Vec<(usize, Vec<Why>)>, Option<String>) {
         let agents = || self.agents.iter().enumerate();
         let those = |by: WhyBy, is_it: &dyn Fn(&Description) -> bool| -> Vec<_> {
@@ -212,7 +220,8 @@ impl Index {
         hits.into_iter().filter_map(scored).collect()
     }
 
-    /// Those whose version will do; else, if it is allowed, those of an older one.
+    /// Agents with a matching version; if none match and older ones are allowed, those with an
+    /// older version.
     fn of_version(
         &self,
         hits: Vec<Hit>,
@@ -264,7 +273,7 @@ impl Index {
     }
 }
 
-/// One reason for each of `asked`, if all of it fits.
+/// One reason for each element of `asked`, if all of them match.
 fn fit(by: WhyBy, asked: &[String], fits: impl Fn(&str) -> bool) -> Option<Vec<Why>> {
     asked.iter().map(|one| fits(one).then(|| because(by, one))).collect()
 }

@@ -1,28 +1,29 @@
-//! Floods of HTTP/2's control frames (RFC 9113, section 10.5): frames that carry nothing of a request and cost their sender
-//! nothing, such as `WINDOW_UPDATE`, `PING` and `SETTINGS`. A token bucket: so many at once, so many a second, and more for who
-//! makes requests and is sent data, for each of those has its own.
+//! Limit for HTTP/2 control frames (RFC 9113, section 10.5): frames such as `WINDOW_UPDATE`, `PING`
+//! and `SETTINGS`, which carry no request and cost the sender nothing. A token bucket limits their
+//! burst and rate; requests and sent data earn additional frames, because they cause control
+//! frames.
 
 use crate::bucket::{Bucket, Rate};
 use std::time::Instant;
 
-/// How many it may send each second for nothing: a client that only waits sends one every few seconds.
+/// Control frames each second without requests: an idle client sends one every few seconds.
 const PER_SECOND: u32 = 100;
 
-/// How many control frames a client may send at once.
+/// Maximum burst of control frames.
 const BURST: u32 = 1_000;
 
-/// How many belong to a request that it makes, or to a frame of data that it is sent: two windows are opened again for that,
-/// and some clients measure the way with a ping as well.
+/// Control frames for each request, or for each data frame sent to the client: the client updates
+/// two windows for it, and some clients also measure the round trip with a ping.
 const PER_FRAME: u32 = 10;
 
-/// How many it may have left over: those of some megabytes that are on their way.
+/// Maximum saved control frames: enough for some megabytes in flight.
 const MOST: u32 = 100_000;
 
-/// The control frames of one connection.
+/// Control-frame limit of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlFrames(Bucket);
 
-/// A client sends more control frames than belong to what it does.
+/// Error for more control frames than the client's activity justifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a flood of HTTP/2 control frames: more than {PER_SECOND} a second beside what belongs to requests and data"
@@ -30,17 +31,17 @@ pub struct ControlFrames(Bucket);
 pub struct Flood;
 
 impl ControlFrames {
-    /// Those of a connection that begins.
+    /// Creates the limit of a new connection.
     pub fn new(now: Instant) -> Self {
         Self(Bucket::full(Rate { per_second: PER_SECOND.into(), burst: BURST.into() }, now))
     }
 
-    /// A request was made, or a frame of data was sent, so often.
+    /// Earns control frames for this number of requests or sent data frames.
     pub fn earn(&mut self, frames: u32) {
         self.0.earn(u64::from(frames) * u64::from(PER_FRAME), MOST.into());
     }
 
-    /// Takes so many tokens out of the bucket, for as many control frames that came; [`Flood`] if it is empty.
+    /// Spends tokens for received control frames; [`Flood`] if not enough are available.
     pub fn spend(&mut self, frames: u32, now: Instant) -> Result<(), Flood> {
         if self.0.try_take(frames.into(), now) { Ok(()) } else { Err(Flood) }
     }
@@ -81,7 +82,7 @@ mod tests {
         frames.earn(u32::MAX);
         assert_eq!(frames.spend(MOST, begun), Ok(()));
         assert_eq!(frames.spend(1, begun), Err(Flood));
-        // A clock that goes back gives nothing.
+        // A clock that goes back earns nothing.
         let mut frames = ControlFrames::new(late);
         assert_eq!(frames.spend(BURST, begun), Ok(()));
         assert_eq!(frames.spend(1, begun), Err(Flood));

@@ -1,73 +1,76 @@
-//! The forms that a program's arguments may have, compared position by position; no shell is involved.
+//! Patterns for a program's arguments, matched position by position; no shell is involved.
 //!
-//! | token | fits |
+//! | token | matches |
 //! | --- | --- |
 //! | `log` | itself |
-//! | `{}` | one argument, not empty, not beginning with `-` unless a literal `--` or `--end-of-options` came before |
+//! | `{}` | a non-empty argument, with `-` first only after a literal `--` or `--end-of-options` |
 //! | `--since={}` | the same text up to `{}`, then any text that is not empty |
 //! | `[TOKEN]` or `[TOKEN TOKEN]` | all of these, or nothing |
 //! | `{}*`, last | any number of arguments as by `{}` |
 //!
-//! Whoever made a component wrote its forms and chooses the arguments too, so the work of comparing them is bounded before it
-//! is done: a form is a nondeterministic finite automaton, a list of steps of which none leads back, and each argument is shown
-//! once at most to each step. So the work grows with their product, which is limited to [`MAX_COMPARISONS`].
+//! The author of a component writes its patterns and also chooses the arguments, so the cost of
+//! matching is bounded in advance. A pattern is a nondeterministic finite automaton: a list of
+//! steps without backward transitions, in which each argument is compared at most once with each
+//! step. So the cost grows with the product of both lengths, which is limited to
+//! [`MAX_COMPARISONS`].
 
 use serde::{Deserialize, Serialize};
 use std::mem;
 
-/// Tokens in all forms of one program, each pair of brackets counted as one more: several times what the longest
-/// manifest has.
+/// Maximum number of tokens in all patterns of one program, each pair of brackets counted as one
+/// more: several times as many as in the longest manifest.
 pub const MAX_TOKENS: usize = 1_024;
 
-/// How often a token is compared with an argument, at most, until it is known whether a program may be started so: some
+/// Maximum number of comparisons of a token with an argument for one start of a program: some
 /// milliseconds of work.
 pub const MAX_COMPARISONS: usize = 1 << 20;
 
-/// The forms of one program's arguments.
+/// Allowed argument patterns of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Vec<String>>", into = "Vec<Vec<String>>")]
 pub struct Forms {
-    /// As they were written.
+    /// Original patterns.
     written: Vec<Vec<String>>,
     forms: Vec<Vec<Step>>,
 }
 
-/// Forms that nobody would write by hand.
+/// Error for patterns that are longer than anyone would write by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a program's forms of arguments have more than {MAX_TOKENS} tokens, with brackets; name only what the agent uses"
 )]
 pub struct TooManyTokens;
 
-/// What a form has at one place.
+/// Step of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// One argument that fits this token.
+    /// One argument that matches this token.
     One(String),
-    /// Any number of free arguments, if it is the last step; else nothing at all.
+    /// Any number of free arguments if it is the last step; otherwise it matches nothing.
     Any,
-    /// What follows may be left out, up to the step `end`.
+    /// The following steps are optional, up to the step `end`.
     Optional { end: usize },
 }
 
-/// Whether a form may be at a step: while what comes can be an option, and once it can be none any more.
+/// Reachability of a step: first while an argument can be an option, second after the end of
+/// options.
 type Reached = [bool; 2];
 
 impl Forms {
-    /// How often a token is compared with one of so many arguments, at most.
+    /// Upper bound of comparisons for this number of arguments.
     pub fn comparisons(&self, args: usize) -> usize {
         let tokens: usize = self.forms.iter().map(Vec::len).sum();
         tokens.saturating_mul(args)
     }
 
-    /// Whether `args` are of one of these forms.
+    /// True if `args` match one of the patterns.
     pub fn allow(&self, args: &[String]) -> bool {
         self.forms.iter().any(|form| allows(form, args))
     }
 }
 
 impl Forms {
-    /// The forms as they were written, each a list of tokens.
+    /// Original patterns, each a list of tokens.
     pub fn written(&self) -> &[Vec<String>] {
         &self.written
     }
@@ -89,7 +92,7 @@ impl From<Forms> for Vec<Vec<String>> {
     }
 }
 
-/// The steps of a form, taken from the `room` that there is.
+/// Compiles a pattern to steps, and deducts them from `room`.
 fn steps(form: &[String], room: &mut usize) -> Result<Vec<Step>, TooManyTokens> {
     enum Next<'t> {
         Token(&'t str),
@@ -111,7 +114,7 @@ fn steps(form: &[String], room: &mut usize) -> Result<Vec<Step>, TooManyTokens> 
             Some(inside) => {
                 rest.push(Next::EndOf(steps.len()));
                 rest.extend(inside.split(' ').rev().map(Next::Token));
-                // Where it ends is known once its tokens have had their steps.
+                // The end is set once the inner tokens are compiled.
                 steps.push(Step::Optional { end: usize::MAX });
             }
             None if token == "{}*" => steps.push(Step::Any),
@@ -126,9 +129,10 @@ fn allows(form: &[Step], args: &[String]) -> bool {
     let nowhere = || vec![Reached::default(); end + 1];
     let (mut places, mut after) = (nowhere(), nowhere());
     places[0][0] = true;
-    // None stands for the end of the arguments.
+    // `None` marks the end of the arguments.
     for arg in args.iter().map(Some).chain([None]) {
-        // What is reached from a step without an argument stands behind it, and is looked at in the same pass.
+        // A step that is reached without an argument comes later in the list, so the same pass
+        // handles it.
         for (at, step) in form.iter().enumerate() {
             for free in [false, true] {
                 let plane = usize::from(free);
@@ -164,7 +168,7 @@ fn ends_options(token: &str) -> bool {
     token == "--" || token == "--end-of-options"
 }
 
-/// Whether one argument fits a token; `free` if it can be no option.
+/// True if one argument matches a token; `free` if the argument cannot be an option.
 fn fits(token: &str, arg: &str, free: bool) -> bool {
     match token.strip_suffix("{}") {
         Some("") => !arg.is_empty() && (free || !arg.starts_with('-')),
@@ -233,7 +237,7 @@ mod tests {
         }
         let deep = "[".repeat(MAX_TOKENS - 1) + "a" + &"]".repeat(MAX_TOKENS - 1);
         assert!(allowed(&[deep], &words("a")));
-        // Each of the many ways to leave half of them out fails at the last argument only.
+        // Each of the many ways to skip half of the steps fails only at the last argument.
         let optional = vec!["[a]".to_owned(); MAX_TOKENS / 2];
         let mut args = vec!["a".to_owned(); MAX_TOKENS / 4];
         assert!(allowed(&optional, &args));
@@ -241,8 +245,8 @@ mod tests {
         assert!(!allowed(&optional, &args));
     }
 
-    /// As many comparisons as are made for anybody: exponential for who tries one way after the other, and minutes for who
-    /// keeps the places in a sorted set.
+    /// Maximum number of comparisons: exponential for a backtracking matcher, and minutes of work
+    /// for one that keeps the positions in a sorted set.
     #[test]
     fn the_worst_case_is_the_product_of_tokens_and_arguments() {
         let optional = vec!["[{}]".to_owned(); MAX_TOKENS / 2];
@@ -254,7 +258,8 @@ mod tests {
         assert!(forms.allow(&args));
     }
 
-    /// The definition, which takes as long as there are ways to leave something out.
+    /// Reference implementation by definition; its cost is the number of ways to skip optional
+    /// tokens.
     fn by_definition(form: &[&str], args: &[String], free: bool) -> bool {
         let Some((&token, rest)) = form.split_first() else { return args.is_empty() };
         if token == "{}*" {

@@ -1,7 +1,5 @@
-//! What a guest asks for, what the operator allows, and the overlap: closed by default.
-//!
-//! A component carries a manifest that says what it asks for ([`Ask`]); the operator writes what it may have
-//! ([`Grant`]). It holds what stands in both. Every refusal names the line that would allow it.
+//! Permissions of a guest: the intersection of its manifest's requests ([`Ask`]) and the operator's
+//! grant ([`Grant`]). Denied by default; every refusal names the line that would allow the call.
 
 use crate::{
     allowance::Allowance,
@@ -20,52 +18,52 @@ use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a component says of itself and asks for, as its manifest has it.
+/// Self-description and requests of a component, as its manifest states them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ask {
-    /// The name it is made for; it joins under no other.
+    /// Agent id that the component is made for; it joins under no other id.
     pub id: Option<AgentId>,
-    /// Its version, in its maker's words.
+    /// Version, in its maker's words.
     pub version: Option<OneLine>,
-    /// Who made it, by its own word: only a signature proves that.
+    /// Publisher by its own claim; only a signature proves it.
     pub publisher: Option<OneLine>,
-    /// What it is, for the operator who is to decide.
+    /// Description for the operator who decides about the grant.
     pub description: Option<OneLine>,
-    /// What it would be called besides; it is, where nobody else is, once the operator vouches for it.
+    /// Other names that it asks for; free ones take effect once the operator vouches for it.
     pub aliases: BTreeSet<AgentId>,
-    /// The programs it would run, by the name it calls them.
+    /// Programs that it asks to run, by the name that it calls them.
     pub process: BTreeMap<String, ProgramAsk>,
-    /// The memory it would keep.
+    /// Memory that it asks to store.
     pub memory: Option<MemoryAsk>,
-    /// The files it would hand to its programs.
+    /// Files that it asks to write for its programs.
     pub files: Option<FilesAsk>,
-    /// The hosts it would send requests to.
+    /// Hosts that it asks to send requests to.
     pub http: BTreeMap<HostPattern, HttpAsk>,
-    /// What it would do with the files of its working directory.
+    /// Access to the files of the working directory that it asks for.
     pub workspace: Option<WorkspaceAsk>,
-    /// What it would do with other agents.
+    /// Access to other agents that it asks for.
     pub delegate: DelegateAsk,
-    /// The tools that it would call, by the server that has them.
+    /// Tools that it asks to call, by their server.
     pub tools: BTreeMap<String, ToolsAsk>,
-    /// Whether it takes a task up again that was cut off at work, when it hears the next message.
+    /// Ability of the agent to resume a task that the hub's exit interrupted.
     pub resume: Resume,
-    /// Whether it does one task of a conversation at a time, for its program's session takes no two writers.
+    /// True if tasks of a context run one at a time: the program's session allows one writer.
     pub one_per_context: bool,
-    /// How its programs are pointed at a model that is not there, to see whether they get on.
+    /// Settings that point its programs at a mock model for a trial.
     pub trial: Option<Trial>,
 }
 
-/// What an agent does with a task that its hub's end cut off. A manifest says `false`, `true` or `"replay"`.
+/// Ability to resume a task that the hub's exit interrupted: `false`, `true` or `"replay"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ResumeWord", into = "ResumeWord")]
 pub enum Resume {
-    /// Nothing: its work ended with the hub.
+    /// None: the work ends with the hub.
     #[default]
     Nothing,
-    /// It takes the task up again when it hears the client's next message.
+    /// Resumes the task on the client's next message.
     Session,
-    /// It runs again from the start, and is answered what it was answered before.
+    /// Runs again from the start and receives the recorded answers.
     Replay,
 }
 
@@ -101,127 +99,128 @@ impl From<Resume> for ResumeWord {
     }
 }
 
-/// How a component's programs are pointed at the loopback model of `a2a-hub doctor --trial`. In the values, `{model}`
-/// stands for its URL, such as `http://127.0.0.1:40000`.
+/// Settings that point a component's programs at the loopback model of `a2a-hub doctor --trial`. In
+/// the values, `{model}` is replaced by its URL, such as `http://127.0.0.1:40000`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trial {
-    /// Variables of the hub's environment, of those that the component's programs are passed.
+    /// Variables of the hub's environment, among those that the component's programs are passed.
     pub env: BTreeMap<String, String>,
     /// Files, by their paths below the home directory.
     pub files: BTreeMap<String, String>,
 }
 
-/// What a component would do with one program.
+/// Request of a component to run one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramAsk {
-    /// The forms of its arguments.
+    /// Allowed argument patterns.
     pub args: Forms,
-    /// Variables of the hub's environment that the program needs, in the words of [`passes`]. The guest never sees their values.
+    /// Variables of the hub's environment that the program needs, as patterns for [`passes`]. The
+    /// guest never sees their values.
     pub pass: BTreeSet<String>,
     /// Variables that the guest would set itself.
     pub set: BTreeSet<String>,
-    /// Where the program keeps what is its own, such as a login and its sessions: below the home directory, with a `/` at the end of
-    /// a directory; or `$NAME`, where a variable that it is passed says. A confined program of an agent that comes with the hub may
-    /// write there.
+    /// Paths of the program's own data, such as its login and sessions: relative to the home
+    /// directory, with a final `/` for a directory; or `$NAME`, the value of a passed variable. A
+    /// confined program of a bundled agent may write there.
     pub keeps: BTreeSet<String>,
-    /// Why it needs the program.
+    /// Reason why it needs the program.
     pub reason: Option<OneLine>,
 }
 
-/// How much a component would write into files for its programs.
+/// Request of a component to write files for its programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesAsk {
-    /// All files of one task together, in bytes.
+    /// Limit in bytes for all files of one task together.
     pub max_bytes: u64,
-    /// Why it needs to.
+    /// Reason why it needs them.
     pub reason: Option<OneLine>,
 }
 
-/// What a component would do with other agents.
+/// Request of a component to use other agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelegateAsk {
-    /// Know which there are.
+    /// True if it asks to list other agents.
     pub agents: bool,
-    /// Why it needs to.
+    /// Reason why it needs them.
     pub reason: Option<OneLine>,
 }
 
-/// What the operator allows an agent, as the configuration and the records of grants say it.
+/// Permissions that the operator gives an agent, as in the configuration and in the grant records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grant {
-    /// How many bytes it may remember; never more than it asks for.
+    /// Limit of its memory in bytes; at most what it asks for.
     #[serde(skip_serializing_if = "Allowance::is_none")]
     pub memory: Allowance,
-    /// How many items it may have in mind; never more than it asks for. If it is left out: as it asks, 100,000 at most.
+    /// Limit of its memory in items; at most what it asks for. Default: as asked, at most 100,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_items: Option<u64>,
-    /// How many bytes each task may write into files for its programs; never more than it asks for.
+    /// Limit in bytes of each task's files for its programs; at most what it asks for.
     #[serde(skip_serializing_if = "Allowance::is_none")]
     pub files: Allowance,
-    /// What it may do with the files of its working directory.
+    /// Access to the files of its working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceAccess>,
-    /// The agents it may call, by name; `*` is every other one.
+    /// Agents that it may call, by name; `*` is every other agent.
     #[serde(skip_serializing_if = "DelegateGrants::is_empty")]
     pub delegate: DelegateGrants,
-    /// The tools that it may call, one by one, by the server that has them.
+    /// Tools that it may call, each by name, by their server.
     #[serde(skip_serializing_if = "ToolNames::is_empty")]
     pub tools: ToolNames,
-    /// The directories that its programs may work in, as absolute paths; otherwise those of the configuration.
+    /// Directories that its programs may work in, as absolute paths. Default: the configuration's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directories: Option<BTreeSet<String>>,
-    /// What each of its tasks may use up, where the operator says otherwise than the configuration.
+    /// Limits of each of its tasks that override the configuration.
     #[serde(skip_serializing_if = "GrantedLimits::is_empty")]
     pub limits: GrantedLimits,
-    /// The hosts it may send requests to.
+    /// Hosts that it may send requests to.
     #[serde(skip_serializing_if = "HttpGrants::is_empty")]
     pub http: HttpGrants,
-    /// The programs it may run.
+    /// Programs that it may run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub process: BTreeMap<String, ProgramGrant>,
 }
 
-/// What the operator allows an agent to do with one program. What is left out is as the agent asks.
+/// Permissions for one program. A field that is left out is as the agent asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramGrant {
-    /// Where the program is; otherwise its name is looked up on the hub's `PATH`.
+    /// Path of the program; by default its name is looked up on the hub's `PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether it must be the very file that it was when it was granted.
+    /// Pin of the program to the exact file that was granted.
     #[serde(skip_serializing_if = "Pin::is_free")]
     pub pin: Pin,
-    /// Only these forms of arguments.
+    /// Restricts the allowed argument patterns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Forms>,
-    /// Only these variables of the hub's environment, in the same words. What is left out is as asked, but for variables by
-    /// which other code is loaded ([`loads_code`]).
+    /// Restricts the variables passed from the hub's environment (patterns for [`passes`]).
+    /// Default: as asked, except variables that load other code ([`loads_code`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<BTreeSet<String>>,
-    /// Only these variables may be set by the guest. What is left out is as asked, but for variables that lead a program
-    /// astray ([`leads_astray`]).
+    /// Restricts the variables that the guest may set. Default: as asked, except variables that can
+    /// make a program run other code ([`leads_astray`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<BTreeSet<String>>,
-    /// How many may run at once.
+    /// Limit of concurrent processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_running: Option<usize>,
 }
 
-/// Whether a program is one very file: `pin` of a program's grant.
+/// Pin of a program to one exact file: `pin` of a program's grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "SaidPin", into = "SaidPin")]
 pub enum Pin {
-    /// Whatever stands at its path, for programs update themselves: written `false`, or left out.
+    /// Any file at the path, because programs update themselves: written `false`, or left out.
     #[default]
     Free,
-    /// What stands there when it is granted: written `true`.
+    /// The file that is present at the time of the grant: written `true`.
     AsFound,
-    /// The file of this SHA-256 digest, in hex: what a record holds in place of `true`.
+    /// The file with this SHA-256 digest, in hex: a grant record holds it in place of `true`.
     To(String),
 }
 
@@ -258,23 +257,23 @@ impl Pin {
     }
 }
 
-/// Programs of one agent that may run at once, unless the grant says otherwise: enough for a few tasks, too few to take the machine.
+/// Default limit of an agent's concurrent programs: ample for a few tasks, safe for the machine.
 pub const DEFAULT_MAX_RUNNING: usize = 16;
 
-/// Arguments that a program may be started with: more are a list, which belongs on standard input.
+/// Maximum number of arguments: a longer list belongs on standard input.
 const MAX_ARGS: usize = 4_096;
 
 impl Grant {
-    /// Everything that `ask` asks for, but for hosts, the workspace, tools and other agents: what the hub grants the agents it brings along. Whom one
-    /// may call is for the operator to say, for it costs what the other costs.
+    /// Grants all of `ask` except hosts, the workspace, tools and other agents (their costs are the
+    /// operator's decision): the grant of bundled agents.
     pub fn everything(ask: &Ask) -> Self {
         let process = ask.process.keys().map(|name| (name.clone(), ProgramGrant::default()));
         let (memory, files) = (Allowance::AsAsked, Allowance::AsAsked);
         Self { process: process.collect(), memory, files, ..Self::default() }.trusting(ask)
     }
 
-    /// The same for a component that the operator installed together with the hub: of the variables of its programs, what the
-    /// grant leaves out is as asked, without exception.
+    /// Fills in the grant of a component that the operator installed together with the hub:
+    /// variables left out of the grant are as asked, without exception.
     #[must_use]
     pub fn trusting(mut self, ask: &Ask) -> Self {
         for (name, program) in &mut self.process {
@@ -286,8 +285,9 @@ impl Grant {
         self
     }
 
-    /// The same for good, as it is recorded for the component that asks `ask`: what is left out, for it is as asked, is written
-    /// down, so that no later manifest widens it. For that component the grant allows just what it did.
+    /// Makes the grant explicit for its record: fills in the requests of `ask` where the grant
+    /// leaves something out, so that no later manifest widens it. For the current component the
+    /// grant allows exactly the same as before.
     #[must_use]
     pub fn settled(mut self, ask: &Ask) -> Self {
         self.memory = self.memory.settled(ask.memory.as_ref().map(|ask| ask.max_bytes));
@@ -311,64 +311,64 @@ impl Grant {
 }
 
 impl ProgramAsk {
-    /// What is passed where the operator names no variables.
+    /// Variables passed if the operator names none.
     pub fn passed_unnamed(&self) -> BTreeSet<String> {
         self.pass.iter().filter(|word| !loads_code(word)).cloned().collect()
     }
 
-    /// What may be set where the operator names no variables.
+    /// Variables that the guest may set if the operator names none.
     pub fn set_unnamed(&self) -> BTreeSet<String> {
         self.set.iter().filter(|name| !leads_astray(name)).cloned().collect()
     }
 }
 
-/// What a guest holds: the overlap of what it asks and what it is granted.
+/// Effective permissions of a guest: the intersection of its requests and its grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectiveGrant {
-    /// The programs it may run.
+    /// Programs that it may run.
     pub programs: BTreeMap<String, HeldProgram>,
-    /// Bytes it may remember; none if it may not.
+    /// Memory limit in bytes; `None` if it has no memory.
     pub memory_bytes: Option<u64>,
-    /// Items it may have in mind.
+    /// Memory limit in items.
     pub memory_items: u64,
-    /// Bytes it may write into files for its programs; none if it may not.
+    /// Limit in bytes of files for its programs; `None` if it may not write any.
     pub files_bytes: Option<u64>,
-    /// The hosts it may send requests to.
+    /// Hosts that it may send requests to.
     pub http: HeldHttp,
-    /// What it may do with the files of its working directory.
+    /// Access to the files of its working directory.
     pub workspace: Option<WorkspaceAccess>,
-    /// The agents it may call, and on which terms.
+    /// Agents that it may call, with the terms of each.
     pub agents: DelegateGrants,
-    /// The tools that it may call.
+    /// Tools that it may call.
     pub tools: ToolNames,
-    /// The directories that its programs may work in; none if the grant leaves that to the configuration.
+    /// Directories that its programs may work in; `None` if the configuration decides.
     pub directories: Option<BTreeSet<String>>,
-    /// Programs it asks for and was not granted, so that the operator can be told.
+    /// Programs that it asks for and was not granted, for messages to the operator.
     pub refused: BTreeSet<String>,
 }
 
-/// What a guest may do with one program.
+/// Effective permissions for one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldProgram {
-    /// Where the operator says it is.
+    /// Path that the operator set.
     pub path: Option<String>,
-    /// Whether it must be one very file.
+    /// Pin to one exact file.
     pub pin: Pin,
-    /// Forms of arguments, of each of which one must fit.
+    /// Lists of argument patterns; the arguments must match a pattern of each list.
     pub forms: Vec<Forms>,
-    /// Variables passed on from the hub's environment, in the words of [`passes`].
+    /// Variables passed on from the hub's environment, as patterns for [`passes`].
     pub pass: BTreeSet<String>,
-    /// Variables the guest may set.
+    /// Variables that the guest may set.
     pub set: BTreeSet<String>,
-    /// Where it keeps what is its own, in the words of [`ProgramAsk::keeps`].
+    /// Paths of the program's own data, as in [`ProgramAsk::keeps`].
     pub keeps: BTreeSet<String>,
-    /// Variables the guest asks to set, and was not granted.
+    /// Variables that the guest asks to set and was not granted.
     pub withheld: BTreeSet<String>,
-    /// How many may run at once.
+    /// Limit of concurrent processes.
     pub max_running: usize,
 }
 
-/// The overlap of `ask` and `grant`.
+/// Intersects `ask` with `grant`.
 pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
     let mut held = EffectiveGrant {
         memory_bytes: grant.memory.of(ask.memory.as_ref().map(|ask| ask.max_bytes)),
@@ -411,32 +411,32 @@ pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
     held
 }
 
-/// Whether a word of `pass` names a variable: `HOME` names itself, `VIBE_*` all that begin with `VIBE_`, but for those by which
-/// other code is loaded ([`loads_code`]): each of them is named by itself. A bare `*` names none of any use, for nobody knows what
-/// it would pass on.
+/// True if a pattern of `pass` matches a variable: `HOME` matches itself, `VIBE_*` all that begin
+/// with `VIBE_`, except variables that load other code ([`loads_code`]), which must be named
+/// exactly. A bare `*` matches nothing, because its effect would be unknown.
 pub fn passes(word: &str, variable: &str) -> bool {
     word == variable || (covers(word, variable) && !loads_code(variable))
 }
 
-/// Whether a word with a `*` at its end stands for `other`, a variable or a word itself.
+/// True if a pattern with a final `*` covers `other`, a variable or another pattern.
 fn covers(word: &str, other: &str) -> bool {
     let prefix = word.strip_suffix('*').filter(|prefix| !prefix.is_empty());
     prefix.is_some_and(|prefix| other.starts_with(prefix))
 }
 
-/// Words for the variables that both sides name. Of two words that name one in common, one says no more than the other.
+/// Patterns for the variables that both sides match: of overlapping patterns, the narrower one.
 fn in_both(asked: &BTreeSet<String>, granted: &BTreeSet<String>) -> BTreeSet<String> {
     let pairs = asked.iter().flat_map(|asked| granted.iter().map(move |granted| (asked, granted)));
     let narrower = pairs.filter_map(|(asked, granted)| {
         let same = (asked == granted).then_some(granted);
         let less = same.or_else(|| covers(asked, granted).then_some(granted));
-        // A word with a star names none of those that are to be named one by one.
+        // A pattern with a star never matches a variable that must be named exactly.
         less.or_else(|| (covers(granted, asked) && !loads_code(asked)).then_some(asked))
     });
     narrower.cloned().collect()
 }
 
-/// Why a command may not be run.
+/// Reason why a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrantRefusal {
     /// The component's own manifest does not ask for the program.
@@ -444,7 +444,7 @@ pub enum GrantRefusal {
         "run `{program}`: this agent's manifest does not ask for it; an agent runs only what its `[process.{program}]` names"
     )]
     NotAsked {
-        /// The program, as the manifest calls it.
+        /// Program, as the manifest calls it.
         program: String,
     },
     /// The operator did not grant the program.
@@ -452,29 +452,29 @@ pub enum GrantRefusal {
         "run `{program}`: not granted; the operator allows it with `[agents.{agent}.grant.process.{program}]` in the hub's configuration, or to a plug-in with `a2a-hub plugin grant {agent} --program {program}`"
     )]
     NotGranted {
-        /// The program, as the manifest calls it.
+        /// Program, as the manifest calls it.
         program: String,
-        /// The agent that would run it.
+        /// Agent that asked to run it.
         agent: String,
     },
-    /// No form of arguments fits.
+    /// The arguments match no pattern.
     #[error(
         "run `{program}` with these arguments: none of the allowed forms fits {given}; caller's text may not begin with `-`, and belongs on stdin or after `--`"
     )]
     Arguments {
-        /// The program, as the manifest calls it.
+        /// Program, as the manifest calls it.
         program: String,
-        /// The arguments that were given, shortened for people.
+        /// Arguments, shortened for people.
         given: String,
     },
-    /// There are more arguments than any program is started with.
+    /// The number of arguments exceeds the maximum for any program.
     #[error(
         "run `{program}` with {given} arguments: {MAX_ARGS} are passed on at most; a longer list belongs on stdin"
     )]
     TooMany {
-        /// The program, as the manifest calls it.
+        /// Program, as the manifest calls it.
         program: String,
-        /// How many there are.
+        /// Number of arguments.
         given: usize,
     },
     /// The operator did not grant the variable.
@@ -484,36 +484,36 @@ pub enum GrantRefusal {
          `a2a-hub plugin grant {agent} --set {program}:{name}`"
     )]
     VariableNotGranted {
-        /// The program, as the manifest calls it.
+        /// Program, as the manifest calls it.
         program: String,
-        /// The environment variable.
+        /// Environment variable.
         name: String,
-        /// The agent that would set it.
+        /// Agent that asked to set it.
         agent: String,
     },
-    /// To compare them with all forms would take too long.
+    /// Matching the arguments against all patterns would take too long.
     #[error(
         "run `{program}` with {given} arguments: with forms of so many tokens they take more than {MAX_COMPARISONS} comparisons; \
          fewer arguments, or shorter forms in the manifest's `[process.{program}]`, take less; a long list belongs on stdin"
     )]
     TooLong {
-        /// The program, as the manifest calls it.
+        /// Program, as the manifest calls it.
         program: String,
-        /// How many arguments there are.
+        /// Number of arguments.
         given: usize,
     },
-    /// The variable may not be set.
+    /// The manifest does not ask to set the variable.
     #[error("set `{name}` for `{program}`: the manifest's `set` does not name it")]
     Variable {
-        /// The program, as the manifest calls it.
+        /// Program, as the manifest calls it.
         program: String,
-        /// The environment variable.
+        /// Environment variable.
         name: String,
     },
 }
 
 impl EffectiveGrant {
-    /// Says where programs are that the grant does not place, and what all of them are passed besides.
+    /// Adds configured paths of programs without one in the grant, and variables for all programs.
     pub fn furnish(&mut self, places: &BTreeMap<String, String>, pass: &BTreeSet<String>) {
         for (name, program) in &mut self.programs {
             program.path = program.path.take().or_else(|| places.get(name).cloned());
@@ -521,17 +521,17 @@ impl EffectiveGrant {
         }
     }
 
-    /// Whether it may call the agent of that name.
+    /// True if it may call the agent of that name.
     pub fn may_call(&self, agent: &str) -> bool {
         self.agents.terms(agent).is_some()
     }
 
-    /// Words for all variables that any of its programs is passed.
+    /// Patterns for all variables that any of its programs is passed.
     pub fn passed(&self) -> BTreeSet<String> {
         self.programs.values().flat_map(|program| program.pass.iter().cloned()).collect()
     }
 
-    /// What `agent` may do with `program`, if it may run it at all.
+    /// Permissions of `agent` for `program`, or the reason why it may not run the program at all.
     pub fn named(&self, agent: &str, program: &str) -> Result<&HeldProgram, GrantRefusal> {
         self.programs.get(program).ok_or_else(|| {
             let (agent, name) = (agent.to_owned(), program.to_owned());
@@ -543,7 +543,7 @@ impl EffectiveGrant {
         })
     }
 
-    /// Whether `agent` may run `program` with these arguments and variables, and what it may do with it.
+    /// Checks arguments and variables of a call of `program`, and returns its permissions.
     pub fn program(
         &self,
         agent: &str,
@@ -585,10 +585,10 @@ impl EffectiveGrant {
     }
 }
 
-/// The arguments as a reader sees them in an error: quoted, and no longer than a line.
+/// Arguments for an error message: quoted, and at most one line long.
 fn shortened(args: &[String]) -> String {
     const LINE: usize = 200;
-    // However many there are, and however long: what nobody sees is not written.
+    // Bounds the work for any number and length of arguments: the cut-off part is never formatted.
     let seen = args.iter().take(LINE).map(|arg| &arg[..arg.floor_char_boundary(LINE)]);
     let mut text = format!("{:?}", seen.collect::<Vec<_>>());
     if text.len() > LINE {
@@ -618,7 +618,7 @@ mod tests {
             ("*", "HOME", false),
             ("", "HOME", false),
             ("GIT_*", "GIT_AUTHOR_NAME", true),
-            // Each that has a program load something else is named by itself.
+            // Variables that load other code must be named exactly.
             ("GIT_*", "GIT_SSH_COMMAND", false),
             ("LD_*", "LD_PRELOAD", false),
             ("LD_PRELOAD", "LD_PRELOAD", true),
@@ -658,7 +658,7 @@ mod tests {
             (&ask, grant(&["other"]), false),
             (&ask, grant(&["echo", "other"]), true),
             (&ask, grant(&["*"]), true),
-            // Not even the agents that the hub brings along call others unasked.
+            // Not even bundled agents call others without a grant.
             (&ask, Grant::everything(&ask), false),
             (&Ask::default(), grant(&["*"]), false),
         ];
@@ -716,7 +716,7 @@ mod tests {
     }
 
     proptest! {
-        /// A variable is passed on if both sides name it, and only then.
+        /// A variable is passed on if and only if both sides match it.
         #[test]
         fn both_name_what_is_passed(
             asked in proptest::collection::btree_set("[AB]{0,3}\\*?", 0..4),

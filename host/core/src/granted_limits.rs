@@ -1,87 +1,89 @@
-//! What a plug-in may use up by its grant: the operator's numbers, beside what it may do. A manifest asks for none of them.
+//! Resource limits in a plug-in's grant: numbers of the operator, in addition to the permissions. A
+//! manifest asks for none of them.
 
 use serde::{Deserialize, Serialize, de::IntoDeserializer as _};
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-/// The most memory that a run can have, in MiB.
+/// Maximum memory of a run, in MiB.
 pub const MAX_MEMORY_MB: u32 = 1024;
 
-/// The longest that anything is kept or waited for, in milliseconds: longer is a slip.
+/// Maximum time for keeping or waiting, in milliseconds; a larger value is a mistake.
 pub const MAX_WAIT_MS: u64 = 366 * 24 * 60 * 60 * 1000;
 
-/// The numbers, by the names that the configuration has for them in `limits`. What is left out is as the configuration says.
+/// Limits, by their names in the configuration's `limits`. A limit that is left out is as in the
+/// configuration.
 pub type GrantedLimits = BTreeMap<LimitName, u64>;
 
-/// What of a run is limited.
+/// Name of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitName {
     /// Memory, in MiB.
     MemoryMb,
-    /// Time on the processor, in milliseconds.
+    /// Processor time, in milliseconds.
     CpuMs,
-    /// Events that it emits.
+    /// Number of events.
     Events,
-    /// Bytes of those events.
+    /// Size of the events, in bytes.
     OutputBytes,
-    /// Bytes that it logs.
+    /// Size of the log, in bytes.
     LogBytes,
-    /// Requests that it sends by HTTP.
+    /// Number of HTTP requests.
     HttpRequests,
-    /// Bytes of those requests and of their answers.
+    /// Size of the HTTP requests and responses, in bytes.
     HttpBytes,
-    /// Bytes that it writes into its workspace.
+    /// Bytes written into the workspace.
     WorkspaceBytes,
-    /// Files and directories that it makes there.
+    /// Files and directories created in the workspace.
     WorkspaceFiles,
     /// Events each second.
     EventsPerSecond,
-    /// Bytes of those events each second.
+    /// Bytes of events each second.
     OutputBytesPerSecond,
-    /// Lines that it logs each second.
+    /// Log lines each second.
     LogLinesPerSecond,
-    /// Calls of its memory each second.
+    /// Memory calls each second.
     MemoryCallsPerSecond,
-    /// Files that it writes each second.
+    /// Files written each second.
     FilesPerSecond,
-    /// Programs that it starts each second.
+    /// Programs started each second.
     ProgramsPerSecond,
-    /// Programs that it keeps between its tasks.
+    /// Idle programs kept between tasks.
     KeptPrograms,
-    /// How long one is kept that no task takes up, in milliseconds.
+    /// Maximum idle time of a kept program, in milliseconds.
     KeptIdleMs,
-    /// Memory of those, in MiB.
+    /// Memory of idle programs, in MiB.
     KeptMemoryMb,
 }
 
-/// A name that no limit has.
+/// Error for an unknown limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("limit `{name}`: {why}")]
 pub struct UnknownLimit {
-    /// What was said.
+    /// Unknown name.
     name: String,
-    /// The names there are.
+    /// Message with the known names.
     why: String,
 }
 
-/// A number that something cannot be.
+/// Error for a number that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutOfRange {
-    /// It must be between two others.
+    /// It must be between two bounds.
     #[error("it must be from {least} to {most}")]
     Between {
-        /// The least that it can be.
+        /// Lower bound, inclusive.
         least: u64,
-        /// The most.
+        /// Upper bound, inclusive.
         most: u64,
     },
-    /// It must not be less.
+    /// It must not be less than this.
     #[error("it must be {0} or more")]
     Less(u64),
 }
 
 impl OutOfRange {
-    /// Checks a number against the least and the most that it can be.
+    /// Checks a number against a minimum and a maximum.
     pub fn check(number: u64, least: u64, most: u64) -> Result<(), Self> {
         if (least..=most).contains(&number) {
             return Ok(());
@@ -91,7 +93,7 @@ impl OutOfRange {
 }
 
 impl LimitName {
-    /// Whether a limit can be this number: with none of some things no task comes to anything, and without others it does.
+    /// Checks a value of this limit. Zero is allowed only for resources that a task can do without.
     pub fn check(self, number: u64) -> Result<(), OutOfRange> {
         let (least, most) = match self {
             Self::MemoryMb => (1, MAX_MEMORY_MB.into()),
@@ -118,7 +120,7 @@ impl LimitName {
 }
 
 impl fmt::Display for LimitName {
-    /// As the configuration has it.
+    /// Name in the configuration.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }

@@ -1,23 +1,23 @@
-//! When an agent is asked how it is.
+//! Health checks of agents: their jitter, and the use of their results.
 
 use a2a_hub_protocol::operation::{AgentHealth, HealthStatus};
 use std::time::Duration;
 
-/// What an agent says is to be done where its program did not answer in time: it is asked again.
+/// Prefix of the fix that an agent suggests if its program did not answer in time: another check.
 const ASK_AGAIN: &str = "a2a-hub agents --health";
 
-/// Whether a task for the agent would only fail: it has said that it cannot work and what mends that. One that could not be
-/// asked, does not know why, or was too slow may work all the same.
+/// True if a task would certainly fail: the agent reported that it cannot work, with a fix. An
+/// agent that could not be checked, gives no reason, or was too slow may work nevertheless.
 pub fn is_known_not_to_work(health: &AgentHealth) -> bool {
     let mends = |fix: &String| !fix.starts_with(ASK_AGAIN);
     health.status == HealthStatus::Unhealthy && health.fix.as_ref().is_some_and(mends)
 }
 
-/// How long until the next check: `interval`, give or take a tenth as `chance` has it, so that agents that joined
-/// together are not asked together for ever (jitter).
+/// Time until the next check: `interval` plus or minus a tenth, by the random `chance`, so that
+/// agents that joined together are not checked together for ever (jitter).
 pub fn with_jitter(interval: Duration, chance: u64) -> Duration {
     let tenth = interval / 10;
-    // 32 bits of chance are plenty.
+    // 32 random bits are sufficient.
     let share = (chance >> 32) as f64 / f64::from(u32::MAX);
     interval - tenth + (2 * tenth).mul_f64(share)
 }

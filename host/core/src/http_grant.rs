@@ -1,9 +1,9 @@
-//! Where an agent may send requests by HTTP: what its manifest asks, what the operator allows, and whether one request lies in
-//! both.
+//! HTTP permissions of an agent: the requests of its manifest, the grant of the operator, and the
+//! check of one request against both.
 //!
-//! A request is judged twice, as notifications are (`receiver`): what its URL says, and then which addresses its host has, all of
-//! them, before one is dialled (server-side request forgery, DNS rebinding). A redirect is an answer like any other: where it
-//! leads, the agent asks for itself, or does not get.
+//! Each request is checked twice, like notifications (`receiver`): first its URL, then all
+//! addresses of its host before one is dialled (server-side request forgery, DNS rebinding). A
+//! redirect is returned as an ordinary response; the agent must request its target itself.
 
 use crate::{
     address::{Reach, reach},
@@ -19,23 +19,23 @@ use std::{
 };
 use url::Url;
 
-/// The longest URL, in bytes. RFC 9110, 4.1, asks for 8,000.
+/// Maximum length of a URL in bytes. RFC 9110, 4.1, asks for 8,000.
 const MAX_URL: usize = 8_192;
 
-/// What of a path is told in a refusal, in bytes.
+/// Maximum length of a URL in a refusal, in bytes.
 const MAX_TOLD: usize = 200;
 
-/// What a component would send to a host, as its manifest says it.
+/// Request of a component to send HTTP requests to a host, in its manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpAsk {
-    /// The methods; `GET` and `HEAD` unless said.
+    /// Methods; `GET` and `HEAD` by default.
     pub methods: Option<Methods>,
-    /// The ports; whichever the operator allows unless said, which is 443 if the operator says none either.
+    /// Ports; by default those that the operator allows, or 443 if the operator names none either.
     pub ports: Option<BTreeSet<u16>>,
-    /// The beginnings of paths; all paths unless said.
+    /// Path prefixes; all paths by default.
     pub paths: Option<Paths>,
-    /// Why, in the words of whoever wrote the component.
+    /// Reason, in the words of the component's author.
     pub reason: Option<OneLine>,
 }
 
@@ -45,7 +45,7 @@ impl HttpAsk {
         self.methods.clone().unwrap_or_else(reading)
     }
 
-    /// What is asked for, in a line for the operator.
+    /// One-line description for the operator.
     pub fn told(&self, host: &HostPattern) -> String {
         let listed = |items: Vec<String>| items.join(", ");
         let methods = listed(self.methods().0.into_iter().collect());
@@ -61,37 +61,38 @@ impl HttpAsk {
     }
 }
 
-/// What the operator allows an agent to send to a host. What is left out is as the agent asks.
+/// Permission to send requests to a host. A field that is left out is as the agent asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpGrant {
-    /// Only these methods.
+    /// Restricts the methods.
     pub methods: Option<Methods>,
-    /// Only these ports.
+    /// Restricts the ports.
     pub ports: Option<BTreeSet<u16>>,
-    /// Only paths that begin like these.
+    /// Restricts the path prefixes.
     pub paths: Option<Paths>,
-    /// What is spoken there: HTTPS unless said.
+    /// Scheme; HTTPS by default.
     pub scheme: Scheme,
-    /// Whether the host may have addresses of this machine or of the operator's own network.
+    /// True if the host may have addresses of this machine or of the operator's own network.
     pub private: bool,
-    /// Headers that the hub puts into each request, in place of the agent's own of that name. The agent sees none of them.
+    /// Headers that the hub sets in each request, replacing the agent's own. The agent sees none of
+    /// them.
     pub headers: BTreeMap<HeaderName, HeaderTemplate>,
 }
 
-/// What is spoken.
+/// Scheme of a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
     /// HTTP over TLS.
     #[default]
     Https,
-    /// HTTP that everybody on the way can read.
+    /// HTTP without encryption.
     Http,
 }
 
 impl Scheme {
-    /// As it stands in a URL.
+    /// The scheme as it appears in a URL.
     pub fn word(self) -> &'static str {
         match self {
             Self::Https => "https",
@@ -107,35 +108,35 @@ impl Scheme {
     }
 }
 
-/// Methods of HTTP, as requests spell them.
+/// HTTP methods, spelled as in requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeSet<String>", into = "BTreeSet<String>")]
 pub struct Methods(BTreeSet<String>);
 
-/// Beginnings of paths: `/v1` is `/v1` itself and what lies below it, `/v1/` only what lies below.
+/// Path prefixes: `/v1` is `/v1` itself and everything below it, `/v1/` only what is below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Paths(Vec<String>);
 
-/// Something that no grant of a host can say.
+/// Error for an invalid grant of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHttpGrant {
-    /// It is no method, or one that makes a tunnel or a mirror of the server.
+    /// Not a method, or one that opens a tunnel or reflects requests.
     #[error(
         "allow the method `{0}`: name one in capitals, such as `POST`; `CONNECT` and `TRACE` are never sent"
     )]
     Method(String),
-    /// It is no beginning of a path.
+    /// Not a path prefix.
     #[error(
         "allow the path `{0}`: begin with `/`, and say it without `.` and `..` as names, without `?`, `#`, `%`, `\\`, `//` and `;`"
     )]
     Path(String),
-    /// Which private hosts an agent reaches is said one by one.
+    /// Private addresses need a grant for one exact host.
     #[error(
         "allow private addresses for `{0}`: `private = true` is for one host that is named whole"
     )]
     Private(String),
-    /// Who gets a secret is said by name.
+    /// A secret needs a grant for a named host or domain.
     #[error("send a secret to `{0}`: name a host, or the domain that its hosts lie in")]
     Secret(String),
 }
@@ -188,7 +189,8 @@ impl From<Paths> for Vec<String> {
 }
 
 impl Paths {
-    /// Whether a path lies below one of them, for whoever reads it. A path that a server may read as another one lies below none.
+    /// True if a path lies below one of the prefixes for every server. A path that a server could
+    /// read as another one is below none.
     fn hold(&self, path: &str) -> bool {
         let begins = |prefix: &String| {
             let rest = path.strip_prefix(prefix.as_str());
@@ -201,8 +203,8 @@ impl Paths {
     }
 }
 
-/// Whether a server may decode a path into one that lies elsewhere: an encoded dot, slash, backslash, NUL or percent sign,
-/// parameters behind a `;`, an empty name.
+/// True if a server may decode a path to a different one: an encoded dot, slash, backslash, NUL or
+/// percent sign, parameters after a `;`, or an empty segment.
 fn is_ambiguous(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     ["%2e", "%2f", "%5c", "%00", "%25", ";", "%3b", "//", "\\"]
@@ -210,7 +212,7 @@ fn is_ambiguous(path: &str) -> bool {
         .any(|trick| path.contains(trick))
 }
 
-/// The hosts that the operator allows an agent, each with what may be sent there.
+/// Hosts that the operator allows an agent, with the permission for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<HostPattern, HttpGrant>", into = "BTreeMap<HostPattern, HttpGrant>")]
 pub struct HttpGrants(BTreeMap<HostPattern, HttpGrant>);
@@ -240,12 +242,13 @@ impl From<HttpGrants> for BTreeMap<HostPattern, HttpGrant> {
 }
 
 impl HttpGrants {
-    /// Whether no host is allowed.
+    /// True if no host is allowed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The same for good: what is left out, for it is as `asked`, is written down, so that no later manifest widens it.
+    /// Makes the grant explicit: writes down everything left out and therefore as `asked`, so that
+    /// no later manifest widens it.
     #[must_use]
     pub fn settled(mut self, asked: &BTreeMap<HostPattern, HttpAsk>) -> Self {
         for (host, grant) in &mut self.0 {
@@ -266,7 +269,7 @@ impl HttpGrants {
                 let all = meant.iter().flat_map(|ask| ask.ports.as_ref().unwrap_or(&usual));
                 grant.ports = Some(all.copied().collect());
             }
-            // Where one line asks for all paths, all are granted.
+            // If one matching line asks for all paths, all are granted.
             let paths: Option<Vec<_>> = meant.iter().map(|ask| ask.paths.as_ref()).collect();
             if let (None, Some(paths)) = (&grant.paths, paths) {
                 grant.paths =
@@ -278,44 +281,44 @@ impl HttpGrants {
         self
     }
 
-    /// Each host, with what may be sent there.
+    /// Iterates over the hosts with their permissions.
     pub fn iter(&self) -> impl Iterator<Item = (&HostPattern, &HttpGrant)> {
         self.0.iter()
     }
 }
 
-/// What a guest holds: a request must lie in what it asks, and in what it is granted.
+/// Effective HTTP permissions of a guest: a request must match both the manifest and the grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldHttp {
     asked: BTreeMap<HostPattern, HttpAsk>,
     granted: HttpGrants,
 }
 
-/// A request that may be sent, as far as its URL tells.
+/// Request whose URL was admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// The method.
+    /// Method of the request.
     pub method: String,
-    /// The URL, in its one usual form and without a fragment.
+    /// URL in its normal form, without a fragment.
     pub url: String,
-    /// Headers that the hub puts in.
+    /// Headers that the hub sets.
     pub headers: BTreeMap<HeaderName, HeaderTemplate>,
 }
 
 impl Admitted {
-    /// Whether the hub puts a secret into the request.
+    /// True if the hub adds a secret to the request.
     pub fn has_secrets(&self) -> bool {
         self.headers.values().any(|value| value.secrets().next().is_some())
     }
 }
 
-/// Why a request is not sent.
+/// Reason why a request is not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpRefusal {
-    /// The URL cannot be read, or not in one way only.
+    /// The URL is invalid or ambiguous.
     #[error("send a request: {0}")]
     Url(&'static str),
-    /// It is no method, or one that is never sent.
+    /// Not a method, or one that is never sent.
     #[error(
         "send a request by this method: say one in capitals, such as `POST`; `CONNECT` and `TRACE` are never sent"
     )]
@@ -325,7 +328,7 @@ pub enum HttpRefusal {
         "send a request to `{host}`: this agent's manifest does not ask for it; an agent reaches only what its `[http.\"{host}\"]` names"
     )]
     NotAsked {
-        /// The host of the URL.
+        /// Host of the URL.
         host: String,
     },
     /// The operator did not grant the host.
@@ -333,58 +336,58 @@ pub enum HttpRefusal {
         "send a request to `{host}`: not granted; the operator allows it with `[agents.{agent}.grant.http.\"{host}\"]` in the hub's configuration, or to a plug-in with `a2a-hub plugin grant {agent} --http {host}`"
     )]
     NotGranted {
-        /// The host of the URL.
+        /// Host of the URL.
         host: String,
-        /// The agent that would send it.
+        /// Agent that asked to send it.
         agent: String,
     },
     /// The host is granted, but not this request.
     #[error("send `{method} {url}`: {whose} allows there only {only}")]
     Narrower {
-        /// The method.
+        /// Method of the request.
         method: String,
-        /// The URL without its query, shortened.
+        /// URL without its query, shortened.
         url: String,
-        /// The manifest, or the operator's grant, which is named.
+        /// Restricting side: the manifest, or the operator's grant by name.
         whose: String,
-        /// What is allowed instead.
+        /// Allowed values.
         only: String,
     },
-    /// The host is of this machine, or of the operator's own network.
+    /// The host is on this machine, or in the operator's own network.
     #[error(
         "send a request to `{host}`: it is {address}, a private address; the operator allows that with `private = true` in the \
          grant of that very host"
     )]
     Private {
-        /// The host of the URL.
+        /// Host of the URL.
         host: String,
-        /// The address that it has.
+        /// Address of the host.
         address: IpAddr,
     },
-    /// Its address is no server of anybody: link-local, multicast, metadata.
+    /// The address belongs to no public server: link-local, multicast, metadata.
     #[error("send a request to `{host}`: it is {address}, where nothing may be sent")]
     Never {
-        /// The host of the URL.
+        /// Host of the URL.
         host: String,
-        /// The address that it has.
+        /// Address of the host.
         address: IpAddr,
     },
     /// The name has no address.
     #[error("send a request to `{host}`: it has no address")]
     Nowhere {
-        /// The host of the URL.
+        /// Host of the URL.
         host: String,
     },
 }
 
 impl HttpRefusal {
-    /// Whether the request makes no sense, whoever asks.
+    /// True if the request is invalid for every agent.
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Url(_) | Self::Method)
     }
 }
 
-/// A request, in the words that grants have.
+/// Fields of a request that grants restrict.
 struct Wanted<'r> {
     method: &'r str,
     scheme: &'r str,
@@ -394,17 +397,17 @@ struct Wanted<'r> {
 }
 
 impl HeldHttp {
-    /// The overlap of what is asked and granted.
+    /// Intersects the requests with the grants.
     pub fn new(asked: &BTreeMap<HostPattern, HttpAsk>, granted: &HttpGrants) -> Self {
         Self { asked: asked.clone(), granted: granted.clone() }
     }
 
-    /// Whether no request can be sent at all.
+    /// True if no request can be sent at all.
     pub fn is_empty(&self) -> bool {
         self.asked.is_empty() || self.granted.is_empty()
     }
 
-    /// Hosts that are asked for, and that no line of the grant names.
+    /// Requested hosts that no line of the grant names.
     pub fn not_granted(&self) -> impl Iterator<Item = String> {
         let is_granted = |asked: &HostPattern| {
             let named = String::from(asked.clone());
@@ -415,13 +418,13 @@ impl HeldHttp {
         self.asked.keys().filter(move |asked| !is_granted(asked)).cloned().map(String::from)
     }
 
-    /// The names of all secrets that the hub puts into its requests.
+    /// Names of all secrets in the hub's headers.
     pub fn secrets(&self) -> BTreeSet<String> {
         let headers = self.granted.iter().flat_map(|(_, grant)| grant.headers.values());
         headers.flat_map(HeaderTemplate::secrets).map(str::to_owned).collect()
     }
 
-    /// Whether `agent` may send a request, as far as its URL tells, and what the hub makes of it.
+    /// Checks the URL of a request by `agent`, and returns the admitted request.
     pub fn admit(&self, agent: &str, method: &str, url: &str) -> Result<Admitted, HttpRefusal> {
         if !is_method(method) {
             return Err(HttpRefusal::Method);
@@ -438,8 +441,8 @@ impl HeldHttp {
         Ok(Admitted { method: method.to_owned(), url: url.into(), headers: grant.headers.clone() })
     }
 
-    /// Whether a host may be dialled that has these addresses: one bad among them spoils them all, for who answers for the name
-    /// chooses which is used.
+    /// Checks all addresses of a host before it is dialled. One forbidden address rejects the host,
+    /// because the name's DNS server chooses which one is used.
     pub fn dial(&self, host: &str, addresses: &[IpAddr]) -> Result<(), HttpRefusal> {
         let host = host.to_ascii_lowercase();
         if addresses.is_empty() {
@@ -459,8 +462,8 @@ impl HeldHttp {
         Ok(())
     }
 
-    /// The line of the grant that allows a request, together with a line of the manifest. Where several name the host, the one
-    /// that names it most closely is tried first, and is the one that a refusal tells of.
+    /// Finds a grant that allows the request together with a line of the manifest. The most
+    /// specific lines for the host come first, and a refusal names them.
     fn grant_of(&self, agent: &str, wanted: &Wanted<'_>) -> Result<&HttpGrant, HttpRefusal> {
         let host = || wanted.host.to_owned();
         let asked = closest(self.asked.iter(), wanted.host);
@@ -481,7 +484,7 @@ impl HeldHttp {
     }
 }
 
-/// The lines that name a host, those first that name it most closely.
+/// Lines that match a host, most specific first.
 fn closest<'g, T>(
     lines: impl Iterator<Item = (&'g HostPattern, &'g T)>,
     host: &str,
@@ -491,14 +494,15 @@ fn closest<'g, T>(
     lines
 }
 
-/// Who says that less is allowed.
+/// Side that restricts a request.
 #[derive(Clone, Copy)]
 enum Whose {
     Manifest,
     Grant,
 }
 
-/// Whether a request lies in both; if not, who allows less, and what that is.
+/// Checks a request against both lines; the error names the restricting side and the allowed
+/// values.
 fn fits(ask: &HttpAsk, grant: &HttpGrant, wanted: &Wanted<'_>) -> Result<(), (Whose, String)> {
     use Whose::{Grant, Manifest};
     if wanted.scheme != grant.scheme.word() {
@@ -548,13 +552,13 @@ impl Wanted<'_> {
     }
 }
 
-/// Reads a URL, which means the same to everybody who reads it.
+/// Parses a URL, and rejects texts that other parsers could read differently.
 fn read(text: &str) -> Result<Url, HttpRefusal> {
     let wrong = |why| Err(HttpRefusal::Url(why));
     if text.len() > MAX_URL {
         return wrong("its URL is longer than 8192 bytes");
     }
-    // Some parsers drop these, others do not.
+    // Parsers disagree about these: some drop them.
     if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'\\') {
         return wrong(
             "its URL has spaces, control characters or backslashes; encode them with `%`",
@@ -577,7 +581,7 @@ fn read(text: &str) -> Result<Url, HttpRefusal> {
     Ok(url)
 }
 
-/// What stands between `//` and the path.
+/// Authority of a URL: the text between `//` and the path.
 fn authority(url: &str) -> &str {
     let rest = url.split_once("//").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

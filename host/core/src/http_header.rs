@@ -1,16 +1,17 @@
-//! Headers of requests that agents make: which of them a guest may set, and what the hub puts in for the operator, secrets
-//! among it.
+//! Headers of agents' HTTP requests: the ones that a guest may set, and the operator's ones, which
+//! may contain secrets.
 
 use serde::{Deserialize, Serialize};
 
-/// What stands in the value of a header before the name of a secret.
+/// Prefix of a secret's name in the value of a header.
 const MARK: &str = "secret:";
 
-/// The longest name of a secret, in bytes.
+/// Maximum length of a secret's name, in bytes.
 const MAX_SECRET_NAME: usize = 64;
 
-/// Headers that are the connection's and the hub's alone: whoever chose them could say where one request ends and the next
-/// begins (request smuggling), or whom it is for. RFC 9110, 7.6.1, and what proxies and servers behind them take for their own.
+/// Headers of the connection, which only the hub sets: they could shift the boundary between
+/// requests (request smuggling), or change the target host. RFC 9110, 7.6.1, and headers that
+/// proxies and servers behind them interpret.
 const OWN: &[&str] = &[
     "connection",
     "content-length",
@@ -25,14 +26,14 @@ const OWN: &[&str] = &[
     "via",
 ];
 
-/// Headers by which a server in the operator's network takes one client for another, or for a browser that has logged in: only
-/// the operator says those.
+/// Headers that only the operator may set: with them, a server in the operator's network could take
+/// the client for another one, or for a logged-in browser.
 const OPERATORS: &[&str] = &["cookie", "cookie2", "forwarded", "x-real-ip"];
 
-/// How such headers begin.
+/// Prefixes of such headers.
 const OPERATORS_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "sec-"];
 
-/// Whether a guest may set a header of this name.
+/// True if a guest may set a header of this name.
 pub fn guest_may_set(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     is_token(&name)
@@ -41,38 +42,38 @@ pub fn guest_may_set(name: &str) -> bool {
         && !OPERATORS_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether a header of this name belongs to one connection, and tells a guest nothing.
+/// True if a header of this name belongs to one connection, and is not passed to a guest.
 pub fn is_of_the_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     OWN.contains(&name.as_str()) && name != "content-length"
 }
 
-/// Whether a value has no character by which it would be two headers.
+/// True if a value contains no character that would split the header.
 pub fn is_value(value: &str) -> bool {
     value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }
 
-/// A token of RFC 9110, 5.6.2.
+/// True for a token of RFC 9110, 5.6.2.
 pub(crate) fn is_token(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(fits)
 }
 
-/// The name of a header that the operator sets.
+/// Name of a header that the operator sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HeaderName(String);
 
-/// A header that a grant cannot set.
+/// Error for a header that a grant cannot set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
-    /// It is no name of a header, or one that is the hub's.
+    /// The name is invalid, or reserved for the hub.
     #[error("set the header `{0}`: it is no header's name, or one that the hub sets itself")]
     Name(String),
-    /// It would be more than one header.
+    /// The value contains control characters.
     #[error("set a header to a value with control characters; a header is one line")]
     Value,
-    /// A secret is named that no file could have.
+    /// The name of a secret is invalid.
     #[error(
         "put the secret `{0}` into a header: name it by a letter and up to {MAX_SECRET_NAME} letters, digits and `_`, as in \
          `Bearer secret:OPENAI_KEY`"
@@ -106,7 +107,7 @@ impl From<HeaderName> for String {
     }
 }
 
-/// The value of a header that the operator sets, such as `Bearer secret:OPENAI_KEY`.
+/// Value of a header that the operator sets, such as `Bearer secret:OPENAI_KEY`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HeaderTemplate {
@@ -121,7 +122,7 @@ enum Piece {
 }
 
 impl HeaderTemplate {
-    /// The names of the secrets in it.
+    /// Names of the secrets in it.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Text(_) => None,
@@ -129,7 +130,7 @@ impl HeaderTemplate {
         })
     }
 
-    /// The value, with the secrets in their places; none if one of them is not known.
+    /// Value with the secrets filled in; `None` if one of them is unknown.
     pub fn filled<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
         let pieces = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => Some(text.as_str()),

@@ -1,23 +1,23 @@
-//! Names of hosts in grants, as patterns, and what they match. Names are compared as URLs have them: in lower case, punycode,
-//! and addresses in their one usual form.
+//! Host patterns in grants. Hosts are compared in the normal form of URLs: lower case, punycode,
+//! and normalised addresses.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv6Addr};
 use url::Host;
 
-/// A host, all hosts below a domain (`*.example.com`), or any host (`*`).
+/// Pattern for a host, all hosts below a domain (`*.example.com`), or any host (`*`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum HostPattern {
     /// This host only.
     Exact(String),
-    /// Hosts whose names end like this, after a dot: never the domain itself.
+    /// Hosts below this domain, but not the domain itself.
     Below(String),
     /// Any host.
     Any,
 }
 
-/// A text that is no pattern of hosts.
+/// Error for an invalid host pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "name the host `{0}`: say a name or an address alone, such as `api.example.com`, `*.example.com` or `127.0.0.1`, without a \
@@ -26,7 +26,7 @@ pub enum HostPattern {
 pub struct InvalidHost(String);
 
 impl HostPattern {
-    /// Whether `host` is one of these. The host is as [`canonical`] has it.
+    /// True if `host`, in the form of [`canonical`], matches.
     pub fn matches(&self, host: &str) -> bool {
         match self {
             Self::Exact(own) => own == host,
@@ -38,7 +38,7 @@ impl HostPattern {
         }
     }
 
-    /// How much it says: of two patterns that match a host, the higher one is meant more.
+    /// Specificity: of several matching patterns, the one with the highest rank takes precedence.
     pub(crate) fn rank(&self) -> usize {
         match self {
             Self::Exact(_) => usize::MAX,
@@ -66,7 +66,7 @@ impl TryFrom<String> for HostPattern {
         let is_address = !matches!(host, Ok(Host::Domain(_)));
         let host = host.ok().and_then(|host| canonical(&host));
         match host {
-            // Of a whole top level domain nobody can speak.
+            // A pattern for a whole top-level domain is refused.
             Some(domain) if below && !is_address && domain.contains('.') => Ok(Self::Below(domain)),
             Some(host) if !below => Ok(Self::Exact(host)),
             Some(_) | None => Err(InvalidHost(text)),
@@ -84,8 +84,8 @@ impl From<HostPattern> for String {
     }
 }
 
-/// A host of a URL in the one form in which names are compared; none if the name has a final dot, by which one host has two
-/// names, or is empty.
+/// Normal form of a URL's host; `None` if the name is empty, or has a final dot, which would be a
+/// second name for the same host.
 pub fn canonical<T: AsRef<str>>(host: &Host<T>) -> Option<String> {
     match host {
         Host::Domain(name) => {
@@ -98,7 +98,7 @@ pub fn canonical<T: AsRef<str>>(host: &Host<T>) -> Option<String> {
     }
 }
 
-/// The address that a host is, if it is no name. The host is as [`canonical`] has it.
+/// Address of a host in the form of [`canonical`]; `None` if the host is a name.
 pub fn address(host: &str) -> Option<IpAddr> {
     host.parse().ok()
 }

@@ -1,7 +1,9 @@
-//! Idempotent sends: a message that comes twice within a window, for its client did not hear the answer, begins one task.
+//! Idempotent sends: a message that a client repeats within a window, because it did not receive
+//! the answer, starts only one task.
 //!
-//! A client names its messages, but not so that no name comes twice: many send `1`, `2`, `3` from a start of theirs on. So
-//! only a request that is the same in all that its agent hears is the same request; anything else is a new one.
+//! Message ids are not unique: many clients count `1`, `2`, `3` from each start. So a request
+//! counts as repeated only if all of its content for the agent is the same; anything else is a new
+//! request.
 
 use crate::access::Caller;
 use a2a_hub_protocol::{
@@ -12,23 +14,24 @@ use a2a_hub_protocol::{
 };
 use std::fmt::{self, Write as _};
 
-/// The member of a task's, or a message's, metadata that tells that it answers a request for the second time.
+/// Metadata member of a task or message that answers a repeated request.
 pub const REPEATED: &str = "repeated";
 
-/// Bytes that a request takes beside its message: most fit.
+/// Estimated size of a request without its message, in bytes; sufficient for most.
 const USUAL: usize = 512;
 
-/// Tells in metadata that this answers a request for the second time.
+/// Marks the answer to a repeated request.
 pub fn mark(metadata: &mut Option<Metadata>) {
     metadata.get_or_insert_with(Metadata::new).insert(REPEATED.to_owned(), true.into());
 }
 
-/// A request as text: who asks which agent for what, and where the answer is to be sent. Two requests are the same if and only if
-/// their texts are. `whom` is the id of an agent, what is asked of whichever agent it may be, or the id of the task that is said more to: no two
-/// are written in the same way. How long the client waits, and how much it is shown, make no difference.
+/// Canonical text of a request: caller, recipient, content, and notification target. Two requests
+/// are the same if and only if their texts are equal. `whom` is the id of an agent, a description
+/// of any suitable agent, or the id of an existing task; their debug formats are distinct. The
+/// client's waiting time, and the amount of history it requests, are not part of the text.
 pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> String {
     let SendMessage { message, working_directory, timeout_ms, push, client, .. } = send;
-    // Debug quotes each text, so that none can pass for the end of another.
+    // `Debug` quotes each text, so that none can imitate the end of another.
     let push = push.as_ref().map(|push| {
         let OfferedPush { id, url, token, authentication, form } = push;
         let authentication = authentication.as_ref().map(|authentication| {
@@ -41,9 +44,9 @@ pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> St
     let Caller { principal, tenant } = caller;
     let mut text = String::with_capacity(USUAL + 2 * message.len());
     let request = (principal, whom, message, working_directory, timeout_ms, push, client);
-    // A string takes all that is written to it.
+    // Writing into a `String` never fails.
     let _ = write!(text, "{request:?}");
-    // Those of the default tenant are known by what hubs before tenants wrote.
+    // The default tenant is left out, for compatibility with texts of versions without tenants.
     if !tenant.is_default() {
         let _ = write!(text, " of {tenant}");
     }

@@ -1,16 +1,17 @@
-//! What the operator granted to which component: records bound to the digest of its bytes, and the rule by which another component
-//! under the same name keeps, loses or waits for the grant.
+//! Grant records, bound to the digest of a component's bytes, and the rule by which another
+//! component under the same name keeps, loses or waits for the grant.
 //!
-//! An *installation* is a plug-in as the operator let it in. Its memory, its programs' home and so its sessions belong to the
-//! installation, never to the name that a file or a component claims.
+//! An *installation* is a plug-in as the operator admitted it. Its memory, and its programs' home
+//! with their sessions, belong to the installation, never to the name that a file or a component
+//! claims.
 //!
-//! | the file now is | the grant |
+//! | current file | grant |
 //! | --- | --- |
-//! | the component that was granted | counts |
-//! | another one that is not older, signed with the key of the record | goes on with it |
-//! | another one under `dev`, or pinned in the configuration | goes on with it |
-//! | another one | stays with the old one, which serves on; the new one is *held back* |
-//! | another one, after the file was gone for a while | is not its: it joins and holds nothing |
+//! | the component that was granted | applies |
+//! | another one that is not older, signed with the key of the record | is transferred to it |
+//! | another one under `dev`, or pinned in the configuration | is transferred to it |
+//! | another one | stays with the old one, which keeps running; the new one is *held back* |
+//! | another one, after the file was gone for a while | none: it joins without permissions |
 
 use crate::{
     grant::{Ask, Grant},
@@ -22,16 +23,16 @@ use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
-/// Who changed a record that follows the configuration.
+/// Author of changes to a record that follows the configuration.
 const BY_CONFIGURATION: &str = "the configuration";
 
-/// The id of an installation: what its memory and its home are kept under. Either an agent's id, or that, `@` and eight
-/// hexadecimal digits, so that it is safe in a path and never the id of another agent.
+/// Id of an installation, the key of its memory and its home. Either an agent's id, or an agent's
+/// id, `@` and eight hexadecimal digits, so it is safe in a path and never the id of another agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InstallationId(String);
 
-/// A text that is no id of an installation.
+/// Error for a text that is no id of an installation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no id of an installation: it is an agent's id, or that, `@` and 8 hexadecimal digits"
@@ -39,7 +40,7 @@ pub struct InstallationId(String);
 pub struct InvalidInstallationId(String);
 
 impl InstallationId {
-    /// A new installation of `agent`; `chance` tells it from all others.
+    /// Creates the id of a new installation of `agent`; the random `chance` makes it unique.
     pub fn fresh(agent: &AgentId, chance: u32) -> Self {
         Self(format!("{agent}@{chance:08x}"))
     }
@@ -50,7 +51,7 @@ impl InstallationId {
     }
 }
 
-/// The data of an agent that no plug-in can take the place of, such as a built-in one, is kept under its own name.
+/// An agent that no plug-in can replace, such as a built-in one, uses its own id for its data.
 impl From<&AgentId> for InstallationId {
     fn from(agent: &AgentId) -> Self {
         Self(agent.to_string())
@@ -84,78 +85,79 @@ impl fmt::Display for InstallationId {
     }
 }
 
-/// What the operator granted to one plug-in, and to which component.
+/// Record of the operator's grant to one plug-in, bound to its component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Installation {
-    /// What its memory and its home are kept under.
+    /// Key of its memory and its home.
     pub id: InstallationId,
-    /// The SHA-256 digest of the component, in lower-case hex. The grant is for this one.
+    /// SHA-256 digest of the granted component, in lower-case hex.
     pub sha256: String,
-    /// The version that it says it is: a signed update is no older.
+    /// Version that the component claims: a signed update must not be older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<OneLine>,
-    /// Where the component came from, for people: a file's name, a path or a URL.
+    /// Origin of the component, for people: a file's name, a path or a URL.
     pub source: String,
-    /// When it was granted last: RFC 3339 in UTC.
+    /// Time of the latest grant: RFC 3339 in UTC.
     pub granted_at: String,
-    /// The minisign public key, in base64, whose signature lets another component keep the grant.
+    /// Minisign public key, in base64; a component signed with it keeps the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Whether any component in its file keeps the grant: for a development loop.
+    /// True if any component in its file keeps the grant: for a development loop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dev: bool,
-    /// Whether its file was taken out of the plugins folder while a hub looked on.
+    /// True if its file was removed from the plugins folder while a hub was running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
-    /// The grant as the configuration had it when it was taken over from there; none if the operator granted by command, which
-    /// counts more than what the configuration says.
+    /// Grant of the configuration that this record was made from; `None` if the operator granted by
+    /// command, which takes precedence over the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<Grant>,
-    /// Who changed this record last, and from where, for people: `operator, by the hub, process 4711 (a2a-hub)`.
+    /// Author and origin of the record's last change, for people: `operator, by the hub, process
+    /// 4711 (a2a-hub)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_by: Option<String>,
-    /// What it may do.
+    /// Its permissions.
     #[serde(default)]
     pub grant: Grant,
 }
 
-/// Why nothing was taken out of a grant.
+/// Reason why nothing was removed from a grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DenyError {
     /// Nothing is granted under that name.
     #[error("nothing is granted to `{0}`; `a2a-hub plugin list` tells what is")]
     NoGrant(AgentId),
-    /// It is not granted, or a wider grant would go on allowing it.
+    /// The capability is not granted, or a wider grant still includes it.
     #[error(transparent)]
     Withdraw(#[from] WithdrawError),
 }
 
-/// All that is granted to plug-ins: what the file of grants holds.
+/// Contents of the grants file: the grants of all plug-ins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Installations {
-    /// Whether what agents kept before there were such records has found its installations. Until then, a grant of the
-    /// configuration takes over what is kept under its agent's name.
+    /// True if data from before these records has been assigned to installations. Until then, a
+    /// grant of the configuration takes over the data under its agent's name.
     pub adopted: bool,
-    /// The installations, by the agents that they are.
+    /// Installations by agent id.
     pub plugins: BTreeMap<AgentId, Installation>,
 }
 
-/// A component that is there to join.
+/// Component that asks to join.
 #[derive(Clone, Copy, Debug)]
 pub struct Offered<'a> {
     /// Its SHA-256 digest, in hex.
     pub sha256: &'a str,
-    /// The version that it says it is; looked at where it is signed.
+    /// Version that it claims; used if it is signed.
     pub version: Option<&'a OneLine>,
-    /// The public key that its signature was checked with, if it is signed by one that counts.
+    /// Public key that verified its signature, if it is signed with a trusted key.
     pub signed_by: Option<&'a str>,
-    /// Whether the configuration pins this digest beside a grant of its own.
+    /// True if the configuration pins this digest in addition to its own grant.
     pub is_pinned: bool,
 }
 
-/// Why a component that is not the one that was granted goes on with the grant.
+/// Reason why a component other than the granted one keeps the grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Successor {
     /// It is signed with the key of the record.
@@ -166,63 +168,63 @@ pub enum Successor {
     Pinned,
 }
 
-/// How a component stands to what is granted under its name.
+/// Relation of a component to the grant under its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing is: it joins, and holds nothing.
+    /// No grant exists: it joins without permissions.
     Unknown,
-    /// It is what the grant is for.
+    /// It is the granted component.
     Granted,
-    /// It is another one, and goes on with the grant.
+    /// It is another component, and the grant is transferred to it.
     Succeeds(Successor),
-    /// It is another plug-in than the one that was granted: it joins, and holds nothing.
+    /// It is another plug-in than the granted one: it joins without permissions.
     Another,
-    /// It waits for the operator; the one that was granted serves on.
+    /// It waits for the operator; the granted component keeps running.
     HeldBack,
 }
 
-/// What the operator grants by command.
+/// Grant that the operator makes by command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewGrant {
-    /// The SHA-256 digest of the component, in hex.
+    /// SHA-256 digest of the component, in hex.
     pub sha256: String,
-    /// The version that it says it is.
+    /// Version that it claims.
     pub version: Option<OneLine>,
-    /// Where it came from, for people.
+    /// Origin of the component, for people.
     pub source: String,
-    /// Now: RFC 3339 in UTC.
+    /// Current time: RFC 3339 in UTC.
     pub at: String,
-    /// The key whose signature lets updates keep the grant.
+    /// Key whose signature lets updates keep the grant.
     pub key: Option<String>,
-    /// Whether whatever stands in its file keeps it.
+    /// True if any component in its file keeps the grant.
     pub dev: bool,
-    /// Who grants it, and from where, for people.
+    /// Author and origin of the grant, for people.
     pub by: String,
-    /// What it may do; see [`Grant::settled`].
+    /// Its permissions; see [`Grant::settled`].
     pub grant: Grant,
 }
 
-/// What the configuration says of a plug-in's grant, and the component that is there.
+/// Grant of a plug-in in the configuration, and the present component.
 #[derive(Clone, Copy, Debug)]
 pub struct Configured<'a> {
-    /// The configuration's grant.
+    /// Grant of the configuration.
     pub grant: Option<&'a Grant>,
-    /// The component's digest.
+    /// Digest of the component.
     pub sha256: &'a str,
-    /// Whether the configuration pins that digest.
+    /// True if the configuration pins that digest.
     pub is_pinned: bool,
-    /// What the component asks for.
+    /// Requests of the component.
     pub ask: &'a Ask,
-    /// Where it came from, for people.
+    /// Origin of the component, for people.
     pub source: &'a str,
-    /// Now: RFC 3339 in UTC.
+    /// Current time: RFC 3339 in UTC.
     pub at: &'a str,
-    /// Tells a new installation from all others.
+    /// Random part of a new installation's id.
     pub chance: u32,
 }
 
 impl Installations {
-    /// How the component that is offered under the name of `agent` stands to the record of that name.
+    /// Relation of the offered component to the record of `agent`.
     pub fn standing(&self, agent: &AgentId, offered: Offered<'_>) -> Standing {
         let Some(record) = self.plugins.get(agent) else { return Standing::Unknown };
         let is_signed = record.key.as_deref().is_some_and(|key| offered.signed_by == Some(key));
@@ -241,15 +243,16 @@ impl Installations {
         }
     }
 
-    /// The record that a component of this digest would go on with, if the operator granted something to it now: none where the file of
-    /// the one before was gone for a while, for then this is another plug-in, and nothing of what that one was granted is meant for it.
+    /// Record that a component of this digest would continue if the operator granted something to
+    /// it now. `None` if the file of the earlier component was gone for a while: this is another
+    /// plug-in, and must not inherit that grant.
     pub fn continued_by(&self, agent: &AgentId, sha256: &str) -> Option<&Installation> {
         let is_same = |record: &&Installation| record.sha256.eq_ignore_ascii_case(sha256);
         self.plugins.get(agent).filter(|record| !record.gone || is_same(record))
     }
 
-    /// Records what the operator grants by command. An update goes on with what the plug-in before it has kept; a plug-in whose
-    /// file was gone, and another one after it, do not share anything.
+    /// Records the operator's grant by command. An update keeps the data of the plug-in before it;
+    /// a plug-in whose file was gone shares nothing with the one that follows it.
     pub fn grant(&mut self, agent: &AgentId, new: NewGrant, chance: u32) {
         let NewGrant { sha256, version, source, at, key, dev, by, grant } = new;
         let sha256 = sha256.to_ascii_lowercase();
@@ -272,8 +275,8 @@ impl Installations {
         self.plugins.insert(agent.clone(), record);
     }
 
-    /// Takes capabilities out of what a plug-in was granted. From now on its grant is the operator's by command, and the configuration's
-    /// counts no more.
+    /// Removes capabilities from a plug-in's grant. From then on the grant counts as made by
+    /// command, and the configuration's no longer applies.
     pub fn deny(
         &mut self,
         agent: &AgentId,
@@ -287,7 +290,7 @@ impl Installations {
         Ok(())
     }
 
-    /// Takes away all that was granted to a plug-in, and keeps what it has kept; whether there was a record of it.
+    /// Revokes all permissions of a plug-in, and keeps its data. Returns false if it has no record.
     pub fn revoke(&mut self, agent: &AgentId, by: &str) -> bool {
         let Some(record) = self.plugins.get_mut(agent) else { return false };
         (record.grant, record.configured) = (Grant::default(), None);
@@ -295,8 +298,9 @@ impl Installations {
         true
     }
 
-    /// Ends an installation: whoever comes under that name finds nothing of it. The id under which its memory and home are kept, so
-    /// that they can be removed. What the configuration grants stays bound to the component that it was recorded for.
+    /// Ends an installation, so that the next component of that name finds no data. Returns the id
+    /// of its memory and home, so that the caller can remove them. A grant of the configuration
+    /// stays bound to the component that it was recorded for.
     pub fn remove(&mut self, agent: &AgentId, chance: u32) -> Option<InstallationId> {
         let record = self.plugins.get_mut(agent)?;
         if record.configured.is_none() {
@@ -306,7 +310,7 @@ impl Installations {
         Some(std::mem::replace(&mut record.id, InstallationId::fresh(agent, chance)))
     }
 
-    /// Has the record follow a component that goes on with the grant, or that is back.
+    /// Updates the record to a component that keeps the grant, or whose file has returned.
     pub fn follow(&mut self, agent: &AgentId, sha256: &str, version: Option<&OneLine>) {
         if let Some(record) = self.plugins.get_mut(agent) {
             record.sha256 = sha256.to_ascii_lowercase();
@@ -315,15 +319,16 @@ impl Installations {
         }
     }
 
-    /// Takes note that a plug-in's file is gone, or is there.
+    /// Records that a plug-in's file is gone, or present.
     pub fn set_gone(&mut self, agent: &AgentId, gone: bool) {
         if let Some(record) = self.plugins.get_mut(agent) {
             record.gone = gone;
         }
     }
 
-    /// Takes over what the configuration grants: to the component that is there when it is granted first, and from then on each
-    /// change of it for that same component, or for one that it pins. What was granted by command counts more.
+    /// Applies the configuration's grant: first to the component that is present at that time,
+    /// later each change to that same component or to one that the configuration pins. A grant by
+    /// command takes precedence.
     pub fn take_over(&mut self, agent: &AgentId, configured: Configured<'_>) {
         let Configured { grant, sha256, is_pinned, ask, source, at, chance } = configured;
         let settled = |grant: &Grant| grant.clone().settled(ask);
@@ -449,7 +454,7 @@ mod tests {
             });
             writeln!(table, "{what}: {}", standing.join(" | ")).unwrap();
         }
-        //       the same | another | signed with K1 | signed with K2, and pinned
+        // the same | another | signed with K1 | signed with K2, and pinned
         insta::assert_snapshot!(table, @"
         no record: Unknown | Unknown | Unknown | Unknown
         a record: Granted | HeldBack | HeldBack | HeldBack
@@ -590,7 +595,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is written down allows the component that it is written down for what the grant allowed it, to the word.
+        /// A settled grant allows the component that it was settled for exactly what the original
+        /// grant allowed.
         #[test]
         fn settling_changes_nothing_for_the_same_component(
             forms in proptest::option::of(proptest::collection::vec("[ab](\\|[ab])?", 0..3)),

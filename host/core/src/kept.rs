@@ -1,53 +1,54 @@
-//! Which programs are kept between tasks: under which key, how many, how much memory, and which has to go where there is no more room.
+//! Pool of idle programs between tasks: their keys, the limits on number and memory, and the choice
+//! of programs to evict.
 
 use a2a_hub_protocol::id::{AgentId, TenantId};
 
-/// Where a program is kept: a key is its agent's and its tenant's own.
+/// Key of an idle program; unique per agent and tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// The agent that keeps it.
+    /// Agent that runs the program.
     pub agent: AgentId,
-    /// The tenant that the agent worked for.
+    /// Tenant that the agent worked for.
     pub tenant: TenantId,
-    /// As the agent says.
+    /// Key that the agent chose.
     pub key: String,
 }
 
-/// How much may be kept.
+/// Capacity of the idle pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// How many programs.
+    /// Number of programs.
     pub programs: usize,
-    /// Their memory that is resident, all together, in bytes.
+    /// Total resident memory, in bytes.
     pub bytes: u64,
 }
 
-/// A program that is to be kept.
+/// Program to be put into the idle pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keeping {
-    /// Where.
+    /// Key in the pool.
     pub spot: Spot,
-    /// Its name in the grant.
+    /// Name of the program in the grant.
     pub program: String,
-    /// Memory of its tree that is resident, in bytes.
+    /// Resident memory of its process tree, in bytes.
     pub bytes: u64,
 }
 
-/// Why a program that was kept is ended.
+/// Reason why an idle program is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// Another was parked under its key.
+    /// Another program was put under its key.
     Replaced,
-    /// Others of its agent were used more recently, and there is no room for all.
+    /// The agent's capacity is exceeded, and its other programs were used more recently.
     AgentsRoom,
-    /// The same of all agents of the hub.
+    /// The hub's capacity is exceeded, and the other programs were used more recently.
     HubsRoom,
-    /// One was to be started, and it would have been one too many of this program.
+    /// Another instance of this program starts, and would exceed the program's limit.
     MadeRoom,
 }
 
 impl Gone {
-    /// For the log, after "a kept program was ended:".
+    /// Text for the log, after "a kept program was ended:".
     pub fn why(self) -> &'static str {
         match self {
             Self::Replaced => "another was parked under its key",
@@ -60,25 +61,25 @@ impl Gone {
     }
 }
 
-/// Why a program cannot be kept.
+/// Reason why a program cannot be kept idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
-    /// Its agent may keep none.
+    /// The agent may keep no idle programs.
     #[error("this agent may keep none (`kept_programs` in its limits)")]
     None,
-    /// It alone is larger than all that its agent, or the hub, may keep.
+    /// The program alone exceeds the memory that its agent, or the hub, may use for idle programs.
     #[error(
         "it takes up {taken} MiB of memory, and all that is kept may take up {most} (`kept_memory_mb` in its limits)"
     )]
     TooLarge {
-        /// What it takes up, in MiB.
+        /// Memory of the program, in MiB.
         taken: u64,
-        /// What may be taken up, in MiB.
+        /// Limit, in MiB.
         most: u64,
     },
 }
 
-/// The programs that are kept, those used least recently first. `T` is what is known of each besides.
+/// Idle programs, least recently used first. `T` is the caller's data for each program.
 #[derive(Debug)]
 pub struct Shelf<T> {
     places: Vec<Place<T>>,
@@ -99,7 +100,7 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// Refuses what has no room though all else were ended.
+    /// Refuses a program that would exceed the capacity even in an empty pool.
     pub fn admits(keeping: &Keeping, agents: Room, hubs: Room) -> Result<(), NoRoom> {
         if agents.programs == 0 || hubs.programs == 0 {
             return Err(NoRoom::None);
@@ -111,7 +112,8 @@ impl<T> Shelf<T> {
         Ok(())
     }
 
-    /// Keeps a program that is [admitted](Self::admits); `make` is given its number. Tells which others are to be ended, and why.
+    /// Puts an [admitted](Self::admits) program into the pool; `make` receives its number. Returns
+    /// the evicted programs with the reasons.
     pub fn put(
         &mut self,
         keeping: Keeping,
@@ -128,7 +130,7 @@ impl<T> Shelf<T> {
         gone
     }
 
-    /// A program has grown to this size, or shrunk. Tells which are to be ended.
+    /// Updates the memory of a program. Returns the programs to end.
     pub fn weighs(&mut self, number: u64, bytes: u64, agents: Room, hubs: Room) -> Vec<(T, Gone)> {
         match self.places.iter_mut().find(|place| place.number == number) {
             Some(place) => place.keeping.bytes = bytes,
@@ -137,8 +139,8 @@ impl<T> Shelf<T> {
         self.fit(number, agents, hubs)
     }
 
-    /// Takes off what is too much after a program came or grew: the least recently used, of its agent first, and itself only as
-    /// the last that is left.
+    /// Evicts programs after one was added or grew: the least recently used ones, first of its
+    /// agent, then of all agents.
     fn fit(&mut self, number: u64, agents: Room, hubs: Room) -> Vec<(T, Gone)> {
         let Some(place) = self.places.iter().find(|place| place.number == number) else {
             return Vec::new();
@@ -162,24 +164,24 @@ impl<T> Shelf<T> {
         counted().count() > room.programs || bytes > room.bytes
     }
 
-    /// Whether something is kept there.
+    /// True if a program is idle under this key.
     pub fn has(&self, spot: &Spot) -> bool {
         self.places.iter().any(|place| place.keeping.spot == *spot)
     }
 
-    /// Takes off what is kept there: of two who ask one gets it.
+    /// Takes the program out of the pool: only one of several callers gets it.
     pub fn take(&mut self, spot: &Spot) -> Option<T> {
         let at = self.places.iter().position(|place| place.keeping.spot == *spot)?;
         Some(self.places.remove(at).it)
     }
 
-    /// Takes off the program with this number, if it is still there.
+    /// Removes the program with this number, if it is still in the pool.
     pub fn remove(&mut self, number: u64) -> Option<T> {
         let at = self.places.iter().position(|place| place.number == number)?;
         Some(self.places.remove(at).it)
     }
 
-    /// Takes off the least recently used ones of a program of an agent, until no more than `most` are left.
+    /// Evicts the least recently used instances of an agent's program until at most `most` remain.
     pub fn make_room(&mut self, agent: &AgentId, program: &str, most: usize) -> Vec<(T, Gone)> {
         let is_one = |keeping: &Keeping| keeping.spot.agent == *agent && keeping.program == program;
         let count = self.places.iter().filter(|place| is_one(&place.keeping)).count();
@@ -194,12 +196,12 @@ impl<T> Shelf<T> {
         gone
     }
 
-    /// How many an agent keeps.
+    /// Number of idle programs of an agent.
     pub fn of_agent(&self, agent: &AgentId) -> usize {
         self.places.iter().filter(|place| place.keeping.spot.agent == *agent).count()
     }
 
-    /// How many are kept, and their memory that is resident, in bytes.
+    /// Number of idle programs, and their resident memory in bytes.
     pub fn taken(&self) -> Room {
         let bytes = self.places.iter().map(|place| place.keeping.bytes).sum();
         Room { programs: self.places.len(), bytes }

@@ -1,4 +1,5 @@
-//! What an agent asks for and does not hold, told to the operator with the line that would allow it.
+//! Requested permissions that an agent does not have, described for the operator with the setting
+//! that would grant them.
 
 use crate::{
     difference::quoted,
@@ -8,22 +9,23 @@ use crate::{
     workspace_grant::WorkspaceAccess,
 };
 
-/// Something that a manifest asks for and the grant does not allow.
+/// Permission that a manifest asks for and the grant does not include.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// The capability, by its place in the manifest, such as `process.git` or `memory`.
+    /// Capability, by its path in the manifest, such as `process.git` or `memory`.
     pub capability: String,
-    /// What the agent cannot do without it, in plain words that begin with a verb.
+    /// Action that the agent cannot do, in plain words that begin with a verb.
     pub what: String,
-    /// Why it asks, in its maker's words.
+    /// Reason for the request, in its maker's words.
     pub reason: Option<OneLine>,
-    /// What in `[agents.<id>.grant]` of the configuration would allow it.
+    /// Setting in `[agents.<id>.grant]` of the configuration that would grant it.
     pub setting: String,
-    /// The arguments of `a2a-hub plugin grant <id>` that would allow it to a plug-in, each of plain characters; none if no command does.
+    /// Arguments of `a2a-hub plugin grant <id>` that would grant it to a plug-in, each of plain
+    /// characters; empty if no command does.
     pub arguments: Vec<String>,
 }
 
-/// What `ask` asks for and `held` does not hold.
+/// Lists the permissions that `ask` requests and `held` does not include.
 pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
     let mut found = Vec::new();
     for (name, asked) in &ask.process {
@@ -85,7 +87,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
     found
 }
 
-/// The tools that it may not call. What a word stands for that is no name, the operator has to choose.
+/// Tools that the agent may not call. For a wildcard, the operator must choose the names.
 fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
     let lack = |(server, tool, asked): (&str, &str, &tools_grant::ToolsAsk)| {
         let is_named = !is_every(server) && !is_every(tool);
@@ -111,7 +113,7 @@ fn named_or<'a>(word: &'a str, otherwise: &'a str) -> &'a str {
     if is_every(word) { otherwise } else { word }
 }
 
-/// What it may not do with a program that it may run.
+/// Missing permissions for a program that the agent may run.
 fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<Lack> {
     let lack = |capability: &str, what: String, variable: Option<&str>| Lack {
         capability: format!("process.{name}.{capability}"),
@@ -162,8 +164,8 @@ fn of_bytes(
     Some(Lack { capability, what, reason, setting, arguments })
 }
 
-/// Arguments that a shell takes as they are, or between single quotes; none at all if one of them holds anything else, for a
-/// component's words are in them.
+/// Arguments that a shell does not interpret, or that are safe in single quotes. Empty if one of
+/// them contains other characters, because they include text of the component.
 fn plain<const N: usize>(arguments: [&str; N]) -> Vec<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:=/*[]".contains(c);
     if arguments.iter().any(|argument| !argument.chars().all(is_plain)) {

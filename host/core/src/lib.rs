@@ -1,4 +1,5 @@
-//! What the hub decides: state machines that take events and the time, and do no I/O.
+//! Decision logic of the hub: state machines and rules that take events and the time as input, and
+//! do no I/O.
 
 pub mod access;
 pub mod address;

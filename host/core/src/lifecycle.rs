@@ -1,21 +1,22 @@
-//! A task while its hub looks after it: what the hub does when the agent, the client, the queue or the clock has its say.
+//! State machine of a task that the hub runs: takes signals of the agent, the client, the queue and
+//! the clock, and returns effects.
 //!
 //! ```text
-//!              turn            asks            answer          turn
+//!              permit          asks            answer          permit
 //!  ┌────────┐ ─────► ┌─────────┐ ──► ┌────────┐ ────► ┌───────────┐ ──► Working
 //!  │ Queued │        │ Working │     │ Asking │       │ Returning │
 //!  └───▲────┘        └─────────┘     └────────┘       └───────────┘
 //!      │ answer
-//!  ┌────────┐     any of them: the agent's end, a cancel, a deadline or the hub's own end ──► Over
-//!  │ Parked │     the hub's end with an agent at work: Leaving ──► Over
+//!  ┌────────┐     any of them: agent's end, cancel, deadline, hub's shutdown ──► Over
+//!  │ Parked │     hub's shutdown with an agent at work: Leaving ──► Over
 //!  └───▲────┘
-//!      └── Asking, where its agent is let go to make room
-//! A question that its agent takes back is left as by an answer.
+//!      └── Asking, if its agent is evicted to free capacity
+//! A question that its agent withdraws leads to Returning, like an answer.
 //! ```
 //!
-//! A state machine without the world: each [`Signal`] is answered by [`Effect`]s, which the task's actor in the hub carries
-//! out in their order. What is recorded is one write until an effect of another kind comes, so whatever an effect tells
-//! somebody is stored by then.
+//! The state machine does no I/O. The task's actor in the hub carries out the [`Effect`]s of a
+//! [`Signal`] in their order. Consecutive records form one write, which precedes the next effect of
+//! another kind. So an effect never reports anything that is not stored yet.
 
 mod effect;
 mod fault;
@@ -27,178 +28,186 @@ use crate::{recovery::Resumability, task};
 use a2a_hub_protocol::task::TaskState;
 use std::time::{Duration, Instant};
 
-/// How long an agent that says nothing is believed to be starting; then its task is told to be at work.
+/// Time that a silent agent counts as starting; after it the task is reported as working.
 pub const QUIET: Duration = Duration::from_millis(100);
 
-/// A task that its hub looks after.
+/// State of one task that the hub runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
     phase: Phase,
-    /// As it was recorded last.
+    /// State that was recorded last.
     state: TaskState,
     patience: Patience,
-    /// Messages of the client's that came while the agent was at work on another, and that it has not heard.
+    /// Number of client messages that arrived during the agent's work and that the agent has not
+    /// received.
     unheard: usize,
-    /// Whether the question stands that the record has: who asked it is run again, and has not come to it yet.
+    /// True if the recorded question is still pending although the agent is being replayed and has
+    /// not reached it yet.
     stands: bool,
 }
 
-/// As many messages may wait for an agent that is at work: more than a person types meanwhile.
+/// Limit of messages that wait for a working agent: more than a person types meanwhile.
 pub const MAX_UNHEARD: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It waits for its turn. With an entry in the record that says so, no agent has seen it.
+    /// Waits for a run permit. If the entry is in the record, no agent has seen the task.
     Queued {
         entry: Entry,
         deadline: Instant,
     },
-    /// It waits for its client, and no agent is at work: the hub that had one is gone.
+    /// Waits for the client without an agent: the task was evicted, or the process that ran the
+    /// agent is gone.
     Parked {
         until: Instant,
     },
-    /// Its agent has it, and its turn.
+    /// The agent runs and holds a run permit.
     Working {
         quiet_until: Option<Instant>,
         deadline: Instant,
     },
-    /// Its agent asks the client, as long as `until`.
+    /// The agent's question to the client is open until `until`.
     Asking {
-        /// Since when the agent does nothing but wait, and its turn is given back; none while it works on beside its question.
+        /// Instant since when the agent only waits, with its run permit released; `None` while it
+        /// works on besides its question.
         still: Option<Instant>,
         until: Instant,
         deadline: Instant,
     },
-    /// The answer is there, and waits for the task's turn.
+    /// The answer has arrived; the task waits for a run permit.
     Returning {
         deadline: Instant,
     },
-    /// The hub ends, and the agent is asked whether it goes on without it.
+    /// The hub shuts down and has asked whether the agent continues without it.
     Leaving,
     Over,
 }
 
-/// How a task comes to its agent once it is its turn.
+/// Way in which a task reaches its agent once it has a run permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It is new, and its turn is there already: it was never told to be waiting.
+    /// New task whose run permit was free at once; it was never reported as queued.
     New,
-    /// It was told to be waiting for its turn, and no agent has seen it.
+    /// Task that was reported as queued; no agent has seen it.
     Queued,
-    /// Its client answered after the agent that had asked was gone.
+    /// The agent starts with a client message: an answer that came after its run was gone, or a
+    /// queued message.
     Again,
-    /// Its agent is run again from the start, and comes to where it was.
+    /// The agent is replayed from the start up to the point it had reached.
     Replay,
-    /// Its agent is elsewhere and was at work all the time.
+    /// The agent is remote and kept working all the time.
     Follow,
-    /// Its agent's run is gone, and the children of that run are looked after.
+    /// The agent's run is gone; the hub supervises the children of that run.
     Tend,
 }
 
-/// Something that happened to a task.
+/// Input of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// It is the task's turn.
+    /// The task received its run permit.
     Turn,
-    /// The agent told something; `working` if it was a status.
+    /// The agent sent an event.
     Told {
-        /// Whether it says that the task is at work.
+        /// True if it is a status that says that the task is working.
         working: bool,
     },
     /// The agent asks the client.
     Asked {
-        /// The state in which the task waits.
+        /// State in which the task waits.
         state: TaskState,
-        /// How long the agent waits for the answer.
+        /// Timeout that the agent sets for the answer.
         patience: Option<Duration>,
-        /// Whether the agent does nothing but wait.
+        /// True if the agent only waits.
         waits: bool,
     },
-    /// The agent that asks does nothing but wait from now on, or no longer.
+    /// The asking agent only waits from now on (true), or works again (false).
     Waits(bool),
-    /// The agent goes on, and does not ask what the record says that the task waits for.
+    /// The agent continues, and does not repeat the question that is pending in the record.
     WentOn,
-    /// The agent takes back what it asks.
+    /// The agent withdraws its question.
     Withdrawn,
     /// The agent ended, with this state of the task.
     Ended(TaskState),
-    /// The children of an earlier run are over, which were looked after in its place.
+    /// All supervised children of an earlier run have ended.
     Tended,
-    /// The agent could not be given the task.
+    /// The task could not be handed to the agent.
     Lost(Fault),
-    /// The client says more: what the task waits for, or else something that its agent is to hear.
+    /// The client sent a message: the answer that the task waits for, or further input for the
+    /// agent.
     Said,
-    /// Somebody cancels the task.
+    /// A caller cancels the task.
     Cancel,
-    /// A budget is used up that the task is under: it fails, and the thing itself says which.
+    /// A budget that applies to the task is used up: the task fails, and the event itself names the
+    /// budget.
     Exhausted,
-    /// Others need the room that the agent takes up while it waits for the client; it can be started again.
+    /// Others need the capacity that the agent occupies while it waits for the client, and the
+    /// agent can be restarted.
     Park,
-    /// The hub ends in order (graceful shutdown).
+    /// The hub shuts down gracefully.
     Shutdown,
-    /// The answer to [`Effect::Leave`]: whether the agent goes on without the hub.
+    /// Answer to [`Effect::Leave`]: true if the agent continues without the hub.
     Left(bool),
-    /// The answer to [`Effect::AskHold`].
+    /// Answer to [`Effect::AskHold`].
     Resumability(Resumability),
-    /// It is as late as [`Lifecycle::wake_at`] told, or later.
+    /// The instant from [`Lifecycle::wake_at`] has passed.
     Time,
 }
 
 impl Lifecycle {
-    /// A task in `state` that comes to its agent once it is its turn.
+    /// Creates a task in `state` that reaches its agent with its run permit.
     pub fn queued(state: TaskState, entry: Entry, patience: Patience, now: Instant) -> Self {
         let deadline = now + patience.task;
         let phase = Phase::Queued { entry, deadline };
         Self { phase, state, patience, unheard: 0, stands: false }
     }
 
-    /// A task in `state` that waits for its client, without an agent at work.
+    /// Creates a task in `state` that waits for its client, without an agent.
     pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
         let phase = Phase::Parked { until: now + patience.answer };
         Self { phase, state, patience, unheard: 0, stands: false }
     }
 
-    /// The same, with so many messages of its client's in the log that its agent has not heard.
+    /// Sets the number of client messages in the log that the agent has not received.
     pub fn keeping(self, unheard: usize) -> Self {
         Self { unheard, ..self }
     }
 
-    /// The same, with a question in the record that is not answered, of an agent that is run again.
+    /// Sets whether the record has an unanswered question of an agent that is being replayed.
     pub fn standing(self, stands: bool) -> Self {
         Self { stands, ..self }
     }
 
-    /// Whether the question stands that the record has, although nobody waits for its answer yet.
+    /// True if the recorded question is pending although no agent waits for its answer yet.
     pub fn stands(&self) -> bool {
         self.stands
     }
 
-    /// How long the task and its answers may take.
+    /// Timeouts of the task and its answers.
     pub fn patience(&self) -> Patience {
         self.patience
     }
 
-    /// Whether nothing more happens to it in this hub.
+    /// True if the task needs no further step in this process.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// Whether a message of the client's is what it waits for.
+    /// True if the task waits for a message of the client.
     pub fn asks(&self) -> bool {
         matches!(self.phase, Phase::Asking { .. } | Phase::Parked { .. })
     }
 
-    /// Whether the agent asks, and does nothing but wait for the answer.
+    /// True if the agent asks, and only waits for the answer.
     pub fn only_waits(&self) -> bool {
         matches!(self.phase, Phase::Asking { still: Some(_), .. })
     }
 
-    /// Whether an answer is there that waits for the task's turn, or the task waits for its first one.
+    /// True if the task waits for a run permit, with an answer or for its start.
     pub fn returns(&self) -> bool {
         matches!(self.phase, Phase::Returning { .. } | Phase::Queued { .. })
     }
 
-    /// When [`Signal::Time`] is due next.
+    /// Instant at which [`Signal::Time`] is due next.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Queued { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
@@ -211,7 +220,8 @@ impl Lifecycle {
         }
     }
 
-    /// What is to be done now that this happened. What does not belong to where the task stands changes nothing.
+    /// Applies a signal and returns the effects. A signal that does not fit the phase changes
+    /// nothing.
     pub fn step(&mut self, now: Instant, signal: Signal) -> Vec<Effect> {
         let effects = match signal {
             Signal::Turn => self.turn(now),
@@ -237,11 +247,11 @@ impl Lifecycle {
         effects
     }
 
-    /// Keeps up with what is recorded.
+    /// Follows the recorded state.
     fn follow_records(&mut self, signal: Signal, effects: &[Effect]) {
         for effect in effects {
             let Effect::Record(record) = effect else { continue };
-            // What the agent tells beside its question leaves the question as it is.
+            // An event of the agent besides its question leaves the question pending.
             let is_beside =
                 *record == Record::Itself && matches!(signal, Signal::Told { .. } | Signal::Said);
             self.stands &= is_beside;
@@ -264,15 +274,16 @@ impl Lifecycle {
             }
             Phase::Queued { entry: Entry::Tend, deadline } => {
                 self.phase = Phase::Working { quiet_until: None, deadline };
-                // What a child asks stands until it is handed on again; whatever else was asked is not asked any more.
+                // A child's question stays pending until it is relayed again; any other question is
+                // obsolete.
                 let is_over = self.state.is_interrupted() && !self.stands;
                 let working = is_over.then_some(Effect::Record(Record::Working));
                 working.into_iter().chain([Effect::Tend]).collect()
             }
             Phase::Queued { entry, deadline } => {
                 self.phase = Phase::Working { quiet_until: Some(now + QUIET), deadline };
-                // From here on the agent may have done something: one that waited until now must not be started twice.
-                // What one has asked that is run again stands until it is there.
+                // From here on the agent may have acted, so a queued task must not be started
+                // twice. A replayed agent's question stays pending until the replay reaches it.
                 let waited = entry == Entry::Queued
                     || (self.state.is_interrupted() && entry != Entry::Replay);
                 let working = waited.then_some(Effect::Record(Record::Working));
@@ -317,14 +328,15 @@ impl Lifecycle {
         let longest = self.patience.answer;
         let until = now + patience.map_or(longest, |patience| patience.min(longest));
         self.phase = Phase::Asking { still: waits.then_some(now), until, deadline };
-        // What it asked before in another way, or what stands in its record, is asked no more.
+        // Closes an earlier question, asked in another state or recorded.
         let working = !task::allows(self.state, state);
         let working = working.then_some(Effect::Record(Record::Working));
         let back = waits.then_some(Effect::GiveTurnBack);
         working.into_iter().chain([Effect::Record(Record::Itself)]).chain(back).collect()
     }
 
-    /// An agent that asks stops working beside its question, or goes on: the time that it only waits is not the task's.
+    /// Records that an asking agent only waits or works again: the time that it only waits does not
+    /// count as the task's.
     fn waits(&mut self, now: Instant, waits: bool) -> Vec<Effect> {
         let at = self.deadline_at(now);
         if let (Phase::Asking { still, deadline, .. }, Some(at)) = (&mut self.phase, at)
@@ -335,7 +347,7 @@ impl Lifecycle {
         Vec::new()
     }
 
-    /// Until when an agent at work may take, if it goes on now: what it waited for its client comes on top.
+    /// Deadline of an agent that continues now; the time that it waited for the client is added.
     fn deadline_at(&self, now: Instant) -> Option<Instant> {
         match self.phase {
             Phase::Working { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
@@ -344,7 +356,7 @@ impl Lifecycle {
         }
     }
 
-    /// Nobody need answer: the agent goes on once it is the task's turn.
+    /// Closes the question without an answer; the agent continues with its next run permit.
     fn withdrawn(&mut self, now: Instant) -> Vec<Effect> {
         let (Phase::Asking { .. }, Some(deadline)) = (self.phase, self.deadline_at(now)) else {
             return Vec::new();
@@ -353,7 +365,7 @@ impl Lifecycle {
         vec![Effect::ComeBack]
     }
 
-    /// Another run, with the oldest message that no run has heard.
+    /// Starts another run with the oldest message that no run has received.
     fn again(&mut self, now: Instant) -> Vec<Effect> {
         self.unheard -= 1;
         let deadline = self.deadline_at(now);
@@ -363,7 +375,7 @@ impl Lifecycle {
                 *quiet_until = None;
                 vec![Effect::Start]
             }
-            // It ended beside its own question, for which it had given its turn back.
+            // The agent ended while it was asking, and had released its run permit.
             (Phase::Asking { .. } | Phase::Returning { .. }, Some(deadline)) => {
                 self.phase = Phase::Queued { entry: Entry::Again, deadline };
                 vec![Effect::GiveTurnBack, Effect::ComeBack]
@@ -377,7 +389,8 @@ impl Lifecycle {
         if !self.has_agent() {
             return Vec::new();
         }
-        // An agent that did what it was at hears what its client has said since. One that gave up hears no more.
+        // An agent that completed its work receives the messages that arrived meanwhile; an agent
+        // that failed receives no more.
         if state == TaskState::Completed && self.unheard > 0 {
             return self.again(now);
         }
@@ -389,8 +402,8 @@ impl Lifecycle {
         self.end(effects)
     }
 
-    /// No child of an earlier run is left: the agent is started again with what its client has said meanwhile, or once its client says
-    /// something.
+    /// Ends the supervision of an earlier run's children: restarts the agent with a message that
+    /// arrived meanwhile, or waits for the client.
     fn tended(&mut self, now: Instant) -> Vec<Effect> {
         if !self.has_agent() {
             return Vec::new();
@@ -410,7 +423,7 @@ impl Lifecycle {
 
     fn said(&mut self, now: Instant) -> Vec<Effect> {
         if std::mem::take(&mut self.stands) {
-            // The agent hears it when it asks again.
+            // The agent receives it when it asks again.
             return vec![Effect::Record(Record::Itself), Effect::Acknowledge];
         }
         match self.phase {
@@ -436,12 +449,12 @@ impl Lifecycle {
         vec![Effect::Record(Record::Itself), Effect::ComeBack, Effect::Acknowledge]
     }
 
-    /// It ends, wherever it is, and the record tells how.
+    /// Ends the task in any phase, and records how.
     fn cut_short(&mut self, record: Record) -> Vec<Effect> {
         let record = Effect::Record(record);
         match self.phase {
             Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![record]),
-            // An agent had it before, and may be at work on it elsewhere.
+            // An agent had the task before, and a remote agent may still work on it.
             Phase::Queued {
                 entry: Entry::Again | Entry::Follow | Entry::Replay | Entry::Tend,
                 ..
@@ -454,14 +467,14 @@ impl Lifecycle {
         }
     }
 
-    /// Its agent is let go, and started again with the answer.
+    /// Stops the waiting agent; the answer restarts it.
     fn park(&mut self) -> Vec<Effect> {
         let Phase::Asking { still: Some(_), until, .. } = self.phase else { return Vec::new() };
         self.phase = Phase::Parked { until };
         vec![Effect::Record(Record::Parked), Effect::Stop]
     }
 
-    /// What no agent has, and what waits for its client, is left as it is, for the next hub.
+    /// Leaves a task without an agent, or one that waits for its client, to the next process.
     fn shutdown(&mut self) -> Vec<Effect> {
         if self.has_agent() {
             self.phase = Phase::Leaving;
@@ -477,18 +490,18 @@ impl Lifecycle {
         if goes_on {
             return self.end(Vec::new());
         }
-        // What waits for its client goes on waiting, for the next hub.
+        // A task that waits for its client keeps waiting, in the next process.
         if self.state.is_interrupted() {
             return self.end(vec![Effect::Stop]);
         }
         vec![Effect::Stop, Effect::AskHold]
     }
 
-    /// The agent is stopped for the hub's end.
+    /// Handles the agent's stop at the hub's shutdown.
     fn stopped(&mut self, hold: Resumability) -> Vec<Effect> {
         let is_working = self.state == TaskState::Working;
         self.end(match hold {
-            // The next hub runs it again.
+            // The next process replays the agent.
             Resumability::Replay => Vec::new(),
             Resumability::Session if is_working => vec![Effect::Record(Record::Interrupted)],
             Resumability::Session | Resumability::Nothing | Resumability::Work => {
@@ -519,7 +532,7 @@ impl Lifecycle {
         }
     }
 
-    /// That the agent is at work, unless that was recorded.
+    /// Records that the agent works, if the task is still submitted.
     fn begun(&self) -> Vec<Effect> {
         let submitted = self.state == TaskState::Submitted;
         submitted.then_some(Effect::Record(Record::Working)).into_iter().collect()
@@ -542,7 +555,7 @@ impl Lifecycle {
 }
 
 impl Signal {
-    /// The state in which the thing itself leaves the task, if it says.
+    /// State in which the recorded event itself leaves the task, if it sets one.
     fn state(self) -> Option<TaskState> {
         match self {
             Self::Told { working: true } => Some(TaskState::Working),
@@ -566,7 +579,7 @@ impl Signal {
     }
 }
 
-/// How long an agent has done nothing but wait that does so since then.
+/// Time that an agent has only waited, if it only waits since `still`.
 fn waited(still: Option<Instant>, now: Instant) -> Duration {
     still.map_or(Duration::ZERO, |since| now - since)
 }

@@ -1,10 +1,12 @@
-//! Environment variables by which a program is made to load or run something else (environment variable injection, CWE-426 and
-//! CWE-427): loaders, interpreters, and the programs that programs start. A manifest that asks for one is not granted it along
-//! with the rest: the operator names each by itself.
+//! Environment variables that make a program load or run other code (environment variable
+//! injection, CWE-426 and CWE-427): variables of loaders, interpreters, and programs that start
+//! programs. A manifest's request for such a variable is not covered by a general grant: the
+//! operator must name each one.
 
-/// Variables that load code into a program, or have an interpreter run some, whoever set them. A `*` stands for any text.
+/// Variables that make a program load code, or an interpreter run code, independent of who sets
+/// them. A `*` matches any text.
 const LOADERS: &[&str] = &[
-    // The dynamic loader and the C library.
+    // Dynamic loader and C library.
     "LD_*",
     "DYLD_*",
     "*_PRELOAD",
@@ -57,7 +59,7 @@ const LOADERS: &[&str] = &[
     "IFS",
     "PS4",
     "PROMPT_COMMAND",
-    // What git and others start, and the configuration that says so.
+    // Programs that git and others start, and their configuration.
     "GIT_SSH*",
     "GIT_CONFIG*",
     "GIT_EXEC_PATH",
@@ -91,8 +93,8 @@ const LOADERS: &[&str] = &[
     "TERMCAP",
 ];
 
-/// Variables that are harmless as the operator has them, and lead a program astray where somebody else sets them: where it finds
-/// other programs, its configuration and its servers.
+/// Variables that are harmless with the operator's value, and dangerous with another one: they
+/// determine the location of other programs, configuration and servers.
 const GUIDES: &[&str] = &[
     "PATH",
     "SHELL",
@@ -127,18 +129,19 @@ const GUIDES: &[&str] = &[
     "TMUX*",
 ];
 
-/// Whether a program that is given this variable may load or run something else by it, so that a word such as `GIT_*`, or an
-/// unanswered ask, does not pass it on.
+/// True if this variable can make a program load or run other code. A pattern such as `GIT_*`, or a
+/// request without an explicit grant, does not pass it on.
 pub fn loads_code(variable: &str) -> bool {
     LOADERS.iter().any(|pattern| fits(pattern, variable))
 }
 
-/// Whether a guest that sets this variable could have a program load, run or trust something else than the operator expects.
+/// True if a guest that sets this variable could make a program load, run or trust something that
+/// the operator does not expect.
 pub fn leads_astray(variable: &str) -> bool {
     loads_code(variable) || GUIDES.iter().any(|pattern| fits(pattern, variable))
 }
 
-/// Whether `variable` is of the form `pattern`, in which one `*` stands for any text.
+/// True if `variable` matches `pattern`, in which one `*` matches any text.
 fn fits(pattern: &str, variable: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == variable,

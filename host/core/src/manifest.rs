@@ -1,5 +1,5 @@
-//! What a manifest may say: its names become keys of a grant, words of a command line and lines that an operator reads before
-//! deciding, so that nothing in it may deceive or be taken for something else.
+//! Validation of manifests. Their names become keys of a grant, words of a command line, and lines
+//! that an operator reads before deciding, so they must not deceive or be ambiguous.
 
 use crate::{
     grant::Ask,
@@ -8,62 +8,62 @@ use crate::{
 };
 use a2a_hub_protocol::id::AgentId;
 
-/// The longest name of a program or variable, in bytes.
+/// Maximum length of a program's or variable's name, in bytes.
 const MAX_NAME: usize = 128;
 
-/// How many other names a component may claim.
+/// Maximum number of aliases that a component may claim.
 const MAX_ALIASES: usize = 8;
 
-/// A manifest that cannot be followed although it can be read.
+/// Error for a manifest that parses but is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidManifest {
-    /// A program has a name that could be a path, an option or a deception.
+    /// The name of a program could be a path, an option or a deception.
     #[error(
         "its manifest asks for a program by a name that is none: use 1 to {MAX_NAME} of a-z, 0-9, `.`, `_` and `-`, \
          beginning with a letter or digit"
     )]
     Program,
-    /// A form of arguments holds characters that deceive whoever reads it.
+    /// An argument pattern contains deceptive characters.
     #[error(
         "its manifest has a form of arguments for `{program}` with a control character or one that turns or hides text; \
          such text belongs on standard input"
     )]
     Arguments {
-        /// The program that the arguments are for.
+        /// Program of the arguments.
         program: String,
     },
-    /// A variable has a name that none has.
+    /// The name of a variable is invalid.
     #[error(
         "its manifest names a variable for `{program}` that cannot be one: use letters, digits and `_`, in `pass` with `*` at the \
          end for all that begin so"
     )]
     Variable {
-        /// The program that the variable is for.
+        /// Program of the variable.
         program: String,
     },
-    /// A server of tools, or a tool, has a name that none has.
+    /// The name of a tool server, or of a tool, is invalid.
     #[error(
         "its manifest asks for tools by a name that is none: a server is called by 1 to {MAX_NAME} of a-z, 0-9, `.`, `_` and `-`, a tool \
          by letters, digits, `_`, `-`, `.` and `/`; `*` is any"
     )]
     Tool,
-    /// It would be called by more names than anybody needs.
+    /// It claims too many aliases.
     #[error("its manifest claims more than {MAX_ALIASES} aliases; a few are enough")]
     Aliases,
-    /// It is another plug-in's file, or was renamed.
+    /// The file belongs to another plug-in, or was renamed.
     #[error(
         "its manifest says that it is `{id}`, and its file is called `{file}`; rename the file to `{id}.wasm`"
     )]
     Id {
-        /// The name that the manifest has.
+        /// Name in the manifest.
         id: AgentId,
-        /// The name under which it would join.
+        /// Name of the file.
         file: AgentId,
     },
 }
 
 impl Ask {
-    /// Whether all that it says is what it may say.
+    /// Validates the manifest.
     pub fn check(&self) -> Result<(), InvalidManifest> {
         if self.aliases.len() > MAX_ALIASES {
             return Err(InvalidManifest::Aliases);
@@ -92,7 +92,7 @@ impl Ask {
         Ok(())
     }
 
-    /// Whether it may join under this name.
+    /// Checks that it may join under this name.
     pub fn is_for(&self, agent: &AgentId) -> Result<(), InvalidManifest> {
         match &self.id {
             Some(id) if id != agent => {
@@ -103,7 +103,7 @@ impl Ask {
     }
 }
 
-/// Whether a program, or a server of tools, can be called so in a manifest: `^[a-z0-9][a-z0-9._-]*$`.
+/// True for a valid name of a program or tool server in a manifest: `^[a-z0-9][a-z0-9._-]*$`.
 pub fn is_program_name(name: &str) -> bool {
     let begins = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let goes_on = |b: u8| begins(b) || b"._-".contains(&b);

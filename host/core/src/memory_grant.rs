@@ -1,26 +1,26 @@
-//! What a component would remember, and how many items it may have in mind.
+//! Memory that a component asks for, and its effective limit of items.
 
 use crate::one_line::OneLine;
 use serde::{Deserialize, Serialize};
 
-/// How much a component would remember.
+/// Request of a component for memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryAsk {
-    /// Keys and values together with what it has in mind in all its conversations, in bytes.
+    /// Limit in bytes for keys and values, and for the context memory in all contexts.
     pub max_bytes: u64,
-    /// The items that it has in mind, in all its conversations; [`DEFAULT_MAX_ITEMS`] unless it says.
+    /// Limit of items in all contexts; [`DEFAULT_MAX_ITEMS`] by default.
     #[serde(default)]
     pub max_items: Option<u64>,
-    /// Why it needs to.
+    /// Reason why it needs the memory.
     pub reason: Option<OneLine>,
 }
 
-/// The items that an agent may have in mind whose manifest does not say: an index of so many is a few ten megabytes.
+/// Default limit of items: an index of this size takes a few ten megabytes.
 pub const DEFAULT_MAX_ITEMS: u64 = 100_000;
 
-/// How many items a component may have in mind: as it asks, and no more than is granted. What is more than usual is granted by its
-/// number alone, in the configuration: where none is named, no manifest widens it.
+/// Effective limit of items: as asked, but at most as granted. A limit above the default needs an
+/// explicit number in the configuration: without one, no manifest can raise it.
 pub(crate) fn items(ask: Option<&MemoryAsk>, granted: Option<u64>) -> u64 {
     let asked = ask.map_or(0, |ask| ask.max_items.unwrap_or(DEFAULT_MAX_ITEMS));
     asked.min(granted.unwrap_or(DEFAULT_MAX_ITEMS))

@@ -1,15 +1,16 @@
-//! "Did you mean": the one rule by which a name that nobody has is taken for a slip of another. The command line and every door say
-//! it by this rule.
+//! "Did you mean" suggestions: the shared rule by which an unknown name counts as a misspelling of
+//! a known one, for the command line and all protocols.
 
-/// The longest text that is taken for a slip of a name, in bytes: names are shorter, and the comparison costs length times length.
+/// Maximum length of a name that gets a suggestion, in bytes: names are shorter, and the comparison
+/// has quadratic cost.
 const MAX_NAME: usize = 128;
 
-/// The one of `names` that `wrong` was probably meant to be. Upper and lower case are letters of their own.
+/// Name that `wrong` most likely stands for. The comparison is case-sensitive.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if wrong.len() > MAX_NAME {
         return None;
     }
-    // One slip in three letters is a slip; more is another word.
+    // Up to one edit in three letters counts as a misspelling; more is another word.
     let most = wrong.len().div_ceil(3);
     let close = names.filter(|name| name.len().abs_diff(wrong.len()) <= 4 * most);
     let by_distance = close.map(|name| (strsim::osa_distance(wrong, name), name));
@@ -26,7 +27,7 @@ mod tests {
         assert_eq!(nearest("prot", names.into_iter()), Some("port"));
         assert_eq!(nearest("enable", names.into_iter()), Some("enabled"));
         assert_eq!(nearest("colour", names.into_iter()), None);
-        // Four letters that take four bytes each.
+        // Four letters of four bytes each.
         assert_eq!(nearest("𐐀𐐁𐐂𐐃", ["𐐀𐐁𐐂"].into_iter()), Some("𐐀𐐁𐐂"));
         assert_eq!(nearest(&"x".repeat(MAX_NAME + 1), ["x"].into_iter()), None);
         assert_eq!(nearest("x", [&*"x".repeat(100_000)].into_iter()), None);

@@ -1,28 +1,28 @@
-//! One line of text that somebody else wrote and people are shown: no control characters, nothing that turns text round or hides
-//! it, and no longer than a line.
+//! Single line of untrusted text for display: limited in length, and without control characters and
+//! characters that reverse or hide text.
 
 use crate::terminal::is_deceptive;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The longest line, in characters.
+/// Maximum length in characters.
 pub const MAX_CHARS: usize = 200;
 
-/// A line of text from outside, which was checked when it was read.
+/// Single line of untrusted text, validated on parsing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct OneLine(String);
 
-/// A text that is no plain line.
+/// Error for a text that is no plain line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOneLine {
-    /// There is nothing to read in it.
+    /// It is empty, or only white space.
     #[error("a line of text is empty; say something or leave it out")]
     Empty,
-    /// It is longer than a line.
+    /// It is too long.
     #[error("a line of text is longer than {MAX_CHARS} characters; say it shorter")]
     Long,
-    /// It breaks the line, or holds characters that deceive whoever reads it.
+    /// It contains a line break or deceptive characters.
     #[error(
         "a line of text holds a line break, a control character or one that turns or hides text; write plain text"
     )]
@@ -30,7 +30,7 @@ pub enum NotOneLine {
 }
 
 impl OneLine {
-    /// The line that reads `text`, if it is a plain one.
+    /// Validates `text`.
     pub fn parse(text: impl Into<String>) -> Result<Self, NotOneLine> {
         let text = text.into();
         if text.trim().is_empty() {

@@ -1,34 +1,34 @@
-//! What the program behind an agent may do without asking.
+//! Permissions of the program behind an agent to act without asking.
 
 use serde::{Deserialize, Serialize};
 
-/// What the program behind an agent may do without asking: the least first.
+/// Actions that the program behind an agent may do without asking, in increasing order.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Permissions {
-    /// Reading; the rest is refused without asking.
+    /// Reading; other actions are refused without asking.
     ReadOnly,
-    /// Nothing that changes anything: it asks the client each time.
+    /// No changes: it asks the client each time.
     #[default]
     Ask,
-    /// Reading, and changing files in the working directory; it asks for the rest.
+    /// Reading, and changing files in the working directory; it asks for other actions.
     Edit,
-    /// Everything that the hub's user may.
+    /// Everything that the hub's user may do.
     Full,
 }
 
 impl Permissions {
-    /// All of them, the least first.
+    /// All levels, in increasing order.
     pub const ALL: [Self; 4] = [Self::ReadOnly, Self::Ask, Self::Edit, Self::Full];
 
-    /// What is written so, if anything is.
+    /// Parses a word.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.word() == word)
     }
 
-    /// As it is written in the configuration, and told to the agent.
+    /// Word in the configuration, also passed to the agent.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ask => "ask",

@@ -1,22 +1,22 @@
-//! Text that somebody outside wrote and that stands in a sentence of the hub's, or where people choose by it: whether it is what
-//! it seems, and what is made of it where it need not be refused.
+//! Plain-text checks for untrusted text that appears in a sentence of the hub, or that people base
+//! a choice on, and a sanitised form for text that need not be refused.
 
 use crate::terminal::{clean, is_deceptive};
 use std::borrow::Cow;
 
-/// Whether `text` is what it seems, over any number of lines: no control characters beside the ends of lines and tabs, nothing that
-/// turns it round (Trojan Source, CVE-2021-42574) or hides in it.
+/// True if `text` is plain, with any number of lines: no control characters except line ends and
+/// tabs, and no characters that reverse (Trojan Source, CVE-2021-42574) or hide text.
 pub fn is_plain(text: &str) -> bool {
     matches!(clean(text), Cow::Borrowed(_))
 }
 
-/// The same of a single line.
+/// True if `text` is plain and a single line.
 pub fn is_plain_line(text: &str) -> bool {
     is_plain(text) && !text.contains(['\n', '\t'])
 }
 
-/// One plain line of at most `most` characters that is as close to `text` as such a line can be: white space is a space, what
-/// deceives is gone, and what is too long ends in an ellipsis.
+/// Plain line of at most `most` characters, as close to `text` as possible: white space becomes a
+/// space, deceptive characters are removed, and a long text ends in an ellipsis.
 pub fn line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut count = 0;

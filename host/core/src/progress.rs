@@ -1,17 +1,19 @@
-//! How far an agent says that its work is: a fact beside a status, `{"progress": {"percent": 40}}`, as people are shown it.
+//! Progress of an agent's work: the member `{"progress": {"percent": 40}}` of a status's metadata,
+//! and its text for people.
 
 use a2a_hub_protocol::message::Metadata;
 
-/// The fact that holds it.
+/// Metadata member with the progress.
 const PROGRESS: &str = "progress";
 
-/// How far an agent says that its work is, in per cent; none if it does not. What is no percentage counts for nothing.
+/// Progress in per cent; `None` if the agent reports none, or an invalid one.
 pub fn percent(facts: Option<&Metadata>) -> Option<f64> {
     let percent = facts.and_then(|facts| facts.get(PROGRESS)?.get("percent")?.as_f64());
     percent.filter(|percent| (0.0..=100.0).contains(percent))
 }
 
-/// What an agent said of its work in a status, with how far it says that it is, such as `40 % · compiles`; none if it said neither.
+/// Text of a status with its progress, such as `40 % · compiles`; `None` if the agent reports
+/// neither.
 pub fn told(facts: Option<&Metadata>, said: Option<String>) -> Option<String> {
     let percent = percent(facts);
     let said = said.filter(|said| !said.trim().is_empty());

@@ -1,8 +1,10 @@
-//! Which answer counts for a task's question, and what is asked in the place of one that a restart of the hub ended.
+//! Questions of tasks: matches answers to questions, relays questions of child tasks, and replaces
+//! questions that a restart of the hub ended.
 //!
-//! An approval is for one question and nobody else's: an answer that names a question counts for that one only. The program
-//! that asked for permission dies with its hub, so its question cannot be answered any more. The hub asks in its place, and
-//! tells the agent that hears the answer that nothing was decided, lest a late "yes" is taken for more than it is.
+//! An answer that names a question counts only for that question, so that an approval is never used
+//! for another one. A program that asked for permission ends with its hub, so its question can no
+//! longer be answered. The hub then asks instead, and tells the agent that receives the answer that
+//! nothing was approved, so that a late "yes" is not taken for an approval.
 
 use a2a_hub_protocol::{
     id::{AgentId, QuestionId, TaskId},
@@ -11,22 +13,23 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 
-/// How much of a lost question is quoted, in characters: enough to know it again.
+/// Maximum quoted length of a lost question, in characters: enough to recognise it.
 const QUOTED_CHARS: usize = 2000;
 
-/// The member of a part's metadata that tells the hub's notes to an agent from the client's words.
+/// Metadata member of a message part that marks the hub's notes to an agent, in contrast to the
+/// client's words.
 pub const NOTE: &str = "note";
 
-/// The note that says who asks, in a question that was handed on.
+/// Note that names the asking agent in a relayed question.
 const ASKED_BY: &str = "asked_by";
 
-/// An answer to a question that the task does not ask, or asks no more.
+/// Error for an answer to a question that the task does not ask, or no longer asks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("answer the question `{0}`: it is gone")]
 pub struct Gone(pub QuestionId);
 
-/// Whether a message counts as the answer to what the task asks now. `answered` is the question that the message names: one
-/// that names none is for whatever is asked.
+/// Checks if a message counts as the answer to the current question. `answered` is the question
+/// that the message names; a message that names none counts for any question.
 pub fn admit(asked: Option<&Question>, answered: Option<QuestionId>) -> Result<(), Gone> {
     match answered {
         Some(answered) if asked.is_none_or(|asked| asked.id != answered) => Err(Gone(answered)),
@@ -34,8 +37,8 @@ pub fn admit(asked: Option<&Question>, answered: Option<QuestionId>) -> Result<(
     }
 }
 
-/// What kind of answer an agent wants that has its task wait in `state`. That it asks for permission stands in the metadata
-/// of its prompt.
+/// Kind of a question by the task's state and the prompt's metadata, which marks requests for
+/// permission.
 pub fn kind(state: TaskState, prompt: &Message) -> QuestionKind {
     if state == TaskState::AuthRequired {
         QuestionKind::Auth
@@ -46,8 +49,8 @@ pub fn kind(state: TaskState, prompt: &Message) -> QuestionKind {
     }
 }
 
-/// What a task asks its client in the place of its child, a task of `agent`: the same question, by the same name, with who
-/// asks. An answer to either is an answer to both.
+/// Question that a task relays to its client for its child, a task of `agent`: the same question
+/// with the same id, and a note with the asking agents. An answer to one of them answers both.
 pub fn handed_on(
     child: &TaskId,
     agent: &AgentId,
@@ -75,7 +78,7 @@ pub fn handed_on(
     (question, prompt)
 }
 
-/// What the hub asks after a restart, of a task whose agent was at work or had asked `lost`.
+/// Prompt of the hub after a restart, for a task whose agent was at work or had asked `lost`.
 pub fn after_restart(agent: &str, lost: Option<(QuestionKind, &str)>) -> String {
     let Some(lost) = lost else {
         return format!(
@@ -85,12 +88,12 @@ pub fn after_restart(agent: &str, lost: Option<(QuestionKind, &str)>) -> String 
     anew("The hub was restarted", agent, lost)
 }
 
-/// What the hub asks in the place of a question whose agent it let go, to make room for other tasks.
+/// Prompt of the hub in place of a question whose agent was evicted to free capacity.
 pub fn after_parking(agent: &str, lost: (QuestionKind, &str)) -> String {
     anew("The hub made room for other tasks", agent, lost)
 }
 
-/// A question that is gone for this reason, asked anew.
+/// Prompt that replaces a lost question, with the reason.
 fn anew(why: &str, agent: &str, (kind, asked): (QuestionKind, &str)) -> String {
     let asked = match asked.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &asked[..end]),
@@ -108,8 +111,8 @@ fn anew(why: &str, agent: &str, (kind, asked): (QuestionKind, &str)) -> String {
     format!("{why} while {agent} asked: “{asked}”\n{now}")
 }
 
-/// A message as an agent hears it that is started again after a restart took its question of that kind. To a model, a
-/// "yes" without the question it was meant for could mean anything.
+/// Message for an agent that is restarted after it lost a question of that kind. A model could
+/// misread a "yes" without its question, so the message gets a note.
 pub fn heard_after_restart(mut message: Message, lost: QuestionKind) -> Message {
     if lost == QuestionKind::Permission {
         let note = "[Your run was ended before your request for permission was answered, and nothing was allowed. \
@@ -133,7 +136,7 @@ mod tests {
             (Some(&asked), Some(&now), true),
             (Some(&asked), Some(&before), false),
             (Some(&asked), None, true),
-            // A task of a hub that gave questions no names.
+            // A task from a version of the hub without question ids.
             (None, Some(&before), false),
             (None, None, true),
         ] {

@@ -1,49 +1,51 @@
-//! How many tasks of one agent run at once, and who is next.
+//! Admission of one agent's tasks: limits concurrent runs and queues the others.
 //!
 //! ```text
-//!          ask      ┌───────┐  room   ┌─────────┐ leave
+//!          ask      ┌───────┐  permit ┌─────────┐ leave
 //! new ─────────────►│ queue ├────────►│ running ├───────►
 //!          full: no └───────┘         └──┬───▲──┘
-//!                                  leave │   │ room, before the queue
+//!                                  leave │   │ permit, before the queue
 //!                          its client    ▼   │
 //!                          answers   ┌───────┴───┐
-//!             elsewhere ────────────►│ returning │
+//!              remote ──────────────►│ returning │
 //!                        come_back   └───────────┘
 //! ```
 //!
-//! A task that waits for its client runs nothing, so it leaves, and comes back with the answer. It was admitted once, and
-//! is not refused then, nor put behind those who came after it.
+//! A task that waits for its client runs nothing: it releases its permit, and is requeued with the
+//! answer. The task was admitted before, so it is never refused then, and it precedes new tasks.
 //!
-//! Some agents keep one session for each conversation, in which two tasks would write at once. Their tasks name a lane, in
-//! which one is at a time: from its turn until it is over, also while it waits for its client. Who waits for a lane holds up
-//! nobody who needs another one.
+//! Some agents have one session for each context, which allows only one writer. Their tasks name a
+//! context lock, which one task holds from its start to its end, also while it waits for its
+//! client. A task that waits for a lock does not delay tasks that need another lock or none.
 
 use std::collections::VecDeque;
 
-/// What the operator allows.
+/// Limits that the operator sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaLimits {
-    /// How many tasks of the agent run at once.
+    /// Maximum number of the agent's running tasks.
     pub max_running: usize,
-    /// Tasks that wait for that.
+    /// Maximum number of queued tasks.
     pub max_queued: usize,
-    /// Tasks that wait for their client while the agent takes up room.
+    /// Maximum number of tasks that wait for their client while the agent occupies capacity.
     pub max_waiting: usize,
 }
 
-/// The room on this machine that the tasks of several agents share.
+/// Capacity of this machine that several agents share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedRoom {
-    /// Tasks that wait for their clients while their agents take it up, of all those agents.
+    /// Number of tasks, over all these agents, that wait for their client while their agent
+    /// occupies capacity.
     pub waiting: usize,
-    /// Tasks that there is room for.
+    /// Capacity in tasks.
     pub most: usize,
 }
 
 impl SharedRoom {
-    /// Whether a new task may begin of an agent that cannot be let go while it waits, and has so many of its tasks waiting.
-    /// Those that wait may take up half of the room, whichever agents they are of, for the other half is for those at work. Past
-    /// that, an agent that has none waiting, and perhaps never asks anything, does not suffer for the others.
+    /// Checks whether an agent that cannot be evicted while it waits may start a new task;
+    /// `own_waiting` of its tasks wait already. Waiting tasks of all agents may occupy half of the
+    /// capacity; the other half is for working tasks. Above that, an agent without waiting tasks is
+    /// still admitted, because it may never ask anything.
     pub fn admit(self, own_waiting: usize) -> Result<(), Busy> {
         let Self { waiting, most } = self;
         if own_waiting > 0 && waiting >= (most / 2).max(1) {
@@ -53,63 +55,63 @@ impl SharedRoom {
     }
 }
 
-/// What a task is told that asks to run.
+/// Result of a request for a run permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It runs at once.
+    /// The task runs at once.
     Now,
-    /// It waits, until [`Quota::next`] names it.
+    /// The task is queued until [`Quota::next`] returns it.
     Later,
 }
 
-/// The agent's limits are reached.
+/// Refusal because a limit of the agent is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    /// Its queue is full.
+    /// The agent's queue is full.
     #[error(
         "{running} of its tasks run and {queued} wait; try again later, or raise `max_running` or `max_queued`"
     )]
     Queue {
-        /// How many tasks are at work.
+        /// Number of running tasks.
         running: usize,
-        /// Tasks that wait for their turn.
+        /// Number of queued tasks.
         queued: usize,
     },
-    /// Too many of its tasks wait for their clients.
+    /// Too many of the agent's tasks wait for their clients.
     #[error(
         "{waiting} of its tasks wait for an answer, and each takes up room; answer them, or cancel them (`a2a-hub task cancel \
          --state input-required --older 1d`), or raise `max_waiting`"
     )]
     Questions {
-        /// Tasks that wait for their client.
+        /// Number of tasks that wait for their client.
         waiting: usize,
     },
-    /// Too many tasks of the hub wait for their clients, some of this agent's among them.
+    /// Too many tasks of the hub wait for their clients, including some of this agent.
     #[error(
         "{waiting} tasks of this hub wait for an answer, and together they may take up half of the room for {most} tasks; answer \
          them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_tasks`"
     )]
     SharedRoom {
-        /// Tasks that wait for their client, of all agents.
+        /// Number of tasks of all agents that wait for their client.
         waiting: usize,
-        /// Tasks that there is room for.
+        /// Capacity in tasks.
         most: usize,
     },
 }
 
-/// The tasks of one agent that run, or wait for it. `K` names a task, `L` a lane.
+/// Running and queued tasks of one agent. `K` names a task, `L` a context lock.
 #[derive(Clone, Debug)]
 pub struct Quota<K, L> {
     running: usize,
-    /// Those that wait for their client while the agent takes up room.
+    /// Tasks that wait for their client while the agent occupies capacity.
     waiting: usize,
     returning: VecDeque<Waiting<K, L>>,
     queue: VecDeque<Waiting<K, L>>,
-    /// The lanes that are taken, and by which task.
+    /// Context locks that are held, with the task that holds each.
     lanes: Vec<(L, K)>,
 }
 
-/// A task that waits for its turn, and for the lane that it needs.
+/// Queued task, with the context lock that it needs.
 #[derive(Clone, Debug)]
 struct Waiting<K, L> {
     key: K,
@@ -124,7 +126,7 @@ impl<K, L> Default for Quota<K, L> {
 }
 
 impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
-    /// A new task asks for its turn, and for the lane that it needs.
+    /// Requests a run permit, and the context lock that it needs, for a new task.
     pub fn ask(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Result<Turn, Busy> {
         if self.waiting >= limits.max_waiting {
             return Err(Busy::Questions { waiting: self.waiting });
@@ -141,7 +143,8 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         Ok(Turn::Later)
     }
 
-    /// A task that was admitted before goes on; the lane is one that it needs and does not hold.
+    /// Requests a run permit for a task that was admitted before; `lane` is a context lock that it
+    /// needs and does not hold.
     pub fn come_back(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Turn {
         let waiting = Waiting { key, lane };
         if self.has_room(&waiting, limits) {
@@ -152,7 +155,8 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         Turn::Later
     }
 
-    /// A task that had begun before takes its lane, and no turn; false if another one has that lane.
+    /// Takes a context lock without a run permit, for a task that had begun before; false if
+    /// another task holds that lock.
     pub fn hold(&mut self, key: K, lane: L) -> bool {
         let is_free = self.holder(&lane).is_none();
         if is_free {
@@ -161,42 +165,42 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         is_free
     }
 
-    /// Who has taken that lane.
+    /// Task that holds the context lock.
     pub fn holder(&self, lane: &L) -> Option<&K> {
         self.lanes.iter().find(|(taken, _)| taken == lane).map(|(_, key)| key)
     }
 
-    /// The lane is free: the task that had taken it is over.
+    /// Releases the context lock of a task that has ended.
     pub fn free(&mut self, lane: &L) {
         self.lanes.retain(|(taken, _)| taken != lane);
     }
 
-    /// One waits for its client, and its agent takes up room meanwhile.
+    /// Counts a task that waits for its client while its agent occupies capacity.
     pub fn wait(&mut self) {
         self.waiting += 1;
     }
 
-    /// How many run, or wait for their turn.
+    /// Number of running and queued tasks.
     pub fn load(&self) -> usize {
         self.running + self.returning.len() + self.queue.len()
     }
 
-    /// How many wait for their client while the agent takes up room.
+    /// Number of tasks that wait for their client while the agent occupies capacity.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// One that waited for its client does no more.
+    /// Counts a task that no longer waits for its client.
     pub fn waited(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// One that ran does no more.
+    /// Releases the run permit of a task.
     pub fn leave(&mut self) {
         self.running = self.running.saturating_sub(1);
     }
 
-    /// One that waited does no more; false if it does not wait.
+    /// Removes a queued task; false if it is not queued.
     pub fn give_up(&mut self, key: &K) -> bool {
         let waited = self.returning.len() + self.queue.len();
         self.returning.retain(|waiting| waiting.key != *key);
@@ -204,8 +208,8 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         self.returning.len() + self.queue.len() < waited
     }
 
-    /// Who runs now, if there is room: those who come back first, then the others, each in the order they came, but for who
-    /// waits for a lane that is taken.
+    /// Admits the next task if a run permit is free: requeued tasks first, then new ones, each in
+    /// the order of arrival, skipping tasks whose context lock is held.
     pub fn next(&mut self, limits: QuotaLimits) -> Option<K> {
         if self.running >= limits.max_running {
             return None;
@@ -220,7 +224,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         Some(key)
     }
 
-    /// Whether nobody runs or waits, and no lane is taken.
+    /// True if no task runs or waits, and no context lock is held.
     pub fn is_idle(&self) -> bool {
         let waiting = self.returning.len() + self.queue.len();
         self.running == 0 && self.waiting == 0 && waiting == 0 && self.lanes.is_empty()
@@ -231,7 +235,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         self.lanes.extend(waiting.lane.map(|lane| (lane, waiting.key)));
     }
 
-    /// Nobody overtakes those who could run as well.
+    /// A new task never overtakes a queued one that could run as well.
     fn has_room(&self, new: &Waiting<K, L>, limits: QuotaLimits) -> bool {
         let mut waiting = self.returning.iter().chain(&self.queue);
         self.running < limits.max_running
@@ -307,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Each lane's first task asks something, and waits for its client while the others come.
+    /// The first task of each lock asks its client, and keeps the lock while others arrive.
     #[test]
     fn one_task_of_a_lane_at_a_time_and_no_other_lane_waits_for_it() {
         let mut quota = Quota::<usize, char>::default();
@@ -356,11 +360,12 @@ mod tests {
     }
 
     proptest! {
-        /// However tasks come and go: never more at once than may, one a lane, nobody is idle without need, nobody is forgotten.
+        /// For any order of requests and ends: the limit holds, a lock has one holder, no permit
+        /// stays unused while a task could run, and no task is lost.
         #[test]
         fn nobody_is_forgotten(steps in proptest::collection::vec((0_u8..6, 0_usize..20, 0_usize..4), 0..200)) {
             let mut quota = Quota::<usize, usize>::default();
-            // Tasks with the lane that they hold; of those that wait, the one that they need, too.
+            // Tasks with the lock that they hold; queued tasks also with the lock that they need.
             let (mut running, mut asking) = (Vec::new(), Vec::new());
             let mut waiting = Vec::<(usize, Option<usize>, Option<usize>)>::new();
             for (n, (step, pick, lane)) in steps.into_iter().enumerate() {

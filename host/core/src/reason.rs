@@ -1,41 +1,44 @@
-//! Why a task failed, for machines: the `reason` in the metadata of a failed task. `docs/reference/failure-reasons.md` tells each to those
-//! who write agents, and a test holds the two together.
+//! Machine-readable reasons of failed tasks: the member `reason` in the task's metadata.
+//! `docs/reference/failure-reasons.md` documents each for authors of agents; a test compares both
+//! lists.
 
-/// Why a task failed, where it is the hub that says so. An agent may give reasons of its own.
+/// Reason of a failed task, if the hub determines it. An agent may report its own reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureReason {
-    /// The agent returned `invalid`: the request makes no sense, whoever asks.
+    /// The agent returned `invalid`: the request is invalid for every caller.
     InvalidRequest,
     /// The agent returned `unsupported`: it cannot do that.
     Unsupported,
-    /// The agent returned `denied`: the operator did not grant what it needs.
+    /// The agent returned `denied`: the operator did not grant a permission that it needs.
     Denied,
-    /// The agent returned `unavailable`, or an agent elsewhere could not be reached: trying again later may work.
+    /// The agent returned `unavailable`, or a remote agent could not be reached: a later attempt
+    /// may succeed.
     Unavailable,
-    /// The agent passed a limit.
+    /// The agent exceeded a limit.
     LimitExceeded,
-    /// The task, or a wait that the agent gave up on, took too long.
+    /// The task took too long, or a wait of the agent timed out.
     Timeout,
-    /// The agent returned `internal`: a fault of its own.
+    /// The agent returned `internal`: an error of the agent itself.
     AgentError,
-    /// The agent's code panicked, or did what WebAssembly forbids.
+    /// The agent's code panicked, or trapped in WebAssembly.
     AgentCrashed,
-    /// As many agents were running as the hub holds.
+    /// The hub's limit of running agents was reached.
     HubFull,
-    /// The hub was stopped in order while the agent was at work.
+    /// The hub was stopped gracefully while the agent was at work.
     HubStopped,
-    /// The hub ended without a word while the agent was at work, or the agent is not there any more.
+    /// The hub ended abruptly while the agent was at work, or the agent no longer exists.
     HubRestarted,
-    /// The agent runs again after a restart of the hub, and does not do what it did before.
+    /// The agent was replayed after a restart of the hub, and its calls differ from the recorded
+    /// ones.
     ReplayDiverged,
-    /// The hub's store did not take what the agent did.
+    /// The hub's store did not accept the agent's results.
     Storage,
-    /// A fault of the hub.
+    /// An error of the hub.
     Internal,
 }
 
 impl FailureReason {
-    /// Every reason, as `docs/reference/failure-reasons.md` lists them.
+    /// Every reason, as listed in `docs/reference/failure-reasons.md`.
     pub const ALL: [Self; 14] = [
         Self::InvalidRequest,
         Self::Unsupported,
@@ -53,7 +56,7 @@ impl FailureReason {
         Self::Internal,
     ];
 
-    /// The stable word that stands in the task's metadata.
+    /// Stable word in the task's metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -73,13 +76,13 @@ impl FailureReason {
         }
     }
 
-    /// The reason that [`FailureReason::name`] calls `name`.
+    /// Parses the output of [`FailureReason::name`].
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
-    /// Whether the failure is the agent's fault, or that of what the agent needs, which its circuit breaker counts. All
-    /// others are the client's doing, the operator's, the hub's, or nobody's.
+    /// True if the agent, or something that it depends on, caused the failure: the circuit breaker
+    /// counts these. Other failures are caused by the client, the operator, the hub, or nobody.
     pub fn is_agents_fault(self) -> bool {
         match self {
             Self::Unavailable | Self::AgentError | Self::AgentCrashed => true,
@@ -103,7 +106,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The words in the first cells of the table of reasons.
+    /// Words in the first column of the table of reasons.
     fn told() -> BTreeSet<&'static str> {
         let page = include_str!("../../../docs/reference/failure-reasons.md");
         let (_, table) = page.split_once("| `reason` |").unwrap();
@@ -114,12 +117,12 @@ mod tests {
 
     #[test]
     fn reference_names_every_reason_and_no_other() {
-        // A task that waits for its client has a reason, too, though it did not fail.
+        // A task that waits for its client also has a reason, although it did not fail.
         let known = FailureReason::ALL.map(FailureReason::name).into_iter().chain(["recovery"]);
         assert_eq!(known.collect::<BTreeSet<_>>(), told());
     }
 
-    /// Adapters fail for reasons of their own, one of which is the hub's as well.
+    /// Adapters have their own reasons; one of them is also a reason of the hub.
     #[test]
     fn adapters_spell_a_fault_of_the_agent_as_the_hub_does() {
         let adapters = include_str!("../../../sdk/src/cli/reason.rs");

@@ -1,72 +1,73 @@
-//! Where notifications may be sent: the URL was chosen by a client, who must not make the hub knock at its operator's own doors
-//! (server-side request forgery, SSRF).
+//! Checks of notification receivers. A client chooses the URL, and must not make the hub send
+//! requests into its operator's network (server-side request forgery, SSRF).
 //!
-//! Asked twice: what the URL says, and then which addresses its name has, all of them, each time one is to be dialled.
+//! The check has two steps: first the URL, then all addresses of its host, each time before one is
+//! dialled.
 
 use crate::address::{Reach, reach};
 use std::net::IpAddr;
 
-/// What the operator allows.
+/// Receiver policy of the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Hosts that may be private addresses, speak plain HTTP, and listen on any port: names or addresses as they stand in
-    /// the URL, without the brackets of IPv6, or `*` for all.
+    /// Hosts that may have private addresses, use plain HTTP, and listen on any port: names or
+    /// addresses as they appear in the URL, without the brackets of IPv6, or `*` for all.
     pub trusted: Vec<String>,
 }
 
-/// Why nothing is sent there.
+/// Reason why a receiver is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiverRefusal {
-    /// Neither HTTP nor HTTPS.
+    /// The scheme is neither HTTP nor HTTPS.
     #[error("`{0}:` is not spoken here; use https")]
     Scheme(String),
-    /// Everybody on the way could read it.
+    /// Plain HTTP is readable on the way.
     #[error(
         "`{host}` would be told without encryption; use https, or have the operator add it to `push.trusted_hosts`"
     )]
     Plain {
-        /// The host that the URL names.
+        /// Host of the URL.
         host: String,
     },
-    /// What listens there is hardly a web server.
+    /// The port is not one of a web server.
     #[error(
         "port {port} of `{host}` is none of a web server: use 443 or one from 1024 on, or have the operator add the host \
          to `push.trusted_hosts`"
     )]
     Port {
-        /// The host that the URL names.
+        /// Host of the URL.
         host: String,
-        /// The port that the URL means.
+        /// Effective port of the URL.
         port: u16,
     },
     /// The name has no address.
     #[error("`{host}` has no address")]
     Nowhere {
-        /// The host that the URL names.
+        /// Host of the URL.
         host: String,
     },
-    /// It is the operator's own network.
+    /// The address is in the operator's network.
     #[error(
         "`{host}` is {address}, a private address; the operator can add it to `push.trusted_hosts`"
     )]
     Private {
-        /// The host that the URL names.
+        /// Host of the URL.
         host: String,
-        /// The address that the host has.
+        /// Address of the host.
         address: IpAddr,
     },
-    /// Its address is no server of anybody: link-local, multicast, unspecified (SSRF).
+    /// The address belongs to no server: link-local, multicast, unspecified (SSRF).
     #[error("`{host}` is {address}, where nothing may be sent")]
     Never {
-        /// The host that the URL names.
+        /// Host of the URL.
         host: String,
-        /// The address that the host has.
+        /// Address of the host.
         address: IpAddr,
     },
 }
 
 impl Rules {
-    /// Whether a URL may be sent to, as far as it tells by itself. `port` is the one it means, said or not.
+    /// Checks a URL by itself. `port` is its explicit or default port.
     pub fn admit(&self, scheme: &str, host: &str, port: u16) -> Result<(), ReceiverRefusal> {
         let trusted = self.trusts(host);
         let host = host.to_owned();
@@ -80,8 +81,8 @@ impl Rules {
         }
     }
 
-    /// Whether a host may be dialled that has these addresses: one bad among them spoils them all, for who answers for
-    /// the name chooses which is used.
+    /// Checks all addresses of a host before it is dialled. One forbidden address rejects the host,
+    /// because the name's DNS server chooses which one is used.
     pub fn dial(&self, host: &str, addresses: &[IpAddr]) -> Result<(), ReceiverRefusal> {
         if addresses.is_empty() {
             return Err(ReceiverRefusal::Nowhere { host: host.to_owned() });

@@ -1,4 +1,4 @@
-//! What becomes of a task when the hub that ran it is gone, in order or not.
+//! Recovery of a task after the process that ran it has ended, gracefully or not.
 
 use crate::{
     facts::{self, REASON, RECOVERY},
@@ -13,38 +13,39 @@ use a2a_hub_protocol::{
 };
 use std::collections::VecDeque;
 
-/// What is known of a task whose hub is gone.
+/// Recorded facts of a task whose process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfinishedTask {
-    /// The state that its log ends with.
+    /// Last state in its log.
     pub state: TaskState,
-    /// Whether it still waited for its turn: its agent has not seen it.
+    /// True if it was still queued: its agent has not seen it.
     pub queued: bool,
-    /// Whether its client answered what it asked, and its agent has not heard the answer.
+    /// True if the client answered its question and the agent has not received the answer.
     pub answered: bool,
-    /// What its agent still has of it; none if there is no such agent any more.
+    /// Ability of its agent to resume it; `None` if the agent no longer exists.
     pub hold: Option<Resumability>,
-    /// What it asks, if it asks anything.
+    /// Origin of its question, if it has one.
     pub asks: Asks,
-    /// Whether a task that its agent gave to another one is not over.
+    /// True if a child of the task has not ended.
     pub has_children: bool,
-    /// Whether the task is over that it was begun for: no child outlives its parent.
+    /// True if its parent has ended: no child outlives its parent.
     pub is_orphan: bool,
 }
 
-/// What a task asks whose hub is gone.
+/// Origin of a task's question after its process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// What its own agent asked, or nothing.
+    /// Its own agent asked, or nobody did.
     Itself,
-    /// What a task asks that its agent gave to another one.
+    /// A child of the task asked.
     ForChild,
-    /// To be sent on its way: its agent was at work when an earlier hub ended.
+    /// The hub asks the client to continue the task: its agent was at work when an earlier process
+    /// ended.
     ToGoOn,
 }
 
 impl Asks {
-    /// What the task asks, by its record.
+    /// Origin of the task's question, by its record.
     pub fn of(task: &Task) -> Self {
         let asked = Question::of(task.metadata.as_ref());
         let is_hubs = facts::text(task, REASON) == Some(RECOVERY);
@@ -56,46 +57,49 @@ impl Asks {
     }
 }
 
-/// What an agent still has of a task whose hub is gone.
+/// Ability of an agent to resume a task whose process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumability {
-    /// Nothing: its work ended with the hub.
+    /// None: its work ended with the hub.
     Nothing,
-    /// Enough to go on once its client says so.
+    /// It can continue once its client says so.
     Session,
-    /// All that it was answered: it is run again from the start, and comes to where it was.
+    /// Its answers are recorded: it is replayed from the start up to the point it had reached.
     Replay,
-    /// All of it: it is elsewhere, where the hub's end was not noticed, and is known by a name.
+    /// The work itself continues: the agent is remote, did not notice the end of the hub, and knows
+    /// the task by an id.
     Work,
 }
 
-/// What to do with a task whose hub is gone.
+/// Action for a task whose process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nothing: it is over.
+    /// Nothing: the task has ended.
     Leave,
-    /// Give it to its agent, with what its client said last.
+    /// Start its agent with the last message of its client.
     Start,
-    /// Let it wait for its client: who asked is elsewhere, and still waits for the answer.
+    /// Wait for its client: a remote agent still waits for the answer, or the answer starts a
+    /// replay.
     Wait,
-    /// Ask its client in the place of who asked or worked, who is gone: a fresh run of the agent hears the answer, and what
-    /// was said so far.
+    /// Ask its client on behalf of the lost run: a new run of the agent receives the answer and the
+    /// conversation so far.
     Ask(TaskState),
-    /// Run its agent again, which is answered what it was answered before.
+    /// Run its agent again and replay the recorded answers.
     Replay,
-    /// Look after the tasks that its agent gave to others, in the agent's place: they go on, and what they ask is asked here. Once they
-    /// are over, the client is asked to send the task on its way.
+    /// Supervise the children of its agent's lost run: they continue, and their questions are
+    /// relayed here. After their end, the client is asked to continue the task.
     Tend,
-    /// Listen to its agent again, which is still at work.
+    /// Re-attach to its agent, which is still at work.
     Follow,
-    /// Listen to its agent again, which is elsewhere, and cancel it there.
+    /// Re-attach to its remote agent, and cancel the task there.
     Cancel,
-    /// Tell that it was cut off. What its agent has done to the world is not known, so it is not done twice.
+    /// Fail it as interrupted. The side effects of its agent are unknown, so the work is not
+    /// repeated.
     Fail,
 }
 
 impl UnfinishedTask {
-    /// What to do with it.
+    /// Chooses the action for the task.
     pub fn recovery(self) -> Recovery {
         match (self.state, self.hold) {
             (state, _) if state.is_final() => Recovery::Leave,
@@ -103,7 +107,8 @@ impl UnfinishedTask {
             _ if self.is_orphan => Recovery::Fail,
             (_, None) => Recovery::Fail,
             (TaskState::Submitted, Some(Resumability::Replay)) if self.queued => Recovery::Start,
-            // Its question stands, and it is run again once that is answered. What a child asks it hears from that child.
+            // The question stays pending, and the answer starts the replay. A child's question
+            // comes from that child again.
             (state, Some(Resumability::Replay))
                 if state.is_interrupted() && !self.answered && self.asks != Asks::ForChild =>
             {
@@ -111,7 +116,7 @@ impl UnfinishedTask {
             }
             (TaskState::Unknown, Some(Resumability::Replay)) => Recovery::Fail,
             (_, Some(Resumability::Replay)) => Recovery::Replay,
-            // What a child asks keeps no agent from its work.
+            // A child's question does not stop an agent's work, so the agent was at work.
             (state, Some(Resumability::Nothing))
                 if state.is_interrupted() && self.asks == Asks::ForChild =>
             {
@@ -125,7 +130,8 @@ impl UnfinishedTask {
             {
                 Recovery::Ask(TaskState::InputRequired)
             }
-            // It waited and did nothing, so nothing is done twice. The answer was taken, and is not lost.
+            // The task waited without any work, so nothing is done twice. The answer was accepted,
+            // and is not lost.
             (state, Some(_)) if state.is_interrupted() && self.answered => Recovery::Start,
             (state, Some(Resumability::Work)) if state.is_interrupted() => Recovery::Wait,
             (state, Some(_)) if state.is_interrupted() => Recovery::Ask(state),
@@ -136,12 +142,12 @@ impl UnfinishedTask {
             (TaskState::Working, Some(Resumability::Session)) => {
                 Recovery::Ask(TaskState::InputRequired)
             }
-            // One that was submitted and not queued may have begun, untold.
+            // A task that was submitted and not queued may have started without a record of it.
             (_, Some(_)) => Recovery::Fail,
         }
     }
 
-    /// Whether its agent was at work when a hub ended, and has not been started again since.
+    /// True if its agent was at work when a process ended, and has not been restarted since.
     fn was_at_work(self) -> bool {
         let waits = self.state.is_interrupted();
         match self.asks {
@@ -152,13 +158,14 @@ impl UnfinishedTask {
     }
 }
 
-/// Whether a child asks what the task above it asks in its place.
+/// True if the child's question is still the one that the parent task relays.
 pub fn still_asks(asked_above: &Question, child: &Task) -> bool {
     open_question(child).is_some_and(|asked| asked.id == asked_above.id)
 }
 
-/// What a task is to ask after a restart in the place of its child, a task of `agent`, that asks anew: who had asked is gone, and
-/// something else is asked by the same task. None if the child does not.
+/// Question that a parent relays after a restart, if its child, a task of `agent`, asks again: the
+/// run that had asked is gone, and the same task asks something else. `None` if the child does not
+/// ask again.
 pub fn asked_anew(
     asked_above: &Question,
     child: &Task,
@@ -171,8 +178,9 @@ pub fn asked_anew(
     Some(handed_on(&child.id, agent, &asked, prompt))
 }
 
-/// What a task's client has answered of what a child still asks, and the child has not heard: the question as the child asks it now, and
-/// the answer. `renamed` says by which name a question is asked that a restart replaced.
+/// Answer that a task's client gave to a child's open question and that the child has not received:
+/// the child's current question, and the answer. `renamed` maps the id of a question to the id that
+/// replaced it at a restart.
 pub fn answered_for_child(
     task: &Task,
     child: &Task,
@@ -186,35 +194,38 @@ pub fn answered_for_child(
     (is_it && !was_heard).then(|| (now, answer.clone()))
 }
 
-/// What a task asks, and its client has not answered.
+/// Question of a task that its client has not answered.
 fn open_question(task: &Task) -> Option<Question> {
     Question::of(task.metadata.as_ref()).filter(|_| facts::asks(task))
 }
 
-/// Which messages of a task's client no run of its agent has heard, as the events of the task's log tell in their order.
+/// Client messages of a task that no run of its agent has received, computed from the events of the
+/// task's log in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Unheard {
-    /// They, by their number among all that the client said: what the next run begins with, then what was kept, oldest first.
+    /// Pending messages, by their number among all client messages: the next run's first message,
+    /// then the queued ones, oldest first.
     waiting: VecDeque<usize>,
-    /// How many messages the client has said.
+    /// Number of client messages so far.
     said: usize,
-    /// Whether the first of those that wait is what the task has no agent at work for: its beginning, or an answer.
+    /// True if no agent is at work for the first pending message: it is the first message of the
+    /// task, or an answer.
     is_due: bool,
-    /// Whether the task asks something.
+    /// True if the task asks something.
     asks: bool,
-    /// The message that the latest run began with, by its number.
+    /// Number of the message that the latest run began with.
     begun_with: Option<usize>,
 }
 
 impl Unheard {
-    /// Takes in what happened next.
+    /// Applies the next event of the log.
     pub fn follow(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Created(created) => {
                 let history = created.task.history.iter();
                 self.said = history.filter(|said| said.role == Role::User).count();
                 self.begun_with = self.said.checked_sub(1);
-                // One that did not have to wait may have begun, untold.
+                // A task that was not queued may have started without a record of it.
                 if facts::has(&created.task, facts::QUEUED) {
                     self.waiting.extend(self.said.checked_sub(1));
                     self.is_due = !self.waiting.is_empty();
@@ -237,7 +248,7 @@ impl Unheard {
     fn moved(&mut self, update: &StatusUpdate) {
         let (state, said) = (update.status.state, update.status.message.as_ref());
         self.asks = state.is_interrupted() && said.is_some();
-        // The agent is at work with it, or asked something else, to which it is no answer.
+        // The agent received the message, or asked something else that the message does not answer.
         if std::mem::take(&mut self.is_due) {
             self.waiting.pop_front();
         }
@@ -249,14 +260,15 @@ impl Unheard {
         }
     }
 
-    /// Where the message that the latest run began with stands in the history of the task as it is now.
+    /// Index in the task's history of the message that the latest run began with.
     pub fn begun_with(&self, task: &Task) -> Option<usize> {
         let said = task.history.iter().enumerate().filter(|(_, said)| said.role == Role::User);
         said.map(|(at, _)| at).nth(self.begun_with?)
     }
 
-    /// Where they stand in the history of the task as it is now: what a run that begins now is given, and what was kept for
-    /// those after it. Of a task whose client has said one thing only, the log's first event tells enough.
+    /// Indexes of the pending messages in the task's history: the first message of a run that
+    /// starts now, and the messages queued for later runs. If the client has sent only one message,
+    /// the log's first event is sufficient.
     pub fn places(&self, task: &Task) -> (Option<usize>, Vec<usize>) {
         let said = task.history.iter().enumerate().filter(|(_, said)| said.role == Role::User);
         let said: Vec<_> = said.map(|(at, _)| at).collect();
@@ -295,7 +307,7 @@ mod tests {
         Created::of(agent, task)
     }
 
-    /// What a log of these events tells that nobody has heard.
+    /// Pending messages after a log of these events, as text.
     fn told(queued: bool, log: &str) -> String {
         let created = created(queued);
         let mut task = created.task.clone();
@@ -387,7 +399,8 @@ mod tests {
         ");
     }
 
-    /// It was at work: nothing of what it did is done twice, whatever a child asked and was answered meanwhile.
+    /// The agent was at work: none of its work is repeated, even if a child's question was asked or
+    /// answered meanwhile.
     #[test]
     fn a_childs_question_is_none_of_its_parents() {
         for state in [TaskState::InputRequired, TaskState::AuthRequired] {
@@ -471,7 +484,8 @@ mod tests {
         assert_eq!(left(Resumability::Session, Asks::ForChild), Recovery::Ask(state));
     }
 
-    /// What its own agent asks is lost with the run, and asked anew; whoever is at work for it goes on beside.
+    /// A question of the agent itself is lost with its run, and the client is asked again; the
+    /// children continue meanwhile.
     #[test]
     fn children_of_a_run_that_is_gone_are_looked_after() {
         use TaskState::{InputRequired, Working};
@@ -517,7 +531,7 @@ mod tests {
         assert!(still_asks(&asked, &leaf) && asked_anew(&asked, &leaf, &codex).is_none());
         assert!(still_asks(&above, &between) && asked_anew(&above, &between, &reviewer).is_none());
 
-        // The hub is gone, and asks in the leaf's place.
+        // The hub restarts, and asks on behalf of the leaf.
         let now = Question { replaces: Some(lost.kind), ..Question::fresh(QuestionKind::Input) };
         let gone = prompt("The hub was restarted while Codex asked: “May I?”");
         let leaf = asking("leaf", &now, gone);
@@ -535,7 +549,7 @@ mod tests {
         The hub was restarted while Codex asked: “May I?”
         ");
 
-        // What another child asks is nothing to that question.
+        // A question of another child does not affect it.
         let other = asking("other", &Question::fresh(QuestionKind::Input), prompt("Which?"));
         assert_eq!(asked_anew(&above, &other, &codex), None);
         let mut answered = leaf;

@@ -1,62 +1,64 @@
-//! Secrets that programs are passed, and what is said in their place where an agent repeats them.
+//! Redaction of secrets that programs are passed, in the output of agents.
 //!
-//! A secret is found as it is. One that was encoded on the way (escaped, in base64) is not.
+//! Only the literal secret is found. An encoded secret (escaped, in base64) is not.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use std::borrow::Cow;
 
-/// How the names of variables and settings end that hold secrets, whatever their case.
+/// Suffixes of the names of variables and settings that contain secrets, in any case.
 const ENDINGS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"];
 
-/// Shorter values are words that may stand anywhere, and no secrets to speak of.
+/// Minimum length of a secret in bytes; shorter values are words that can occur anywhere.
 pub const MIN_BYTES: usize = 8;
 
-/// Whether a variable or setting of this name holds a secret.
+/// True if a variable or setting of this name contains a secret.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The secrets of one agent.
+/// Secrets of one agent.
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: Vec<String>,
-    /// What stands in the place of each.
+    /// Replacement for each secret.
     marks: Vec<String>,
-    /// Finds any of the secrets; none where there are no secrets to find.
+    /// Finds any of the secrets; `None` if no secrets exist.
     finder: Option<AhoCorasick>,
 }
 
 impl Secrets {
-    /// Those of `variables`, given by name and value, whose names say that they are secret, and that are long enough.
+    /// Secrets among `variables`, given by name and value: those with a secret name and a
+    /// sufficient length.
     pub fn among(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self::of(variables.into_iter().filter(|(name, _)| is_secret(name)))
     }
 
-    /// All these, given by name and value, that are long enough, whatever they are called.
+    /// All of these values, given by name and value, that have a sufficient length, independent of
+    /// their names.
     pub fn of(named: impl IntoIterator<Item = (String, String)>) -> Self {
         let (mut values, mut marks) = (Vec::new(), Vec::new());
         for (name, value) in named {
-            // A program trims what it reads from a file that somebody exported.
+            // Trims the value, because programs trim a value that a user exported from a file.
             let value = value.trim();
             if value.len() >= MIN_BYTES {
                 values.push(value.to_owned());
                 marks.push(format!("[redacted {name}]"));
             }
         }
-        // It fails only beyond 2^31 bytes of secrets, which no environment has.
+        // Fails only beyond 2^31 bytes of secrets, which no environment has.
         let finder =
             AhoCorasickBuilder::new().match_kind(MatchKind::LeftmostLongest).build(&values);
         let finder = finder.ok().filter(|_| !values.is_empty());
         Self { values, marks, finder }
     }
 
-    /// Whether there are none.
+    /// True if no secrets exist.
     pub fn is_empty(&self) -> bool {
         self.finder.is_none()
     }
 
-    /// A whole text without them.
+    /// Redacts a complete text.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.finder {
             Some(finder) if finder.is_match(text) => {
@@ -66,7 +68,7 @@ impl Secrets {
         }
     }
 
-    /// The bytes of a whole file without them.
+    /// Redacts the bytes of a complete file.
     pub fn hide_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
         match &self.finder {
             Some(finder) if finder.is_match(bytes) => {
@@ -76,8 +78,8 @@ impl Secrets {
         }
     }
 
-    /// Where the end of `bytes` begins that may be the beginning of a secret. Of text that is a boundary of characters, for a
-    /// secret begins with one.
+    /// Start of the longest suffix of `bytes` that may be the beginning of a secret. In text it is
+    /// a character boundary, because a secret begins with a character.
     fn doubtful(&self, bytes: &[u8]) -> usize {
         let longest = self.values.iter().map(String::len).max().unwrap_or(0);
         let first = (bytes.len() + 1).saturating_sub(longest);
@@ -90,14 +92,15 @@ impl Secrets {
     }
 }
 
-/// A text that comes in pieces. What may be the beginning of a secret is held back until the next piece tells.
+/// Redacts a text that arrives in pieces. Text that may be the beginning of a secret is held back
+/// until the next piece.
 #[derive(Debug, Default)]
 pub struct Growing {
     held: String,
 }
 
 impl Growing {
-    /// Takes a piece, and returns what can be told by now.
+    /// Adds a piece, and returns the text that is safe to send.
     pub fn push(&mut self, secrets: &Secrets, piece: &str) -> String {
         let Some(finder) = &secrets.finder else { return piece.to_owned() };
         self.held.push_str(piece);
@@ -109,25 +112,26 @@ impl Growing {
         told
     }
 
-    /// The text ends here: what was held back is none of a secret's.
+    /// Ends the text, and returns the held-back part, which is no secret.
     pub fn rest(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 
-    /// Whether nothing is held back.
+    /// True if no text is held back.
     pub fn is_told(&self) -> bool {
         self.held.is_empty()
     }
 }
 
-/// Bytes that come in pieces, such as the body of an answer. What may be the beginning of a secret is held back.
+/// Redacts bytes that arrive in pieces, such as a response body. Bytes that may be the beginning of
+/// a secret are held back.
 #[derive(Debug, Default)]
 pub struct GrowingBytes {
     held: Vec<u8>,
 }
 
 impl GrowingBytes {
-    /// Takes a piece, and returns what can be told by now.
+    /// Adds a piece, and returns the bytes that are safe to send.
     pub fn push(&mut self, secrets: &Secrets, piece: &[u8]) -> Vec<u8> {
         let Some(finder) = &secrets.finder else { return piece.to_owned() };
         self.held.extend_from_slice(piece);
@@ -140,7 +144,7 @@ impl GrowingBytes {
         told
     }
 
-    /// The bytes end here: what was held back is none of a secret's.
+    /// Ends the bytes, and returns the held-back part, which is no secret.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
@@ -157,7 +161,7 @@ mod tests {
         Secrets::among(owned)
     }
 
-    /// The text as a client has it that joins the pieces.
+    /// Text that a client gets by joining the pieces.
     fn joined<'t>(secrets: &Secrets, pieces: impl IntoIterator<Item = &'t str>) -> String {
         let mut growing = Growing::default();
         let told: String = pieces.into_iter().map(|piece| growing.push(secrets, piece)).collect();
@@ -210,7 +214,7 @@ mod tests {
         assert!(growing.is_told());
     }
 
-    /// Cuts `text` at these places, as far as characters allow.
+    /// Cuts `text` at these positions, rounded down to character boundaries.
     fn pieces<'t>(text: &'t str, cuts: &[usize]) -> Vec<&'t str> {
         let mut cuts: Vec<_> = cuts.iter().map(|&cut| text.floor_char_boundary(cut)).collect();
         cuts.extend([0, text.len()]);
@@ -219,7 +223,8 @@ mod tests {
     }
 
     proptest! {
-        /// However a text is cut. Marks have letters of their own here, so that none of them is part of a secret.
+        /// Holds for any cuts. The marks use other letters here, so that they contain no part of a
+        /// secret.
         #[test]
         fn no_secret_is_told_in_pieces(
             values in proptest::collection::vec("[xyü]{8,12}", 1..4),

@@ -1,12 +1,14 @@
-//! A guest that runs again from its start, and is told what it was told before (durable execution by replay, also known as
-//! event sourcing of a run).
+//! Durable execution of a guest by replay: a restarted guest receives the recorded answers of its
+//! earlier run (also known as event sourcing of a run).
 //!
-//! A guest is a synchronous function: what it does follows from what it is answered. So its progress is the list of those
-//! answers, its journal. Each is recorded before the guest hears it. When the hub that ran the guest is gone, the next one
-//! starts it anew, answers from the journal as long as there is something in it, and live from there on. What the guest has
-//! told, the task's log has already: it is compared, and not told twice.
+//! A guest is a synchronous function: its behaviour depends only on the answers of its host calls.
+//! So the list of those answers, the journal, determines its progress. Each answer is recorded
+//! before the guest receives it. After the end of the process that ran the guest, the next one
+//! starts the guest again, and answers from the journal until it is used up, then live. The guest's
+//! events are already in the task's log: they are compared with it, and not sent twice.
 //!
-//! What has an effect on the world, or depends on it, stands in a step, whose answer is one entry of the journal.
+//! Code with side effects, or that depends on the outside world, belongs in a step; the result of a
+//! step is one entry of the journal.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -14,26 +16,27 @@ use std::{
     fmt::{self, Display, Formatter},
 };
 
-/// How much of what a guest asks is kept of it, in characters: enough to see whether it asks the same again.
+/// Maximum length of the recorded description of a call, in characters: enough to recognise the
+/// same call.
 const ABOUT: usize = 200;
 
-/// The longest answer of a step that is kept, in bytes.
+/// Maximum size of a step's recorded result, in bytes.
 pub const MAX_KEPT: usize = 1 << 20;
 
-/// The longest key of a step, in bytes.
+/// Maximum length of a step's key, in bytes.
 pub const MAX_KEY: usize = 256;
 
-/// What a guest asks of its hub: which function, and about what.
+/// Identity of a host call: its function and a description of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The function, such as `delegate.call`.
+    /// Function, such as `delegate.call`.
     pub what: String,
-    /// What sets this call apart from another one of that function; no more than its beginning.
+    /// Description that distinguishes calls of the function, truncated.
     pub about: String,
 }
 
 impl Asked {
-    /// A call of `what` about `about`.
+    /// Creates the identity of a call of `what` with the description `about`.
     pub fn new(what: &str, about: &str) -> Self {
         Self { what: what.to_owned(), about: about.chars().take(ABOUT).collect() }
     }
@@ -50,72 +53,73 @@ impl Display for Asked {
     }
 }
 
-/// What the journal holds: an answer, or where a step begins and ends. `A` is what answers are.
+/// Entry of the journal: an answer, or the start or end of a step. `A` is the type of answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Entry<A> {
-    /// What the guest asked, and what it was answered.
+    /// A call, with its answer.
     Answer(Asked, A),
     /// A step began.
     Begun(String),
-    /// A step that had begun was cut off, and this many events had been told in it.
+    /// A step was interrupted after it had sent this number of events.
     CutOff(String, usize),
     /// A step ended.
     Ended {
-        /// Its key.
+        /// Key of the step.
         step: String,
-        /// What it came to.
+        /// Result of the step.
         kept: String,
-        /// How many events the guest told in it.
+        /// Number of events that the guest sent in the step.
         told: usize,
     },
 }
 
-/// An entry, and the time from which on the guest goes on.
+/// Journal entry, with the guest's time after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recorded<A> {
     /// Milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// The entry.
+    /// Journal entry.
     pub entry: Entry<A>,
 }
 
-/// What becomes of a step whose hub was killed in the middle of it.
+/// Treatment of a step that was interrupted by the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepMode {
-    /// Its answer is recorded. One that was cut off is done again.
+    /// The result is recorded. An interrupted step is repeated.
     Recorded,
-    /// Its answer is not recorded: it reads only, and is done in every run. It must come to the same each time.
+    /// The result is not recorded: the step only reads, and is repeated in every run. It must
+    /// return the same result each time.
     Again,
-    /// Its answer is recorded. Of one that was cut off, the client is asked whether it is to be done again.
+    /// The result is recorded. The client decides if an interrupted step is repeated.
     Ask,
 }
 
-/// How a step begins.
+/// Result of the start of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Begun<A> {
-    /// It was done before, and came to this.
+    /// The step has run before, with this result.
     Kept(String),
-    /// It is to be done; first this is recorded, if anything.
+    /// The step must run; the caller first records the entry, if any.
     Work(Option<Recorded<A>>),
-    /// It was cut off, and nobody knows how far it had come: this is recorded, if anything, the client is asked, and [`Replay::begin`]
-    /// called again if it is to be done.
+    /// The step was interrupted, and its progress is unknown. The caller records the entry, if any,
+    /// asks the client, and calls [`Replay::begin`] again if the client wants a repetition.
     CutOff(Option<Recorded<A>>),
 }
 
-/// A guest asks something else than it did when its journal was written.
+/// Error for a guest whose calls differ from those in its journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the agent does not do again what it did before the hub was restarted: answer {number} of its journal is of {recorded}, and now it \
      asks {asked}; what an agent does must follow from what it is answered alone, and everything else stands in a step"
 )]
 pub struct Diverged {
-    /// Which entry of the journal, counted from 1.
+    /// Number of the journal entry, counted from 1.
     pub number: usize,
-    /// What stands there.
+    /// Recorded call.
     pub recorded: String,
-    /// What the guest does.
+    /// Call of the guest.
     pub asked: String,
 }
 
@@ -126,45 +130,47 @@ struct OpenStep {
     told: usize,
 }
 
-/// One run of a guest, with what is left of its journal. `A` is what answers are, `T` what a guest tells.
+/// One run of a guest, with the rest of its journal. `A` is the type of answers, `T` the type of
+/// the guest's events.
 #[derive(Clone, Debug)]
 pub struct Replay<A, T> {
     rest: VecDeque<Recorded<A>>,
-    /// How many entries were taken.
+    /// Number of entries used.
     taken: usize,
-    /// What the task's log has that the guest has not told again.
+    /// Events in the task's log that the guest has not sent again yet.
     told: VecDeque<T>,
     now_ms: u64,
     step: Option<OpenStep>,
 }
 
 impl<A, T> Replay<A, T> {
-    /// A run that began at `began_ms`, as its journal and the task's log have it.
+    /// Creates a run that began at `began_ms`, with its journal and the events of the task's log.
     pub fn new(began_ms: u64, journal: Vec<Recorded<A>>, told: Vec<T>) -> Self {
         Self { rest: journal.into(), taken: 0, told: told.into(), now_ms: began_ms, step: None }
     }
 
-    /// Whether all of the journal was heard: from here on the guest is answered live.
+    /// True if the journal is used up: from here on the guest receives live answers.
     pub fn is_live(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// How many entries of its journal there are by now.
+    /// Number of journal entries so far.
     pub fn entries(&self) -> usize {
         self.taken
     }
 
-    /// The time that it is for the guest, in milliseconds since the Unix epoch: that of the last answer.
+    /// Current time for the guest, in milliseconds since the Unix epoch: the time of the last
+    /// answer.
     pub fn now_ms(&self) -> u64 {
         self.now_ms
     }
 
-    /// The key of the step that the guest is in.
+    /// Key of the step that the guest is in.
     pub fn step(&self) -> Option<&str> {
         self.step.as_ref().map(|step| step.key.as_str())
     }
 
-    /// What the guest is answered, if the journal knows.
+    /// Returns the recorded answer of a call, if the journal has it.
     pub fn recall(&mut self, asked: &Asked) -> Result<Option<A>, Diverged> {
         match self.rest.front().map(|it| &it.entry) {
             None => Ok(None),
@@ -176,12 +182,13 @@ impl<A, T> Replay<A, T> {
         }
     }
 
-    /// What is to be recorded before the guest hears this answer.
+    /// Returns the entry to record before the guest receives this answer.
     pub fn answered(&mut self, asked: Asked, answer: A, now_ms: u64) -> Recorded<A> {
         self.record(Entry::Answer(asked, answer), now_ms)
     }
 
-    /// The guest tells something: what the log has in its place, if it has it. Then the two are the same, and it is not told again.
+    /// Takes the next event from the log in place of an event that the guest sends. `None` if the
+    /// log has no more: then the event is new, and must be sent.
     pub fn tell(&mut self) -> Option<T> {
         if let Some(step) = &mut self.step {
             step.told += 1;
@@ -189,7 +196,7 @@ impl<A, T> Replay<A, T> {
         self.told.pop_front()
     }
 
-    /// The guest begins a step.
+    /// Begins a step.
     pub fn begin(&mut self, key: &str, mode: StepMode, now_ms: u64) -> Result<Begun<A>, Diverged> {
         if mode == StepMode::Again {
             self.open(key, mode);
@@ -221,7 +228,7 @@ impl<A, T> Replay<A, T> {
             }
             Some(_) => Err(self.diverged(format!("the step `{key}`"))),
             None => {
-                // What else was told, was told in there.
+                // All remaining events of the log belong to this step.
                 let told = std::mem::take(&mut self.told).len();
                 if mode == StepMode::Ask {
                     let cut_off = Entry::CutOff(key.to_owned(), told);
@@ -233,7 +240,7 @@ impl<A, T> Replay<A, T> {
         }
     }
 
-    /// The guest ends its step: what is to be recorded before it goes on, if anything.
+    /// Ends the current step. Returns the entry to record before the guest continues, if any.
     pub fn end(&mut self, kept: String, now_ms: u64) -> Option<Recorded<A>> {
         let OpenStep { key, mode, told } = self.step.take()?;
         if mode == StepMode::Again {
@@ -242,7 +249,7 @@ impl<A, T> Replay<A, T> {
         Some(self.record(Entry::Ended { step: key, kept, told }, now_ms))
     }
 
-    /// That the guest does something else than stands next in its journal.
+    /// Error for a call that differs from the next entry of the journal.
     pub fn diverged(&self, asked: String) -> Diverged {
         let recorded = self.rest.front().map_or_else(|| "nothing".to_owned(), |it| it.entry.name());
         Diverged { number: self.taken + 1, recorded, asked }
@@ -252,7 +259,7 @@ impl<A, T> Replay<A, T> {
         self.step = Some(OpenStep { key: key.to_owned(), mode, told: 0 });
     }
 
-    /// So much of what the log has was told in a step that is over.
+    /// Skips the events of a finished step in the log.
     fn skip(&mut self, told: usize) {
         self.told.drain(..told.min(self.told.len()));
     }
@@ -266,7 +273,7 @@ impl<A, T> Replay<A, T> {
 
     fn record(&mut self, entry: Entry<A>, now_ms: u64) -> Recorded<A> {
         self.taken += 1;
-        // A clock that is set back does not turn the guest's time back.
+        // The guest's time never goes back, even if the clock does.
         self.now_ms = self.now_ms.max(now_ms);
         Recorded { at_ms: self.now_ms, entry }
     }

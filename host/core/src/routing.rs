@@ -1,11 +1,12 @@
-//! Which agent a message is given to that names none of its own: one of a group, or one that has a skill. Candidates are left out by
-//! grant, skill, version and circuit breaker; the others are put in an order by how they are and by the way of balancing, and tried in it
-//! until one takes the message.
+//! Selection of an agent for a message that names a group or a skill instead of one agent. Grant,
+//! skill, version and circuit breaker filter the candidates. The rest is ordered by health and
+//! load-balancing strategy, and tried in this order until one accepts the message.
 //!
 //! ```text
-//! agents ──► granted, skill, fit ──► version ──► breaker ──► order: health, balance, longest without a turn ──► the first that takes it
-//!                │                     │            │
-//!                └────── left out, each with its reason ───────────────────────────────────────────────────► told as facts of the task
+//! agents ─► granted? skill? fit? ─► version? ─► breaker? ─► order: health, balance, turn ─► try
+//!               │                      │           │                                         │
+//!               └──────────────────────┴───────────┴─► left out, with reasons       first that
+//!                                                      (in task metadata)           accepts it
 //! ```
 
 mod candidate;
@@ -27,36 +28,36 @@ use candidate::{Rank, unwell, version_of};
 use a2a_hub_protocol::id::{AgentId, ContextId};
 use std::cmp::Reverse;
 
-/// Why nobody can be given the message.
+/// Reason why no agent can be selected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoCandidate {
     /// No agent has the skill.
     #[error("find {wanted}: there is none")]
     NoSkill {
-        /// What was asked for.
+        /// Description of the request.
         wanted: String,
-        /// The skill that was asked for.
+        /// Requested skill.
         skill: String,
-        /// The skills that agents have which may be asked.
+        /// Skills of the agents that the caller may use.
         there: Vec<String>,
     },
-    /// The group has no member that is there, and may be asked.
+    /// The group has no available member that the caller may use.
     #[error("none of the agents of `{0}` is there")]
     Nobody(AgentId),
-    /// There are older versions only.
+    /// Only older versions are available.
     #[error("find {wanted}: there are older versions only: {}; name a version that there is, or say `allowOlder`", listed(.there))]
     OnlyOlder {
-        /// What was asked for.
+        /// Description of the request.
         wanted: String,
-        /// The agents, each with its version, the newest first.
+        /// Agents with their versions, newest first.
         there: Vec<(AgentId, String)>,
     },
-    /// Each is left out.
+    /// All agents are filtered out.
     #[error("find {wanted}: {}", reasons(.left_out))]
     AllLeftOut {
-        /// What was asked for.
+        /// Description of the request.
         wanted: String,
-        /// The agents, each with the reason why it is not tried.
+        /// Agents, each with the reason why it is left out.
         left_out: Vec<PassedOver>,
     },
 }
@@ -71,7 +72,7 @@ fn reasons(left_out: &[PassedOver]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// The agents that have the skill, by its exact id; all of them where none is asked for.
+/// Granted agents that have the skill, by its exact id; all of them if no skill is requested.
 pub fn with_skill<'c>(
     candidates: impl IntoIterator<Item = &'c Candidate>,
     skill: Option<&str>,
@@ -80,7 +81,8 @@ pub fn with_skill<'c>(
     candidates.into_iter().filter(|it| it.is_granted).filter(has).collect()
 }
 
-/// Chooses among the candidates, in whatever order they come, for a message of this conversation.
+/// Selects and orders the candidates for a message of this context. The order of `candidates` does
+/// not matter.
 pub fn choose(
     candidates: &[Candidate],
     wanted: &Wanted,
@@ -93,7 +95,7 @@ pub fn choose(
         if skilled.is_empty() {
             return Err(no_skill(candidates, wanted, skill));
         }
-        // Of all the agents that there are, those without the skill were never in question.
+        // If the client names no group, agents without the skill were never candidates.
         let others = candidates.iter().filter(|it| wanted.named.is_some() && it.is_granted);
         let others = others.filter(|it| !skilled.contains(it));
         left_out.extend(others.map(|it| {
@@ -135,7 +137,7 @@ fn no_skill(candidates: &[Candidate], wanted: &Wanted, skill: &str) -> NoCandida
     NoCandidate::NoSkill { wanted: wanted.to_string(), skill: skill.to_owned(), there }
 }
 
-/// Those whose version will do, and whether they are older than was asked for.
+/// Filters by version. Returns the matching agents, and true if they are older than requested.
 fn by_version<'c>(
     those: Vec<&'c Candidate>,
     wanted: &Wanted,

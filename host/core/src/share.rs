@@ -1,72 +1,78 @@
-//! Whose turn it is on the processor: a multilevel feedback queue of two levels. Work for an agent has high priority, until
-//! the agent has used more than its share of the processor; then all that is done for it has low priority, which takes what
-//! others leave, until it has been modest for a while. Where no other agent wants anything, its short runs keep their priority.
+//! Processor scheduling among agents: a multilevel feedback queue with two levels.
+//!
+//! Work for an agent has high priority until the agent has used more than its share of the
+//! processor. Then all its work has low priority, and gets the time that others leave, until its
+//! use has been low for a while. While no other agent is active, short runs of such an agent keep
+//! high priority.
 
 use crate::bucket::{Bucket, Rate};
 use std::time::{Duration, Instant};
 
-/// What an agent may use at high priority, in nanoseconds of the processor: half of a core, some thousand short tasks a second,
-/// and as much at once as a task of a large interpreter takes.
+/// Use at high priority, in nanoseconds of the processor: half of a core, enough for some thousand
+/// short tasks a second; the burst suffices for one task of a large interpreter.
 const RATE: Rate = Rate { per_second: 500_000_000, burst: 50_000_000 };
 
-/// An agent that has used too much for a long time owes no more than this, in nanoseconds: it has high priority again after
-/// a second.
+/// Maximum debt of an agent after heavy use, in nanoseconds: it regains high priority after a
+/// second.
 const MOST_OWED: u64 = 500_000_000;
 
-/// What one run may use at high priority, whatever its agent has used, while no other agent is about: it is over before a thread of
-/// low priority would have been woken for it, so that a busy agent of short tasks costs no switches between threads. Who spins is through
-/// with that at once.
+/// Processor time of one run at high priority that an agent beyond its share has while no other
+/// agent is active. Such a run ends before a low-priority thread would wake up, so that a busy
+/// agent of short tasks causes no context switches. A spinning run exceeds this at once.
 pub const SHORT_RUN: Duration = Duration::from_millis(4);
 
-/// How long an agent within its share is about after it has run.
+/// Time for which an agent within its share counts as active after it has run.
 const ABOUT: Duration = Duration::from_secs(1);
 
-/// How long a short run of an agent within its share holds off (throttles) the runs of those that are not, where these would leave it no
-/// core, once it is over: its answer goes out and the next request comes in meanwhile.
+/// Time for which a finished short run of an agent within its share throttles the low-priority
+/// runs, if these would leave it no core: meanwhile its response goes out and the next request
+/// comes in.
 const HELD_OFF: Duration = Duration::from_millis(10);
 
-/// How long it does so while it waits for something, such as the disk.
+/// Time for which an unfinished short run throttles them while it waits, for example for the disk.
 const WHILE_IT_WAITS: Duration = Duration::from_millis(50);
 
-/// What those use together even so, in nanoseconds of the processor: a hundredth of a core, about what the kernel leaves to the nicest
-/// process (`nice` 19) beside a busy one.
+/// Processor time that all throttled runs use together, in nanoseconds: a hundredth of a core,
+/// about as much as the kernel leaves to the nicest process (`nice` 19) next to a busy one.
 const MEANWHILE: Rate = Rate { per_second: 10_000_000, burst: 5_000_000 };
 
-/// They owe no more than this of it, in nanoseconds, however much one of them used at once: they are held off for ten seconds at most.
+/// Maximum debt of the throttled runs, in nanoseconds, even after a long run: they are throttled
+/// for ten seconds at most.
 const MOST_LENT: u64 = 100_000_000;
 
-/// How urgent the work for an agent is.
+/// Priority of an agent's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// It is done at once.
+    /// Runs at once.
     High,
-    /// It is done when nothing else is to be done.
+    /// Runs when no other work is pending.
     Low,
 }
 
-/// One agent's share of the processor.
+/// Share of the processor of one agent.
 #[derive(Clone, Debug)]
 pub struct Share {
     bucket: Bucket,
     priority: Priority,
-    /// How many of its runs are held off: who waits for the processor is not modest.
+    /// Number of its throttled runs: an agent that waits for the processor does not count as low
+    /// use.
     held_off: usize,
 }
 
 impl Share {
-    /// That of an agent that has used nothing.
+    /// Creates the share of an agent that has used nothing.
     pub fn new(now: Instant) -> Self {
         Self { bucket: Bucket::full(RATE, now), priority: Priority::High, held_off: 0 }
     }
 
-    /// The agent has used the processor for so long.
+    /// Charges processor time to the agent.
     pub fn charge(&mut self, used: Duration, now: Instant) {
         self.bucket.take(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), now);
         self.bucket.forgive(MOST_OWED);
     }
 
-    /// How urgent its work is now. What it lost by using up its share it has back once half of a burst is there, so that it
-    /// does not change with every task.
+    /// Current priority of the agent. High priority returns only with half of a burst available, so
+    /// that the priority does not change with every task.
     pub fn priority(&mut self, now: Instant) -> Priority {
         let left = self.bucket.level(now);
         self.priority = match self.priority {
@@ -81,18 +87,20 @@ impl Share {
         self.priority
     }
 
-    /// A run of this agent is held off.
+    /// Records that a run of this agent is throttled.
     pub fn is_held_off(&mut self) {
         self.held_off += 1;
     }
 
-    /// A run is not held off any more that was for so long: it has nothing for having waited.
+    /// Records the end of a run's throttling; the time it `waited` adds nothing to the agent's
+    /// share.
     pub fn goes_on(&mut self, waited: Duration, now: Instant) {
         self.held_off = self.held_off.saturating_sub(1);
         self.charge(Duration::from_nanos(RATE.come(waited)), now);
     }
 
-    /// How urgent one run of this agent is, which has used the processor for so long, beside the others.
+    /// Priority of one run of this agent that has used this processor time, in competition with
+    /// other agents.
     pub fn priority_of_run(
         &mut self,
         used: Duration,
@@ -113,55 +121,55 @@ impl Share {
     }
 }
 
-/// What tells an agent from the others.
+/// Key of an agent.
 pub type AgentKey = u64;
 
-/// Whether agents that are within their share want the processor, too, and what the others are given of it meanwhile.
+/// Competition for the processor by agents within their share, and the throttling of the others.
 #[derive(Clone, Debug)]
 pub struct Contention {
-    /// Which of them ran last, and when.
+    /// Agent within its share that ran last, with the time.
     last: Option<(AgentKey, Instant)>,
-    /// Until when a short run of one holds off the others.
+    /// End of the throttling by a short run of such an agent.
     until: Option<Instant>,
-    /// What runs of low priority may use while they are held off.
+    /// Processor time of throttled low-priority runs.
     meanwhile: Bucket,
-    /// How many of those run.
+    /// Number of low-priority runs in progress.
     greedy: usize,
-    /// For how many there are cores that nobody else needs.
+    /// Number of cores available to low-priority runs.
     spare: usize,
 }
 
 impl Contention {
-    /// Of agents that share so many cores.
+    /// Creates the state for agents that share this number of cores.
     pub fn on(cores: usize, now: Instant) -> Self {
         let (last, until, greedy) = Default::default();
         let meanwhile = Bucket::full(MEANWHILE, now);
-        // One of the others is for who is within its share, and one for the hub.
+        // One core is for an agent within its share, and one for the hub.
         let spare = cores.saturating_sub(2);
         Self { last, until, meanwhile, greedy, spare }
     }
 
-    /// An agent runs that is within its share.
+    /// Records a run of an agent within its share.
     fn ran(&mut self, agent: AgentKey, used: Duration, now: Instant) {
         self.last = Some((agent, now));
-        // Who lives long could hold all others off with next to nothing.
+        // Excludes long-lived runs, which could otherwise throttle all others with hardly any use.
         if used < SHORT_RUN {
             self.until = Some(now + WHILE_IT_WAITS);
         }
     }
 
-    /// A run of high priority is over.
+    /// Records the end of a high-priority run.
     pub fn is_over(&mut self, now: Instant) {
         self.until = self.until.map(|until| until.min(now + HELD_OFF));
     }
 
-    /// Whether another one than this has run lately.
+    /// True if another agent than this one has run recently.
     fn is_there_for(&self, agent: AgentKey, now: Instant) -> bool {
         self.last
             .is_some_and(|(last, at)| last != agent && now.saturating_duration_since(at) < ABOUT)
     }
 
-    /// Whether a run of low priority has to wait before it goes on: for how long, until it is asked again.
+    /// Time for which a low-priority run must wait before it asks again; `None` if it may run now.
     pub fn holds_off(&mut self, now: Instant) -> Option<Duration> {
         let left = self.until?.checked_duration_since(now)?;
         if self.greedy < self.spare {
@@ -171,12 +179,12 @@ impl Contention {
         (!owed.is_zero()).then(|| owed.min(left))
     }
 
-    /// A run of low priority goes on.
+    /// Records the start of a low-priority run.
     pub fn begins(&mut self) {
         self.greedy += 1;
     }
 
-    /// It has used the processor for so long.
+    /// Records the end of a low-priority run, with its processor time.
     pub fn ends(&mut self, used: Duration, now: Instant) {
         self.greedy = self.greedy.saturating_sub(1);
         self.meanwhile.take(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), now);
@@ -246,7 +254,7 @@ mod tests {
         assert_eq!(of(&mut busy, 1, ms(1_000)), Priority::High, "it has been away for a second");
     }
 
-    /// A modest agent that has run just now.
+    /// Runs a short task of an agent within its share.
     fn modest(contention: &mut Contention, used: Duration, now: Instant) {
         Share::new(now).priority_of_run(used, now, 1, contention);
         contention.is_over(now);
@@ -258,7 +266,8 @@ mod tests {
         let mut contention = Contention::on(2, begun);
         assert_eq!(contention.holds_off(begun), None, "nobody else is about");
         let mut used = Duration::ZERO;
-        // A request each millisecond for ten seconds, and somebody who would take each turn of 5 ms that there is.
+        // One request each millisecond for ten seconds, against a run that takes each available
+        // slice of 5 ms.
         for at in 0..10_000 {
             let now = begun + ms(at);
             modest(&mut contention, ms(0), now);

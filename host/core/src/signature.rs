@@ -1,44 +1,46 @@
-//! Who signed a component: detached minisign signatures (Ed25519 over a BLAKE2b digest), judged by keys that the operator named.
+//! Signatures of components: detached minisign signatures (Ed25519 over a BLAKE2b digest), verified
+//! with keys that the operator named.
 //!
-//! A signature says who made a component, and nothing of what the component does: whoever lets a signed update keep what the
-//! version before held also compares what the two say that they are, for one publisher signs several, and old versions too.
+//! A signature proves the publisher of a component, and nothing about its behaviour. One publisher
+//! signs several components, and old versions too. So a signed update must also have the name of
+//! the component that it replaces, and must not be older.
 
 use minisign_verify::{Error, PublicKey, Signature};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a signature's file: four lines, two of which are comments.
+/// Maximum size of a signature file in bytes: four lines, two of which are comments.
 pub const MAX_BYTES: usize = 4 << 10;
 
-/// Bytes of a key's name: people are told it.
+/// Maximum length of a key's name in bytes, because messages to people contain it.
 const MAX_NAME: usize = 64;
 
-/// What a signature is asked of.
+/// Policy for signatures of components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignaturePolicy {
-    /// No signature is looked at.
+    /// Ignores signatures.
     Off,
-    /// A component that nobody signed joins, and that is told; one whose signature is wrong does not.
+    /// Admits unsigned components with a warning, and refuses invalid signatures.
     Warn,
-    /// Only what one of the named keys signed joins.
+    /// Admits only components signed with a named key.
     Require,
 }
 
-/// The keys that the operator named.
+/// Keys that the operator named.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedKeys(BTreeMap<String, PublicKey>);
 
-/// A key that nothing can be verified with.
+/// Error for an unusable key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
-    /// Nobody could be told it.
+    /// The name is invalid.
     #[error(
         "call a key `{0}`: a key's name is 1 to {MAX_NAME} characters of `a-z`, `0-9`, `.`, `_` and `-`, and begins with a letter or \
          a digit"
     )]
     Name(String),
-    /// It is no public key of minisign.
+    /// The key is no public key of minisign.
     #[error(
         "verify signatures by the key `{0}`: it is no public key of minisign; give the second line of its `.pub` file, which \
          begins with `RW`"
@@ -46,27 +48,27 @@ pub enum InvalidKey {
     Key(String),
 }
 
-/// Where a component comes from, as far as its signature tells.
+/// Origin of a component according to its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provenance {
-    /// Nobody says.
+    /// It has no signature.
     Unsigned,
-    /// The key of this name signed it.
+    /// It is signed with the key of this name.
     Signed(String),
     /// It is signed with a key that the operator did not name.
     Stranger,
-    /// A named key signed something else.
+    /// A named key signed other contents.
     Forged(String),
-    /// A named key signed in minisign's old kind, which is not verified.
+    /// A named key signed with minisign's legacy algorithm, which is not verified.
     Old(String),
-    /// There is a signature that cannot be read.
+    /// Its signature cannot be parsed.
     Unreadable(&'static str),
 }
 
-/// Why a component is not taken for what its signature tells.
+/// Reason why a component is refused because of its signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Untrusted {
-    /// There is no signature, and there must be one.
+    /// The policy requires a signature, and the component has none.
     #[error(
         "nobody signed it, and `plugins.policy` is `require`: sign it (`minisign -Sm FILE.wasm`), put the `.minisig` beside it and \
          name the key in `plugins.keys`, or set `plugins.policy` to `warn`"
@@ -78,25 +80,26 @@ pub enum Untrusted {
          the key with `plugins.keys.NAME = \"RW...\"`"
     )]
     Stranger,
-    /// What was signed is not what is there.
+    /// The signature is for other contents.
     #[error(
         "its signature is of another file: since the key `{0}` signed, somebody changed the component or the signature; fetch both \
          again"
     )]
     Forged(String),
-    /// The signature is of a kind that is not verified.
+    /// The signature uses the legacy algorithm, which is not verified.
     #[error(
         "its signature by the key `{0}` is of minisign's old kind, which signs no digest of the file and is not verified: have it \
          signed anew, with `a2a-hub plugin sign FILE.wasm` or `minisign -SHm FILE.wasm`"
     )]
     Old(String),
-    /// The signature is none.
+    /// The signature cannot be parsed.
     #[error("its signature cannot be read: {0}; fetch the `.minisig` again, or remove it")]
     Unreadable(&'static str),
 }
 
 impl TrustedKeys {
-    /// Those keys, each the base64 line of a `.pub` file of minisign, by the names that the operator gave them.
+    /// Parses keys, each the base64 line of a `.pub` file of minisign, by the names that the
+    /// operator gave them.
     pub fn named<'k>(
         keys: impl IntoIterator<Item = (&'k String, &'k String)>,
     ) -> Result<Self, InvalidKey> {
@@ -111,8 +114,8 @@ impl TrustedKeys {
         named.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Who signed `component`, by the text of the signature that came with it. Hashes all of `component`: call it where that
-    /// holds up nobody.
+    /// Verifies the signature file that came with `component`. Hashes the whole component, so call
+    /// it on a thread that may block.
     pub fn provenance(&self, component: &[u8], signature: Option<&str>) -> Provenance {
         let Some(signature) = signature else { return Provenance::Unsigned };
         let Ok(signature) = Signature::decode(signature) else {
@@ -122,7 +125,8 @@ impl TrustedKeys {
             match key.verify(component, &signature, false) {
                 Ok(()) => return Provenance::Signed(name.clone()),
                 Err(Error::UnexpectedKeyId) => {}
-                // The kind of before 2021 signs no digest, so that one signature could be taken for that of another text.
+                // The legacy algorithm (before 2021) signs no digest, so a signature could be
+                // passed off as that of another text.
                 Err(Error::UnexpectedAlgorithm | Error::UnsupportedLegacyMode) => {
                     return Provenance::Old(name.clone());
                 }
@@ -147,8 +151,9 @@ fn is_name(name: &str) -> bool {
 }
 
 impl SignaturePolicy {
-    /// Whether a component may join that comes from there. What a wrong signature tells is told under every policy that looks:
-    /// no signature can mean that nobody made one, a wrong one means that something was changed.
+    /// Checks if a component of this origin may join. Invalid signatures are refused under every
+    /// policy that checks them: a missing signature can be innocent, an invalid one means that
+    /// something was changed.
     pub fn admit(self, provenance: &Provenance) -> Result<(), Untrusted> {
         match (self, provenance) {
             (Self::Off, _)
@@ -168,7 +173,7 @@ impl SignaturePolicy {
 }
 
 impl Provenance {
-    /// The name of the operator's key that signed it.
+    /// Name of the operator's key that signed it.
     pub fn signer(&self) -> Option<&str> {
         match self {
             Self::Signed(key) => Some(key),
@@ -185,7 +190,7 @@ impl Provenance {
 mod tests {
     use super::*;
 
-    /// Two keys that minisign 0.10 made, and what each signed: the text `component`.
+    /// Two keys made by minisign 0.10, with their signatures of the text `component`.
     const FIRST: &str = "RWSWo1m4ztjchfgmToGUoMLB3iq4AEbF6qcbOHElw2dD3pbKt9RYOg+1";
     const BY_FIRST: &str = "untrusted comment: signature
 RUSWo1m4ztjchSI5QTdfOUZlVt9QbSMCc5UR31P/J7KBZgC8dnTqN0V2zZdj0vgSQ6MiFTCEAl0AwLG4sAz9WNKZaKQZLu6p0go=
@@ -218,13 +223,13 @@ LPsohJr2oPaPoqxZap0w+kOoPLNzUUgK3eibmyzoGWN16XsTamN7QZnt+GSKoFAb+UTRgLkwc1jKOH/F
         // The comment that minisign calls trusted is signed as well.
         let retold = BY_FIRST.replace("a trusted", "another");
         assert_eq!(one.provenance(b"component", Some(&retold)), forged);
-        // The first's key id, on the second's signature.
+        // Key id of the first key in a signature of the second.
         let (first, second) = (line(BY_FIRST, 1), line(BY_SECOND, 1));
         let borrowed = BY_SECOND.replace(second, &format!("{}{}", &first[..14], &second[14..]));
         assert_eq!(one.provenance(b"component", Some(&borrowed)), forged);
     }
 
-    /// A key, and what it signed in the old kind, without a digest.
+    /// Key with a legacy signature, without a digest.
     const THIRD: &str = "RWRSGeNydIg9jRBSUuSykur1ya5ss9TS0xJZAF8iagIRGqijAaRSxkOl";
     const BY_THIRD: &str = "untrusted comment: signature
 RWRSGeNydIg9jSXYmxunci9sfUzKzN/yDpGxbY5YzEbmKzjeWuh+juob1hKiyeQlMPYTHY/rnou1kLhVYwKcZiNBV79Vz+VB5g4=

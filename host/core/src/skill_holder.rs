@@ -1,49 +1,50 @@
-//! Which agent is meant by a skill alone: the one whose card has it.
+//! Selection of an agent by a skill alone: the agent whose card has it.
 
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 
-/// How many names stand in a sentence.
+/// Maximum number of names in a message.
 const MAX_NAMED: usize = 20;
 
-/// An agent that may be meant, with its card.
+/// Possible agent, with its card.
 pub type Candidate<'a> = (&'a AgentId, &'a AgentCard);
 
-/// Why no agent is meant.
+/// Reason why no agent is selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoHolder {
     /// No agent has such a skill.
     #[error("no agent here has the skill `{skill}`; there are {}", listed(.there))]
     Nobody {
-        /// The skill that was asked for.
+        /// Requested skill.
         skill: String,
-        /// Every skill there is, as `agent/skill`.
+        /// All available skills, as `agent/skill`.
         there: Vec<String>,
     },
-    /// An agent that was named has no such skill.
+    /// The named agent does not have the skill.
     #[error("agent `{agent}` has no skill `{skill}`; it has {}", listed(.there))]
     NotThis {
-        /// The agent that was named.
+        /// Named agent.
         agent: AgentId,
-        /// The skill that was asked for.
+        /// Requested skill.
         skill: String,
-        /// The ids of its skills.
+        /// Ids of the agent's skills.
         there: Vec<String>,
     },
-    /// More than one agent has it, and none of them is the default.
+    /// Several agents have the skill, and none of them is the default.
     #[error(
         "{} have the skill `{skill}`; submit the task to one of them, at `/agents/<id>/`, or name the skill `<agent>/{skill}`",
         listed(&.agents.iter().map(AgentId::to_string).collect::<Vec<_>>())
     )]
     Several {
-        /// The skill that was asked for.
+        /// Requested skill.
         skill: String,
-        /// The agents that have it.
+        /// Agents that have it.
         agents: Vec<AgentId>,
     },
 }
 
-/// The agent that is meant by `skill`, and what that agent itself calls the skill: whoever has a skill of that very id, the default agent if
-/// it is among several, or the agent that stands before a slash, as in the skills of the hub's own card.
+/// Selects the agent for `skill`: the only agent with a skill of exactly this id; among several,
+/// the default agent; otherwise the agent named before a slash, as in the skills of the hub's own
+/// card. Returns the agent, and the agent's own id of the skill.
 pub fn holder(
     skill: &str,
     agents: &[Candidate<'_>],
@@ -78,7 +79,7 @@ pub fn holder(
     Err(NoHolder::Nobody { skill: skill.to_owned(), there: agents.iter().flat_map(of).collect() })
 }
 
-/// What an agent calls a skill that is asked of it, if it has it.
+/// Returns the agent's own id of a skill, if it has the skill.
 pub fn held_by(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
     let there = card.skill_ids();
     if there.contains(&skill) {

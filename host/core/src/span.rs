@@ -1,8 +1,8 @@
-//! How long something takes, in the words of people: never `0ns` or `5400s`.
+//! Durations in readable units: never `0ns` or `5400s`.
 
 use std::{fmt, time::Duration};
 
-/// A span of time as messages have it, such as `250 ms`, `1.5 s` or `1 h 30 min`.
+/// Duration for messages, such as `250 ms`, `1.5 s` or `1 h 30 min`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
 

@@ -1,4 +1,5 @@
-//! Words of `core` that clients and operators read in answers and logs, as a snapshot: a change of one breaks somebody's program.
+//! Snapshot of the words of `core` that clients and operators read in answers and logs: a change
+//! breaks a program that depends on them.
 
 use crate::{facts, permissions::Permissions, reason::FailureReason};
 use std::fmt::Write as _;

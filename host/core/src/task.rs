@@ -1,4 +1,4 @@
-//! A task's life, from submission to one of four endings.
+//! State machine of a task, from submission to one of four final states.
 //!
 //! ```text
 //!          ┌───────────┐        ┌─────────┐  ask   ┌───────────────┐
@@ -18,26 +18,27 @@ use a2a_hub_protocol::{
     task::{Artifact, Task, TaskState},
 };
 
-/// An event that the task's state does not allow. The task stays as it is.
+/// Error for an event that the task's state does not allow. The task is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IllegalEvent {
-    /// Nothing can happen to a final task.
+    /// The task has a final state.
     #[error("change a task that is {}: it is over", .0.name())]
     Over(TaskState),
-    /// There is no way from one state to the other.
+    /// The transition does not exist.
     #[error("move a task from {} to {}", .from.name(), .to.name())]
     Transition {
-        /// The state it is in.
+        /// Current state.
         from: TaskState,
-        /// The state it was to go to.
+        /// Requested state.
         to: TaskState,
     },
-    /// A log begins with the task's creation, and holds it once.
+    /// The task exists already: a log has exactly one creation, its first event.
     #[error("create a task that exists")]
     CreatedTwice,
 }
 
-/// Whether a task may go from one state to another. To say something new about the state it is in is a step as well.
+/// True if a task may go from one state to the other. A new status message in the same state counts
+/// as a transition as well.
 pub fn allows(from: TaskState, to: TaskState) -> bool {
     use TaskState as S;
     match from {
@@ -46,12 +47,13 @@ pub fn allows(from: TaskState, to: TaskState) -> bool {
         S::InputRequired | S::AuthRequired => {
             to == from || matches!(to, S::Working | S::Failed | S::Canceled)
         }
-        // Whatever is not known to be possible is not.
+        // An unknown state allows no transition.
         S::Completed | S::Failed | S::Canceled | S::Rejected | S::Unknown => false,
     }
 }
 
-/// A piece that has nothing to be added to begins its artifact: some clients lose one that says otherwise.
+/// Clears `append` on the first chunk of an artifact: some clients drop a chunk that appends to an
+/// unknown artifact.
 pub fn begin_artifact(task: &Task, event: &mut TaskEvent) {
     if let TaskEvent::Artifact(update) = event {
         let id = &update.artifact.artifact_id;
@@ -59,7 +61,7 @@ pub fn begin_artifact(task: &Task, event: &mut TaskEvent) {
     }
 }
 
-/// Takes in what happened next. On an error the task is as it was.
+/// Applies the next event. On an error the task is unchanged.
 pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
     let from = task.status.state;
     if from.is_final() {
@@ -91,7 +93,7 @@ pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
 }
 
 fn take_status(task: &mut Task, update: &StatusUpdate) {
-    // A question that is asked again, word for word, is one question.
+    // A question that is repeated word for word stays one question.
     if update.status.message != task.status.message {
         keep_question(task);
     }
@@ -104,13 +106,13 @@ fn take_status(task: &mut Task, update: &StatusUpdate) {
     {
         Usage::settle(known);
     }
-    // A question is open while the task waits, whatever an agent says.
+    // A question is open only while the task waits, even if an agent's metadata says otherwise.
     if !task.status.state.is_interrupted() {
         task.metadata.take_if(|facts| facts.remove(QUESTION).is_some() && facts.is_empty());
     }
 }
 
-/// A fact that is `null` is taken away, as in RFC 7396.
+/// Merges metadata; a `null` removes the member, as in RFC 7396.
 fn merge(known: &mut Metadata, facts: &Metadata) {
     for (name, fact) in facts {
         if fact.is_null() {
@@ -121,10 +123,10 @@ fn merge(known: &mut Metadata, facts: &Metadata) {
     }
 }
 
-/// What the agent asked is part of the conversation; its notes on progress are not.
+/// Moves the agent's question into the history; progress messages are not part of it.
 fn keep_question(task: &mut Task) {
     if task.status.state.is_interrupted() {
-        // One that was told again behind something else is there.
+        // A repeated question may be in the history already.
         let asked = task.status.message.take();
         let last = task.history.last().map(|said| &said.message_id);
         task.history.extend(asked.filter(|asked| last != Some(&asked.message_id)));
@@ -140,7 +142,8 @@ fn take_artifact(artifacts: &mut Vec<Artifact>, update: &ArtifactUpdate) {
     }
 }
 
-/// Text that goes on in the next chunk is one text: a thousand deltas are not a thousand parts.
+/// Appends parts, and joins a text chunk to the text before it: a thousand deltas are not a
+/// thousand parts.
 fn append_parts(parts: &mut Vec<Part>, more: &[Part]) {
     for part in more {
         if let Some(Part { content: Content::Text(text), metadata: None, .. }) = parts.last_mut()
@@ -153,8 +156,8 @@ fn append_parts(parts: &mut Vec<Part>, more: &[Part]) {
     }
 }
 
-/// What is to be told of an artifact as it is `now` to those who know what came before: nothing, what was added, or all
-/// of it where it is another one. `last_chunk` says that nothing more is to come.
+/// Update that brings clients with the `known` artifacts up to date: `None`, the added parts, or
+/// the whole artifact if it was replaced. `last_chunk` says that the artifact is complete.
 pub fn catch_up(known: &[Artifact], now: Artifact, last_chunk: bool) -> Option<ArtifactUpdate> {
     let before = known.iter().find(|known| known.artifact_id == now.artifact_id);
     let added = before.map(|before| added(&before.parts, &now.parts));
@@ -166,7 +169,8 @@ pub fn catch_up(known: &[Artifact], now: Artifact, last_chunk: bool) -> Option<A
     Some(ArtifactUpdate { artifact: Artifact { parts, ..now }, append, last_chunk })
 }
 
-/// What was added to the parts of an artifact, however text was cut into them; none if they did not only grow.
+/// Parts that were added to an artifact, independent of the chunk boundaries; `None` if the
+/// artifact changed in another way than growing.
 fn added(before: &[Part], now: &[Part]) -> Option<Vec<Part>> {
     let joined = |parts| {
         let mut joined = Vec::new();
@@ -232,7 +236,7 @@ mod tests {
         })
     }
 
-    /// The whole machine on one screen: a reviewer sees any change as a changed cell.
+    /// The whole state machine as one snapshot: any change shows as a changed cell.
     #[test]
     fn transition_table() {
         let mut table = String::new();
@@ -328,16 +332,16 @@ mod tests {
         let mut task = task(TaskState::Working);
         let totals = [
             (TaskState::Working, json!({"usage": {"output_tokens": 30}})),
-            // The run is over, and the next one begins.
+            // The run ends, and the next one begins.
             (
                 TaskState::Working,
                 json!({"usage": {"output_tokens": 50}, "cost_usd": 0.5, "unheard": null}),
             ),
             (TaskState::Working, json!({"usage": {"output_tokens": 50}})),
-            // The run is gone, and the next one goes on in its place.
+            // The run is lost, and the next one replaces it.
             (TaskState::InputRequired, json!({"reason": "recovery"})),
             (TaskState::Working, json!({"usage": {"output_tokens": 40}, "cost_usd": 0.25})),
-            // The task is over.
+            // The task ends.
             (TaskState::Completed, json!({"usage": {"output_tokens": 45}, "unheard": ["m"]})),
         ]
         .map(|(state, facts)| {
@@ -427,7 +431,8 @@ mod tests {
     }
 
     proptest! {
-        /// However an artifact is cut into pieces, who catches up in the middle has it whole in the end.
+        /// A client that catches up in the middle has the whole artifact in the end, for any chunk
+        /// boundaries.
         #[test]
         fn who_catches_up_has_it_whole(pieces in proptest::collection::vec("[ab]{0,3}", 1..8), at in 0_usize..8) {
             let grown = |pieces: &[String]| {
@@ -446,7 +451,8 @@ mod tests {
             prop_assert_eq!(behind.artifacts, whole.artifacts);
         }
 
-        /// However events come, a final state is never left, and replaying what was taken gives the same task.
+        /// For any order of events, a final state is never left, and a replay of the accepted
+        /// events gives the same task.
         #[test]
         fn replay_gives_the_same_task(steps in proptest::collection::vec(0_usize..11, 0..40)) {
             let mut live = task(TaskState::Submitted);

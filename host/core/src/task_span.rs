@@ -1,5 +1,5 @@
-//! A task that is over as a span of a trace (OpenTelemetry): what is told of it to whoever gathers traces, and nothing of what was
-//! said in it.
+//! Finished task as a span of a trace (OpenTelemetry): the exported data, without any content of
+//! the conversation.
 
 use crate::{
     facts::{self, REASON},
@@ -12,35 +12,35 @@ use a2a_hub_protocol::{
 };
 use std::time::Duration;
 
-/// The span of a task.
+/// Span of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskSpan {
-    /// Its place in a trace.
+    /// Position in a trace.
     pub trace: Trace,
-    /// The task whose span it is.
+    /// Task of the span.
     pub task: TaskId,
-    /// The conversation that the task belongs to.
+    /// Context of the task.
     pub context: ContextId,
-    /// The agent whose task it is.
+    /// Agent of the task.
     pub agent: AgentId,
-    /// When the task was given, since the beginning of 1970.
+    /// Time of the task's creation, since the Unix epoch.
     pub began: Duration,
-    /// When the task ended: RFC 3339 in UTC.
+    /// Time of the task's end: RFC 3339 in UTC.
     pub ended: String,
-    /// How it ended.
+    /// Final state.
     pub state: TaskState,
-    /// Why it failed, for machines.
+    /// Machine-readable reason of a failure.
     pub reason: Option<String>,
     /// Tokens that its model read, as its agent reports them.
     pub input_tokens: Option<u64>,
     /// Tokens that its model wrote.
     pub output_tokens: Option<u64>,
-    /// Dollars that it cost.
+    /// Cost in dollars.
     pub cost_usd: Option<f64>,
 }
 
 impl TaskSpan {
-    /// The span of an agent's task; none while the task goes on, or where whoever began its trace does not want it kept.
+    /// Span of an agent's task; `None` while the task is running, or if its trace is not sampled.
     pub fn of(agent: &AgentId, task: &Task) -> Option<Self> {
         let facts = task.metadata.as_ref();
         let trace = Trace::of(&task.id, facts);
@@ -63,7 +63,7 @@ impl TaskSpan {
         })
     }
 
-    /// Whether the task did not do what it was given for.
+    /// True if the task failed or was rejected.
     pub fn is_error(&self) -> bool {
         matches!(self.state, TaskState::Failed | TaskState::Rejected)
     }
@@ -73,7 +73,7 @@ fn tokens(facts: Option<&Metadata>, name: &str) -> Option<u64> {
     facts?.get("usage")?.get(name)?.as_u64()
 }
 
-/// When a task was given, by its id, which the hub makes as a UUID of version 7 (RFC 9562, section 5.7).
+/// Creation time of a task from its id, a UUID of version 7 (RFC 9562, section 5.7).
 fn given_at(task: &TaskId) -> Option<Duration> {
     let digits: String = task.as_str().chars().filter(|it| *it != '-').collect();
     let is_uuid = digits.len() == 32 && digits.as_bytes().get(12) == Some(&b'7');

@@ -1,25 +1,26 @@
-//! What a terminal may be shown of text from outside (escape sequence injection, CWE-150; bidirectional text that deceives,
-//! "Trojan Source", CVE-2021-42574): nothing that it obeys, and nothing that hides what is written.
+//! Sanitises untrusted text for a terminal: escapes characters that a terminal interprets (escape
+//! sequence injection, CWE-150) and characters that deceive a reader ("Trojan Source",
+//! bidirectional text, CVE-2021-42574).
 //!
-//! Each character is judged by itself and by the one before it, so that a text that arrives in pieces can be cleaned piece by
-//! piece: no cut between two pieces lets a sequence through.
+//! Each character is judged by itself and its predecessor, so a text that arrives in pieces can be
+//! sanitised piece by piece: no cut between pieces lets a sequence through.
 
 use std::borrow::Cow;
 
-/// What a line of the hub's own dialogue begins with on a terminal. Text from outside shows neither it nor what looks like
-/// it, so that no agent can forge a question of the hub.
+/// First character of each line of the hub's own dialogue on a terminal. It is escaped in untrusted
+/// text, like all lookalikes, so that no agent can forge a question of the hub.
 pub const MARK: char = '┇';
 
-/// The mark, and the other dashed verticals that could pass for it.
+/// The mark, and its lookalikes among the dashed vertical lines.
 const MARKS: [char; 6] = [MARK, '┆', '┊', '┋', '╎', '╏'];
 
-/// `text` as a terminal may show it: what it would obey, and what would deceive its reader, as visible escapes such as
-/// `\u{1b}`. A line that ends as Windows has it ends in a line feed alone.
+/// Escapes a text for a terminal: interpreted and deceptive characters become visible escapes such
+/// as `\u{1b}`. A Windows line end becomes a line feed.
 pub fn clean(text: &str) -> Cow<'_, str> {
     escaped(text, |c, out| out.extend(c.escape_unicode()))
 }
 
-/// The same of JSON text, with escapes as JSON has them, so that it stays the same JSON.
+/// The same for JSON text, with JSON escapes, so that the JSON value stays the same.
 pub fn clean_json(json: &str) -> Cow<'_, str> {
     escaped(json, |c, out| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -28,7 +29,7 @@ pub fn clean_json(json: &str) -> Cow<'_, str> {
     })
 }
 
-/// Whether `c` has no place in the name of a file that people are shown.
+/// True if `c` must not occur in text that people read as a name, such as the name of a file.
 pub fn is_deceptive(c: char) -> bool {
     is_never_shown(c) || is_companion(c)
 }
@@ -48,13 +49,13 @@ fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
         } else if let Some(out) = &mut out {
             out.push(c);
         }
-        // What is shown as an escape has nothing to join with.
+        // An escaped character cannot be joined with the next one.
         before = shown.then_some(c);
     }
     out.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Whether `c` is shown as it is after `before`.
+/// True if `c` is shown unchanged after `before`.
 fn is_shown(c: char, before: Option<char>) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -68,12 +69,14 @@ fn is_never_shown(c: char) -> bool {
     c.is_control() || is_bidi(c) || is_invisible(c) || MARKS.contains(&c)
 }
 
-/// What turns the order of text round (Unicode, UAX #9): `a.txt` could be shown where `txt.a` is written.
+/// True for characters that reverse the order of text (Unicode, UAX #9): `txt.a` could appear as
+/// `a.txt`.
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What shows nothing wherever it stands (Unicode, `Default_Ignorable_Code_Point`), or breaks a line unseen.
+/// True for characters that are always invisible (Unicode, `Default_Ignorable_Code_Point`), or
+/// break a line invisibly.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -99,19 +102,19 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
-/// What shows nothing itself and changes its neighbours: the joiners, and the selectors of a variant. Emoji and many
-/// scripts need them; between letters of this one they only hide.
+/// True for invisible characters that change their neighbours: joiners and variation selectors.
+/// Emoji and many scripts need them; between Latin letters they only hide something.
 fn is_companion(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether a companion after `before` changes how that looks.
+/// True if a companion after `before` changes its appearance.
 fn is_joined(before: char, companion: char) -> bool {
     let is_joiner = |c| matches!(c, '\u{200c}' | '\u{200d}');
     match before {
-        // The selector of an emoji's colours, and what that is joined with.
+        // Variation selector of an emoji, and the characters that it is joined with.
         '\u{fe0e}' | '\u{fe0f}' => is_joiner(companion),
-        // The keys of a telephone.
+        // Characters of keycap emoji.
         '0'..='9' | '#' | '*' => !is_joiner(companion),
         _ => !before.is_ascii() && is_shown(before, None),
     }
@@ -165,7 +168,7 @@ mod tests {
         for (text, shown) in cases {
             assert_eq!(clean(text), shown, "{text:?}");
         }
-        // A family, a heart on fire, a keycap, Persian and Devanagari are written with joiners and selectors.
+        // A family, a heart on fire, a keycap, Persian and Devanagari need joiners and selectors.
         for text in [
             "👨\u{200d}👩\u{200d}👧",
             "❤\u{fe0f}\u{200d}🔥",
@@ -189,7 +192,7 @@ mod tests {
         assert!(!"Überblick 漢字.md".chars().any(is_deceptive));
     }
 
-    /// Text in which what matters is frequent.
+    /// Generates text with many critical characters.
     fn hostile() -> impl Strategy<Value = String> {
         let c = prop_oneof![
             any::<char>(),
@@ -211,7 +214,8 @@ mod tests {
             }
         }
 
-        /// A stream is cleaned as it comes: however it is cut, no more comes through, and each line break stays.
+        /// Sanitising a stream piece by piece lets nothing through for any cuts, and keeps each
+        /// line break.
         #[test]
         fn no_cut_lets_a_sequence_through(pieces in prop::collection::vec(hostile(), 0..6)) {
             let shown: String = pieces.iter().map(|piece| clean(piece)).collect();

@@ -1,42 +1,45 @@
-//! How an agent's programs are held: which tier, and what of the network, by whose agent it is and what the operator said.
+//! Confinement of an agent's programs: sandbox and network access, by the origin of the agent and
+//! the operator's settings.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// How the programs of an agent are held.
+/// Confinement of an agent's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
-    /// By the kernel: a program sees, writes and reaches what is named, and nothing else.
+    /// Sandboxed by the kernel: a program can access only what is named.
     Confined,
-    /// By nothing but the forms of its arguments: a program may do all that the hub's user may.
+    /// Not sandboxed: only the argument patterns restrict a program, which runs with all rights of
+    /// the hub's user.
     Plain,
 }
 
-/// Whose agent it is.
+/// Origin of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The hub's: it was built with it.
+    /// Built into the hub.
     BuiltIn,
-    /// Anybody's: it is a file that somebody put there.
+    /// A plug-in file.
     Plugin,
 }
 
-/// What of the network a confined program is granted: none, the ports of the web, or these TCP ports.
+/// Network grant of a confined program: none, the ports of the web, or these TCP ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected `true`, `false` or a list of TCP ports")]
 pub enum NetworkGrant {
     /// The web's ports, or none.
     Web(bool),
-    /// Ports by their numbers, of any host.
+    /// Ports by number, of any host.
     Ports(BTreeSet<u16>),
 }
 
-/// Where the web is served: HTTPS and HTTP.
+/// Ports of HTTPS and HTTP.
 const WEB: [u16; 2] = [443, 80];
 
-/// The tier of an agent's programs. `confine` is the operator's word; without one, what the hub was not built with is confined.
+/// Confinement of an agent's programs. `confine` is the operator's setting; without it, only
+/// plug-ins are confined.
 ///
-/// | agent | no word | `confine = true` | `confine = false` |
+/// | agent | not set | `confine = true` | `confine = false` |
 /// | --- | --- | --- | --- |
 /// | built in | plain | confined | plain |
 /// | plug-in | confined | confined | plain |
@@ -48,8 +51,8 @@ pub fn tier(origin: Origin, confine: Option<bool>) -> Tier {
     if is_confined { Tier::Confined } else { Tier::Plain }
 }
 
-/// The TCP ports that a confined program of an agent may call; none is no network at all. Without the operator's word a built-in
-/// agent's program reaches the web, where its model is.
+/// TCP ports that a confined program of an agent may connect to; an empty set means no network.
+/// Without a grant, a built-in agent's program may reach the web, where its model is.
 pub fn ports(origin: Origin, granted: Option<&NetworkGrant>) -> BTreeSet<u16> {
     match (granted, origin) {
         (Some(NetworkGrant::Ports(ports)), _) => ports.clone(),

@@ -1,30 +1,30 @@
-//! Which tools of which servers of the Model Context Protocol an agent may call: asked for and granted one by one, by the name that the
-//! operator gave the server and the name that the server gave the tool.
+//! Permission to call tools of servers of the Model Context Protocol: requested and granted one by
+//! one, by the operator's name of the server and the server's name of the tool.
 
 use crate::one_line::OneLine;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of tools, by that of their server.
+/// Names of tools, by their server.
 pub type ToolNames = BTreeMap<String, BTreeSet<String>>;
 
-/// What stands in a manifest for every server, or every tool of one. A grant has no such word.
+/// Wildcard of a manifest for every server, or every tool of a server. A grant has no wildcard.
 const EVERY: &str = "*";
 
-/// The longest name of a tool, in bytes.
+/// Maximum length of a tool's name, in bytes.
 const MAX_NAME: usize = 128;
 
-/// The tools of one server that a component would call, as its manifest says it.
+/// Request of a component to call tools of one server, in its manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolsAsk {
-    /// By name; `*` is whichever the operator grants.
+    /// Names; `*` is any tool that the operator grants.
     pub names: BTreeSet<String>,
-    /// Why, in the words of whoever wrote the component.
+    /// Reason, in the words of the component's author.
     pub reason: Option<OneLine>,
 }
 
-/// Why a tool may not be called.
+/// Reason why a tool may not be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolRefusal {
     /// The component's manifest does not ask for it, or the operator did not grant it.
@@ -34,11 +34,11 @@ pub enum ToolRefusal {
          plugin grant {agent} --tool {server}:{tool}`"
     )]
     NotGranted {
-        /// The server, as the operator calls it.
+        /// Server, as the operator calls it.
         server: String,
-        /// The tool.
+        /// Tool, as the server calls it.
         tool: String,
-        /// The agent that would call it.
+        /// Agent that asked to call it.
         agent: String,
     },
 }
@@ -48,14 +48,14 @@ impl ToolsAsk {
         self.names.contains(EVERY) || self.names.contains(tool)
     }
 
-    /// What it asks for of this server, a line each.
+    /// Requests for this server, one line each.
     pub fn told(&self, server: &str) -> BTreeSet<String> {
         let of = |name: &String| told(server, name);
         self.names.iter().map(of).collect()
     }
 }
 
-/// What is done by calling a tool, in plain words that begin with a verb.
+/// Description of a call of a tool, in plain words that begin with a verb.
 pub fn told(server: &str, tool: &str) -> String {
     match (server, tool) {
         (EVERY, EVERY) => "call tools of servers that you name".to_owned(),
@@ -65,13 +65,13 @@ pub fn told(server: &str, tool: &str) -> String {
     }
 }
 
-/// Whether a component asks for that tool.
+/// True if a component asks for that tool.
 pub fn is_asked(ask: &BTreeMap<String, ToolsAsk>, server: &str, tool: &str) -> bool {
     let asks = [server, EVERY].into_iter().filter_map(|server| ask.get(server));
     asks.into_iter().any(|ask| ask.asks(tool))
 }
 
-/// The overlap: what is asked for, and granted by name.
+/// Effective tools: requested, and granted by name.
 pub fn held(ask: &BTreeMap<String, ToolsAsk>, granted: &ToolNames) -> ToolNames {
     let of_server = granted.iter().map(|(server, tools)| {
         let held = tools.iter().filter(|tool| is_tool_name(tool) && is_asked(ask, server, tool));
@@ -80,12 +80,12 @@ pub fn held(ask: &BTreeMap<String, ToolsAsk>, granted: &ToolNames) -> ToolNames 
     of_server.filter(|(_, tools)| !tools.is_empty()).collect()
 }
 
-/// Whether a tool is among those that are held.
+/// True if a tool is among the effective ones.
 pub fn holds(held: &ToolNames, server: &str, tool: &str) -> bool {
     held.get(server).is_some_and(|tools| tools.contains(tool))
 }
 
-/// What is asked for by name and not held.
+/// Requested tools that are not granted.
 pub fn lacking<'a>(
     ask: &'a BTreeMap<String, ToolsAsk>,
     held: &'a ToolNames,
@@ -102,12 +102,12 @@ pub fn lacking<'a>(
     })
 }
 
-/// Whether one word stands for many, which no grant names.
+/// True for the wildcard, which a grant cannot contain.
 pub fn is_every(word: &str) -> bool {
     word == EVERY
 }
 
-/// Whether a tool can be called so: letters, digits, `_`, `-`, `.` and `/`.
+/// True for a valid name of a tool: letters, digits, `_`, `-`, `.` and `/`.
 pub fn is_tool_name(name: &str) -> bool {
     let ours = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(ours)
@@ -117,7 +117,7 @@ pub fn is_tool_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Names of tools, as a test writes them.
+    /// Names of tools in a test.
     type Written<'a> = &'a [(&'a str, &'a [&'a str])];
 
     fn names(of: Written<'_>) -> ToolNames {
@@ -151,7 +151,7 @@ mod tests {
                 &[("files", &["read"]), ("web", &["get"])],
                 &[("files", &["read"]), ("web", &["get"])],
             ),
-            // A star grants nothing: tools are granted one by one.
+            // A wildcard grants nothing: tools are granted one by one.
             (&[("files", &["*"])], &[("files", &["*"])], &[]),
         ];
         for (asked, granted, expected) in cases {

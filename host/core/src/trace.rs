@@ -1,9 +1,9 @@
-//! By which a task is known in traces: the trace and span of W3C Trace Context, and the workflow, in the members of a
-//! message's and a task's metadata.
+//! Trace context of a task: the trace and span of W3C Trace Context, and the workflow, as members
+//! of the metadata of messages and tasks.
 //!
-//! Nothing is drawn by lot: the span of a task, and the trace that begins with one, are made of the task's id, so that whoever
-//! knows a task knows its span, also after a restart. A client that is in a trace already says so in its message, and the task
-//! is a span of that trace.
+//! Nothing is random: the span of a task, and a new trace's id, are derived from the task's id, so
+//! they can be computed from that id at any time, also after a restart. If a client's message names
+//! a trace, the task is a span of that trace.
 
 use a2a_hub_protocol::{
     event::Created,
@@ -12,42 +12,43 @@ use a2a_hub_protocol::{
     trace::{NAMES, PARENT_SPAN, SPAN, TRACEPARENT, TRACESTATE, TraceContext, WORKFLOW},
 };
 
-/// The task whose agent gave this one.
+/// Metadata member with the parent task.
 pub const PARENT_TASK: &str = "parentTaskId";
 
-/// The members of metadata that the hub alone writes into a task.
+/// Members of a task's metadata that only the hub writes.
 pub const MEMBERS: [&str; 6] = [TRACEPARENT, TRACESTATE, WORKFLOW, SPAN, PARENT_SPAN, PARENT_TASK];
 
-/// Flags of a trace that mean something: it is sampled, and its id is random (W3C Trace Context Level 2, section 3.2.2.5).
+/// Trace flags with a defined meaning: sampled, and random trace id (W3C Trace Context Level 2,
+/// section 3.2.2.5).
 const KNOWN_FLAGS: u8 = 0b11;
 
-/// How many members a `tracestate` may have (W3C Trace Context, section 3.3.1.1).
+/// Maximum number of `tracestate` members (W3C Trace Context, section 3.3.1.1).
 const MAX_STATES: usize = 32;
 
-/// As many characters of a `tracestate` are handed on (section 3.3.1.5).
+/// Maximum length of a propagated `tracestate` in characters (section 3.3.1.5).
 const MAX_STATE: usize = 512;
 
-/// Members of it that are longer are the first that are left out where it is too long.
+/// Length above which members of an overlong `tracestate` are dropped first.
 const LONG_STATE: usize = 128;
 
-/// The place of a task in a trace.
+/// Position of a task in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// What the task's workflow is called.
+    /// Name of the task's workflow.
     pub workflow: String,
-    /// 32 hexadecimal digits.
+    /// Trace id, 32 hexadecimal digits.
     trace: String,
-    /// 16 hexadecimal digits.
+    /// Span id, 16 hexadecimal digits.
     span: String,
     parent: Option<String>,
     flags: u8,
-    /// What the tracing systems on the way want to be handed on.
+    /// Value of `tracestate` to propagate.
     state: Option<String>,
 }
 
 impl Trace {
-    /// The place of a task that a client gives, if the client said anything of a trace or a workflow that makes sense: in its
-    /// message, or else in headers beside it.
+    /// Position of a client's task, if the client gave a valid trace or workflow in its message or,
+    /// failing that, in the headers (`beside`).
     pub fn of_client(
         task: &TaskId,
         message: Option<&Metadata>,
@@ -75,13 +76,13 @@ impl Trace {
         })
     }
 
-    /// The place of a task that begins a trace of its own.
+    /// Position of a task that begins its own trace.
     pub fn begun(task: &TaskId) -> Self {
         let (trace, span) = digits(task);
         Self { workflow: task.to_string(), trace, span, parent: None, flags: 1, state: None }
     }
 
-    /// The place of a task, as the task's metadata has it, or one of its own.
+    /// Position of a task according to its metadata; without any, it begins its own trace.
     pub fn of(task: &TaskId, facts: Option<&Metadata>) -> Self {
         let begun = Self::begun(task);
         let said = TraceContext::of_metadata(facts);
@@ -93,43 +94,43 @@ impl Trace {
         Self { workflow, trace, span, parent: said.parent_span, flags, state: said.tracestate }
     }
 
-    /// The place of a child of that task.
+    /// Position of a child of this task.
     pub fn child(&self, task: &TaskId) -> Self {
         let (_, span) = digits(task);
         Self { span, parent: Some(self.span.clone()), ..self.clone() }
     }
 
-    /// The trace's id: 32 hexadecimal digits.
+    /// Trace id: 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         &self.trace
     }
 
-    /// The id of the task's span: 16 hexadecimal digits.
+    /// Id of the task's span: 16 hexadecimal digits.
     pub fn span_id(&self) -> &str {
         &self.span
     }
 
-    /// The span that the task's is part of, if it is part of one.
+    /// Id of the parent span, if any.
     pub fn parent_id(&self) -> Option<&str> {
         self.parent.as_deref()
     }
 
-    /// Whether whoever began the trace wants it to be kept.
+    /// True if the trace is sampled.
     pub fn is_sampled(&self) -> bool {
         self.flags & 1 == 1
     }
 
-    /// What the tracing systems on the way want to be handed on.
+    /// Value of `tracestate` to propagate.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
-    /// The value of a `traceparent` header that says whose turn it is.
+    /// Value of a `traceparent` header with the task's span as the parent.
     pub fn traceparent(&self) -> String {
         format!("00-{}-{}-{:02x}", self.trace, self.span, self.flags)
     }
 
-    /// What is said of the task's place beside what is sent on its behalf.
+    /// Trace context for requests on behalf of the task.
     pub fn context(&self) -> TraceContext {
         TraceContext {
             traceparent: Some(self.traceparent()),
@@ -140,14 +141,14 @@ impl Trace {
         }
     }
 
-    /// The same as members of metadata.
+    /// The trace context as members of metadata.
     pub fn members(&self) -> Metadata {
         let context = self.context();
         context.said().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 }
 
-/// What a message says of its trace that makes sense, to be said beside it too, in headers.
+/// Valid trace context of a message, for propagation in headers as well.
 pub fn beside(message: Option<&Metadata>) -> TraceContext {
     let said = TraceContext::of_metadata(message);
     let traceparent = said.traceparent.filter(|header| Above::parse(header).is_some());
@@ -161,7 +162,7 @@ pub fn beside(message: Option<&Metadata>) -> TraceContext {
     }
 }
 
-/// The same metadata with nothing in it of any trace.
+/// Removes the trace context from metadata.
 pub fn without_trace(mut facts: Metadata) -> Metadata {
     for name in NAMES {
         facts.remove(name);
@@ -169,8 +170,7 @@ pub fn without_trace(mut facts: Metadata) -> Metadata {
     facts
 }
 
-/// The facts of a child, as its task's metadata has them from the beginning: its place in the trace, as its message has it, and
-/// its parent.
+/// Initial metadata of a child task: the trace context of its message, and its parent.
 pub fn facts_of_child(message: &Message, parent: &TaskId) -> Metadata {
     let told = message.metadata.as_ref();
     let known = NAMES.iter().filter_map(|name| {
@@ -180,21 +180,22 @@ pub fn facts_of_child(message: &Message, parent: &TaskId) -> Metadata {
     known.chain([(PARENT_TASK.to_owned(), parent.as_str().into())]).collect()
 }
 
-/// The workflow that a task belongs to from its beginning, if it belongs to one.
+/// Workflow that a task belongs to from its creation, if any.
 pub fn workflow(created: &Created) -> Option<String> {
     created.task.metadata.as_ref()?.get(WORKFLOW)?.as_str().map(str::to_owned)
 }
 
-/// Where a client stands that gives a task.
+/// Position of the client of a new task.
 enum Place {
-    /// In a trace, with what is to be handed on.
+    /// A trace, with the `tracestate` to propagate.
     Trace(Above, Option<String>),
-    /// In a span, of whatever trace.
+    /// A span of an unknown trace.
     Span(String),
 }
 
 impl Place {
-    /// Where whoever said this stands. A span of one's own stands for more than the one above it, as in a `traceparent`.
+    /// Position from a client's trace context. Its own span takes precedence over its parent span,
+    /// as in a `traceparent`.
     fn of(said: &TraceContext) -> Option<Self> {
         if let Some(above) = said.traceparent.as_deref().and_then(Above::parse) {
             return Some(Self::Trace(above, said.tracestate.as_deref().and_then(state)));
@@ -204,7 +205,7 @@ impl Place {
     }
 }
 
-/// What a `traceparent` says (W3C Trace Context, section 3.2.2).
+/// Parsed `traceparent` (W3C Trace Context, section 3.2.2).
 struct Above {
     trace: String,
     span: String,
@@ -216,19 +217,19 @@ impl Above {
         let mut parts = header.trim().splitn(5, '-');
         let (version, trace) = (parts.next()?, parts.next()?);
         let (span, flags) = (parts.next()?, parts.next()?);
-        // A later version may say more after the flags.
+        // A later version may add fields after the flags.
         let is_known = is_hex(version, 2) && version != "ff";
         let ends = parts.next().is_none() || version != "00";
         let is_valid = is_known && ends && is_hex(trace, 32) && is_hex(flags, 2);
         (is_valid && is_one(trace) && is_span(span)).then_some(())?;
-        // What else the flags say, this version does not hand on.
+        // This version propagates no other flags.
         let flags = u8::from_str_radix(flags, 16).ok()? & KNOWN_FLAGS;
         Some(Self { trace: trace.to_owned(), span: span.to_owned(), flags })
     }
 }
 
-/// What is handed on of a `tracestate` (section 3.3.1): nothing of a list that is none, and of one that is too long its first
-/// members, without those that are long themselves.
+/// Propagated part of a `tracestate` (section 3.3.1): `None` for an invalid list; of an overlong
+/// list first the long members are dropped, then the last ones.
 fn state(list: &str) -> Option<String> {
     let mut members: Vec<_> =
         list.split(',').map(|member| member.trim_matches([' ', '\t'])).collect();
@@ -248,7 +249,7 @@ fn state(list: &str) -> Option<String> {
     Some(members.join(",")).filter(|members| !members.is_empty())
 }
 
-/// Whether a member of a `tracestate` is a key and a value.
+/// True if a member of a `tracestate` is a valid key and value.
 fn is_state(member: &str) -> bool {
     let Some((key, value)) = member.split_once('=') else { return false };
     let begins = key.starts_with(|it: char| it.is_ascii_lowercase() || it.is_ascii_digit());
@@ -261,7 +262,7 @@ fn is_state(member: &str) -> bool {
         && value.bytes().all(is_value)
 }
 
-/// Whether a workflow may be called that.
+/// True if this is a valid name of a workflow.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_ID
 }
@@ -270,7 +271,7 @@ fn is_span(text: &str) -> bool {
     is_hex(text, 16) && is_one(text)
 }
 
-/// Whether an id is not all zeros, which is none.
+/// True unless the id is all zeros, which is invalid.
 fn is_one(digits: &str) -> bool {
     digits.bytes().any(|digit| digit != b'0')
 }
@@ -279,8 +280,8 @@ fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The 32 digits of a task's id, and the later half of them, which tells it from all others. The hub makes ids of these digits;
-/// another id gives the digits of its bytes.
+/// Trace id and span id from a task's id: its 32 hexadecimal digits, and their second half, which
+/// is unique. The hub creates ids of these digits; any other id is hashed to 32 digits.
 fn digits(task: &TaskId) -> (String, String) {
     let plain: String = task.as_str().chars().filter(|it| *it != '-').collect();
     let plain = if is_hex(&plain, 32) {
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(below.state, trace.state);
         assert_ne!(below.span, trace.span);
         assert_eq!(Trace::of(&child, Some(&below.members())), below, "it is read as it is written");
-        // Another hub hears of it in headers, or in the message: the same.
+        // Another hub receives the same context in headers or in the message.
         let elsewhere = TaskId::fresh();
         let heard = Trace::of_client(&elsewhere, None, Some(&below.context())).unwrap();
         assert_eq!(heard.parent_id(), Some(below.span_id()));

@@ -1,42 +1,43 @@
-//! Trees of tasks: what an agent may have others do for a task of its own, all that follows from it counted.
+//! Budgets of task trees: limits on the child tasks that follow from one task.
 //!
-//! What counts is reserved when a child is created, against each task above it: the child's depth below that task, and one of
-//! the tasks that it may have below it. What tokens and money were used is known afterwards only, so that a tree may pass that
-//! limit by what was under way.
+//! The depth and the number of descendants are reserved at the creation of a child, in every
+//! ancestor. Usage of tokens and money is known only afterwards, so a tree may exceed that limit by
+//! the usage of the runs in progress.
 
 use a2a_hub_protocol::{budget::Budget, id::TaskId, message::Metadata};
 use serde_json::json;
 use std::collections::HashMap;
 
-/// The fact that tells what the runs of a task used before the latest one: `tokens` and `costUsd`.
+/// Metadata member with the usage of a task's runs before the latest one: `tokens` and `costUsd`.
 pub const EARLIER_USAGE: &str = "earlierUsage";
 
-/// The members of a task's metadata by which an agent reports what its run used.
+/// Members of a task's metadata in which an agent reports its run's usage.
 const USAGE: &str = "usage";
 const COST_USD: &str = "cost_usd";
 
-/// What may follow from one task: how deep and how many the tasks below it are, and what they use up.
+/// Limits of the tree below one task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TreeLimits {
-    /// How many levels of tasks there may be below it.
+    /// Maximum depth of the tree below it.
     pub depth: u32,
-    /// How many tasks there may be below it, those that are over among them.
+    /// Maximum number of descendants, including finished ones.
     pub tasks: u32,
-    /// Tokens that the tasks below it may use, input and output together, as their agents report them; no limit if none.
+    /// Limit of tokens that the descendants use, input and output together, as their agents report
+    /// them; `None` is unlimited.
     pub tokens: Option<u64>,
-    /// Dollars that the tasks below it may cost, as their agents report them; no limit if none.
+    /// Limit in dollars of the descendants' cost, as their agents report it; `None` is unlimited.
     pub cost_usd: Option<f64>,
 }
 
 impl Default for TreeLimits {
-    /// More than a plan that a person reads, and few enough for a loop to be noticed.
+    /// Larger than any plan that a person reads, and small enough to catch a loop.
     fn default() -> Self {
         Self { depth: 8, tasks: 256, tokens: None, cost_usd: None }
     }
 }
 
 impl TreeLimits {
-    /// The same, where the budget does not allow less.
+    /// Applies the budget: each limit becomes the smaller of both.
     #[must_use]
     pub fn narrowed(self, budget: Budget) -> Self {
         let least = |limit: Option<u64>, budget: Option<u64>| match (limit, budget) {
@@ -55,18 +56,18 @@ impl TreeLimits {
     }
 }
 
-/// What tasks have used up, as their agents report it.
+/// Resources that tasks have used, as their agents report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Tokens, input and output together.
     pub tokens: u64,
-    /// Dollars.
+    /// Cost in dollars.
     pub cost_usd: f64,
 }
 
 impl Usage {
-    /// What a task's metadata reports of all its runs: `usage.input_tokens`, `usage.output_tokens` and `cost_usd` of the latest one,
-    /// for that run alone, and [`EARLIER_USAGE`] of those before it.
+    /// Usage of all runs of a task, from its metadata: `usage.input_tokens`, `usage.output_tokens`
+    /// and `cost_usd` of the latest run, and [`EARLIER_USAGE`] of the runs before it.
     pub fn of(facts: Option<&Metadata>) -> Self {
         let Some(facts) = facts else { return Self::default() };
         let told = |of: &str, name: &str| facts.get(of).and_then(|of| of.get(name));
@@ -85,7 +86,8 @@ impl Usage {
         used
     }
 
-    /// A run is over, and its task goes on: what the run reported counts as used earlier, for the next run reports itself alone.
+    /// Adds the usage of a finished run to [`EARLIER_USAGE`], because the task's next run reports
+    /// only its own usage.
     pub(crate) fn settle(facts: &mut Metadata) {
         let used = Self::of(Some(facts));
         if used == Self::default() {
@@ -93,75 +95,75 @@ impl Usage {
         }
         facts.remove(USAGE);
         facts.remove(COST_USD);
-        // JSON has no number that is too large.
+        // Keeps the cost finite, because JSON has no infinity.
         let cost_usd = used.cost_usd.min(f64::MAX);
         let earlier = json!({ "tokens": used.tokens, "costUsd": cost_usd });
         facts.insert(EARLIER_USAGE.to_owned(), earlier);
     }
 
-    /// What it is more than before; nothing where it is less.
+    /// Usage in addition to `before`; zero where it is smaller.
     fn beyond(self, before: Self) -> Self {
         let tokens = self.tokens.saturating_sub(before.tokens);
         Self { tokens, cost_usd: (self.cost_usd - before.cost_usd).max(0.0) }
     }
 
-    /// Both together.
+    /// Adds `other` to this usage.
     pub fn add(&mut self, other: Self) {
         self.tokens = self.tokens.saturating_add(other.tokens);
         self.cost_usd += other.cost_usd;
     }
 }
 
-/// Why a task gets no more children.
+/// Reason why a task gets no more children.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoChild {
-    /// A limit of a task above is reached.
+    /// A limit of an ancestor is reached.
     #[error("give another agent a task: {limit} of task `{of}` is used up; {remedy}", remedy = REMEDY)]
     Exhausted {
-        /// The limit, with its number.
+        /// Limit, with its number.
         limit: String,
-        /// The task whose limit it is.
+        /// Task that the limit applies to.
         of: TaskId,
     },
-    /// The task, or one above it, is being ended, or is over.
+    /// The task or one of its ancestors has ended or is being ended.
     #[error("give another agent a task: task `{0}` is being ended")]
     Closed(TaskId),
 }
 
 const REMEDY: &str = "the operator raises it with `[agents.<id>.limits.tree]`, or the client with a larger `metadata.budget`";
 
-/// A budget that tasks below a task have used up.
+/// Budget that the descendants of a task have used up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exhausted {
-    /// The task whose budget it is.
+    /// Task that the budget applies to.
     pub of: TaskId,
-    /// All tasks at work below it, the deepest first: they are to be ended.
+    /// All running descendants of the task, deepest first; the caller ends them.
     pub below: Vec<TaskId>,
-    /// What people are told of each of these.
+    /// Explanation for people, for each of these tasks.
     pub why: String,
 }
 
-/// A task that may have children.
+/// Task that may have children.
 #[derive(Clone, Debug)]
 struct Node {
     parent: Option<TaskId>,
     limits: TreeLimits,
     children: Vec<TaskId>,
-    /// Tasks below it that there were.
+    /// Number of descendants so far.
     tasks: u32,
-    /// What the tasks below it have used.
+    /// Usage of its descendants.
     used: Usage,
-    /// What it has used itself, as it reported last.
+    /// Usage of the task itself, as last reported.
     own: Usage,
     is_closed: bool,
 }
 
-/// The trees of all tasks at work. A task is in it from its beginning to its end.
+/// Trees of all running tasks. A task is in it from its start to its end.
 #[derive(Clone, Debug, Default)]
 pub struct Trees(HashMap<TaskId, Node>);
 
 impl Trees {
-    /// A task begins that a client gave, or one whose children are to count.
+    /// Adds a root: a task without a parent, new or restored.
     pub fn plant(&mut self, task: TaskId, limits: TreeLimits) {
         self.insert(task, None, limits);
     }
@@ -172,7 +174,7 @@ impl Trees {
         self.0.insert(task, node);
     }
 
-    /// A child of `parent` begins, if every task above allows it; it counts for all of them from now on.
+    /// Adds a child of `parent` if every ancestor allows it; it counts for all of them from now on.
     pub fn grow(
         &mut self,
         parent: &TaskId,
@@ -198,7 +200,7 @@ impl Trees {
         Ok(())
     }
 
-    /// A child that there was before, at the start of the hub: nothing is asked, and it counts.
+    /// Restores a child at the start of the hub: skips the limits, but counts it.
     pub fn adopt(&mut self, parent: &TaskId, child: TaskId, limits: TreeLimits) {
         for id in self.above(parent) {
             if let Some(node) = self.0.get_mut(&id) {
@@ -211,7 +213,7 @@ impl Trees {
         self.insert(child, Some(parent.clone()), limits);
     }
 
-    /// What was below a task before the start of the hub, and is over, counts for it as it did then.
+    /// Restores the count and usage of a task's descendants that ended before the start of the hub.
     pub fn count(&mut self, task: &TaskId, tasks: u32, used: Usage) {
         if let Some(node) = self.0.get_mut(task) {
             node.tasks = node.tasks.saturating_add(tasks);
@@ -219,9 +221,11 @@ impl Trees {
         }
     }
 
-    /// What a task has used up by now, in all its runs, counts for those above it. Returns the uppermost budget that is used up by it.
+    /// Adds a task's total usage of all its runs so far to its ancestors. Returns the topmost
+    /// budget that this exceeds.
     ///
-    /// What is used is known only afterwards: a tree passes its limit by what was under way.
+    /// Usage is known only afterwards, so a tree may exceed its limit by the usage of the runs in
+    /// progress.
     pub fn report(&mut self, task: &TaskId, used: Usage) -> Option<Exhausted> {
         let node = self.0.get_mut(task)?;
         let more = used.beyond(node.own);
@@ -244,7 +248,7 @@ impl Trees {
         Some(Exhausted { of, below, why })
     }
 
-    /// The tasks at work below a task, the deepest first.
+    /// Running descendants of a task, deepest first.
     fn below(&self, task: &TaskId) -> Vec<TaskId> {
         let mut below = self.children(task);
         let mut next = 0;
@@ -256,7 +260,7 @@ impl Trees {
         below
     }
 
-    /// Lets no more children of the task begin, nor of those below it. Returns its children at work.
+    /// Closes the task and its descendants for new children. Returns its running children.
     pub fn close(&mut self, task: &TaskId) -> Vec<TaskId> {
         let mut left = vec![task.clone()];
         while let Some(id) = left.pop() {
@@ -268,12 +272,12 @@ impl Trees {
         self.children(task)
     }
 
-    /// The task's children at work.
+    /// Running children of the task.
     pub fn children(&self, task: &TaskId) -> Vec<TaskId> {
         self.0.get(task).map(|node| node.children.clone()).unwrap_or_default()
     }
 
-    /// The task is over.
+    /// Removes a task that has ended.
     pub fn fell(&mut self, task: &TaskId) {
         let Some(node) = self.0.remove(task) else { return };
         if let Some(above) = node.parent.and_then(|parent| self.0.get_mut(&parent)) {
@@ -281,12 +285,12 @@ impl Trees {
         }
     }
 
-    /// Whether `task` is `root` or below it.
+    /// True if `task` is `root` or a descendant of it.
     pub fn holds(&self, root: &TaskId, task: &TaskId) -> bool {
         self.above(task).contains(root)
     }
 
-    /// The task and those above it, the nearest first.
+    /// The task and its ancestors, nearest first.
     pub fn above(&self, task: &TaskId) -> Vec<TaskId> {
         let mut above = Vec::new();
         let mut next = Some(task);
@@ -298,7 +302,7 @@ impl Trees {
         above
     }
 
-    /// Whether no task is at work.
+    /// True if no task is running.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -320,7 +324,7 @@ impl Node {
         spent.map_or(Ok(()), |limit| Err(NoChild::Exhausted { limit, of: id.clone() }))
     }
 
-    /// The budget that the tasks below it have used up, of those that are known only afterwards.
+    /// Budget of tokens or money that its descendants have used up.
     fn overdrawn(&self) -> Option<String> {
         let TreeLimits { tokens, cost_usd, .. } = self.limits;
         if let Some(most) = tokens.filter(|most| self.used.tokens >= *most) {
@@ -364,7 +368,7 @@ mod tests {
         trees.grow(&id("a"), id("e"), limits(8, 8)).unwrap();
         let full = trees.grow(&id("a"), id("f"), limits(8, 8)).unwrap_err().to_string();
         assert!(full.contains("the budget of 3 tasks of task `a`"), "{full}");
-        // As it is after a restart of the hub.
+        // State after a restart of the hub.
         let mut trees = Trees::default();
         trees.plant(id("a"), limits(2, 3));
         trees.adopt(&id("a"), id("b"), limits(8, 8));
@@ -487,7 +491,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever grows, spends, closes and falls in whatever order: no task has more below it than it may.
+        /// For any order of growth, usage, closing and ending, no task exceeds the limits of its
+        /// tree.
         #[test]
         fn no_budget_is_passed(steps in proptest::collection::vec((0_u8..5, 0_u32..12, 0_u32..3, 0_u32..4), 1..120)) {
             let mut trees = Trees::default();
@@ -501,7 +506,7 @@ mod tests {
                         born.insert(n, limits(depth, tasks));
                         parents.insert(n, picked);
                     },
-                    // Nobody is over before those below.
+                    // A task ends only after its descendants.
                     3 => if trees.children(&id(picked)).is_empty() {
                         trees.fell(&id(picked));
                     },

@@ -1,45 +1,46 @@
-//! Whether the card of an agent elsewhere is used: it says where the agent is reached and how, so that who changes it
-//! unseen gets the clients' words and the operator's token. Unless the operator pins one, the first card that is found counts
-//! (trust on first use), and another one only once it is approved.
+//! Trust in the card of a remote agent. The card determines the agent's URL and protocol, so that
+//! an attacker who replaces it would receive the clients' messages and the operator's token. Unless
+//! the operator pins a card, the first one is trusted (trust on first use), and a changed one needs
+//! approval.
 
-/// A card that was found.
+/// Card that was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offered<'a> {
-    /// Its digest, in hex.
+    /// Digest of the card, in hex.
     pub digest: &'a str,
-    /// Whether it is signed with one of the operator's keys; none if the operator names no keys.
+    /// True if it is signed with one of the operator's keys; `None` if the operator names no keys.
     pub signed: Option<bool>,
 }
 
-/// Why a card may be used, by their digests in hex.
+/// Trusted cards, by their digests in hex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrustAnchors<'a> {
-    /// The one that the configuration pins.
+    /// Card that the configuration pins.
     pub pinned: Option<&'a str>,
-    /// The one that the operator approves now.
+    /// Card that the operator approves now.
     pub accepted: Option<&'a str>,
-    /// The one that is in use.
+    /// Card that is in use.
     pub used: Option<&'a str>,
 }
 
-/// Whether a card is used.
+/// Decision about a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustVerdict {
     /// It is used from now on.
     Use,
-    /// Nobody whose key the operator names has signed it.
+    /// It is not signed with a key that the operator names.
     NotSigned,
-    /// It is not the one that the configuration pins.
+    /// It is not the card that the configuration pins.
     NotPinned,
-    /// It is not the one that the operator approves: it changed once more.
+    /// It is not the card that the operator approves: it changed once more.
     NotAccepted,
-    /// It is not the one in use, and nobody approves it.
+    /// It is not the card in use, and has no approval.
     Changed,
 }
 
 impl TrustAnchors<'_> {
-    /// Whether the card is used that is `offered`. The configuration counts most; then what the operator approves by hand;
-    /// a signature approves by itself, which is what it is for; and without all that, the first card is the right one.
+    /// Decides about the card that is `offered`. The order of precedence is: the configuration, the
+    /// operator's approval, a valid signature, and, without any of these, the first card.
     pub fn verdict(&self, offered: Offered<'_>) -> TrustVerdict {
         let is = |digest: &str| digest.eq_ignore_ascii_case(offered.digest);
         match (offered.signed, self) {

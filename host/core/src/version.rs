@@ -1,11 +1,11 @@
-//! Which of two versions of a component is the older one, in their maker's words: a signature says who made a component, and old
-//! versions are signed as well (downgrade attack).
+//! Comparison of versions of a component, as their maker writes them. A signature proves only the
+//! maker, and old versions are signed as well (downgrade attack).
 
 use crate::one_line::OneLine;
 use semver::{Op, Version, VersionReq};
 
-/// Whether what is `offered` may not take the place of what was `granted` as an update: it is older, or nobody can tell that it is
-/// not. Where the granted one says no version, there is nothing to compare.
+/// True if `offered` must not replace `granted` as an update: it is older, or the versions cannot
+/// be compared. Without a granted version, any version is allowed.
 pub fn is_downgrade(offered: Option<&OneLine>, granted: Option<&OneLine>) -> bool {
     let Some(granted) = granted else { return false };
     let Some(offered) = offered else { return true };
@@ -18,7 +18,7 @@ pub fn is_downgrade(offered: Option<&OneLine>, granted: Option<&OneLine>) -> boo
     }
 }
 
-/// A version by the rules of Semantic Versioning; `1.2` is `1.2.0`, and `v1.2.0` is `1.2.0`.
+/// Parses a version of Semantic Versioning; `1.2` is `1.2.0`, and `v1.2.0` is `1.2.0`.
 pub(crate) fn parse(text: &str) -> Option<Version> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
@@ -27,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Option<Version> {
     Version::parse(&format!("{numbers}{}{rest}", ".0".repeat(missing))).ok()
 }
 
-/// The lowest version that `required` can mean; none if it only says what is too new.
+/// Lowest version that can satisfy `required`; `None` if it has only upper bounds.
 pub(crate) fn least(required: &VersionReq) -> Option<Version> {
     let from = required.comparators.iter().filter(|it| !matches!(it.op, Op::Less | Op::LessEq));
     let least = from.map(|it| {

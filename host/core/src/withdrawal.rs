@@ -1,32 +1,34 @@
-//! Takes capabilities out of a grant, by the names that a manifest gives them: `process.git`, `http.api.example.com`, `memory`.
+//! Removal of capabilities from a grant, by their names in a manifest: `process.git`,
+//! `http.api.example.com`, `memory`.
 
 use crate::{allowance::Allowance, grant::Grant, http_grant::HttpGrant, http_host::HostPattern};
 use std::collections::BTreeMap;
 
-/// A capability that cannot be taken out of a grant; nothing was.
+/// Error for a capability that cannot be removed; the grant is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WithdrawError {
-    /// It is not in the grant.
+    /// The capability is not granted.
     #[error("deny `{capability}`: it is not granted; what is granted is {held}")]
     NotGranted {
-        /// The capability that was named.
+        /// Named capability.
         capability: String,
-        /// What is granted, as a list for people.
+        /// Granted capabilities, as a list for people.
         held: String,
     },
-    /// Something wider is granted as well, and would go on allowing it.
+    /// A wider capability is granted as well, and would still allow it.
     #[error(
         "deny `{capability}`: `{wider}` is granted as well, and holds it: deny that too, and grant one by one what is to stay"
     )]
     StillHeld {
-        /// The capability that was named.
+        /// Named capability.
         capability: String,
-        /// The wider one.
+        /// Wider capability.
         wider: String,
     },
 }
 
-/// Takes capabilities out of a grant; all of them, or none where one is not granted or a wider one would go on allowing it.
+/// Removes capabilities from a grant: all of them, or none if one is not granted or is still
+/// covered by a wider one.
 pub fn withdraw(grant: &mut Grant, capabilities: &[String]) -> Result<(), WithdrawError> {
     let mut left = grant.clone();
     without_all(&mut left, capabilities)?;
@@ -44,7 +46,7 @@ fn without_all(grant: &mut Grant, capabilities: &[String]) -> Result<(), Withdra
     })
 }
 
-/// Takes one capability out of a grant.
+/// Removes one capability from a grant.
 fn without(grant: &mut Grant, capability: &str) -> Result<(), WithdrawError> {
     let was = match capability.split_once('.') {
         None if capability == "memory" => !std::mem::take(&mut grant.memory).is_none(),
@@ -59,7 +61,7 @@ fn without(grant: &mut Grant, capability: &str) -> Result<(), WithdrawError> {
                 std::mem::take(&mut grant.http).into();
             let was = HostPattern::try_from(host.to_owned())
                 .is_ok_and(|host| hosts.remove(&host).is_some());
-            // Fewer hosts are no less a grant.
+            // A subset of a valid grant is valid.
             grant.http = hosts.try_into().unwrap_or_default();
             was
         }
@@ -85,12 +87,12 @@ fn without(grant: &mut Grant, capability: &str) -> Result<(), WithdrawError> {
     Err(WithdrawError::NotGranted { capability: capability.to_owned(), held })
 }
 
-/// The wider capability that is granted still and allows what was just taken out.
+/// Granted capability that still covers the removed one.
 fn still_held(grant: &Grant, capability: &str) -> Option<String> {
     match capability.split_once('.')? {
         ("delegate", agent) => grant.delegate.terms(agent).map(|_| "delegate.*".to_owned()),
         ("http", host) => {
-            // Some host below the domain stands for all of them.
+            // Represents all hosts below the domain by one of them.
             let host =
                 host.strip_prefix("*.").map_or(host.to_owned(), |domain| format!("x.{domain}"));
             let is_wider = |pattern: &HostPattern| {

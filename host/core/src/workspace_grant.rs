@@ -1,30 +1,30 @@
-//! Whether an agent may see the files of its task's working directory itself, beside the programs that it runs there, and
-//! whether it may change them.
+//! Access of an agent itself to the files of its task's working directory, in addition to the
+//! programs that it runs there.
 
 use crate::one_line::OneLine;
 use serde::{Deserialize, Serialize};
 
-/// What may be done with the files.
+/// Access to the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkspaceAccess {
-    /// They may be read.
+    /// Reading.
     Read,
-    /// They may be read, written, made and removed.
+    /// Reading, writing, creating and removing.
     ReadWrite,
 }
 
-/// What a component would do with the files of its working directory, as its manifest says it.
+/// Request of a component to access the files of its working directory, in its manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceAsk {
-    /// What it would do with them.
+    /// Requested access.
     pub access: WorkspaceAccess,
-    /// Why, in the words of whoever wrote the component.
+    /// Reason, in the words of the component's author.
     pub reason: Option<OneLine>,
 }
 
-/// The overlap: no more than is asked, and no more than is granted.
+/// Effective access: the smaller of the requested and the granted one.
 pub fn held(
     ask: Option<&WorkspaceAsk>,
     granted: Option<WorkspaceAccess>,

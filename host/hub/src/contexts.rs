@@ -1,4 +1,4 @@
-//! Conversations: which there are, what was said in them, and how long they are remembered.
+//! Conversations (contexts): list, history and retention.
 
 use a2a_hub_clock as clock;
 use a2a_hub_config::Config;
@@ -13,25 +13,28 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How often the hub forgets what is too old or too much.
+/// Interval of the retention job.
 const FORGET_EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Tasks forgotten between two looks at what is left. Small, so that hardly more goes than must.
+/// Number of tasks deleted between two checks of the size; small, so that little more is deleted
+/// than needed.
 const BATCH: usize = 64;
 
-/// Tasks found at a time that may be forgotten. Many, for each time those are left out anew that are in use.
+/// Number of deletable tasks that are found at once; large, as each search must exclude the tasks
+/// in use again.
 const FOUND_AT_ONCE: usize = 4_096;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The conversations in a store. A conversation is its tasks: it begins with the first and ends when all are forgotten.
+/// Conversations in a store. A conversation consists of its tasks: it begins with the first and
+/// ends when all are deleted.
 #[derive(Clone)]
 pub struct Contexts {
     storage: Arc<dyn TaskStore>,
     keeps: Arc<Mutex<Keeps>>,
 }
 
-/// How long and how much is kept.
+/// Retention limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Keeps {
     idle_contexts: Option<Duration>,
@@ -51,51 +54,52 @@ impl Keeps {
     }
 }
 
-/// Why a conversation cannot be forgotten.
+/// Error of deleting a conversation.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
-    /// There is none of that name.
+    /// The conversation does not exist.
     #[error("forget context `{0}`: there is none")]
     Unknown(ContextId),
     /// One of its tasks is not over.
     #[error("forget context `{0}`: its task `{1}` is not over; cancel it first")]
     Live(ContextId, TaskId),
-    /// One of its tasks is over, and a task above that one is not: it counts what is below it, and its agent may ask for it.
+    /// One of its tasks is over, but an ancestor of that task is not: the ancestor counts its
+    /// descendants, and its agent may ask for them.
     #[error(
         "forget context `{context}`: its task `{task}` is kept for task `{above}`, which is not over; cancel that one first"
     )]
     Kept {
         /// The conversation.
         context: ContextId,
-        /// The task that is over.
+        /// The finished task.
         task: TaskId,
-        /// The task above it that is not.
+        /// The unfinished ancestor.
         above: TaskId,
     },
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl Contexts {
-    /// The conversations in `storage`, kept for as long as `config` says.
+    /// Conversations in `storage`, with the retention limits of `config`.
     pub fn new(storage: Arc<dyn TaskStore>, config: &Config) -> Self {
         Self { storage, keeps: Arc::new(Mutex::new(Keeps::of(config))) }
     }
 
-    /// Keeps them for as long as another `config` says, from the next time on that anything is forgotten.
+    /// Applies the retention limits of another `config`, from the next retention run on.
     pub fn follow(&self, config: &Config) {
         *self.keeps.lock() = Keeps::of(config);
     }
 
-    /// The conversations, the one with the newest task first.
+    /// Lists conversations, the one with the newest task first.
     pub async fn list(&self, query: ContextQuery) -> Result<Vec<ContextInfo>, StorageError> {
         let ContextQuery { id_prefix, tenant, page: Page { limit, offset } } = query;
         let filter = ContextFilter { id_prefix, tenant, limit, offset, ..ContextFilter::default() };
         self.storage.contexts(filter).await
     }
 
-    /// A conversation and its latest `limit` messages, oldest first; none if nothing was ever said in it.
+    /// Conversation and its latest `limit` messages, oldest first; none if it does not exist.
     pub async fn get(
         &self,
         id: &ContextId,
@@ -107,16 +111,16 @@ impl Contexts {
         Ok(Some((info, self.said(id, limit).await?)))
     }
 
-    /// What was said last, in the tasks that are over and in those that are not, task by task.
+    /// Latest messages of all tasks, finished or not, task by task.
     async fn said(&self, id: &ContextId, limit: usize) -> Result<Vec<Message>, StorageError> {
         let mut newest_first = Vec::new();
-        // A task holds a message at least, so no more of them are needed.
+        // Each task has at least one message, so this many tasks suffice.
         let tasks = HeadFilter { context: Some(id.clone()), limit, ..HeadFilter::default() };
         for head in self.storage.heads(tasks).await? {
             if newest_first.len() >= limit {
                 break;
             }
-            // One that was forgotten meanwhile says nothing.
+            // Deleted in the meantime.
             let Some(stored) = self.storage.task(&head.task).await? else { continue };
             let said = stored.task.history.into_iter().chain(stored.task.status.message);
             newest_first.extend(said.collect::<Vec<_>>().into_iter().rev());
@@ -126,12 +130,12 @@ impl Contexts {
         Ok(newest_first)
     }
 
-    /// Forgets a conversation and its tasks, and returns how many there were.
+    /// Deletes a conversation with its tasks, and returns their number.
     pub async fn forget(&self, id: &ContextId) -> Result<usize, ForgetError> {
         self.forget_unless(id, |head| !head.state.is_final()).await
     }
 
-    /// The same, unless one of its tasks is in use.
+    /// Deletes a conversation, unless one of its tasks is in use.
     async fn forget_unless(
         &self,
         id: &ContextId,
@@ -148,14 +152,14 @@ impl Contexts {
         if let Some((task, above)) = self.kept_for(&heads).await? {
             return Err(ForgetError::Kept { context: id.clone(), task, above });
         }
-        // A task that joins meanwhile is not among them, and stays.
+        // A task that joins in the meantime is not among them, and stays.
         let tasks = heads.into_iter().map(|head| head.task).collect();
         Ok(self.storage.forget_tasks(tasks).await?)
     }
 
-    /// The first of these tasks that is below one that is not over, and that one.
+    /// The first of these tasks with an unfinished ancestor, and that ancestor.
     async fn kept_for(&self, heads: &[Head]) -> Result<Option<(TaskId, TaskId)>, StorageError> {
-        // Many may be below the same one, which is looked at once.
+        // Many tasks may share an ancestor, which is checked once.
         let mut over = BTreeSet::new();
         for head in heads {
             let mut next = head.parent.clone();
@@ -171,7 +175,7 @@ impl Contexts {
         Ok(None)
     }
 
-    /// Forgets what is too old or too much, now and every hour, until `stop`.
+    /// Runs the retention job now and every hour, until `stop`.
     pub fn watch(&self, tasks: &TaskTracker, stop: CancellationToken) {
         let contexts = self.clone();
         tasks.spawn(async move {
@@ -191,8 +195,8 @@ impl Contexts {
         });
     }
 
-    /// Forgets what is too old or too much, and returns how many tasks that were. Live tasks are never touched, nor is what is below
-    /// them.
+    /// Deletes tasks that are too old or exceed the size limit, and returns their number. Running
+    /// tasks and their descendants are never deleted.
     async fn tidy(&self) -> Result<usize, StorageError> {
         let keeps = *self.keeps.lock();
         let mut forgotten = 0;
@@ -200,12 +204,13 @@ impl Contexts {
             let since = clock::before(age);
             let idle =
                 ContextFilter { idle_since: Some(since.clone()), ..ContextFilter::default() };
-            // Meanwhile, somebody may have gone on with one of them, and be done already.
+            // Someone may have continued the conversation in the meantime, and even have finished.
             let in_use = |head: &Head| !head.state.is_final() || head.updated >= since;
             for context in self.storage.contexts(idle).await? {
                 match self.forget_unless(&context.id, in_use).await {
                     Ok(tasks) => forgotten += tasks,
-                    // Somebody went on with it, or forgot it, or may still ask for it.
+                    // The conversation was continued, was deleted, or is still needed by an
+                    // ancestor.
                     Err(
                         ForgetError::Live(..) | ForgetError::Kept { .. } | ForgetError::Unknown(_),
                     ) => {}
@@ -223,7 +228,8 @@ impl Contexts {
         Ok(forgotten)
     }
 
-    /// Forgets finished tasks, oldest first and a few at a time: those from `before`, until `max_bytes` are left.
+    /// Deletes finished tasks, oldest first, in small batches: those that ended before `before`, or
+    /// until at most `max_bytes` are left.
     async fn forget_oldest(
         &self,
         before: Option<&str>,
@@ -257,12 +263,12 @@ impl Contexts {
     }
 }
 
-/// How many tasks to forget next where there are so many bytes too much, and the tasks that have `gone` freed so many. As large as those
-/// were, no more go than must.
+/// Size of the next batch: the excess bytes divided by the average size of the tasks just deleted,
+/// so that little more is deleted than needed.
 fn how_many(too_much: u64, freed: u64, gone: usize, before: usize) -> usize {
     let gone = u64::try_from(gone).unwrap_or(u64::MAX);
     match freed.checked_div(gone) {
-        // Small ones free a page now and then.
+        // Deleting small tasks frees a page only now and then.
         None | Some(0) => (before * 2).min(BATCH),
         Some(each) => usize::try_from(too_much / each).unwrap_or(BATCH).clamp(1, BATCH),
     }
@@ -278,7 +284,8 @@ mod tests {
         memory::MemoryStorage,
     };
 
-    /// A store with tasks that ended long ago, and one that goes on; the conversations they belong to.
+    /// Creates a store with tasks that ended long ago, and with a running one in the conversation
+    /// `live`.
     async fn store(contexts: &[&str]) -> (Arc<MemoryStorage>, Vec<TaskId>) {
         let storage = Arc::new(MemoryStorage::default());
         let ids: Vec<_> = contexts.iter().map(|_| TaskId::fresh()).collect();
@@ -336,7 +343,7 @@ mod tests {
         assert_eq!(left(&storage).await, ["live:1"]);
     }
 
-    /// The conversation `below`, whose task is over and was done for that one.
+    /// Adds a finished task in the conversation `below`, a child of the given one.
     async fn done_for(storage: &MemoryStorage, above: &TaskId) -> TaskId {
         let task = TaskId::fresh();
         let mut begin = TaskEvent::clone(&created(&task, "below"));

@@ -1,5 +1,6 @@
-//! Whose the hub's own directories and files are, checked when they are found: what somebody else may write to is not the hub's,
-//! whatever is in it (CWE-732), and a link leads to what somebody else may choose (CWE-59).
+//! Checks ownership and permissions of the hub's directories and files before they are used: a file
+//! that another user can write to is not trusted, whatever its content (CWE-732), and a link may
+//! point to a target that another user chooses (CWE-59).
 
 use std::{
     fs::{self, Metadata},
@@ -8,14 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Directories that a data directory holds.
+/// Directories in a data directory.
 const DIRECTORIES: [&str; 6] = ["plugins", "components", "replays", "cache", "homes", "files"];
 
-/// Files there that nobody else may read: what was said, and secrets.
+/// Files there that other users must not read: messages, and secrets.
 const PRIVATE_FILES: [&str; 7] =
     ["hub.db", "hub.db-wal", "hub.db-shm", "http-token", "cache-key", "push-key", "hub.log"];
 
-/// Files there that nobody else may write.
+/// Files there that other users must not write.
 const FILES: [&str; 4] = ["hub.lock", "run.json", "config.toml", "grants.toml"];
 
 /// Write permission of the group and of others.
@@ -24,53 +25,54 @@ const WRITABLE: u32 = 0o022;
 /// Any permission of the group and of others.
 const SHARED: u32 = 0o077;
 
-/// In a directory with this bit, everybody may write, and nobody removes or renames what is another's.
+/// Sticky bit: in such a directory everyone may write, and nobody can remove or rename another
+/// user's files.
 const STICKY: u32 = 0o1000;
 
-/// Something of the hub's that others may have a hand in, and the command that mends it.
+/// Path of the hub that other users can influence, with the command that fixes it.
 #[derive(Debug, thiserror::Error)]
 pub enum CustodyError {
-    /// A link stands there.
+    /// The path is a link.
     #[error(
         "use {path}: it is a link; put what it leads to in its place, or remove it: `rm {path}`"
     )]
     Link {
-        /// Where it stands.
+        /// Path of the link.
         path: PathBuf,
     },
-    /// Something else stands there.
+    /// The path is of the wrong kind.
     #[error("use {path}: it is no {kind}; move it away")]
     Kind {
-        /// Where it stands.
+        /// Path.
         path: PathBuf,
-        /// What is to be there.
+        /// Expected kind.
         kind: &'static str,
     },
-    /// Another user could change it at any time.
+    /// Another user owns it, and could change it at any time.
     #[error(
         "use {path}: it belongs to another user ({owner}); run `chown -R {own} {path}`, or set `data_dir` to a directory of your own"
     )]
     Foreign {
-        /// What belongs to another user.
+        /// Path that another user owns.
         path: PathBuf,
-        /// The user id of its owner.
+        /// User id of its owner.
         owner: u32,
-        /// That of the hub.
+        /// User id of the hub.
         own: u32,
     },
     /// Others may change it.
     #[error("use {path}: others may write to it; run `chmod go-w {path}`")]
     Writable {
-        /// What others may write to.
+        /// Path that others may write to.
         path: PathBuf,
     },
     /// Others may read it.
     #[error("use {path}: others may read or write it; run `chmod 600 {path}`")]
     Readable {
-        /// What others may read.
+        /// Path that others may read.
         path: PathBuf,
     },
-    /// Others may put another directory in its place.
+    /// Others may replace the directory.
     #[error(
         "use {path}: everybody may rename what is in {parent}, which is above it; run `chmod o-w {parent}` or `chmod +t {parent}`, or \
          set `data_dir` to another directory"
@@ -78,22 +80,24 @@ pub enum CustodyError {
     Replaceable {
         /// The data directory.
         path: PathBuf,
-        /// The directory above it.
+        /// Its ancestor that everyone may write to.
         parent: PathBuf,
     },
-    /// It cannot be looked at.
+    /// The path cannot be inspected.
     #[error("look at {path}: {why}")]
     Io {
-        /// What was to be looked at.
+        /// Path to inspect.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         why: io::Error,
     },
 }
 
-/// Whether a data directory, if it is there, and what the hub keeps in it are in the hands of this user alone.
+/// Checks that the data directory, if it exists, and the hub's files in it are controlled by this
+/// user alone.
 ///
-/// The directory itself may be reached by a link, which this user has set up; in it, nothing is one.
+/// The data directory itself may be reached through a link, which this user has set up; nothing
+/// inside may be a link.
 pub fn check(data_dir: &Path) -> Result<(), CustodyError> {
     let failed = |path: &Path, why| CustodyError::Io { path: path.to_owned(), why };
     let dir = match data_dir.canonicalize() {
@@ -171,7 +175,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    /// A data directory as a hub leaves it.
+    /// Creates a data directory as a hub leaves it.
     fn data_dir() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for name in DIRECTORIES {
@@ -199,12 +203,12 @@ mod tests {
         let dir = data_dir();
         check(dir.path()).unwrap();
         check(&dir.path().join("not/there/yet")).unwrap();
-        // What others may only look at.
+        // Others may read these.
         set(dir.path(), 0o755);
         set(&dir.path().join("plugins"), 0o755);
         set(&dir.path().join("config.toml"), 0o644);
         check(dir.path()).unwrap();
-        // A link of this user's to the directory, on a larger disk.
+        // This user's link to the directory, for example on a larger disk.
         let home = tempfile::tempdir().unwrap();
         let link = home.path().join("data");
         symlink(dir.path(), &link).unwrap();

@@ -1,12 +1,12 @@
-//! Why the hub does not carry out an operation, told as the protocol has it.
+//! Error of an operation, in the protocol's terms.
 
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_store::StorageError;
 use serde_json::json;
 
-/// Why an operation is not carried out, in the protocol's own words.
+/// Error of an operation, in the protocol's terms.
 ///
-/// A type of its own, for the errors that it is made of come from several crates, and so does [`A2aError`].
+/// A separate type, as both [`A2aError`] and the errors that convert to it come from other crates.
 #[derive(Debug)]
 pub struct HubError {
     told: A2aError,
@@ -14,12 +14,12 @@ pub struct HubError {
 }
 
 impl HubError {
-    /// The refusal as the protocol has it.
+    /// The error as the protocol defines it.
     pub fn told(&self) -> &A2aError {
         &self.told
     }
 
-    /// Whether only the store keeps the operation from being carried out, and it works again once that is mended.
+    /// True if only the store prevents the operation, which works again once the store is repaired.
     pub fn is_passing(&self) -> bool {
         self.is_passing
     }
@@ -37,7 +37,7 @@ impl From<A2aError> for HubError {
     }
 }
 
-/// The details are for the operator, and go to the log.
+/// The client gets a general text; the details go to the log, for the operator.
 impl From<StorageError> for HubError {
     fn from(why: StorageError) -> Self {
         tracing::error!(%why, "the store failed");

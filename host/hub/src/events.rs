@@ -1,6 +1,6 @@
-//! Everything that happens in the hub, told to whoever listens.
+//! Event bus of the hub, for live subscribers.
 //!
-//! Nothing is kept for those who come later: what is so now, they ask for; what becomes of it, they hear.
+//! It keeps no history: a late subscriber queries the current state, and then receives changes.
 
 use crate::metrics::Metrics;
 use a2a_hub_agents::EventSink;
@@ -13,19 +13,20 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// Events kept for listeners that are behind; one further behind is closed, for to skip some would be to lie to it.
+/// Buffer for slow subscribers. A subscriber that is further behind is disconnected, as a gap would
+/// mislead it.
 const KEPT: usize = 1024;
 
-/// Where it is told what happens. Cheap to clone.
+/// Publisher of hub events. Cheap to clone.
 #[derive(Clone)]
 pub struct Events {
     speaker: Arc<Mutex<Speaker>>,
-    /// Counts what happens, for dashboards.
+    /// Counts events, for dashboards.
     metrics: Metrics,
 }
 
 struct Speaker {
-    /// How many events there were.
+    /// Number of the latest event.
     seq: u64,
     /// None once the hub stops.
     sender: Option<broadcast::Sender<Arc<HubEvent>>>,
@@ -40,18 +41,18 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Tells all listeners. Waits for none of them.
+    /// Publishes an event to all subscribers, without waiting for them.
     pub fn publish(&self, what: Happened) {
         self.metrics.happened(&what);
         let mut speaker = self.speaker();
         speaker.seq += 1;
         if let Some(sender) = speaker.sender.as_ref().filter(|sender| sender.receiver_count() > 0) {
-            // All listeners may leave meanwhile.
+            // All subscribers may leave in the meantime.
             let _ = sender.send(Arc::new(speaker.event(what)));
         }
     }
 
-    /// Hears whatever happens from now on, but for what becomes of other tenants' tasks.
+    /// Subscribes to all events from now on, except those of other tenants' tasks.
     pub fn subscribe(&self, tenant: &TenantId) -> Listener {
         let speaker = self.speaker();
         let first = Some(Arc::new(speaker.event(Happened::Subscribed)));
@@ -59,12 +60,12 @@ impl Events {
         Listener { first, tenant: tenant.clone(), heard: heard.ok_or(StreamEnd::HubStopped) }
     }
 
-    /// What is counted of all that happens.
+    /// Metrics of the hub.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Lets every listener hear what was told, and then the end.
+    /// Ends every subscription, after the events that were published.
     pub fn close(&self) {
         self.speaker().sender = None;
     }
@@ -86,16 +87,16 @@ impl Speaker {
     }
 }
 
-/// The listening end. Each has its own place, so a slow one holds up nobody.
+/// Subscribing side. Each subscription has its own cursor, so a slow one delays nobody.
 pub struct Listener {
     first: Option<Arc<HubEvent>>,
     tenant: TenantId,
-    /// Why there is nothing more to hear, once there is not.
+    /// The receiver, or the reason why the stream has ended.
     heard: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
 }
 
 impl Listener {
-    /// The next event, or why there is none any more.
+    /// Next event, or the reason why the stream has ended.
     pub async fn next(&mut self) -> Result<Arc<HubEvent>, StreamEnd> {
         if let Some(first) = self.first.take() {
             return Ok(first);

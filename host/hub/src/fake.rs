@@ -1,4 +1,4 @@
-//! An agent for unit tests: it does what a closure says, without a component, a program or a port.
+//! Agent for unit tests, scripted by a closure, without a component, a program or a port.
 
 use a2a_hub_agents::Agent;
 use a2a_hub_agents::native::{Native, Stage};
@@ -23,7 +23,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A fake agent, and what it was asked for.
+/// A fake agent, and a record of its calls.
 #[derive(Clone)]
 pub(crate) struct Fake {
     native: Native,
@@ -36,11 +36,11 @@ pub(crate) struct Fake {
     journals: Journals,
 }
 
-/// Where the runs that are at work are recorded, by their tasks.
+/// Journal ports of the running tasks, by task.
 pub(crate) type Journals = Arc<Mutex<HashMap<TaskId, Arc<dyn JournalPort>>>>;
 
 impl Fake {
-    /// An agent that does `script` with each task, and keeps nothing of it.
+    /// Creates an agent that runs `script` for each task, and cannot resume any.
     pub(crate) fn new<F>(script: impl Fn(Stage) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Ended> + Send + 'static,
@@ -57,13 +57,13 @@ impl Fake {
         }
     }
 
-    /// The same, whose runs are recorded there, and begin again from their start in the next hub.
+    /// Records its runs in `journals`, and replays them in the next process.
     pub(crate) fn replayed(mut self, journals: Journals) -> Self {
         self.ask.resume = Resume::Replay;
         Self { journals, hold: Resumability::Replay, ..self }
     }
 
-    /// The same, which goes on like that when it was let go.
+    /// Sets how the agent resumes after it was evicted.
     pub(crate) fn resuming(mut self, resume: Resume) -> Self {
         self.ask.resume = resume;
         self
@@ -74,50 +74,50 @@ impl Fake {
         Self { native, ask, ..self }
     }
 
-    /// The same, and it has this of a task whose hub is gone.
+    /// Sets what the agent has of a task after a restart.
     pub(crate) fn holding(self, hold: Resumability) -> Self {
         Self { hold, ..self }
     }
 
-    /// The same, and its tasks take up room that there is for so many.
+    /// Sets the capacity that its tasks use.
     pub(crate) fn in_room_for(self, most: usize) -> Self {
         Self { room: Some(Room { taken: 0, most }), ..self }
     }
 
-    /// The same, and it asks to call other agents.
+    /// Lets the agent ask to call other agents.
     pub(crate) fn calling_others(self) -> Self {
         let native = self.native.clone().calling_others();
         self.being(native)
     }
 
-    /// The same, and it asks to remember so many bytes.
+    /// Lets the agent ask for a context memory of this size.
     pub(crate) fn remembering(self, bytes: u64) -> Self {
         let native = self.native.clone().remembering(bytes);
         self.being(native)
     }
 
-    /// The same, and it does one task of a conversation at a time.
+    /// Limits the agent to one task of a conversation at a time.
     pub(crate) fn one_per_context(self) -> Self {
         let native = self.native.clone().one_per_context();
         self.being(native)
     }
 
-    /// The same, and it never says how it is.
+    /// Makes health checks of the agent hang.
     pub(crate) fn silent(self) -> Self {
         Self { is_silent: true, ..self }
     }
 
-    /// The same, and it has no way out but its ports, as a component.
+    /// Marks the agent as enclosed: like a component, it can act only through its ports.
     pub(crate) fn enclosed(self) -> Self {
         Self { is_enclosed: true, ..self }
     }
 
-    /// The agent called `fake`, as its operator configures it.
+    /// Agent called `fake`, with this configuration.
     pub(crate) fn agent(&self, config: AgentConfig) -> Arc<Agent> {
         self.agent_called("fake", config)
     }
 
-    /// The agent of that name, as its operator configures it.
+    /// Agent of that name, with this configuration.
     pub(crate) fn agent_called(&self, id: &str, config: AgentConfig) -> Arc<Agent> {
         let card = AgentCard {
             name: "Fake".to_owned(),
@@ -130,7 +130,7 @@ impl Fake {
         Arc::new(Agent::by_itself(id, runtime, card, config, Vec::new()))
     }
 
-    /// The agent of that name, which may call those of these names.
+    /// Agent of that name, which may call these peers.
     pub(crate) fn agent_among(&self, id: &str, config: AgentConfig, peers: &[&str]) -> Arc<Agent> {
         let agent = self.agent_called(id, config.clone());
         let delegate = peers.iter().map(|&peer| peer.to_owned()).collect();

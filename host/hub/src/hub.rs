@@ -1,4 +1,4 @@
-//! One place where every operation is allowed and carried out.
+//! The hub: authorizes and carries out every operation.
 
 mod background;
 mod beginning;
@@ -59,7 +59,7 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// The hub: what every transport hands its operations to. Cheap to clone.
+/// The hub, to which every transport hands its operations. Cheap to clone.
 #[derive(Clone)]
 pub struct Hub(Arc<HubParts>);
 
@@ -71,24 +71,25 @@ impl Deref for Hub {
     }
 }
 
-/// What an operation comes to, unless it is refused: in the hub's own types, or as a transport has spelled them.
+/// Result of a permitted operation, in the hub's own types or as a transport has encoded them.
 pub enum Reply<O = Answer, S = ReplyStream> {
-    /// One answer, which is there.
+    /// A single, complete answer.
     One(O),
-    /// What happens, as it happens.
+    /// A stream of events.
     Stream(S),
 }
 
-/// What a stream listens to.
+/// Source of the events of a stream.
 pub enum ReplyStream {
-    /// The events of one task, from a place in its log on.
+    /// Events of one task, from an event number on.
     Task(Subscription),
-    /// Whatever happens in the hub, from now on.
+    /// All hub events, from now on.
     Hub(events::Listener),
 }
 
 impl ReplyStream {
-    /// The same, which goes on to the end of its task, also where that waits for its client.
+    /// Extends a task's stream to the task's end; the stream no longer ends when the task waits for
+    /// its client.
     #[must_use]
     pub fn to_the_end(self) -> Self {
         match self {
@@ -103,18 +104,19 @@ impl Hub {
         *self.default_agent.lock() = agent;
     }
 
-    /// The agent that a message is for which names none.
+    /// Agent that handles messages which name no agent.
     pub fn default_agent(&self) -> Option<AgentId> {
         self.default_agent.lock().clone()
     }
 
-    /// Takes no new tasks from now on. Those there are can still be asked for, answered and cancelled.
+    /// Refuses new tasks from now on. Existing tasks can still be read, answered and cancelled.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Carries out an operation, if it is for whoever asks: every operation, whatever it travels on, comes by here. A client
-    /// of official A2A is on a `visit` to one agent, or to the whole hub; the hub's own dialect knows no visits.
+    /// Authorizes and carries out an operation. Every operation passes through here, whatever its
+    /// transport. `visit` says which agent, or the whole hub, a client of official A2A addresses;
+    /// the hub's own dialect has no visits.
     pub async fn handle(
         &self,
         caller: impl Into<Caller>,
@@ -132,13 +134,14 @@ impl Hub {
             return admitted.came_to(Err(why));
         }
         admitted.came_to(match visit {
-            // On the heap: an operation is as large as all that the largest of them waits for.
+            // Boxed: an operation's future is as large as the largest future that it awaits.
             Some(visit) => Box::pin(self.perform_for(&caller, visit, operation)).await,
             None => Box::pin(self.perform(&caller, operation)).await,
         })
     }
 
-    /// Whether an operation is for whoever asks; a refusal is for the log as well. Either way it is counted.
+    /// Checks that the caller may perform the operation, and logs a refusal. The result is counted
+    /// either way.
     fn admit(&self, caller: &Principal, operation: &Operation) -> Result<Measured<'_>, A2aError> {
         let (metrics, begun) = (self.events.metrics(), Instant::now());
         let measured = Measured { metrics, operation: operation.name(), begun };
@@ -273,7 +276,7 @@ impl Hub {
 
     async fn send(&self, caller: &Caller, send: Box<SendMessage>) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
-        // Who does not wait may listen later.
+        // A caller that does not wait may subscribe later.
         let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
         let task = heard.task().clone();
         let answer = match wait {
@@ -306,7 +309,7 @@ impl Hub {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
         }
         match send.message.task_id.clone() {
-            // On the heap, for it is the larger part.
+            // Boxed because it is the larger future.
             Some(task) => Box::pin(self.go_on(caller, task, *send)).await,
             None => match &caller.principal {
                 Principal::AgentTask { task, .. } => {
@@ -327,8 +330,8 @@ impl Hub {
         }
     }
 
-    /// Says more to a task that there is. What was said before, the same in all that the agent hears, is not said once more: it would answer
-    /// whatever the task asks by now.
+    /// Sends a message to an existing task. A repeated message (the same in all that the agent
+    /// receives) is not delivered again: it would answer whatever question is open by now.
     async fn go_on(
         &self,
         caller: &Caller,
@@ -359,7 +362,7 @@ impl Hub {
             if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
                 return hub.tasks.repeat(&task, after.unwrap_or(0)).await;
             }
-            // What cannot be done is refused before anything is.
+            // All checks come before the first change.
             if let Some(id) = room {
                 hub.pushes.must_have_room(&task, id.as_ref()).await?;
             }
@@ -381,7 +384,7 @@ impl Hub {
         Err(refusal.with(json!({ "reason": "stopping" })))
     }
 
-    /// Whether notifications may be sent where a message says, if it does.
+    /// Checks that notifications may be sent to the receiver that a message names, if it names one.
     async fn receiver(&self, push: Option<OfferedPush>) -> Result<Option<Admitted>, HubError> {
         Ok(match push {
             Some(push) => Some(Box::pin(self.pushes.admit(push)).await?),
@@ -389,8 +392,8 @@ impl Hub {
         })
     }
 
-    /// Has a task begin or go on, and what is heard of it sent somewhere too, if the client said so with its message. A client
-    /// that goes away in the middle leaves nothing half done.
+    /// Starts or continues a task, and stores the push receiver that the client sent with its
+    /// message. The work runs to completion even if the client disconnects.
     async fn begin(
         &self,
         push: Option<Admitted>,
@@ -427,7 +430,7 @@ impl Hub {
         })
     }
 
-    /// The agents, in a line each.
+    /// Summaries of all agents.
     fn briefs(&self) -> Vec<AgentBrief> {
         let brief = |agent: &Arc<Agent>| AgentBrief {
             id: agent.id.clone(),
@@ -441,7 +444,7 @@ impl Hub {
         self.agents.all().iter().map(brief).collect()
     }
 
-    /// The hub in numbers, also while the store tells nothing.
+    /// Metrics of the hub; available even if the store fails.
     async fn metrics(&self, streams: OpenStreams) -> Result<String, HubError> {
         let now = Snapshot {
             uptime: self.started.elapsed(),
@@ -484,7 +487,7 @@ impl Hub {
         })
     }
 
-    /// An agent, with what is known of its health.
+    /// Describes an agent, with its known health.
     fn told(&self, agent: &Agent) -> Answer {
         Answer::Agent(Box::new(self.agents.info(agent, Some(agent.health()))))
     }
@@ -503,8 +506,8 @@ impl Hub {
     }
 }
 
-/// An operation that is being carried out: what it came to is counted, and how long it took. One whose client went away in the
-/// middle came to nothing.
+/// An operation in progress; its result and duration are counted. An operation whose client
+/// disconnects is not counted.
 struct Measured<'a> {
     metrics: &'a Metrics,
     operation: &'static str,
@@ -518,7 +521,7 @@ impl Measured<'_> {
     }
 }
 
-/// The task with its latest `length` messages only.
+/// Keeps only the latest `length` messages of the task.
 fn latest(mut task: Task, length: Option<usize>) -> Task {
     if let Some(length) = length {
         task.keep_latest(length);

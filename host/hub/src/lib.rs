@@ -1,7 +1,8 @@
-//! The engine: conversations, tasks and notifications, and every operation in one entry, [`Hub::handle`]. It knows neither HTTP
-//! servers nor SQL nor a command line, and of components, programs and agents elsewhere only what `a2a-hub-agents` tells.
+//! Engine of the hub: conversations, tasks, push notifications, and the single entry point for all
+//! operations, [`Hub::handle`]. This crate contains no HTTP server, no SQL and no command line. It
+//! knows components, programs and remote agents only through `a2a-hub-agents`.
 //!
-//! A module uses only what stands before it here; `docs/ARCHITECTURE.md` has the map.
+//! A module uses only the modules listed before it here; `docs/ARCHITECTURE.md` has the map.
 
 pub mod custody;
 mod error;

@@ -1,5 +1,5 @@
-//! The hub in numbers, for dashboards and alarms: OpenMetrics, which Prometheus reads. Counted here is what only passes by; what
-//! there is now is asked for when somebody looks. No number tells who said what.
+//! Metrics of the hub in OpenMetrics format, which Prometheus reads. Events are counted here;
+//! current values are collected for each scrape. No metric identifies who sent what.
 
 use a2a_hub_core::routing::Latency;
 use a2a_hub_protocol::{
@@ -23,42 +23,42 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// From the quickest answer of a hub to the longest work of an agent, in seconds.
+/// Histogram bounds in seconds, from the hub's fastest answer to an agent's longest task.
 const BUCKETS: [f64; 11] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0, 1_800.0, 7_200.0];
 
-/// What something is counted by: names and values.
+/// Label names and values.
 type Labels<const N: usize> = [(&'static str, String); N];
 
 type Durations<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
-/// What passes by, counted. Cheap to clone.
+/// Counters and histograms. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     requests: Durations<2>,
     tasks: Durations<2>,
-    /// Tasks that are not over, since when they are there: those that this hub was given itself.
+    /// Start times of unfinished tasks that began in this process.
     begun: Arc<Mutex<HashMap<TaskId, Instant>>>,
-    /// How long the first word of each agent took lately.
+    /// Recent time to each agent's first output.
     latencies: Arc<Mutex<HashMap<AgentId, Latency>>>,
 }
 
-/// What there is when somebody looks.
+/// Current values, collected for one scrape.
 pub(crate) struct Snapshot {
-    /// How long the hub has been up.
+    /// Time since the hub's start.
     pub uptime: Duration,
-    /// How many tasks there are; none if the store does not tell now.
+    /// Numbers of tasks; none if the store fails.
     pub tallies: Option<Vec<Tally>>,
-    /// How many bytes everything stored takes up; none if the store does not tell now.
+    /// Size of the store in bytes; none if the store fails.
     pub stored_bytes: Option<u64>,
-    /// Whether what happens can be stored.
+    /// True if the store accepts writes.
     pub can_store: bool,
-    /// How many changes wait to be stored.
+    /// Number of changes that wait to be stored.
     pub backlog: usize,
-    /// The agents, each with its health and its breaker.
+    /// The agents, with their health and circuit breakers.
     pub agents: Vec<AgentBrief>,
-    /// How many guests are alive.
+    /// Number of live guests, and their limit.
     pub guests: Room,
-    /// How many streams are open.
+    /// Number of open streams, and their limit.
     pub streams: OpenStreams,
 }
 
@@ -75,14 +75,14 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// An operation was carried out or refused, after so long.
+    /// Counts an operation that was carried out or refused, with its duration.
     pub(crate) fn answered(&self, operation: &'static str, is_done: bool, took: Duration) {
         let outcome = if is_done { "done" } else { "refused" };
         let labels = [("operation", operation.to_owned()), ("outcome", outcome.to_owned())];
         self.requests.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Something happened: how long tasks take is found out from it.
+    /// Counts an event, and measures the duration of tasks from it.
     pub(crate) fn happened(&self, what: &Happened) {
         let begun = || self.begun.lock();
         if let Happened::TaskCreated { task_id, .. } = what {
@@ -97,7 +97,7 @@ impl Metrics {
         }
     }
 
-    /// An agent that was given a task has said its first word, after so long.
+    /// Records the time to an agent's first output in a task.
     pub(crate) fn first_word(&self, agent: &AgentId, took: Duration) {
         let now = Instant::now().into_std();
         let mut latencies = self.latencies.lock();
@@ -105,13 +105,13 @@ impl Metrics {
         known.or_insert_with(|| Latency::new(took, now));
     }
 
-    /// How long an agent's first word is thought to take; none if it said none yet.
+    /// Estimated time to an agent's first output; none if it has had none yet.
     pub(crate) fn latency(&self, agent: &AgentId) -> Option<Duration> {
         let now = Instant::now().into_std();
         self.latencies.lock().get(agent).map(|known| known.estimate(now))
     }
 
-    /// All of it as text, with what there is now.
+    /// Encodes all metrics, with these current values.
     pub(crate) fn text(&self, now: &Snapshot) -> Result<String, fmt::Error> {
         let mut registry = Registry::with_prefix("a2a_hub");
         let version = [("version", env!("CARGO_PKG_VERSION"))];
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use a2a_hub_protocol::{id::ContextId, operation::AgentBreaker, task::TaskState};
 
-    /// Each bucket counts what took no longer than its bound; the last, all there is.
+    /// Buckets are cumulative: each counts durations up to its bound; the last counts all.
     #[test]
     fn a_duration_is_counted_in_each_bucket_that_it_fits_into() {
         let metrics = Metrics::default();
@@ -243,7 +243,7 @@ mod tests {
         "#);
     }
 
-    /// A hub in which there is nothing.
+    /// Snapshot of an empty hub.
     fn nothing() -> Snapshot {
         Snapshot {
             uptime: Duration::ZERO,

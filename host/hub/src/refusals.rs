@@ -1,4 +1,4 @@
-//! The errors of the hub's parts as the protocol tells them: the one place that maps them.
+//! Conversion of errors to protocol errors: the only place that maps them.
 
 use crate::{
     contexts::ForgetError,
@@ -12,7 +12,7 @@ use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_store::BackupError;
 use serde_json::json;
 
-/// An agent that is not tried: why, until when, and how to fix it.
+/// An agent whose circuit breaker is open: the cause, the retry time, and the fix.
 impl From<Unavailable> for HubError {
     fn from(why: Unavailable) -> Self {
         let Unavailable { agent, breaker, retry_in, fix } = why;
@@ -32,7 +32,7 @@ impl From<Unavailable> for HubError {
     }
 }
 
-/// The call's own deadline: nothing is known of the agent but that it did not answer.
+/// The health check timed out; nothing else is known of the agent.
 impl From<Late> for HubError {
     fn from(why: Late) -> Self {
         let refusal = A2aError::new(ErrorKind::Timeout, why.to_string());
@@ -40,7 +40,7 @@ impl From<Late> for HubError {
     }
 }
 
-/// An agent that a task would only fail at, before there is one: why, and what mends it.
+/// An agent that cannot work, found before a task is created: the cause, and the fix.
 impl From<NotWorking> for HubError {
     fn from(NotWorking { agent, health }: NotWorking) -> Self {
         let cause = health.error_message.as_deref().unwrap_or("it did not say why");
@@ -56,7 +56,7 @@ impl From<NotWorking> for HubError {
     }
 }
 
-/// For an administrator: the agents are as they were.
+/// For an administrator; the registry is unchanged.
 impl From<RegistryError> for HubError {
     fn from(why: RegistryError) -> Self {
         let (kind, agent) = match &why {
@@ -75,7 +75,7 @@ impl From<RegistryError> for HubError {
     }
 }
 
-/// For the operator: the plug-ins are as they were.
+/// For the operator; the plug-ins are unchanged.
 impl From<PluginEditError> for HubError {
     fn from(why: PluginEditError) -> Self {
         let kind = match &why {
@@ -96,7 +96,7 @@ impl From<PluginEditError> for HubError {
     }
 }
 
-/// For the operator: there is no copy.
+/// For the operator; no backup was made.
 impl From<BackupError> for HubError {
     fn from(why: BackupError) -> Self {
         let kind = match &why {
@@ -137,7 +137,7 @@ impl From<PushError> for HubError {
         let refusal = |kind| A2aError::new(kind, why.to_string());
         Self::from(match &why {
             PushError::NoTask(task) => A2aError::no_task(task),
-            // A2A has no error of its own for it.
+            // A2A has no specific error for it.
             PushError::NoConfig { task, id } => refusal(ErrorKind::TaskNotFound)
                 .with(json!({ "taskId": task, "pushNotificationConfigId": id })),
             PushError::TooMany(task) => {
@@ -149,7 +149,7 @@ impl From<PushError> for HubError {
     }
 }
 
-/// The field that names a receiver.
+/// Field that names a receiver.
 const RECEIVER: &str = "pushNotificationConfig.url";
 
 impl From<ReceiverError> for HubError {

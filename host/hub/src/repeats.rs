@@ -1,4 +1,5 @@
-//! Which requests were made lately, and which tasks they began: a request that is made again is answered by that task.
+//! Idempotency: remembers recent requests and their tasks, so that a repeated request gets the task
+//! of the first.
 
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::id::TaskId;
@@ -15,10 +16,11 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// How many requests are remembered: some 11 megabytes. A hub that takes more within the window forgets the oldest.
+/// Limit of remembered requests; they take some 11 megabytes. A hub that gets more within the
+/// window drops the oldest.
 const MOST: usize = 100_000;
 
-/// The requests of the last minutes. Cheap to clone.
+/// Requests within the idempotency window. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Repeats(Arc<Inner>);
 
@@ -30,28 +32,28 @@ struct Inner {
 
 #[derive(Default)]
 struct Known {
-    /// The requests that are being carried out, or wait for that.
+    /// Requests in progress, or waiting for one that is.
     claimed: HashMap<Key, Turn>,
-    /// The requests that have begun a task.
+    /// Requests that have begun a task.
     begun: HashMap<Key, Begun>,
-    /// The same, the oldest first.
+    /// Keys of `begun`, oldest first.
     order: VecDeque<(Instant, Key)>,
 }
 
-/// A fingerprint as it is kept: the first half of its bytes, for there are many, and 2^64 requests would have to be made before two
-/// had the same by chance.
+/// Stored fingerprint: the first half of its bytes, to save memory. A chance collision takes some
+/// 2^64 requests.
 type Key = [u8; KEY_LEN];
 
 const KEY_LEN: usize = SHA256_OUTPUT_LEN / 2;
 
-/// Whose turn it is to carry a request out, and which task came of it.
+/// Lock of a request in progress, with the task that it has begun.
 type Turn = Arc<AsyncMutex<Option<TaskId>>>;
 
-/// The task that a request has begun. Small: of each request that was made lately there is one.
+/// Task that a request has begun. Small, since one exists for each recent request.
 enum Begun {
-    /// A task that the hub has named.
+    /// Id that the hub generated.
     Id(Uuid),
-    /// A task that the program which holds the hub has named.
+    /// Id that the embedding program chose.
     Named(Box<TaskId>),
 }
 
@@ -72,7 +74,7 @@ impl Begun {
 }
 
 impl Known {
-    /// Forgets the requests that began their tasks before the window, and the oldest where there is no room.
+    /// Drops requests whose tasks began before the window, and the oldest beyond the limit.
     fn forget(&mut self, window: Duration) {
         let now = Instant::now();
         let old = |at: Instant| now.saturating_duration_since(at) >= window;
@@ -82,48 +84,49 @@ impl Known {
         }
     }
 
-    /// A request began this task so long ago. Its window begins with that, whenever it was made first: a client that tries again and
-    /// again has heard of no task before.
+    /// Records that a request began this task that long ago. The window starts with the task, not
+    /// with the first try: a client that retries has seen no task before.
     fn began(&mut self, key: Key, task: TaskId, age: Duration) {
         if self.begun.insert(key, Begun::of(task)).is_some() {
-            // Rare: the task that it began before was forgotten, or rejected at once.
+            // Rare: the earlier task was deleted, or rejected at once.
             self.order.retain(|(_, known)| *known != key);
         }
         let now = Instant::now();
-        // A machine that has just started has no time before.
+        // Shortly after boot, the clock cannot go back that far.
         self.order.push_back((now.checked_sub(age).unwrap_or(now), key));
     }
 }
 
-/// What a request is known by: no two have the same.
+/// Unique id of a request.
 pub type Fingerprint = String;
 
-/// A request that is being carried out: the same one waits until that is done, also where a client is cut off meanwhile.
+/// Claim on a request in progress: an identical request waits until the claim is dropped, also if
+/// the client disconnects.
 pub struct Claim {
-    /// The fingerprint of the request that is being carried out.
+    /// Fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// The turn. It stands before the place, so that it is given up first.
+    /// The lock. Declared before `place`, so that it is dropped first.
     task: OwnedMutexGuard<Option<TaskId>>,
     place: Place,
 }
 
 impl Claim {
-    /// The task that the request began before.
+    /// Task that the request began before.
     pub fn task(&self) -> Option<&TaskId> {
         self.task.as_ref()
     }
 
-    /// The request has begun this task.
+    /// Records the task that the request has begun.
     pub fn begun(mut self, task: TaskId) {
         let Place { key, repeats } = &self.place;
         repeats.0.known.lock().began(*key, task.clone(), Duration::ZERO);
-        // For who waits for the turn already.
+        // For identical requests that already wait for the lock.
         *self.task = Some(task);
     }
 }
 
-/// The place of somebody who carries a request out, or waits for that. With the last place, nothing is left of a request that came to
-/// nothing.
+/// Reference to a request in progress or waiting. Dropping the last one removes a request that
+/// began no task.
 struct Place {
     key: Key,
     repeats: Repeats,
@@ -132,7 +135,7 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut known = self.repeats.0.known.lock();
-        // Whoever has a place holds the turn as well, until just before this.
+        // Each reference holds the lock's `Arc` as well, until just before this.
         if known.claimed.get(&self.key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             known.claimed.remove(&self.key);
         }
@@ -140,35 +143,36 @@ impl Drop for Place {
 }
 
 impl Repeats {
-    /// Requests count as the same within this window; never, if there is none.
+    /// Creates a memory with this window; a window of zero disables it.
     pub fn within(window: Duration) -> Self {
         Self(Arc::new(Inner { window, known: Mutex::default() }))
     }
 
-    /// Whether requests are remembered at all.
+    /// True if requests are remembered.
     pub(crate) fn are_remembered(&self) -> bool {
         !self.0.window.is_zero()
     }
 
-    /// Since when requests are remembered; none if they are not.
+    /// Start of the window (RFC 3339); none if requests are not remembered.
     pub fn since(&self) -> Option<String> {
         (!self.0.window.is_zero()).then(|| clock::before(self.0.window))
     }
 
-    /// Takes up a request, of which this is all that tells it from others; none if requests are not remembered.
+    /// Claims a request, given as text that distinguishes it from others; none if requests are not
+    /// remembered.
     pub async fn claim(&self, request: &str) -> Option<Claim> {
         if self.0.window.is_zero() {
             return None;
         }
         let digest = digest(&SHA256, request.as_bytes());
         let (fingerprint, key) = (hex::encode(digest), key(digest.as_ref()));
-        // Before the turn, so that whoever is cut off gives the turn up first.
+        // Created before the lock is taken, so that on cancellation the lock is released first.
         let place = Place { key, repeats: self.clone() };
         let task = self.turn(key).lock_owned().await;
         Some(Claim { fingerprint, task, place })
     }
 
-    /// Whose turn a request is, after those are forgotten that began their tasks before the window.
+    /// Lock of a request; expired requests are dropped first.
     fn turn(&self, key: Key) -> Turn {
         let mut known = self.0.known.lock();
         known.forget(self.0.window);
@@ -179,11 +183,11 @@ impl Repeats {
         Arc::clone(turn)
     }
 
-    /// A hub before this one began a task for a request that long ago.
+    /// Records a task that the previous process began for a request that long ago.
     pub fn remember(&self, fingerprint: &Fingerprint, task: TaskId, age: Duration) {
         let mut bytes = [0; SHA256_OUTPUT_LEN];
         if hex::decode_to_slice(fingerprint, &mut bytes).is_err() {
-            // This hub did not make it: it is known by another digest.
+            // Not a digest of this hub's; it is hashed.
             bytes.copy_from_slice(digest(&SHA256, fingerprint.as_bytes()).as_ref());
         }
         let mut known = self.0.known.lock();
@@ -192,7 +196,7 @@ impl Repeats {
     }
 }
 
-/// A digest as it is kept.
+/// Stored form of a digest.
 fn key(digest: &[u8]) -> Key {
     let mut key = Key::default();
     key.copy_from_slice(&digest[..KEY_LEN]);
@@ -271,7 +275,7 @@ mod tests {
         assert!(repeats.0.known.lock().claimed.is_empty());
     }
 
-    /// It is gone, so that the request is carried out once more: by one of those who ask.
+    /// The earlier task is gone, so the request is carried out again, by only one of its callers.
     #[tokio::test(start_paused = true)]
     async fn a_task_that_was_forgotten_is_begun_anew_once() {
         let repeats = Repeats::within(WINDOW);

@@ -1,5 +1,5 @@
-//! Which agent a message is given to that names none of its own: gathers what is known of the agents, has `core::routing` choose, and
-//! keeps whose turn it was.
+//! Routing of messages that name a group or a skill: collects facts about the agents, lets
+//! `core::routing` choose, and keeps the round-robin state.
 
 use crate::{error::HubError, events::Events, metrics::Metrics};
 use a2a_hub_agents::{Agent, Agents};
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The ways to the agents. Cheap to clone.
+/// Router over the agents. Cheap to clone.
 #[derive(Clone)]
 pub struct Routes {
     agents: Agents,
@@ -28,53 +28,53 @@ pub struct Routes {
     turns: Arc<Mutex<Turns>>,
 }
 
-/// Who asks, and what else matters for a choice.
+/// Input of a routing decision.
 pub struct Question<'a> {
-    /// What the agent is to be told.
+    /// The message.
     pub message: &'a Message,
-    /// The agent whose the latest task of the message's conversation is.
+    /// Agent of the latest task in the message's conversation.
     pub holder: Option<&'a AgentId>,
-    /// How many tasks of an agent run or wait for their turn.
+    /// Number of an agent's tasks that run or wait for a run permit.
     pub load: &'a (dyn Fn(&AgentId) -> usize + Sync),
-    /// Whether whoever asks may have that agent do anything.
+    /// True if the caller may use that agent.
     pub may_call: &'a (dyn Fn(&AgentId) -> bool + Sync),
 }
 
-/// The agents that are tried one after the other, until one takes the message.
+/// Agents to try one after the other, until one takes the message.
 pub struct Route {
     routes: Routes,
     wanted: Wanted,
     choice: Choice,
-    /// Those of the order, in that order.
+    /// Agents in the order of the choice.
     agents: Vec<Arc<Agent>>,
     refused: Vec<(PassedOver, A2aError)>,
 }
 
 impl Routes {
-    /// The ways to these agents, whose latency is counted in these events.
+    /// Creates a router over these agents; their latency is measured in the metrics of `events`.
     pub fn new(agents: Agents, events: &Events) -> Self {
         Self { agents, metrics: events.metrics().clone(), turns: Arc::default() }
     }
 
-    /// The agents that they lead to.
+    /// The agents.
     pub fn agents(&self) -> &Agents {
         &self.agents
     }
 
-    /// The agents of a group. A group counts before an agent of that name: the operator says what is a group, and anybody may have
-    /// put a file into the plugins folder.
+    /// Members of a group. A group takes precedence over an agent of the same name: the operator
+    /// defines groups, and anyone may have put a file into the plugins folder.
     pub fn group(&self, name: &AgentId) -> Option<Vec<AgentId>> {
         self.agents.group(name)
     }
 
-    /// What is asked for, if that is more than one agent by its id, or none.
+    /// Routing request, if more is required than one agent by its id.
     pub fn wanted(
         &self,
         named: Option<&AgentId>,
         requirements: &AgentRequirements,
     ) -> Result<Option<Wanted>, A2aError> {
         let is_group = named.is_some_and(|named| self.group(named).is_some());
-        // A version alone is one of the agent that is named, or of the default agent.
+        // A version alone is a version of the named or of the default agent.
         if !is_group
             && (requirements.is_empty() || (named.is_none() && requirements.skill.is_none()))
         {
@@ -87,13 +87,13 @@ impl Routes {
         Ok(Some(Wanted { named: named.cloned(), skill, version, allow_older }))
     }
 
-    /// How messages that ask for this are shared out.
+    /// Load balancing strategy for this request.
     pub fn balance(&self, wanted: &Wanted) -> Balance {
         self.agents.balance(wanted.skill.as_deref(), wanted.named.as_ref())
     }
 
-    /// The agents that have a skill, by its exact id. A stranger, which is in the plugins folder and was granted nothing, is one of them
-    /// only where nobody else is: by a word on its card it could draw all messages to itself.
+    /// Agents with a skill, by its exact id. Plug-ins without a grant are included only if no other
+    /// agent has the skill: otherwise a plug-in could attract all messages by a word on its card.
     pub fn with_skill(&self, skill: &str) -> Vec<Arc<Agent>> {
         let has = |agent: &Arc<Agent>| agent.card.skills.iter().any(|its| its.id == skill);
         let all = self.agents.all().into_iter().filter(has);
@@ -101,7 +101,7 @@ impl Routes {
         if known.is_empty() { strangers } else { known }
     }
 
-    /// The ids of the skills that there are.
+    /// Ids of all skills.
     pub fn skills(&self) -> BTreeSet<String> {
         let all = self.agents.all();
         all.iter()
@@ -109,11 +109,11 @@ impl Routes {
             .collect()
     }
 
-    /// The agents in question: those of the group, the one that is named, or all.
+    /// Candidates: the members of the group, the named agent, or all.
     fn in_question(&self, wanted: &Wanted) -> Vec<Arc<Agent>> {
         match (&wanted.named, &wanted.skill) {
             (None, Some(skill)) => match self.with_skill(skill) {
-                // For the skills that there are.
+                // All agents, for the list of skills in the refusal.
                 nobody if nobody.is_empty() => self.agents.all(),
                 those => those,
             },
@@ -125,7 +125,7 @@ impl Routes {
         }
     }
 
-    /// Chooses; the first has its turn with that.
+    /// Chooses the order of agents, and counts the first as used in the round robin.
     pub fn choose(&self, wanted: Wanted, asked: &Question<'_>) -> Result<Route, HubError> {
         let (there, balance, round) =
             (self.in_question(&wanted), self.balance(&wanted), wanted.route());
@@ -149,7 +149,7 @@ impl Routes {
     fn candidate(&self, agent: &Agent, last_turn: u64, asked: &Question<'_>) -> Candidate {
         let not_taken = agent.card.part_not_taken(asked.message);
         let unfit = not_taken.map(|(_, media)| format!("it takes nothing of type {media}"));
-        // Only a client that knows to whom it speaks can say that it knows an extension.
+        // Only a client that knows which agent it addresses can declare an extension.
         let needs = agent.card.missing_extension(&[]);
         let unfit = unfit.or_else(|| needs.map(|uri| format!("it needs the extension {uri}")));
         Candidate {
@@ -167,7 +167,7 @@ impl Routes {
         }
     }
 
-    /// The groups that there are.
+    /// All groups.
     pub fn groups(&self) -> Vec<AgentGroup> {
         let groups = self.agents.groups().into_iter().map(|(name, agents)| {
             let balance = self.agents.balance(None, Some(&name)).word().to_owned();
@@ -178,7 +178,7 @@ impl Routes {
         groups.collect()
     }
 
-    /// How long an agent's first word took lately.
+    /// Recent time to an agent's first output, in milliseconds.
     pub fn latency_ms(&self, agent: &AgentId) -> Option<u64> {
         let latency = self.metrics.latency(agent)?;
         Some(u64::try_from(latency.as_millis()).unwrap_or(u64::MAX))
@@ -186,28 +186,28 @@ impl Routes {
 }
 
 impl Route {
-    /// The agent that is to be tried now; none if each has refused.
+    /// Agent to try now; none if all have refused.
     pub fn agent(&self) -> Option<Arc<Agent>> {
         self.agents.get(self.refused.len()).cloned()
     }
 
-    /// Whether another one can be tried should this one refuse.
+    /// True if another agent is left should this one refuse.
     pub fn has_another(&self) -> bool {
         self.refused.len() + 1 < self.agents.len()
     }
 
-    /// What the task is told that this agent takes.
+    /// Routing facts for the task that this agent takes.
     pub fn told(&self) -> Option<Box<Routing>> {
         let refused: Vec<_> = self.refused.iter().map(|(passed, _)| passed.clone()).collect();
         self.choice.told(self.refused.len(), &self.wanted, &refused).map(Box::new)
     }
 
-    /// This agent refused before it began; the next one has its turn.
+    /// Skips the current agent, which refused before a task began; the next one is tried.
     pub fn pass(&mut self, reason: NotChosen, why: A2aError) {
         self.pass_with(reason, why, None);
     }
 
-    /// The same for one that rejected a task as soon as it had it.
+    /// Skips the current agent, which rejected its task at once.
     pub fn pass_rejected(&mut self, task: a2a_hub_protocol::id::TaskId, said: &str) {
         let said = if said.is_empty() { "it did not say why" } else { said };
         let why =
@@ -230,7 +230,7 @@ impl Route {
         }
     }
 
-    /// Why nobody takes the message.
+    /// Error if no agent takes the message.
     pub fn refusal(mut self) -> HubError {
         if self.choice.left_out.is_empty()
             && let (1, Some((_, only))) = (self.refused.len(), self.refused.first())
@@ -252,7 +252,7 @@ impl Route {
     }
 }
 
-/// The context of a message, and whether its agent matters for the way in which such messages are shared out.
+/// Context of a message, if the strategy prefers the agent of the latest task there.
 pub fn looks_for_holder(balance: Balance, message: &Message) -> Option<&ContextId> {
     message.context_id.as_ref().filter(|_| balance == Balance::Affinity)
 }

@@ -1,5 +1,6 @@
-//! Where the spans of tasks go that are over, if anywhere: to a bounded queue, from which whoever sends them takes them. A task waits
-//! for none of that, and a span that finds no room is lost (load shedding).
+//! Export queue for the spans of finished tasks: bounded, and read by an exporter if one is
+//! configured. Tasks never wait for it; a span that finds the queue full is dropped (load
+//! shedding).
 
 use a2a_hub_core::task_span::TaskSpan;
 use a2a_hub_protocol::{id::AgentId, task::Task};
@@ -11,10 +12,10 @@ use std::sync::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How many spans wait to be sent: those of some minutes of a busy hub.
+/// Capacity of the queue: some minutes of a busy hub.
 const QUEUE: usize = 2_048;
 
-/// The spans of tasks. Cheap to clone; without anybody who sends them, none are made.
+/// Spans of tasks. Cheap to clone; without an exporter none are made.
 #[derive(Clone, Default)]
 pub struct Spans(Arc<Shared>);
 
@@ -22,19 +23,19 @@ pub struct Spans(Arc<Shared>);
 struct Shared {
     to: Mutex<Option<mpsc::Sender<TaskSpan>>>,
     lost: AtomicU64,
-    /// Why none can be sent now.
+    /// Reason why none can be exported now.
     trouble: Mutex<Option<String>>,
     closed: CancellationToken,
 }
 
 impl Spans {
-    /// Spans that are made, and where they are taken from to be sent.
+    /// Creates a queue, and its receiver for the exporter.
     pub fn queue() -> (Self, mpsc::Receiver<TaskSpan>) {
         let (to, from) = mpsc::channel(QUEUE);
         (Self(Arc::new(Shared { to: Mutex::new(Some(to)), ..Shared::default() })), from)
     }
 
-    /// A task is where it is now: its span is sent, once the task is over.
+    /// Queues the span of a task that is over.
     pub(crate) fn of(&self, agent: &AgentId, task: &Task) {
         let to = self.0.to.lock();
         let Some(to) = &*to else { return };
@@ -45,17 +46,18 @@ impl Spans {
         }
     }
 
-    /// So many spans could not be sent.
+    /// Counts dropped spans.
     pub fn lose(&self, spans: u64) {
         self.0.lost.fetch_add(spans, Ordering::Relaxed);
     }
 
-    /// How many were lost since the hub began.
+    /// Number of spans dropped since the hub's start.
     pub fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    /// Notes why spans cannot be sent, or that they can; returns whether that is new.
+    /// Sets or clears the reason why spans cannot be exported; returns true if the status has
+    /// changed.
     pub fn note(&self, trouble: Option<String>) -> bool {
         let mut known = self.0.trouble.lock();
         let is_new = known.is_some() != trouble.is_some();
@@ -63,19 +65,19 @@ impl Spans {
         is_new
     }
 
-    /// Why spans cannot be sent now, and how many were lost, if that is so.
+    /// Reason why spans cannot be exported now, with the number of dropped ones.
     pub(crate) fn trouble(&self) -> Option<String> {
         let trouble = self.0.trouble.lock().clone()?;
         Some(format!("{trouble}; {} spans were lost so far", self.lost()))
     }
 
-    /// Makes no more: who sends them comes to an end with those that are left.
+    /// Closes the queue: the exporter ends after the spans that are left.
     pub fn close(&self) {
         *self.0.to.lock() = None;
         self.0.closed.cancel();
     }
 
-    /// Waits until no more are made.
+    /// Waits until the queue is closed.
     pub async fn closed(&self) {
         self.0.closed.cancelled().await;
     }

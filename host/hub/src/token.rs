@@ -1,4 +1,5 @@
-//! The token of a hub: a secret in a file that only its user can read, for those whom the hub cannot recognise.
+//! Bearer tokens of a hub: secrets in files that only its user can read, for callers that the
+//! kernel does not identify.
 
 use a2a_hub_config::own_file::{self, NotOwn};
 use a2a_hub_core::access::Principal;
@@ -11,27 +12,28 @@ use std::{
 };
 use subtle::ConstantTimeEq as _;
 
-/// The file in the data directory that holds the token.
+/// File in the data directory with the hub's token.
 pub const TOKEN_FILE: &str = "http-token";
 
-/// The folder in the data directory that holds the tenants' tokens, each in a file of its tenant's name.
+/// Folder in the data directory with the tenants' tokens, one file for each, named after the
+/// tenant.
 pub const TENANTS_DIR: &str = "tenants";
 
-/// Random bytes of a token: nobody guesses 256 bits.
+/// Random bytes of a token: 256 bits cannot be guessed.
 const BYTES: usize = 32;
 
-/// A secret that its holder shows with each request.
+/// Secret that its holder sends with each request.
 pub struct Token(String);
 
-/// The tokens that a hub knows: its own, and one of each tenant.
+/// The hub's own token, and one for each tenant.
 pub struct Tokens {
     own: Token,
     tenants: Vec<(TenantId, Token)>,
 }
 
 impl Tokens {
-    /// Those of the hub with this data directory and these tenants. A tenant's is in the file of its name in the folder
-    /// [`TENANTS_DIR`].
+    /// Opens the tokens in this data directory, for the hub and these tenants. A tenant's token is
+    /// in the folder [`TENANTS_DIR`], in the file of the tenant's name.
     pub fn open<'t>(
         dir: &Path,
         tenants: impl Iterator<Item = &'t TenantId>,
@@ -45,7 +47,7 @@ impl Tokens {
         Ok(Self { own, tenants: tenants.map(open).collect::<Result<_, _>>()? })
     }
 
-    /// Checks those that are there already, and makes none.
+    /// Checks the existing tokens, and makes none.
     pub fn check<'t>(
         dir: &Path,
         tenants: impl Iterator<Item = &'t TenantId>,
@@ -55,7 +57,7 @@ impl Tokens {
         std::iter::once(dir.join(TOKEN_FILE)).chain(files).try_for_each(check_secret)
     }
 
-    /// Who shows this; nobody if it is none of them.
+    /// Principal of this token; none if it is unknown.
     pub fn whose(&self, offered: &str) -> Option<Principal> {
         if self.own.is(offered) {
             return Some(Principal::OperatorToken);
@@ -65,7 +67,7 @@ impl Tokens {
     }
 }
 
-/// Makes a folder that only this user may look into, unless it is there.
+/// Makes a folder that only this user may access, unless it exists.
 fn make_folder(path: &Path) -> Result<(), TokenError> {
     match rustix::fs::mkdir(path, Mode::RWXU) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
@@ -73,51 +75,53 @@ fn make_folder(path: &Path) -> Result<(), TokenError> {
     }
 }
 
-/// Why there is no token.
+/// Error of opening a token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be used.
     #[error("use the token in {path}: {why}")]
     Io {
-        /// The file that holds the secret.
+        /// File with the secret.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         why: io::Error,
     },
-    /// Others could know it.
+    /// Others could know the token.
     #[error(
         "use the token in {0}: others may read or write that file; remove it, and the hub makes a new one"
     )]
     Known(PathBuf),
-    /// It is not what the hub wrote.
+    /// The content is not what the hub wrote.
     #[error("use the token in {0}: the file is damaged; remove it, and the hub makes a new one")]
     Damaged(PathBuf),
 }
 
 impl Token {
-    /// The token of the hub with this data directory, which stays the same over restarts; a new one if there is none.
+    /// Opens the token in this data directory, which persists over restarts; makes a new one if
+    /// none exists.
     pub fn open(dir: &Path) -> Result<Self, TokenError> {
         Ok(Self(open_secret(dir.join(TOKEN_FILE))?))
     }
 
-    /// A new one that is in no file.
+    /// Makes a new token that is in no file.
     pub fn fresh() -> io::Result<Self> {
         random().map(Self)
     }
 
-    /// The token itself, for who is to show it.
+    /// Text of the token, for a client.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether `offered` is the token, compared in constant time: a near miss takes as long as a far one, so that nobody can
-    /// feel their way (timing attack).
+    /// Compares `offered` with the token in constant time, so that response times reveal nothing
+    /// (timing attack).
     pub fn is(&self, offered: &str) -> bool {
         self.0.as_bytes().ct_eq(offered.as_bytes()).into()
     }
 }
 
-/// The secret in a file that only this user can read: 256 random bits in hex. Made if it is not there.
+/// Reads the secret in a file that only this user can read: 256 random bits in hex. Makes it if the
+/// file does not exist.
 pub fn open_secret(path: PathBuf) -> Result<String, TokenError> {
     match make(&path) {
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => read(path),
@@ -125,7 +129,7 @@ pub fn open_secret(path: PathBuf) -> Result<String, TokenError> {
     }
 }
 
-/// The same, but none if there is no such file.
+/// Reads the secret in a file; none if the file does not exist.
 pub fn find_secret(path: PathBuf) -> Result<Option<String>, TokenError> {
     match read(path) {
         Err(TokenError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -133,7 +137,7 @@ pub fn find_secret(path: PathBuf) -> Result<Option<String>, TokenError> {
     }
 }
 
-/// Checks a secret that may be there.
+/// Checks a secret, if its file exists.
 pub(crate) fn check_secret(path: PathBuf) -> Result<(), TokenError> {
     find_secret(path).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Looks after the store: tells when it fails and when it works again, and tries it meanwhile.
+//! Store monitor: reports failures and recovery, and probes a failing store.
 
 use crate::events::Events;
 use a2a_hub_protocol::{hub::event::Happened, operation::StorageCondition};
@@ -6,10 +6,11 @@ use a2a_hub_store::StoreHealth;
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// How often a store that fails is tried.
+/// Interval of probes to a failing store.
 const TRY_EVERY: Duration = Duration::from_millis(500);
 
-/// Tells when the store fails and when it works again, and tries it meanwhile. Never comes to an end.
+/// Publishes failures and recovery of the store, and probes it while it fails. Never returns while
+/// the store lives.
 pub async fn look_after(storage: Arc<dyn StoreHealth>, events: Events) {
     let mut condition = storage.condition();
     loop {
@@ -22,7 +23,7 @@ pub async fn look_after(storage: Arc<dyn StoreHealth>, events: Events) {
         events.publish(Happened::StorageFailing { error, fix });
         while storage.condition().borrow().is_failing() {
             sleep(TRY_EVERY).await;
-            // How it went, the store tells itself.
+            // The store's condition reflects the result.
             let _ = storage.probe().await;
         }
         tracing::info!(since, "what happens can be stored again");

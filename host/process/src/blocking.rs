@@ -1,10 +1,10 @@
-//! Blocking work on threads of its own. A panic there is told to nobody but the log.
+//! Blocking work on separate threads. A panic there appears only in the log.
 
 use std::future::Future;
 use tokio::task::{JoinError, spawn_blocking};
 
-/// Work ended without a result: it panicked, or the hub is going down. A panic's text may hold paths and secrets; it is in the log,
-/// and this error, which clients may be shown, has none of it.
+/// The work ended without a result: it panicked, or the hub is shutting down. The panic's text may
+/// contain paths and secrets, so it goes to the log and not into this error, which clients may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("internal error; see the hub's log")]
 pub struct Panicked;
@@ -18,7 +18,8 @@ impl From<JoinError> for Panicked {
     }
 }
 
-/// Runs blocking work on a thread for such work, from now on, also if the result is not waited for.
+/// Runs blocking work on a thread for such work. The work starts at once and runs to its end even
+/// if its result is dropped.
 pub fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Panicked>> + Send {

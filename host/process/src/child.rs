@@ -1,4 +1,4 @@
-//! The handle to one running program: its output as it comes, its input, its end.
+//! Handle to one running program: its output, its input, its end.
 
 use std::io;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::ownership::Owned;
 use super::wire::{Look, Seen};
 use super::{Exit, MemoryExceeded, Output};
 
-/// The most bytes in one [`Output`]: what a pipe holds, so one read empties it.
+/// Most bytes in one [`Output`]: the capacity of a pipe, so one read empties it.
 pub const MAX_CHUNK: usize = 64 * 1024;
 
-/// How long a minder may take to look at its tree, and to kill what is to go.
+/// Time that a minder may take to inspect its tree and kill processes.
 const LOOK_WAIT: Duration = Duration::from_secs(3);
 
-/// How long to wait for more output once nobody is left to write any. Only a process outside the tree that was
-/// handed the pipe can make it matter; what was written before the end is read whatever the reader's pace.
+/// Time to wait for more output once the tree is gone. It matters only if a process outside the
+/// tree holds the pipe; what was written before the end is read at any pace.
 const DRAIN_WAIT: Duration = Duration::from_secs(1);
 
-/// One running program. Dropping it ends the program and all it started, as [`Child::kill`] does.
+/// One running program. Dropping it kills the program and its tree, as [`Child::kill`] does.
 #[derive(Debug)]
 pub struct Child {
     pub(super) stdout: Option<pipe::Receiver>,
@@ -33,46 +33,48 @@ pub struct Child {
     pub(super) end: CancellationToken,
     pub(super) interrupt: Arc<Notify>,
     pub(super) exit: Ending,
-    /// Where the supervisor keeps what goes on by itself.
+    /// Tracker for background tasks of the supervisor.
     pub(super) tasks: TaskTracker,
     pub(super) owned: Owned,
     pub(super) looks: mpsc::Sender<AskedLook>,
 }
 
-/// To look at a tree, and tell what was found.
+/// Request to inspect a tree, with the channel for the result.
 pub(super) type AskedLook = (Look, oneshot::Sender<Seen>);
 
-/// What is left of a tree once what its task left in the background was killed.
+/// State of a tree after its background processes were killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many processes were killed.
+    /// Number of processes that were killed.
     pub killed: usize,
-    /// Memory of the others that is resident, in bytes; what processes share is counted for each.
+    /// Resident memory of the remaining processes, in bytes; shared memory is counted for each
+    /// process.
     pub resident: u64,
 }
 
-/// What is known of the program's end.
+/// State of the program's end.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// Its tree lives: the end is told here.
+    /// The tree lives; the end arrives on this channel.
     Awaited(oneshot::Receiver<End>),
-    /// All of it is gone, and output is waited for until then.
+    /// The tree is gone; output is awaited until the given time.
     Known(End, Instant),
 }
 
-/// The end of a tree.
+/// End of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// That it took more memory than it may; none once that was told.
+    /// Excess of the memory limit, if any; taken once reported.
     pub(super) exceeded: Option<MemoryExceeded>,
     pub(super) exit: Exit,
 }
 
 impl Child {
-    /// Waits for the next piece of output; the exit comes last, after all output, and is repeated if asked for again.
+    /// Waits for the next piece of output. The exit comes last, after all output, and is repeated
+    /// on further calls.
     ///
-    /// Nothing is read ahead: a program that prints without end waits in its pipe until somebody asks.
-    /// Dropping the future loses nothing, so it may stand in a `select!`.
+    /// Nothing is read ahead: a program that prints endlessly blocks on its pipe until the caller
+    /// reads. Dropping the future loses nothing, so it can be used in a `select!`.
     pub async fn next(&mut self) -> Output {
         loop {
             if let Ending::Known(end, _) = &mut self.exit
@@ -89,14 +91,14 @@ impl Child {
                 }
             };
             tokio::select! {
-                biased; // what is there to read goes before any deadline
+                biased; // available output takes precedence over deadlines
                 output = output => match output {
                     Some(output) => return output,
                     None => continue,
                 },
                 () = self.exit.progress() => {}
             }
-            // Nothing was ready. If that is so past the deadline, whoever holds the pipes is none of ours.
+            // Nothing was ready. After the deadline, the pipes' holder is not part of the tree.
             if matches!(self.exit, Ending::Known(_, until) if until <= Instant::now()) {
                 (self.stdout, self.stderr) = (None, None);
             }
@@ -105,10 +107,10 @@ impl Child {
 
     /// Queues bytes for standard input.
     ///
-    /// At most two writes are on their way at once; a third waits until the program has read the first. So a caller
-    /// can hand over any amount at once and then read what the program answers, but one that writes on and on
-    /// without calling [`Child::next`] may find that the program waits for it in turn. Dropping the future queues
-    /// either everything or nothing.
+    /// At most two writes are pending; a third waits until the program has read the first. So a
+    /// caller can pass any amount at once and then read the program's output, but a caller that
+    /// writes repeatedly without [`Child::next`] may deadlock with a program that waits for its
+    /// reader. Dropping the future queues either everything or nothing.
     ///
     /// # Errors
     /// `BrokenPipe` once the program, or [`Child::close_stdin`], has closed its input.
@@ -120,71 +122,75 @@ impl Child {
         Ok(())
     }
 
-    /// Closes standard input, once what was written is delivered.
+    /// Closes standard input after the queued bytes are delivered.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Sends SIGINT to the program's group. Several in quick succession may arrive as one.
+    /// Sends SIGINT to the program's group. Several calls in quick succession may arrive as one
+    /// signal.
     pub fn interrupt(&self) {
         self.interrupt.notify_one();
     }
 
-    /// Sends SIGTERM to the program's group and, after the supervisor's grace, SIGKILL to all it started.
-    /// The output and the exit can still be read.
+    /// Sends SIGTERM to the program's group and, after the supervisor's grace period, SIGKILL to
+    /// the whole tree. Output and exit can still be read.
     pub fn kill(&self) {
         self.end.cancel();
     }
 
-    /// What ends the program as [`Child::kill`] does when it is cancelled, whoever holds the child.
+    /// Token that kills the program like [`Child::kill`] when it is cancelled, independent of the
+    /// child's holder.
     pub fn ender(&self) -> CancellationToken {
         self.end.clone()
     }
 
-    /// Takes what runs of its tree now to be the program's own, which [`Child::prune`] spares. Until it is said, that is what ran
-    /// when the program was started.
+    /// Marks the current processes of the tree as the program's own, which [`Child::prune`] spares.
+    /// Before the first call these are the processes at the program's start.
     pub async fn settle(&self) {
         self.look(Look::Settle).await;
     }
 
-    /// Kills what is not the program's own, whatever session, group or parent it gave itself. None if something of it is still
-    /// there after a second, or the program is gone.
+    /// Kills all processes of the tree that are not the program's own, regardless of session, group
+    /// or parent. None if some survive for a second, or if the program is gone.
     pub async fn prune(&self) -> Option<Pruned> {
         let Seen { killed, left, resident } = self.look(Look::Prune).await?;
         (left == 0).then_some(Pruned { killed, resident })
     }
 
-    /// Memory of its tree that is resident, in bytes; none if the program is gone.
+    /// Resident memory of the tree, in bytes; none if the program is gone.
     pub async fn resident(&self) -> Option<u64> {
         Some(self.look(Look::Weigh).await?.resident)
     }
 
-    /// Has the minder look; none if that is gone, or stuck.
+    /// Has the minder inspect its tree; none if the minder is gone or stuck.
     async fn look(&self, look: Look) -> Option<Seen> {
         let (told, seen) = oneshot::channel();
         self.looks.send((look, told)).await.ok()?;
         timeout(LOOK_WAIT, seen).await.ok()?.ok()
     }
 
-    /// Whether its end is known already, and everything of its tree gone.
+    /// True once the whole tree is gone and its end is known.
     pub fn has_ended(&self) -> bool {
         matches!(self.exit, Ending::Known(..))
     }
 
-    /// Has its tree run on behalf of another from now on: who waits for the former owner waits for it no more, and what its
-    /// processes ask of the hub they ask for the new one. Says whether any of the tree is left.
+    /// Transfers the tree to another owner: a wait for the former owner no longer includes the
+    /// tree, and its processes' calls to the hub count for the new owner. Returns false if the tree
+    /// is gone.
     pub fn pass_to(&self, owner: &str) -> bool {
         self.owned.pass_to(owner)
     }
 
-    /// Closes standard input and lets go of the program: it may end by itself within that time, then it is ended as by
-    /// [`Child::kill`]. What it still writes is read, so that it need not wait for a reader, and dropped.
+    /// Closes standard input and releases the program: it may exit within that time, then it is
+    /// killed as by [`Child::kill`]. Its output is read and discarded, so that it does not block on
+    /// its pipes.
     pub fn retire(mut self, within: Duration) {
         self.close_stdin();
         let tasks = self.tasks.clone();
         tasks.spawn(async move {
             let ended = async { while !matches!(self.next().await, Output::Exited(_)) {} };
-            // Dropping the child ends what has not ended.
+            // Dropping the child kills what has not exited.
             let _ = timeout(within, ended).await;
         });
     }
@@ -197,11 +203,12 @@ impl Drop for Child {
 }
 
 impl Ending {
-    /// Waits for the end, and thereafter for the end of patience.
+    /// Waits for the end; after that, for the drain deadline.
     async fn progress(&mut self) {
         match self {
             Self::Awaited(exit) => {
-                // Without a word the runtime was shut down, and the tree with it.
+                // The channel closes without a value only if the runtime shut down, and the tree
+                // with it.
                 let end = exit.await.unwrap_or(End { exceeded: None, exit: Exit::KILLED });
                 *self = Self::Known(end, Instant::now() + DRAIN_WAIT);
             }
@@ -210,7 +217,8 @@ impl Ending {
     }
 }
 
-/// The next bytes of an open pipe; `None` at its end, which closes it. From a closed one nothing ever comes.
+/// Reads the next bytes of an open pipe; `None` at its end, which closes it. Never completes for a
+/// closed pipe.
 async fn read(pipe: &mut Option<pipe::Receiver>) -> Option<Vec<u8>> {
     let Some(open) = pipe else { return std::future::pending().await };
     loop {

@@ -1,5 +1,6 @@
-//! A control group (cgroup v2) for each confined tree, where the hub was delegated one: the kernel's wall around what the processes of a
-//! tree take together. Where there is none, `memory` looks after their memory, and `confine` bounds their number by other means.
+//! Control group (cgroup v2) for each confined tree, if the hub has a delegated group: the kernel's
+//! limits on all processes of a tree together. Without one, `memory` checks the memory, and
+//! `confine` bounds the number of processes by other means.
 
 use super::confine::Ceilings;
 use super::proc::pause;
@@ -11,30 +12,32 @@ use std::{
     time::Duration,
 };
 
-/// What is mounted where, a line each (proc(5)).
+/// Table of mounts, one line each (proc(5)).
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The group of the hub and its minders: a group that gives its children controllers may have no process itself.
+/// Group of the hub and its minders: a group that enables controllers for its children may have no
+/// process itself.
 const HUB: &str = "hub";
 
-/// What the name of a tree's group begins with; the number of its minder follows.
+/// Name prefix of a tree's group; the minder's pid follows.
 const TREE: &str = "tree-";
 
-/// The controllers that hold a tree.
+/// Controllers used for a tree.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
-/// What a tree may take beyond its limit before the kernel ends it, in bytes: the minder's own look, which tells how much it was, is to come
-/// first where it can.
+/// Bytes beyond a tree's limit before the kernel kills it: the minder's own check, which reports
+/// the amount, should come first.
 const SLACK: u64 = 64 << 20;
 
-/// Processes of a tree that are the hub's: its init.
+/// Processes of a tree that belong to the hub: its init.
 const OWN: u32 = 1;
 
-/// How often it is tried to remove a group whose processes are just gone, and the pause between two tries.
+/// Attempts to remove a group whose processes have just exited, and the pause between them.
 const TRIES: (u32, Duration) = (50, Duration::from_millis(2));
 
-/// Takes the group that this process is alone in, as `Delegate=` of systemd makes one: the process moves one level down, so that there
-/// can be groups for trees beside it. Nothing happens where it is not alone, or may not.
+/// Takes over the group that this process is alone in, as created by systemd's `Delegate=`: the
+/// process moves one level down, so that groups for trees can be created next to it. Does nothing
+/// if other processes are in the group or permission is missing.
 pub(super) fn take() {
     let Some(found) = own() else { return };
     if delegated(&found).is_none()
@@ -47,12 +50,13 @@ pub(super) fn take() {
     }
 }
 
-/// The directory of this process's group.
+/// Directory of this process's group.
 fn own() -> Option<PathBuf> {
     group_of("self")
 }
 
-/// That of any process. Its groups are told in a file, one hierarchy a line; that of version 2 is `0::PATH` (cgroups(7)).
+/// Directory of any process's group. The file has one hierarchy a line; that of version 2 is
+/// `0::PATH` (cgroups(7)).
 fn group_of(process: &str) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -60,14 +64,14 @@ fn group_of(process: &str) -> Option<PathBuf> {
     Some(mounted(&mounts)?.join(path.trim_start_matches('/')))
 }
 
-/// The controllers of the control group that the hub with this process number gives each confined program: of `memory` and `pids` those that
-/// were delegated to it.
+/// Controllers that the hub with this pid enables for the group of each confined program: those of
+/// `memory` and `pids` that were delegated to it.
 pub fn controllers_of_trees(hub: i32) -> Vec<&'static str> {
     let parent = group_of(&hub.to_string()).as_deref().and_then(delegated);
     parent.map(|parent| given(&parent)).unwrap_or_default()
 }
 
-/// Where the hierarchy of version 2 is mounted.
+/// Mount point of the version 2 hierarchy.
 fn mounted(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -76,13 +80,13 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// The group that those of trees are made in, from the hub's own.
+/// Parent of the trees' groups, from the hub's own group.
 fn delegated(own: &Path) -> Option<PathBuf> {
     let parent = own.parent().filter(|_| own.ends_with(HUB))?;
     (!given(parent).is_empty()).then(|| parent.to_owned())
 }
 
-/// What a group gives those below it.
+/// Controllers that a group enables for its children.
 fn given(group: &Path) -> Vec<&'static str> {
     let given = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
     wanted(&given)
@@ -93,7 +97,7 @@ fn wanted(controllers: &str) -> Vec<&'static str> {
     CONTROLLERS.into_iter().filter(has).collect()
 }
 
-/// Writes to a file that the kernel has there. What looks like a group in a test has none of them to begin with.
+/// Writes to a file that the kernel provides. The fake groups of tests have none at first.
 fn write(file: &Path, value: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(cfg!(test)).truncate(false);
@@ -114,7 +118,7 @@ fn take_at(own: &Path, us: Pid) -> io::Result<bool> {
         write(&own.join("cgroup.subtree_control"), &given.join(" "))
     });
     if let Err(why) = enabled {
-        // As it was before.
+        // Restores the previous state.
         let _ = write(&own.join("cgroup.procs"), &us);
         let _ = fs::remove_dir(&hub);
         return Err(why);
@@ -122,27 +126,28 @@ fn take_at(own: &Path, us: Pid) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Those of a hub that was killed together with its minders.
+/// Removes groups of a hub that was killed together with its minders.
 fn remove_leftovers(group: &Path) {
     let Ok(entries) = fs::read_dir(group) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(TREE) {
-            // One that lives keeps its group.
+            // Fails for a group with live processes.
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
-/// The group of one tree. It goes when this is dropped, once no process is in it.
+/// Group of one tree. Removed on drop, once no process is in it.
 #[derive(Debug)]
 pub(super) struct TreeGroup(PathBuf);
 
 impl TreeGroup {
-    /// Makes one with these walls, if the hub was delegated a group. For a minder, and its one tree.
+    /// Creates a group with these limits, if the hub has a delegated group. Called by a minder for
+    /// its one tree.
     pub(super) fn make(ceilings: Ceilings) -> Option<Self> {
         let delegated = delegated(&own()?)?;
         let group = delegated.join(format!("{TREE}{}", getpid()));
-        // That of a minder of this number that was killed; one that is not empty stays.
+        // Leftover of a killed minder with the same pid; a group with processes stays.
         let _ = fs::remove_dir(&group);
         Self::make_at(&group, ceilings).ok()
     }
@@ -152,16 +157,17 @@ impl TreeGroup {
         let group = Self(group.to_owned());
         if let Some(bytes) = ceilings.memory_bytes {
             group.set("memory.max", &bytes.saturating_add(SLACK).to_string())?;
-            // Its memory is no more of it on a disk.
+            // Swapped memory must not escape the limit.
             group.set("memory.swap.max", "0")?;
-            // All of it is ended, and not one process that the others go on without.
+            // The kernel kills the whole group, not a single process that the others continue
+            // without.
             group.set("memory.oom.group", "1")?;
         }
         group.set("pids.max", &ceilings.processes.saturating_add(OWN).to_string())?;
         Ok(group)
     }
 
-    /// Sets what a controller has, if it was delegated.
+    /// Sets a value of a controller, if that was delegated.
     fn set(&self, what: &str, value: &str) -> io::Result<()> {
         match write(&self.0.join(what), value) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -169,12 +175,12 @@ impl TreeGroup {
         }
     }
 
-    /// Has a process in it, with all that it will start.
+    /// Moves a process into the group; its descendants follow.
     pub(super) fn add(&self, process: Pid) -> io::Result<()> {
         write(&self.0.join("cgroup.procs"), &process.to_string())
     }
 
-    /// The bytes of memory at which the kernel has ended it, if it has.
+    /// Memory limit at which the kernel killed the group, if it did.
     pub(super) fn overrun(&self) -> Option<u64> {
         let events = fs::read_to_string(self.0.join("memory.events")).ok()?;
         let times = events.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
@@ -199,7 +205,7 @@ mod tests {
     use super::*;
     use tempfile::{TempDir, tempdir};
 
-    /// A directory that looks like a group with these controllers and processes.
+    /// Directory that imitates a group with these controllers and processes.
     fn group(controllers: &str, processes: &str) -> TempDir {
         let group = tempdir().unwrap();
         fs::write(group.path().join("cgroup.controllers"), controllers).unwrap();

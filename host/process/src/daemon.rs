@@ -1,4 +1,4 @@
-//! The hub as a process: put into the background, told to stop, and killed where it hears nothing any more.
+//! The hub as a daemon: started in the background, stopped, and killed if it does not react.
 
 use super::proc::{now, wait_for};
 use rustix::{
@@ -20,22 +20,23 @@ use std::{
 };
 use tokio::task::spawn_blocking;
 
-/// How glibc's allocator keeps house in a hub that is put into the background, in variables that it reads when a process starts:
-/// what agents made it take is given back to the machine once they are gone. By default a large text that was freed makes the
-/// allocator keep all that are as large, in as many heaps as eight for each core.
+/// Settings of glibc's allocator for a hub in the background, as environment variables that it
+/// reads at process start: memory that agents used is returned to the machine once they are gone.
+/// By default a freed large text makes the allocator keep all texts of that size, in up to eight
+/// heaps for each core.
 pub const ALLOCATOR: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "4"),
     ("MALLOC_MMAP_THRESHOLD_", "131072"),
     ("MALLOC_TRIM_THRESHOLD_", "131072"),
 ];
 
-/// A hub that was put into the background.
+/// A hub in the background.
 #[derive(Debug)]
 pub struct Background(std::process::Child);
 
 impl Background {
-    /// Starts `program`, with its output going to `log`, away from this terminal's signals; in this environment only, and in
-    /// this directory, if one is given.
+    /// Starts `program` in a new process group, away from this terminal's signals, with its output
+    /// in `log`. `environment` and `directory` replace the inherited ones if given.
     #[expect(
         clippy::disallowed_methods,
         reason = "the hub itself is no guest's program: nobody minds it"
@@ -66,30 +67,32 @@ impl Background {
         Ok(Self(child))
     }
 
-    /// The process id of the daemon.
+    /// Process id of the daemon.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// How it ended, if it has.
+    /// Exit status, if the daemon has ended.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.0.try_wait()
     }
 }
 
-/// Leaves the terminal that the parent was started on, so that closing it ends nothing.
+/// Leaves the parent's terminal, so that closing the terminal ends nothing.
 pub fn leave_terminal() {
-    // It fails only for the leader of a process group, which has left by being one.
+    // It fails only for a process group leader, which has left the terminal's process group
+    // already.
     let _ = rustix::process::setsid();
 }
 
-/// Asks the process `pid` to end (SIGTERM), and waits until it has; false if it has not within `patience`.
+/// Sends SIGTERM to the process `pid` and waits until it has ended; false if it has not within
+/// `patience`.
 pub async fn terminate(pid: i32, patience: Duration) -> io::Result<bool> {
     ask(pid, Signal::TERM, patience).await
 }
 
-/// The same for one that was asked to end before, however short a time ago (SIGINT): of two signals of one kind, the second is lost while the first is
-/// pending (signal(7)).
+/// Repeats the request with SIGINT, for a process that may have got SIGTERM just before: a second
+/// signal of a kind is lost while the first is pending (signal(7)).
 pub async fn terminate_again(pid: i32, patience: Duration) -> io::Result<bool> {
     ask(pid, Signal::INT, patience).await
 }
@@ -103,7 +106,7 @@ async fn ask(pid: i32, how: Signal, patience: Duration) -> io::Result<bool> {
     }
 }
 
-/// Signals a process, and waits until it has ended, whether or not anybody has reaped it; false if it has not within
+/// Signals a process and waits until it has ended, reaped or not; false if it has not within
 /// `patience`.
 async fn signal(process: OwnedFd, signal: Signal, patience: Duration) -> io::Result<bool> {
     match pidfd_send_signal(&process, signal) {
@@ -114,7 +117,7 @@ async fn signal(process: OwnedFd, signal: Signal, patience: Duration) -> io::Res
     let has_ended = move || {
         let deadline = now() + patience;
         loop {
-            // A handle of a process is ready once that one has ended.
+            // A pidfd is readable once its process has ended.
             let mut handle = [PollFd::new(&process, PollFlags::IN)];
             wait_for(&mut handle, deadline.saturating_duration_since(now()));
             if !handle[0].revents().is_empty() || now() >= deadline {
@@ -125,29 +128,29 @@ async fn signal(process: OwnedFd, signal: Signal, patience: Duration) -> io::Res
     spawn_blocking(has_ended).await.map_err(io::Error::other)
 }
 
-/// A hub that runs, proven by the lock that it holds on its data directory.
+/// A running hub, identified by the lock that it holds on its data directory.
 #[derive(Debug)]
 pub struct Holder {
-    /// The process id, as the system has it.
+    /// Process id.
     pub pid: i32,
     process: OwnedFd,
 }
 
-/// Why it is not known which process holds a lock.
+/// Reason why the holder of a lock is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum Unproven {
-    /// The lock cannot be looked at.
+    /// The lock cannot be read.
     #[error("look at the lock {0}: {1}")]
     Io(String, io::Error),
-    /// Somebody holds it, and it is not the one who signed it.
+    /// The holder of the lock is not the process that the lock names.
     #[error(
         "the lock {0} is held, but not by the process that it names; find out who holds it, for instance with `fuser`"
     )]
     Other(String),
 }
 
-/// The hub that holds the lock `file`, if one does. The lock names it, and the system confirms that this very process has the
-/// file open: nobody else is ever taken for it, whatever a file of a hub long gone says.
+/// The hub that holds the lock `file`, if any. The lock names a process, and the system confirms
+/// that this process has the file open, so that a stale pid is never mistaken for the hub.
 pub fn holder(file: &Path) -> Result<Option<Holder>, Unproven> {
     let shown = || file.display().to_string();
     let failed = |why| Unproven::Io(shown(), why);
@@ -157,7 +160,7 @@ pub fn holder(file: &Path) -> Result<Option<Holder>, Unproven> {
         Err(why) => return Err(failed(why)),
     };
     match lock.try_lock() {
-        // It goes with the file, at once.
+        // Closing the file releases the lock at once.
         Ok(()) => return Ok(None),
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(why)) => return Err(failed(why)),
@@ -165,7 +168,7 @@ pub fn holder(file: &Path) -> Result<Option<Holder>, Unproven> {
     let mut signed = String::new();
     lock.read_to_string(&mut signed).map_err(failed)?;
     let pid = signed.trim().parse().ok().and_then(Pid::from_raw);
-    // Opened first: what is found out of the number then is true of this process.
+    // Opened first, so that all later checks apply to this process.
     let process = pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
     let Some((pid, process)) = process else { return Err(Unproven::Other(shown())) };
     let lock = lock.metadata().map_err(failed)?;
@@ -175,7 +178,7 @@ pub fn holder(file: &Path) -> Result<Option<Holder>, Unproven> {
     Ok(Some(Holder { pid: pid.as_raw_pid(), process }))
 }
 
-/// Whether a process of this user has that very file open.
+/// True if a process of this user has this file open.
 fn has_open(pid: Pid, file: &fs::Metadata) -> bool {
     let own = rustix::process::geteuid().as_raw();
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
@@ -185,7 +188,8 @@ fn has_open(pid: Pid, file: &fs::Metadata) -> bool {
 }
 
 impl Holder {
-    /// Kills it, and waits until it is gone; false if it is not within `patience`, for the system itself holds it.
+    /// Kills the hub and waits until it is gone; false if it is stuck in the kernel for longer than
+    /// `patience`.
     pub async fn kill(self, patience: Duration) -> io::Result<bool> {
         signal(self.process, Signal::KILL, patience).await
     }
@@ -214,7 +218,7 @@ mod tests {
         assert_eq!(u32::try_from(found.pid).unwrap(), std::process::id());
         drop(file);
 
-        // The first process has other things to do, and so has one that there is not.
+        // Neither pid 1 nor a missing process has the file open.
         for other in [1, u32::try_from(i32::MAX).unwrap()] {
             let (path, file) = lock(dir.path(), other);
             file.lock().unwrap();

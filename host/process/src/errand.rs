@@ -1,4 +1,4 @@
-//! What a hub starts its own executable for, beside being a hub.
+//! Internal subcommands for which a hub starts its own executable.
 
 use super::{
     MIND,
@@ -7,8 +7,8 @@ use super::{
 };
 use std::{ffi::OsString, process::ExitCode};
 
-/// Does what a hub starts its own executable for, if `args`, those after the program's name, say so: minding a program, or being
-/// the init of one that is confined. Call it first thing in `main`, before there is a second thread.
+/// Runs an internal subcommand if `args`, those after the program's name, name one: a minder, or
+/// the init of a confined program. To be called first in `main`, before a second thread exists.
 pub fn errand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.into_iter();
     let first = args.next()?;

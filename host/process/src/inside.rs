@@ -1,7 +1,8 @@
-//! Whether this process runs below an agent's program: in a tree that a minder owns, whichever hub started it.
+//! Detection of agents' programs: true if this process runs in a tree that a minder of any hub
+//! owns.
 //!
-//! A hub tells its own agents' programs from its operator by itself ([`Supervisor::kin`](super::Supervisor::kin)). This is for a command
-//! that changes files of a hub while none is there to ask.
+//! A hub identifies its own agents' programs with [`Supervisor::kin`](super::Supervisor::kin). This
+//! module is for commands that change a hub's files while no hub runs.
 
 use super::{
     MIND, TREE_MARKER,
@@ -11,8 +12,9 @@ use super::{
 use rustix::process::{Pid, getpid};
 use std::fs;
 
-/// Whether this process runs in the tree of an agent's program: below a minder, or below the init of a confined one; or its environment
-/// says so, which a program that lost its minder still has.
+/// True if this process runs in the tree of an agent's program: below a minder, or below the init
+/// of a confined program. The environment's marker counts as well, because a program that lost its
+/// minder still has it.
 pub fn in_agents_tree() -> bool {
     let environment = fs::read("/proc/self/environ").unwrap_or_default();
     let is_marker = |variable: &[u8]| {
@@ -22,13 +24,13 @@ pub fn in_agents_tree() -> bool {
     is_marked || proc::lineage(getpid()).iter().any(minds)
 }
 
-/// Whether this process is the one with the number `pid`, or runs below it.
+/// True if this process is `pid` or a descendant of it.
 pub fn is_below(pid: i32) -> bool {
     let Some(pid) = Pid::from_raw(pid) else { return false };
     proc::lineage(getpid()).iter().any(|process| process.pid == pid)
 }
 
-/// Whether a process is a minder, or the init of a confined program, by the first argument that it was started with.
+/// True if a process is a minder or the init of a confined program, by its first argument.
 fn minds(process: &Process) -> bool {
     let told = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
     let first = told.split(|byte| *byte == 0).nth(1).unwrap_or_default();
@@ -44,7 +46,7 @@ mod tests {
         let us = getpid().as_raw_pid();
         let parent = rustix::process::getppid().map(Pid::as_raw_pid);
         assert!(is_below(us) && parent.is_none_or(is_below));
-        // Above the most that Linux gives, and none at all.
+        // Above the highest pid of Linux, and zero.
         assert!(!is_below(1 << 23) && !is_below(0));
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be started, and the reasons why it was not.
+//! Launch parameters of a program, and the reasons why a start fails.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -7,26 +7,28 @@ use rustix::io::Errno;
 
 use super::confine::{Confinement, NotConfined};
 
-/// One program to start. Nothing is inherited: it gets these variables, the markers, and no others.
+/// A program to start. Nothing is inherited: its environment is exactly these variables and the
+/// markers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// The agent that it works for: part of whose its processes are ([`Kin`](super::Kin)).
+    /// Agent that the program works for: part of the identity of its processes
+    /// ([`Kin`](super::Kin)).
     pub agent: String,
-    /// On whose behalf; [`Supervisor::ended`](super::Supervisor::ended) waits by this name.
+    /// Owner of the program; [`Supervisor::ended`](super::Supervisor::ended) waits by this name.
     pub owner: String,
-    /// The absolute path of the executable.
+    /// Absolute path of the executable.
     pub program: PathBuf,
-    /// Its arguments, without the program's own name.
+    /// Arguments, without the program's own name.
     pub args: Vec<String>,
-    /// Its whole environment; of two values for one name the later counts.
+    /// Whole environment; the last value of a repeated name counts.
     pub env: Vec<(String, String)>,
-    /// The directory it starts in.
+    /// Working directory at the start.
     pub cwd: PathBuf,
-    /// What it may see, write, reach and use up; all that the hub may, if nothing is said.
+    /// Confinement of the program; without one it has all rights of the hub.
     pub confinement: Option<Confinement>,
 }
 
-/// Names variables without their values, which may be secrets: whatever is logged of a launch, they are not.
+/// Omits the values of variables, which may be secrets, so that no log contains them.
 impl fmt::Debug for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { agent, owner, program, args, env, cwd, confinement } = self;
@@ -43,102 +45,103 @@ impl fmt::Debug for Launch {
     }
 }
 
-/// Why a program could not be started.
+/// Reason why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// Which program would run depended on a search path.
+    /// The path is relative, so the program would depend on a search path.
     #[error("start {program}: not an absolute path; name the program from the root")]
     Relative {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
     },
-    /// The environment holds a name or value that no environment can.
+    /// The environment contains an invalid name or value.
     #[error(
         "start {program}: the variable {name:?} has an empty name, or holds `=` or NUL where it may not"
     )]
     Variable {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
-        /// The environment variable that was to be set.
+        /// Name of the variable.
         name: String,
     },
-    /// The working directory is missing, no directory, or closed to the hub.
+    /// The working directory is missing, not a directory, or not accessible to the hub.
     #[error("start {program} in {cwd}: {source}; create the directory or let the hub enter it")]
     Directory {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
-        /// The directory it should have started in.
+        /// Requested working directory.
         cwd: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no such file, or for a script no such interpreter.
+    /// The file, or a script's interpreter, does not exist.
     #[error(
         "start {program}: it, or the interpreter it names, does not exist; install it or correct the path"
     )]
     Missing {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
     },
-    /// The file is there, and may not be run.
+    /// The file exists and is not executable.
     #[error(
         "start {program}: it may not be executed by the hub's user; see its mode (chmod +x) and how it is mounted"
     )]
     Forbidden {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
     },
-    /// The system limits one argument to 128 KiB and all of them together.
+    /// Arguments and environment exceed the system's limits: 128 KiB for one argument, and a limit
+    /// for all together.
     #[error(
         "start {program}: arguments and environment are too long for this system; use its standard input"
     )]
     TooLong {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
     },
-    /// The file may be there, and a confined program does not see it.
+    /// A confined program does not see the file, which may exist.
     #[error(
         "start {program}: confined, it does not see this file, the interpreter that it names, or the loader that it needs; name the \
          directory of its installation among those that it may read"
     )]
     Unseen {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
     },
-    /// It was to be confined, and could not be; so it was not started.
+    /// The confinement failed, so the program was not started.
     #[error("start {program}: it was not confined, so it was not started: failed to {source}")]
     NotConfined {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
-        /// What failed.
+        /// Failed step.
         source: NotConfined,
     },
-    /// Whatever else the system said.
+    /// Any other error of the system.
     #[error("start {program}: {source}")]
     System {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The hub's own half of the arrangement failed.
+    /// The minder could not be started.
     #[error("start a minder from {minder}: {source}; is the hub's executable still in place?")]
     Minder {
-        /// The executable that should have become the minder.
+        /// Executable of the minder.
         minder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// [`Supervisor::shutdown`](super::Supervisor::shutdown) was called: nothing is started any more.
+    /// No program is started after [`Supervisor::shutdown`](super::Supervisor::shutdown).
     #[error("start {program}: the hub is shutting down; try again when it is back")]
     ShuttingDown {
-        /// As it was asked for.
+        /// Requested program.
         program: PathBuf,
     },
 }
 
 impl SpawnError {
-    /// The reason behind what `exec` or `fork` returned.
+    /// Maps an error of `exec` or `fork` to its reason.
     pub(super) fn from_system(program: &Path, source: io::Error) -> Self {
         let program = program.to_path_buf();
         match Errno::from_io_error(&source) {
@@ -151,7 +154,7 @@ impl SpawnError {
 }
 
 impl Launch {
-    /// Refuses what can be told to fail without trying.
+    /// Refuses launches that are known to fail.
     pub(super) async fn check(&self) -> Result<(), SpawnError> {
         let program = || self.program.clone();
         if !self.program.is_absolute() {
@@ -162,7 +165,7 @@ impl Launch {
                 return Err(SpawnError::Variable { program: program(), name: name.clone() });
             }
         }
-        // The dot asks for the right to enter, not only for the name.
+        // The trailing dot requires the right to enter the directory.
         match tokio::fs::metadata(self.cwd.join(".")).await {
             Ok(_) => Ok(()),
             Err(source) => {

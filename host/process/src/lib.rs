@@ -1,33 +1,36 @@
-//! Signals, process groups, exit codes and reaping: other people's programs, and how none of them outlives its owner.
+//! Process supervision: signals, process groups, exit codes and reaping of other people's programs,
+//! such that no program outlives its owner.
 //!
-//! Every program runs under a *minder*: this executable again, started as `a2a-hub __mind`, with nothing to do but
-//! to own one tree of processes. It is a subreaper, so whatever the program starts stays below it, also what
-//! daemonises or takes a session of its own, where signals to the program's group no longer reach.
+//! Every program runs under a *minder*: this executable again, started as `a2a-hub __mind`, whose
+//! only job is to own one process tree. The minder is a subreaper, so all that the program starts
+//! stays below it, including daemons and processes in new sessions, which signals to the program's
+//! group do not reach.
 //!
 //! ```text
 //!           orders, fds, environment                      fork, exec
-//!  ┌──────┐ ─────────────────────────► ┌────────┐ ─────────────────────► ┌─────────┐ ──► children,
-//!  │ tree │        (socket)            │ minder │  SIGINT, SIGTERM: group │ program │     grandchildren,
-//!  └──┬───┘ ◄───────────────────────── └────────┘  SIGKILL: everything    └────┬────┘     daemons
+//!  ┌──────┐ ─────────────────────────► ┌────────┐ ─────────────────────► ┌─────────┐ ──► its
+//!  │ tree │        (socket)            │ minder │  SIGINT, SIGTERM: group │ program │    children,
+//!  └──┬───┘ ◄───────────────────────── └────────┘  SIGKILL: everything    └────┬────┘    daemons
 //!     │        started, ended, EOF                                             │
 //!  ┌──┴────┐                       stdin, stdout, stderr (pipes)               │
 //!  │ Child │ ◄─────────────────────────────────────────────────────────────────┘
 //!  └───────┘
 //! ```
 //!
-//! | who goes | what follows |
+//! | end of | consequence |
 //! | --- | --- |
-//! | the program | the minder kills what is left below it, reports, ends |
-//! | the [`Child`], or somebody called [`Child::kill`] | SIGTERM to the group; after the grace, SIGKILL to all |
-//! | the hub, even by SIGKILL | the minder's socket ends: the same |
-//! | memory below a program that is confined | the minder says so, kills what is below it, reports, ends |
-//! | the minder | its socket ends: the hub kills what carries the tree's marker or the minder's session |
-//! | the hub and the minder | at the next start [`Supervisor::sweep_leftovers`] kills what carries the hub's marker |
+//! | the program | the minder kills what is left below it, reports, exits |
+//! | the [`Child`], also by [`Child::kill`] | SIGTERM to the group, later SIGKILL |
+//! | the hub, even by SIGKILL | the minder's socket closes: the same |
+//! | memory of a confined program's tree | the minder reports, kills what is below it, exits |
+//! | the minder | its socket closes: the hub kills processes with the tree's marker or session |
+//! | both | the next [`Supervisor::sweep_leftovers`] kills processes with the hub's marker |
 //!
-//! Who is below the hub is told by the same tree ([`Supervisor::kin`]): a program of an agent is never its operator.
+//! The tree also identifies callers of the hub ([`Supervisor::kin`]): an agent's program never
+//! counts as the operator.
 //!
-//! A program that kills its minder *and* sheds both environment and session gets away, unless it is confined ([`confine`]): then the
-//! kernel ends it with its minder.
+//! A program that kills its minder *and* sheds both environment and session escapes, unless it is
+//! confined ([`confine`]): then the kernel kills it with its minder.
 
 mod blocking;
 mod child;
@@ -66,54 +69,54 @@ pub use lineage::{Kin, OnBehalf};
 pub use supervisor::Supervisor;
 pub use worker::{WorkError, WorkLimits, Worker, work};
 
-/// The first argument that turns this executable into a minder.
+/// First argument that makes this executable a minder.
 pub const MIND: &str = "__mind";
 
-/// The environment variable in which every program finds whom it belongs to.
+/// Environment variable that names the owner to every program.
 pub const OWNER_MARKER: &str = "A2A_HUB_OWNER";
 
-/// The environment variable that is the same for a program and all it starts, and for nobody else.
+/// Environment variable with a value unique to one process tree.
 pub const TREE_MARKER: &str = "A2A_HUB_TREE";
 
-/// The environment variable in which every program finds whose hub started it, told by the data directory.
+/// Environment variable that names the hub's data directory to every program.
 pub const DATA_MARKER: &str = "A2A_HUB_DATA";
 
-/// How long a killed tree may take to be gone. SIGKILL takes effect in milliseconds unless the kernel itself is
-/// stuck (a dead network mount), and that no wait would cure.
+/// Time that a killed tree may take to vanish. SIGKILL takes effect in milliseconds, unless the
+/// kernel itself is stuck (a dead network mount); waiting longer does not help then.
 const SWEEP_WAIT: Duration = Duration::from_secs(5);
 
-/// What a program says, in the order it is read.
+/// Output of a program, in the order in which it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Bytes from its standard output, at most [`MAX_CHUNK`].
+    /// Bytes from standard output, at most [`MAX_CHUNK`].
     Stdout(Vec<u8>),
-    /// Bytes from its standard error, at most [`MAX_CHUNK`].
+    /// Bytes from standard error, at most [`MAX_CHUNK`].
     Stderr(Vec<u8>),
-    /// It took more memory than it may, with all it started, and is ended for that. Its exit follows.
+    /// The tree exceeded its memory limit and is being killed. Its exit follows.
     MemoryExceeded(MemoryExceeded),
-    /// It is gone, and so is all it started.
+    /// The program and its whole tree are gone.
     Exited(Exit),
 }
 
-/// How much memory a tree took, and how much it may have, in bytes.
+/// Memory of a tree and its limit, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryExceeded {
-    /// All its processes together, when it was looked.
+    /// Memory of all processes of the tree at the time of the check.
     pub taken: u64,
     /// See [`confine::Ceilings::memory_bytes`].
     pub limit: u64,
 }
 
-/// How a program ended.
+/// Exit of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It returned this code.
+    /// Exit code.
     Code(i32),
-    /// This signal killed it.
+    /// Number of the signal that killed the program.
     Signal(i32),
 }
 
 impl Exit {
-    /// What is said of a program whose end nobody saw: all that was left of it was killed.
+    /// Exit of a program whose end nobody observed: the rest of its tree was killed.
     const KILLED: Self = Self::Signal(rustix::process::Signal::KILL.as_raw());
 }

@@ -1,8 +1,9 @@
-//! Whose a process is: in which tree below this process it runs, if it is in one.
+//! Identity of local processes: the tree below this process to which a process belongs, if any.
 //!
-//! An agent's program runs as the hub's own user, and knocks at the hub's doors like anybody else. What tells it from its
-//! operator is where it stands in the system's tree of processes, which it cannot leave: daemons and new sessions
-//! stay below their minder, which is a subreaper, and the orphans of a minder that was killed stay below the hub.
+//! An agent's program runs as the hub's own user and calls the hub like any client. Its position in
+//! the system's process tree distinguishes it from the operator, and it cannot leave that position:
+//! daemons and new sessions stay below their minder, which is a subreaper, and the orphans of a
+//! killed minder stay below the hub.
 
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -14,50 +15,50 @@ use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use super::proc::{self, Process};
 
-/// How often the way up from a process is looked at anew that changed meanwhile.
+/// Attempts to read a process's ancestors that change meanwhile.
 const LOOKS: usize = 8;
 
-/// On whose behalf the processes of a tree run.
+/// Agent and owner on whose behalf a tree runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnBehalf {
-    /// As [`Launch::agent`](super::Launch::agent) says.
+    /// See [`Launch::agent`](super::Launch::agent).
     pub agent: String,
-    /// As [`Launch::owner`](super::Launch::owner) says.
+    /// See [`Launch::owner`](super::Launch::owner).
     pub owner: String,
-    /// The tree, which is nobody else's at any time: what a connection is known by that outlives the owner.
+    /// Unique name of the tree, which outlives its owner: identifies connections.
     pub tree: String,
 }
 
-/// Whose a process, or whoever holds a socket, is.
+/// Relation of a process, or of a socket's holder, to this hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kin {
-    /// Nobody's below this process: it is the user's.
+    /// Not below this process: it belongs to the user.
     Outside,
-    /// This process itself, which is the hub's alone: what it sends is on behalf of whoever had it send.
+    /// This process itself, if it is only a hub: its requests are on behalf of their initiators.
     Own,
-    /// It runs in a tree that was started on this behalf.
+    /// Part of a tree that runs on this behalf.
     Tree(OnBehalf),
-    /// It is below this process, and in no tree that is known; or it is gone, or cannot be found.
+    /// Below this process and in no known tree; or gone, or not found.
     Unknown,
 }
 
-/// On whose behalf a tree runs now, as all that know of the tree see it.
+/// Current behalf of a tree, shared by all that know the tree.
 pub(super) type Behalf = Arc<Mutex<OnBehalf>>;
 
-/// How many of those beside this process that had a connection are asked first when there is another.
+/// Number of outside processes with recent connections that are checked first.
 const RECENT: usize = 8;
 
-/// The minders that live, each with the behalf on which its tree runs. Clones are one register.
+/// Live minders with the behalf of their trees. Clones share state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Minders {
     all: Arc<Mutex<HashMap<i32, Behalf>>>,
-    /// Who beside this process had a connection, the latest first: a client that connects for each request is found without a look at all
-    /// that the machine runs.
+    /// Outside processes with recent connections, the latest first: a client that connects for each
+    /// request is found without a scan of all processes.
     recent: Arc<Mutex<VecDeque<Pid>>>,
 }
 
 impl Minders {
-    /// Registers a minder until what is returned is dropped.
+    /// Registers a minder until the returned guard is dropped.
     pub(super) fn register(&self, minder: Option<Pid>, behalf: Behalf) -> Registered {
         let minder = minder.map(Pid::as_raw_pid);
         self.with(|all| minder.and_then(|minder| all.insert(minder, behalf)));
@@ -68,7 +69,7 @@ impl Minders {
         look(&mut self.all.lock())
     }
 
-    /// On whose behalf a tree runs now; none if it is gone.
+    /// Current behalf of a tree; none if it is gone.
     pub(super) fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
         let all: Vec<Behalf> = self.with(|all| all.values().cloned().collect());
         all.iter().map(|behalf| behalf.lock().clone()).find(|behalf| behalf.tree == tree)
@@ -80,7 +81,8 @@ impl Minders {
         Some(now)
     }
 
-    /// Whose the process with this number is. `adopts` says whether orphans of ours can only be those of trees.
+    /// Relation of the process `pid`. `adopts` is true if orphans below this process can only come
+    /// from trees.
     pub(super) fn kin(&self, pid: i32, adopts: bool) -> Kin {
         let Some(pid) = Pid::from_raw(pid) else { return Kin::Unknown };
         let us = getpid();
@@ -98,16 +100,18 @@ impl Minders {
         }
     }
 
-    /// Whose the sockets with these inodes are, in that order. Who is below this process and holds one counts before all others that do.
+    /// Relation of the holders of the sockets with these inodes, in order. A holder below this
+    /// process takes precedence over others.
     pub(super) fn kin_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<Kin> {
         let mut look = Look::new(self, inodes, adopts);
         if !adopts {
-            // Whoever embeds the hub is likely to be its client, too.
+            // A program that embeds the hub is probably its client, too.
             look.at_own();
         }
         let mut below = Vec::new();
         if self.has_trees() || proc::has_children() != Some(false) {
-            // What the trees are large, and not what the machine runs. Where that misses somebody, the look at all below does not.
+            // The cost depends on the size of the trees, not on the machine's processes. The full
+            // scan below covers what this misses.
             below = proc::family(getpid());
             if below.is_empty() {
                 below = proc::descendants(getpid());
@@ -116,18 +120,18 @@ impl Minders {
         if !below.is_empty() {
             look.below_and_beside(&below);
         }
-        // Last where the hub is a program of its own, for it is seldom its own client.
+        // Last for a standalone hub, which is rarely its own client.
         look.at_own();
         let rest = if below.is_empty() { Kin::Outside } else { Kin::Unknown };
         inodes.iter().map(|inode| look.found.get(inode).unwrap_or(&rest).clone()).collect()
     }
 
-    /// Whether a tree is registered.
+    /// True if a tree is registered.
     fn has_trees(&self) -> bool {
         self.with(|all| !all.is_empty())
     }
 
-    /// Notes who beside this process had a connection.
+    /// Records an outside process that had a connection.
     fn had(&self, pid: Pid) {
         let mut recent = self.recent.lock();
         recent.retain(|other| *other != pid);
@@ -135,28 +139,29 @@ impl Minders {
         recent.truncate(RECENT);
     }
 
-    /// Reaps the orphans of trees that came to this process when their minder was killed. Its own children are those in
-    /// its own session, and the minders; nobody else waits for the others.
+    /// Reaps orphans of trees that came to this process when their minder was killed. The own
+    /// children of this process are those in its session, and the minders; nobody else waits for
+    /// the others.
     pub(super) fn reap_orphans(&self) {
         let Some(us) = Process::read(getpid()) else { return };
         let orphans = proc::all()
             .into_iter()
             .filter(|process| process.is_ended_child_of(us.pid) && !process.shares_session(&us));
         for orphan in orphans.filter(|orphan| self.on_behalf(orphan.pid).is_none()) {
-            let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG); // gone already, as it should be
+            let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG); // usually reaped already
         }
     }
 }
 
-/// A look for whose some sockets are.
+/// Search for the holders of some sockets.
 struct Look<'m> {
     minders: &'m Minders,
     adopts: bool,
-    /// What those of this process are.
+    /// Relation of this process's own sockets.
     ours: Kin,
     wanted: HashSet<u64>,
     found: HashMap<u64, Kin>,
-    /// The inodes of the sockets that this process has open.
+    /// Inodes of the sockets that this process has open.
     own: LazyCell<HashSet<u64>>,
 }
 
@@ -172,31 +177,32 @@ impl<'m> Look<'m> {
         self.wanted.is_empty()
     }
 
-    /// Finds those that processes below this one hold, and then those that others do.
+    /// Checks processes below this one, then others.
     fn below_and_beside(&mut self, below: &[Process]) {
         let us = getpid();
         for holder in below {
             self.at(holder.pid, &holder.sockets(), true);
         }
         let recent: Vec<Pid> = self.minders.recent.lock().iter().copied().collect();
-        // The others are read from the system only if it is none of these.
+        // The full list is read only if no recent process matches.
         let rest = iter::once_with(|| Self::beside(below)).flatten();
         let mut others = recent.into_iter().chain(rest).filter(|pid| *pid != us);
         while !self.is_over()
             && let Some(holder) = others.next()
         {
-            // Nothing moved between the looks: whoever started meanwhile is asked as any other.
+            // A process that started meanwhile is checked like any other.
             self.at(holder, &proc::sockets_of(holder), false);
         }
     }
 
-    /// Who is not below this process, as far as was seen: those first that started last, as whoever has just connected did.
+    /// Processes outside the known descendants, the most recently started first, as a new client
+    /// probably is.
     fn beside(below: &[Process]) -> impl Iterator<Item = Pid> + use<> {
         let seen: HashMap<_, _> = below.iter().map(Process::identity).collect();
         let latest_first = proc::pids().into_iter().rev();
         let (known, others): (Vec<_>, Vec<_>) =
             latest_first.partition(|pid| seen.contains_key(pid));
-        // Who has the number of one that was seen is asked as any other.
+        // A process that reuses the pid of a known one is checked like any other.
         let is_another = move |pid: &Pid| {
             let now = Process::read(*pid).map(|process| process.identity());
             now.is_some_and(|(_, started)| seen.get(pid) != Some(&started))
@@ -204,7 +210,7 @@ impl<'m> Look<'m> {
         others.into_iter().chain(known.into_iter().filter(is_another))
     }
 
-    /// Finds those that this process has open.
+    /// Checks the sockets of this process.
     fn at_own(&mut self) {
         if self.is_over() {
             return;
@@ -213,7 +219,8 @@ impl<'m> Look<'m> {
         self.found.extend(own.map(|inode| (inode, self.ours.clone())));
     }
 
-    /// Finds those that a process holds, which was seen below this one, or beside it: there it counts if it is of the same user.
+    /// Checks the sockets of a process. One that is not below this process counts only if it has
+    /// the same user.
     fn at(&mut self, holder: Pid, sockets: &[u64], is_below: bool) {
         let is_wanted = |inode: &&u64| self.wanted.contains(inode);
         let held: Vec<u64> = sockets.iter().filter(is_wanted).copied().collect();
@@ -222,7 +229,7 @@ impl<'m> Look<'m> {
         }
         let mut kin = self.minders.kin(holder.as_raw_pid(), self.adopts);
         if kin == Kin::Outside && is_below && self.adopts {
-            // It has ended between the two looks; it was below us all the same.
+            // It ended between the two reads; it was below this process.
             kin = Kin::Unknown;
         }
         if kin == Kin::Outside && !is_below {
@@ -230,14 +237,15 @@ impl<'m> Look<'m> {
         }
         for inode in held {
             self.wanted.remove(&inode);
-            // A child that has not begun its program yet has all that is open here, and so it counts for nothing what it holds of that.
+            // A child before `exec` has inherited all open sockets, so those that are this
+            // process's own do not count as the child's.
             let is_own = kin != Kin::Outside && self.own.contains(&inode);
             self.found.insert(inode, if is_own { self.ours.clone() } else { kin.clone() });
         }
     }
 }
 
-/// The place of a minder among those that live.
+/// Registration of a minder, removed on drop.
 #[derive(Debug)]
 pub(super) struct Registered {
     minders: Minders,
@@ -250,10 +258,11 @@ impl Drop for Registered {
     }
 }
 
-/// The process, its parent, and so on up to the first one; none if that cannot be told.
+/// Ancestors of a process, itself first; none if they cannot be determined.
 ///
-/// A parent that ends while we look leaves its child to another, and its number to anybody: so a line that does not
-/// reach the first process, or has a parent in it that is younger than its child, is looked at anew.
+/// A parent that ends meanwhile leaves its child to another process and its pid to reuse. So a
+/// chain that does not reach the first process, or has a parent younger than its child, is read
+/// again.
 fn steady_lineage(pid: Pid) -> Option<Vec<Process>> {
     (0..LOOKS).find_map(|_| {
         let line = proc::lineage(pid);
@@ -278,7 +287,7 @@ mod tests {
         Arc::new(Mutex::new(behalf()))
     }
 
-    /// A process below this one, which has been given all that it inherits.
+    /// A child process with no inherited sockets.
     #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
     fn child() -> std::process::Child {
         Command::new("/bin/sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap()
@@ -311,7 +320,7 @@ mod tests {
         link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
     }
 
-    /// A process below this one that has the socket open, too.
+    /// A child process that also has the socket open.
     #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
     fn copy_in_a_child(socket: &TcpStream) -> std::process::Child {
         let copy = std::os::fd::OwnedFd::from(socket.try_clone().unwrap());
@@ -365,7 +374,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut idle = child();
-        // Its parent ends at once, and it is another's child: not below this process.
+        // Its parent exits at once, so it is not below this process.
         let hold = |client: TcpStream| {
             let inode = inode_of(&client);
             #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
@@ -383,7 +392,7 @@ mod tests {
         assert_eq!((whose(others), recent()), (Kin::Outside, vec![second, first]));
         assert_eq!((whose(its), recent()), (Kin::Outside, vec![first, second]));
 
-        // One that has the number of a client is asked whose it is as any other.
+        // A process that reuses a client's pid is checked like any other.
         minders.had(Pid::from_child(&idle));
         let ours = connect();
         assert_eq!(whose(inode_of(&ours)), Kin::Own);

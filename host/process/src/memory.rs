@@ -1,6 +1,7 @@
-//! The memory that a confined tree takes as a whole. The kernel bounds what each process has of its own (`RLIMIT_DATA`), and neither
-//! what all have together, nor what they share or only hold open (`MAP_SHARED`, `memfd_create(2)`). A control group would, which only
-//! the superuser and its delegates can make. So the minder looks: as often as the tree could have become full.
+//! Memory limit of a whole confined tree. The kernel bounds the private memory of each process
+//! (`RLIMIT_DATA`), but neither the sum, nor shared memory or memory files (`MAP_SHARED`,
+//! `memfd_create(2)`). A control group would, but only the superuser and its delegates can create
+//! one. So the minder measures, as often as the tree could have become full.
 
 use super::proc::{self, Process, family, now};
 use rustix::process::getpid;
@@ -9,29 +10,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes that all processors of a machine write into new pages in a second, at most.
+/// Upper bound of the bytes that all processors of a machine write into new pages in a second.
 const FASTEST: u64 = 8 << 30;
 
-/// The pauses between two looks: the longest where there is much room, the shortest where there is none.
+/// Shortest and longest pause between two measurements: the longest with much capacity left, the
+/// shortest with none.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// How many times longer a pause is than the look before it took, so that large trees cost no processor of their own.
+/// Ratio of a pause to the duration of the measurement before it, which bounds the CPU cost for
+/// large trees.
 const REST: u32 = 2;
 
-/// What a tree may take beyond its limit: its init, and so much that a process alone meets the kernel's wall first, which lets it go on.
+/// Bytes that a tree may use beyond its limit: its init, and a margin within which a single process
+/// meets the kernel's limit first, which does not kill it.
 const SLACK: u64 = 32 << 20;
 
-/// Looks after the memory of what is below this process.
+/// Measures the memory below this process.
 pub(super) struct MemoryWatch {
-    /// Bytes that it may take, with the slack.
+    /// Limit in bytes, with the slack.
     limit: u64,
-    /// When it is to be looked again.
+    /// Time of the next measurement.
     at: Instant,
-    /// What files in memory took when all of the tree could be looked into last.
+    /// Memory files at the last measurement that could inspect the whole tree.
     seen: Seen,
 }
 
-/// Bytes that files in memory take.
+/// Bytes of memory files.
 #[derive(Clone, Copy)]
 struct Seen {
     of_tree: u64,
@@ -44,12 +48,12 @@ impl MemoryWatch {
         Self { limit: limit.saturating_add(SLACK), at: now(), seen }
     }
 
-    /// How long until the next look.
+    /// Time until the next measurement.
     pub(super) fn due(&self) -> Duration {
         self.at.saturating_duration_since(now())
     }
 
-    /// The bytes that the tree takes, if those are more than it may. Looks only when it is time to.
+    /// Bytes that the tree uses, if they exceed the limit. Measures only when it is due.
     pub(super) fn exceeded(&mut self) -> Option<u64> {
         let began = now();
         if began < self.at {
@@ -61,12 +65,14 @@ impl MemoryWatch {
         (taken > self.limit).then_some(taken)
     }
 
-    /// The bytes that these processes take. Who has others not look at what it holds open (`PR_SET_DUMPABLE`, or a program that it may not
-    /// read) answers for all that files in memory have taken on the machine since.
+    /// Bytes that these processes use. A process that hides its descriptors (`PR_SET_DUMPABLE`, or
+    /// a program that it may not read) is charged for all growth of memory files on the machine
+    /// since.
     fn taken(&mut self, family: &[Process]) -> u64 {
         let (files, of_machine) = (held(family), proc::files_in_memory());
         let taken = taken(family, files, self.limit);
-        // The init, which is the minder's only child, is none of the program's: nobody is to look into it.
+        // The init, the minder's only child, is not the program's; it hides its descriptors from
+        // everybody.
         let minder = getpid();
         let mut programs = family.iter().filter(|process| !process.is_child_of(minder));
         if !programs.any(Process::hides_descriptors) {
@@ -79,20 +85,20 @@ impl MemoryWatch {
     }
 }
 
-/// How long a tree with so many bytes of room is left alone after a look that took so long.
+/// Pause after a measurement that took `look`, with `room` bytes of capacity left.
 fn pause(room: u64, look: Duration) -> Duration {
     let full = Duration::from_millis(room.saturating_mul(1000) / FASTEST);
     full.clamp(PAUSES.0, PAUSES.1).max(look.saturating_mul(REST))
 }
 
-/// Bytes of the files in memory that these processes hold by descriptors, of which any number may be for one file.
+/// Bytes of the memory files that these processes hold open; each file counts once.
 fn held(family: &[Process]) -> u64 {
     let files: HashMap<_, _> = family.iter().flat_map(Process::memory_files).collect();
     files.into_values().fold(0, u64::saturating_add)
 }
 
-/// Bytes of memory that nothing but the end of these processes gives back, with those of the files that they hold. What several of them
-/// share counts once, which takes long to find out and is done only where it matters: where it would be more than `limit` otherwise.
+/// Bytes that only the end of these processes frees, with those of their memory files. Counting
+/// shared memory once is slow, so it is done only if the simple sum exceeds `limit`.
 fn taken(family: &[Process], files: u64, limit: u64) -> u64 {
     let sum =
         |bytes: fn(&Process) -> u64| family.iter().map(bytes).fold(files, u64::saturating_add);

@@ -1,5 +1,5 @@
-//! The minder: a process with one program below it, which ends all that program started, whatever becomes of the hub. Between it
-//! and a program that is confined stands the program's init.
+//! The minder: a process that owns one program and kills its whole tree at the end, even if the hub
+//! dies. A confined program's init stands between the two.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,17 +26,18 @@ use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
 use super::wire::{Body, Launched, MinderReport, Order, decode_env, receive_launch, send_pipes};
 use super::{Exit, SWEEP_WAIT};
 
-/// How long a daemon that ended below a running program may stay unreaped. Nothing else depends on it.
+/// Time that an ended daemon below a running program may stay unreaped. Nothing else depends on it.
 const REAP_EVERY: Duration = Duration::from_secs(5);
 
-/// Bytes the hub may send without a line's end: far more than any order has.
+/// Most bytes of an unfinished line from the hub: far more than any order has.
 const MAX_ORDER: usize = 1024;
 
-/// Runs as a minder: `args` are those after [`MIND`](super::MIND), standard input is the socket to the hub.
+/// Runs as a minder. `args` are those after [`MIND`](super::MIND); standard input is the socket to
+/// the hub.
 pub(super) fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match try_mind(args) {
         Ok(()) => ExitCode::SUCCESS,
-        // There is nobody to tell: the hub sees the socket close.
+        // No channel for the error is left: the hub sees the socket close.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -72,7 +73,7 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
             MinderReport::Failed(Errno::from_io_error(error).unwrap_or(Errno::INVAL).raw_os_error())
         }
     };
-    // A hub that is gone already is noticed below, as the end of its orders.
+    // If the hub is gone, the end of its orders shows that below.
     let told = tell(&mut hub, &report);
     let Ok(Started { program, init }) = started else { return told };
 
@@ -82,24 +83,24 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let exit = None;
     let mut minder =
         Minder { hub, unread, hub_lives: true, program, init, grace, exit, own, memory, group };
-    // Without a handle on the program nobody could tell its end: then it ends now.
+    // Without a pidfd the program's end cannot be observed, so it is killed now.
     let _ = minder.watch();
     let left = minder.sweep();
     let exit = minder.exit.unwrap_or(Exit::KILLED);
     tell(&mut minder.hub, &MinderReport::Ended { exit, left })
 }
 
-/// What was started: a program, or the init of one.
+/// A started program, or the init of one.
 struct Started {
     program: Pid,
-    /// Where the init tells how its program ended.
+    /// Channel on which the init reports the program's exit.
     init: Option<BufReader<UnixStream>>,
 }
 
-/// Why nothing was.
+/// Reason why nothing was started.
 enum NotStarted {
     Io(io::Error),
-    /// For this reason of the init's.
+    /// The init's report.
     Refused(MinderReport),
 }
 
@@ -115,8 +116,8 @@ impl From<NotConfined> for NotStarted {
     }
 }
 
-/// Starts the program in a group of its own, with its three pipes and no other descriptor.
-/// The standard library empties its signal mask and restores SIGPIPE on the way.
+/// Starts the program in a new process group, with its three pipes and no other descriptor. The
+/// standard library resets its signal mask and SIGPIPE.
 fn start(
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
@@ -132,7 +133,8 @@ fn start(
     Ok(Started { program: Pid::from_child(&command.spawn()?), init: None })
 }
 
-/// Starts the program's init in a group of its own, which the program is of, too; returns once the program runs.
+/// Starts the program's init in a new process group, which the program shares; returns once the
+/// program runs.
 fn start_confined(
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
@@ -153,11 +155,11 @@ fn start_confined(
     command.stdin(OwnedFd::from(inits)).stdout(Stdio::null()).stderr(Stdio::null());
     blank(&mut command, leaked)?;
     let init = Pid::from_child(&command.spawn()?);
-    // It starts nothing before it is told what.
+    // The init starts nothing before it receives the launch.
     *group = group.take().filter(|group| group.add(init).is_ok());
-    drop(command); // or the end of the init would leave its socket open
+    drop(command); // its copy of the socket would outlive the init
     send_pipes(&ours, &pipes, &body)?;
-    drop(pipes); // or the hub would never see the program close them
+    drop(pipes); // the hub sees them close only with the program
     ours.write_all(&body.bytes())?;
     let mut reports = BufReader::new(ours);
     match report(&mut reports) {
@@ -167,14 +169,14 @@ fn start_confined(
     }
 }
 
-/// What the init says next; none if it is gone.
+/// Next report of the init; none if it is gone.
 fn report(init: &mut BufReader<UnixStream>) -> Option<MinderReport> {
     let mut line = String::new();
     init.read_line(&mut line).ok()?;
     line.trim_end_matches('\n').parse().ok()
 }
 
-/// Has the program find /dev/null in place of descriptors that are none of its own.
+/// Replaces leaked descriptors with /dev/null in the program.
 fn blank(command: &mut Command, leaked: Vec<RawFd>) -> io::Result<()> {
     if leaked.is_empty() {
         return Ok(());
@@ -184,8 +186,8 @@ fn blank(command: &mut Command, leaked: Vec<RawFd>) -> io::Result<()> {
     command.fd_mappings(blanks).map(drop).map_err(io::Error::other)
 }
 
-/// Descriptors that outlived the hub's and our own start, because whoever started the hub left them open.
-/// The program shall find /dev/null in their place.
+/// Descriptors that survived the start of the hub and of the minder, because the hub's parent left
+/// them open without close-on-exec. The program gets /dev/null in their place.
 fn leaked_fds() -> io::Result<Vec<RawFd>> {
     let mut leaked = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
@@ -203,31 +205,32 @@ fn leaked_fds() -> io::Result<Vec<RawFd>> {
     Ok(leaked)
 }
 
-/// How the flags in `/proc/*/fdinfo` say that a descriptor closes on exec.
+/// Flag in `/proc/*/fdinfo` of a descriptor that closes on exec.
 const CLOSE_ON_EXEC: u32 = rustix::fs::OFlags::CLOEXEC.bits();
 
-/// One program, watched.
+/// A supervised program.
 struct Minder {
     hub: UnixStream,
-    /// The beginning of an order whose end is still to come.
+    /// Start of an order whose end has not arrived yet.
     unread: Vec<u8>,
     hub_lives: bool,
     /// The program, or its init.
     program: Pid,
     init: Option<BufReader<UnixStream>>,
-    /// What the program gets when the hub dies without a word.
+    /// Grace period of the program if the hub dies.
     grace: Duration,
     exit: Option<Exit>,
-    /// What of the tree is the program itself and its helpers.
+    /// Processes that count as the program itself and its helpers.
     own: Own,
-    /// What its memory is bounded by.
+    /// Check of the tree's memory limit.
     memory: Option<MemoryWatch>,
-    /// The kernel's own bounds, where there are some.
+    /// Control group with the kernel's limits, if any.
     group: Option<TreeGroup>,
 }
 
 impl Minder {
-    /// Returns when the program has ended, its time is over, or the tree has taken more memory than it may.
+    /// Returns when the program has exited, its grace period is over, or the tree has exceeded its
+    /// memory limit.
     fn watch(&mut self) -> io::Result<()> {
         let program = pidfd_open(self.program, PidfdFlags::empty())?;
         let mut kill_at: Option<Instant> = None;
@@ -236,20 +239,20 @@ impl Minder {
             let look = self.memory.as_ref().map_or(REAP_EVERY, MemoryWatch::due);
             if self.wait(&program, patience.min(look).min(REAP_EVERY)) {
                 for order in self.orders() {
-                    // The group may be gone already; then there is nobody left to ask.
+                    // If the group is gone already, nobody is left to signal.
                     match order {
                         Order::Interrupt => drop(kill_process_group(self.program, Signal::INT)),
                         Order::End(grace) => {
                             if kill_at.is_none() {
                                 let _ = kill_process_group(self.program, Signal::TERM);
                             }
-                            // A second order may shorten the time, and never prolongs it.
+                            // A second order may shorten the time, and never extends it.
                             let at = now() + grace;
                             kill_at = Some(kill_at.map_or(at, |before| before.min(at)));
                         }
                         Order::Look(look) => {
                             let seen = self.own.look(look);
-                            // A hub that is gone is noticed as the end of its orders.
+                            // If the hub is gone, the end of its orders shows that.
                             let _ = tell(&mut self.hub, &MinderReport::Seen(seen));
                         }
                     }
@@ -266,16 +269,16 @@ impl Minder {
         }
     }
 
-    /// Waits for the program's end or the hub's word, and says whether it is the latter.
+    /// Waits for the program's exit or data from the hub; true for the latter.
     fn wait(&self, program: &OwnedFd, at_most: Duration) -> bool {
         let mut fds = [PollFd::new(program, PollFlags::IN), PollFd::new(&self.hub, PollFlags::IN)];
-        // Closed for good, it would be ready without end.
+        // A closed socket would be ready without end.
         let watched = if self.hub_lives { 2 } else { 1 };
         wait_for(&mut fds[..watched], at_most);
         !fds[1].revents().is_empty()
     }
 
-    /// What the hub said. Its silence for ever is an order too.
+    /// Orders from the hub. A closed socket counts as the order to end.
     fn orders(&mut self) -> Vec<Order> {
         let mut bytes = [0; MAX_ORDER];
         let read = self.hub.read(&mut bytes).unwrap_or(0);
@@ -291,7 +294,7 @@ impl Minder {
         String::from_utf8_lossy(&lines).lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Reaps whoever ended below us, and says whether anybody is left.
+    /// Reaps ended processes below the minder; false if none is left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -305,7 +308,8 @@ impl Minder {
         }
     }
 
-    /// How the program ended: its init says so, unless that was killed; `status` is that of whichever was reaped.
+    /// Exit of the program: as its init reports, unless the init was killed. `status` is that of
+    /// the reaped process.
     fn exit_of_program(&mut self, status: WaitStatus) -> Exit {
         match self.init.take().map(|mut init| report(&mut init)) {
             Some(Some(MinderReport::Ended { exit, .. })) => exit,
@@ -314,8 +318,9 @@ impl Minder {
         }
     }
 
-    /// Kills and reaps until nobody is left below us, and says how many that failed for. What dies leaves its children
-    /// to us, so that having none is proof, however fast they fork.
+    /// Kills and reaps until no process is left below the minder; returns the number of survivors.
+    /// The children of a killed process become the minder's, so having none is proof, however fast
+    /// they fork.
     fn sweep(&mut self) -> usize {
         let deadline = now() + SWEEP_WAIT;
         while self.reap() {
@@ -332,12 +337,12 @@ impl Minder {
     }
 }
 
-/// Tells the hub, in one piece: each write would wake it.
+/// Sends a report to the hub in one write: each write would wake it.
 fn tell(mut hub: impl Write, report: &MinderReport) -> io::Result<()> {
     hub.write_all(format!("{report}\n").as_bytes())
 }
 
-/// What a status that was reaped says.
+/// Exit for the status of a reaped process.
 pub(super) fn exit_of(status: WaitStatus) -> Exit {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Exit::Code(code),

@@ -1,6 +1,7 @@
-//! What of a tree is the program's own, and stays when its task is over: the program, and the helpers that it had before it was given
-//! anything to do. What it started later did the task's work, whatever session, group or parent it gave itself since: it is
-//! told by when it came, which no process can change.
+//! Distinction between a program's own processes and those of a task. The program and the helpers
+//! that it started before its first work are its own; later processes did a task's work. The
+//! distinction is by start time, which no process can change, and independent of session, group and
+//! parent.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,17 +11,17 @@ use rustix::process::{Pid, getpid};
 use super::proc::{self, Process, SWEEP_PAUSE, now, pause};
 use super::wire::{Look, Seen};
 
-/// How long strangers may take to be gone once they were killed.
+/// Time that killed processes may take to vanish.
 const PRUNE_WAIT: Duration = Duration::from_secs(1);
 
-/// Looks in a row that find no stranger. One look may miss a process that forks while it is taken.
+/// Consecutive scans without a task's process. One scan may miss a process that forks meanwhile.
 const CLEAN_LOOKS: usize = 2;
 
-/// The processes below this one that are a program's own.
+/// Processes below this one that are the program's own.
 pub(super) struct Own(HashSet<(Pid, u64)>);
 
 impl Own {
-    /// Those that are there now.
+    /// The current processes.
     pub(super) fn of_now() -> Self {
         Self::of(&proc::family(getpid()))
     }
@@ -29,7 +30,7 @@ impl Own {
         Self(family.iter().map(Process::identity).collect())
     }
 
-    /// Does what is to be done about the tree, and says what was found.
+    /// Carries out an inspection and returns its result.
     pub(super) fn look(&mut self, look: Look) -> Seen {
         if look == Look::Prune {
             return self.prune();
@@ -41,7 +42,7 @@ impl Own {
         Seen { killed: 0, left: 0, resident: resident(&family) }
     }
 
-    /// Kills the others until a few looks find none of them.
+    /// Kills the task's processes until several scans find none.
     fn prune(&self) -> Seen {
         let deadline = now() + PRUNE_WAIT;
         let (mut killed, mut clean) = (HashSet::new(), 0);
@@ -60,7 +61,7 @@ impl Own {
         }
     }
 
-    /// One that has ended and waits for its parent to ask does nothing any more.
+    /// A zombie does nothing any more, so it does not count.
     fn is_stranger(&self, process: &Process) -> bool {
         !process.has_ended() && !self.0.contains(&process.identity())
     }

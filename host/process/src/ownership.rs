@@ -1,4 +1,5 @@
-//! Who owns which tree: counted for those who wait for the end, and passed on with a tree that outlives whom it was started for.
+//! Ownership of process trees: counted for callers that wait for an owner's end, and transferred
+//! with a tree that outlives its first owner.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 
 use super::lineage::{Behalf, OnBehalf};
 
-/// The trees that live, or may still.
+/// Live trees by owner, and whether new ones are refused.
 #[derive(Debug, Default)]
 pub(super) struct Trees {
     pub(super) closed: bool,
@@ -31,25 +32,25 @@ impl Trees {
     }
 }
 
-/// The register of one tree's owner. Clones are the same tree's.
+/// Owner of one tree. Clones refer to the same tree.
 #[derive(Clone, Debug)]
 pub(super) struct Owned {
     trees: watch::Sender<Trees>,
     behalf: Behalf,
-    /// Nothing of the tree is left.
+    /// Set once the tree is gone.
     is_gone: Arc<AtomicBool>,
 }
 
 impl Owned {
-    /// On whose behalf the tree runs.
+    /// Current behalf of the tree.
     pub(super) fn behalf(&self) -> Behalf {
         Arc::clone(&self.behalf)
     }
 
-    /// Has it run on behalf of another from now on; says whether any of it is left.
+    /// Transfers the tree to another owner; false if it is gone.
     pub(super) fn pass_to(&self, owner: &str) -> bool {
         self.trees.send_if_modified(|trees| {
-            // The end is told under the same lock.
+            // The end is set under the same lock.
             if self.is_gone.load(Ordering::Relaxed) {
                 return false;
             }
@@ -62,12 +63,12 @@ impl Owned {
     }
 }
 
-/// One tree's place among those that live; dropped when it is gone.
+/// A tree's entry among the live ones; dropped when the tree is gone.
 #[derive(Debug)]
 pub(super) struct Lease(Owned);
 
 impl Lease {
-    /// None once nothing is started any more.
+    /// Registers a tree; none once starts are refused.
     pub(super) fn take(trees: &watch::Sender<Trees>, behalf: OnBehalf) -> Option<(Owned, Self)> {
         let taken = trees.send_if_modified(|trees| {
             if !trees.closed {

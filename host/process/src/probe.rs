@@ -1,12 +1,13 @@
-//! A program that is asked one short question, such as its version.
+//! Short query of a program, such as its version.
 
 use std::{io, path::Path, process::Stdio, time::Duration};
 
-/// How long it may take to answer. Some CLIs start two runtimes before they tell their version, and on a machine that has
-/// never read them from its disk, that is half a minute.
+/// Timeout of the query. Some CLIs start two runtimes before they print their version, which takes
+/// half a minute on a machine that has never read them from its disk.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// The first line that `program` prints when it is called so; an error if it fails, or takes too long.
+/// First line that `program` prints with these arguments. Fails if the program fails or takes too
+/// long.
 #[expect(
     clippy::disallowed_methods,
     reason = "asked by the user's own command: it is no guest's program"
@@ -34,10 +35,10 @@ mod tests {
     };
     use tokio::{task::spawn_blocking, time::advance};
 
-    /// Answers as soon as the file is there that it is given.
+    /// Answers once the file given as argument exists.
     const SLOW: &str = "until [ -e \"$0\" ]; do sleep 0.01; done; echo ' 1.2 '; echo more";
 
-    /// Whether that goes on; it is begun, if it was not yet.
+    /// Polls the work once; true if it is still pending.
     async fn goes_on(work: &mut Pin<&mut impl Future>) -> bool {
         tokio::select! {
             biased;
@@ -52,7 +53,7 @@ mod tests {
         let go = dir.path().join("go");
         let named = go.display().to_string();
         let args = ["-c", SLOW, &named];
-        // The clock of the test does not move by itself while a thread is at work.
+        // The test's clock does not advance by itself while a blocking thread runs.
         let (release, held) = mpsc::channel::<()>();
         let clock = spawn_blocking(move || held.recv());
         let mut patient = pin!(first_line(Path::new("/bin/sh"), &args));

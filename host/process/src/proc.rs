@@ -1,4 +1,4 @@
-//! The system's table of processes, read from `/proc`, and killing exactly who was meant.
+//! The system's process table, read from `/proc`, and race-free kills.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -16,34 +16,35 @@ use rustix::process::{Pid, PidfdFlags, Signal, geteuid, getpid, pidfd_open, pidf
 use super::procfs::{Directory, told};
 use super::{SWEEP_WAIT, TREE_MARKER};
 
-/// Between two looks at the table: a killed process needs about this long to leave it.
+/// Pause between two scans of the table: a killed process needs about this long to leave it.
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(3);
 
 /// One row of the table, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
-    /// Its number, which another process may get once it is reaped.
+    /// Process id, which another process may get once it is reaped.
     pub(super) pid: Pid,
-    /// The process that would reap it; 0 for none.
+    /// Pid of the parent; 0 for none.
     parent: i32,
-    /// The id of its session (`setsid(2)`).
+    /// Session id (`setsid(2)`).
     session: i32,
-    /// When it started, in ticks since boot: with `pid`, an identity.
+    /// Start time in ticks since boot: with `pid`, an identity.
     started: u64,
     /// Ended, and not yet reaped.
     ended: bool,
-    /// Its first thread has ended (`pthread_exit(3)`) and others go on: what the kernel tells of the process is what the first one has left,
-    /// which is nothing.
+    /// The first thread has ended (`pthread_exit(3)`) and others continue: the kernel then reports
+    /// the first thread's resources for the process, which are none.
     goes_on_without_first: bool,
 }
 
 impl Process {
-    /// The row of `pid`, if there is one.
+    /// Row of `pid`, if it exists.
     pub(super) fn read(pid: Pid) -> Option<Self> {
         Self::parse(pid, &told(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Reads `pid (name) state parent group session …`, where the name may hold spaces, brackets and any byte.
+    /// Parses `pid (name) state parent group session …`; the name may contain spaces, brackets and
+    /// any byte.
     fn parse(pid: Pid, stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
         let fields = str::from_utf8(&stat[name_end + 1..]).ok()?;
@@ -60,7 +61,7 @@ impl Process {
         })
     }
 
-    /// Where it is in `/proc`: where a thread of it is that goes on.
+    /// Path below `/proc`: that of a live thread if the first one has ended.
     fn place(&self) -> String {
         let process = self.pid;
         if !self.goes_on_without_first {
@@ -79,62 +80,64 @@ impl Process {
         self.ended || self.goes_on_without_first
     }
 
-    /// Ends this process and no other: the handle holds the number while its identity is looked at once more.
+    /// Kills this process and no other: the pidfd holds the pid while its identity is checked
+    /// again.
     pub(super) fn kill(&self) -> bool {
         let Ok(handle) = pidfd_open(self.pid, PidfdFlags::empty()) else { return false };
         Self::read(self.pid).is_some_and(|now| now.started == self.started)
             && pidfd_send_signal(&handle, Signal::KILL).is_ok()
     }
 
-    /// The number of the process that would reap it; 0 for none.
+    /// Pid of the parent; 0 for none.
     #[cfg(test)]
     pub(super) fn parent(&self) -> i32 {
         self.parent
     }
 
-    /// Whether it is the first process, or its parent is beyond what this process sees.
+    /// True for the first process, or if the parent is outside this PID namespace.
     pub(super) fn has_no_parent(&self) -> bool {
         self.parent == 0
     }
 
-    /// Its number and when it started, which together are nobody else's.
+    /// Pid and start time, which together are unique.
     pub(super) fn identity(&self) -> (Pid, u64) {
         (self.pid, self.started)
     }
 
-    /// Whether it has ended, and was not reaped yet.
+    /// True if the process has ended and was not reaped yet.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Its memory that is resident, in bytes.
+    /// Resident memory, in bytes.
     pub(super) fn resident(&self) -> u64 {
         kilobytes(self.place(), "status", &["VmRSS"]).unwrap_or(0)
     }
 
-    /// Its memory that is no file's, in bytes: in the machine's and swapped, of its own and shared, with the tables of its pages.
+    /// Memory without files, in bytes: resident and swapped, private and shared, with page tables.
     pub(super) fn memory(&self) -> u64 {
         kilobytes(self.place(), "status", &["RssAnon", "RssShmem", "VmSwap", "VmPTE"]).unwrap_or(0)
     }
 
-    /// Its memory that is neither a file's nor shared, in bytes, with the tables of its pages.
+    /// Memory that is neither file-backed nor shared, in bytes, with page tables.
     pub(super) fn own_memory(&self) -> u64 {
         kilobytes(self.place(), "status", &["RssAnon", "VmPTE"]).unwrap_or(0)
     }
 
-    /// The same as [`memory`](Self::memory), where what is shared counts in equal parts for all that share it. Takes milliseconds for each gigabyte.
+    /// Same as [`memory`](Self::memory), with shared memory divided equally among its users. Takes
+    /// milliseconds for each gigabyte.
     pub(super) fn share_of_memory(&self) -> u64 {
         match kilobytes(self.pid, "smaps_rollup", &["Pss_Anon", "Pss_Shmem", "SwapPss"]) {
             Some(share) => {
                 share.saturating_add(kilobytes(self.pid, "status", &["VmPTE"]).unwrap_or(0))
             }
-            // One may hide it, by running a program that it cannot read.
+            // A process can hide the file, by running a program that it cannot read.
             None => self.memory(),
         }
     }
 
-    /// The files in memory that it holds open (`memfd_create(2)`), by device and inode, with the bytes that each takes; a file is
-    /// told as often as it is open.
+    /// Memory files that the process holds open (`memfd_create(2)`), by device and inode, with
+    /// their size in bytes; a file is listed once for each descriptor.
     pub(super) fn memory_files(&self) -> Vec<((u64, u64), u64)> {
         let mut files = Vec::new();
         for open in self.tables().filter_map(|table| Directory::open(table).ok()) {
@@ -142,14 +145,14 @@ impl Process {
                 let is_memory = open.link(name, |link| link.starts_with(b"/memfd:").then_some(()));
                 files.extend(is_memory.and_then(|()| open.behind(name)).map(|file| {
                     let blocks = u64::try_from(file.st_blocks).unwrap_or(0);
-                    ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // of whatever size blocks are, `stat(2)` counts these
+                    ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // units of `stat(2)`
                 }));
             });
         }
         files
     }
 
-    /// Whether it does not let others of its user look at what it has open.
+    /// True if the process denies other processes of its user access to its descriptors.
     pub(super) fn hides_descriptors(&self) -> bool {
         match Directory::open(format!("/proc/{}/fd", self.place())) {
             Ok(open) => open.hides_links(),
@@ -157,35 +160,35 @@ impl Process {
         }
     }
 
-    /// Whether `parent` would reap it.
+    /// True if `parent` is the process's parent.
     pub(super) fn is_child_of(&self, parent: Pid) -> bool {
         self.parent == parent.as_raw_pid()
     }
 
-    /// Whether it started after `other` did.
+    /// True if the process started after `other`.
     pub(super) fn is_younger_than(&self, other: &Self) -> bool {
         self.started > other.started
     }
 
-    /// Whether it has ended, and `parent` is to reap it.
+    /// True if the process has ended and `parent` has to reap it.
     pub(super) fn is_ended_child_of(&self, parent: Pid) -> bool {
         self.ended && self.is_child_of(parent)
     }
 
-    /// Whether both are of one session.
+    /// True if both are in one session.
     pub(super) fn shares_session(&self, other: &Self) -> bool {
         self.session == other.session
     }
 
-    /// The inodes of the sockets that it has open.
+    /// Inodes of the process's open sockets.
     pub(super) fn sockets(&self) -> Vec<u64> {
         self.tables().flat_map(|table| sockets_at(&table)).collect()
     }
 
-    /// Its tables of descriptors, of which each thread may have one of its own (`unshare(2)`).
+    /// Descriptor tables of the process; each thread may have a separate one (`unshare(2)`).
     fn tables(&self) -> impl Iterator<Item = String> + use<> {
         let process = self.pid;
-        // Where it cannot be told, a table is looked at once more than it need be.
+        // If the kernel does not answer, a table may be read twice.
         let others = threads(process).into_iter().filter(move |thread| {
             *thread != process.as_raw_pid() && !shares_descriptors(process, *thread)
         });
@@ -193,59 +196,61 @@ impl Process {
         iter::once(format!("/proc/{process}/fd")).chain(others)
     }
 
-    /// Whether it leads, or belongs to, the session that `leader` began.
+    /// True if the process is in the session that `leader` began.
     pub(super) fn in_session(&self, leader: Pid) -> bool {
         self.session == leader.as_raw_pid()
     }
 
-    /// Whether it was started with this variable (`NAME=value`).
+    /// True if the process was started with this variable (`NAME=value`).
     pub(super) fn was_given(&self, variable: &[u8]) -> bool {
         self.environ().split(|byte| *byte == 0).any(|entry| entry == variable)
     }
 
-    /// Whether some minder started it, for whatever hub: the markers of trees are in nobody else's environment.
+    /// True if a minder of any hub started the process: only such processes have the tree marker.
     pub(super) fn was_minded(&self) -> bool {
         let tree = variable(TREE_MARKER, Path::new(""));
         self.environ().split(|byte| *byte == 0).any(|entry| entry.starts_with(&tree))
     }
 
-    /// The variables it was started with; none if it is gone, or not ours to ask.
+    /// Environment at the process's start; empty if the process is gone or not accessible.
     fn environ(&self) -> Vec<u8> {
         told(format!("/proc/{}/environ", self.place())).unwrap_or_default()
     }
 
-    /// Whether it runs as the same user as this one; nobody else's process is ever ours.
+    /// True if the process runs as the same user as this one; other users' processes are never
+    /// ours.
     pub(super) fn is_own(&self) -> bool {
         is_own(self.pid)
     }
 }
 
-/// The numbers of a process's threads; none if it is gone.
+/// Thread ids of a process; empty if it is gone.
 fn threads(process: Pid) -> Vec<i32> {
     let threads = Directory::open(format!("/proc/{process}/task"));
     threads.map_or_else(|_| Vec::new(), |threads| threads.numbers())
 }
 
-/// Whether a process runs as the same user as this one.
+/// True if a process runs as the same user as this one.
 pub(super) fn is_own(pid: Pid) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok_and(|entry| entry.uid() == geteuid().as_raw())
 }
 
-/// Bytes that files in memory take on the machine (`tmpfs`, `memfd_create`, what processes share), with what of its memory is swapped: some of
-/// that is theirs. 0 if the kernel does not tell.
+/// Bytes of memory files on the machine (`tmpfs`, `memfd_create`, shared memory), plus all swapped
+/// memory, part of which may be theirs. 0 if the kernel does not report it.
 pub(super) fn files_in_memory() -> u64 {
     let told = told("/proc/meminfo").unwrap_or_default();
     sum_of_kilobytes(&told, &["Shmem", "SwapTotal"])
         .saturating_sub(sum_of_kilobytes(&told, &["SwapFree"]))
 }
 
-/// The sum, in bytes, of what a file of `/proc/<process>` tells in kilobytes by these names; none if that is gone, or not ours to look
-/// into. A process names itself as it likes, and what else the file tells is known all the same.
+/// Sum, in bytes, of these rows of a file of `/proc/<process>`, which reports kilobytes; none if
+/// the file is gone or not accessible. An arbitrary process name in the file does not disturb the
+/// other rows.
 pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Option<u64> {
     Some(sum_of_kilobytes(&told(format!("/proc/{process}/{file}")).ok()?, names))
 }
 
-/// The sum, in bytes, of the rows with these names.
+/// Sum, in bytes, of the rows with these names.
 fn sum_of_kilobytes(told: &[u8], names: &[&str]) -> u64 {
     let told = String::from_utf8_lossy(told);
     let rows = told.lines().filter_map(|line| line.split_once(':'));
@@ -255,17 +260,17 @@ fn sum_of_kilobytes(told: &[u8], names: &[&str]) -> u64 {
     sum.saturating_mul(1024)
 }
 
-/// The inodes of the sockets that this process has open.
+/// Inodes of the sockets that this process has open.
 pub(super) fn own_sockets() -> HashSet<u64> {
     sockets_at("/proc/self/fd").into_iter().collect()
 }
 
-/// The inodes of the sockets that the first thread of a process has open.
+/// Inodes of the sockets that a process's first thread has open.
 pub(super) fn sockets_of(pid: Pid) -> Vec<u64> {
     sockets_at(&format!("/proc/{pid}/fd"))
 }
 
-/// The inodes of the sockets in the table of descriptors at this place; none if it is gone, or not ours to look into.
+/// Inodes of the sockets in a descriptor table; empty if it is gone or not accessible.
 fn sockets_at(table: &str) -> Vec<u64> {
     let inode = |link: &[u8]| {
         let inode = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
@@ -278,19 +283,20 @@ fn sockets_at(table: &str) -> Vec<u64> {
     sockets
 }
 
-/// Everybody, as seen in one pass. Who comes or goes meanwhile may be missing: look again until nothing is found.
+/// All processes, in one pass. Processes that start or end meanwhile may be missing: repeat until
+/// nothing is found.
 pub(super) fn all() -> Vec<Process> {
     pids().into_iter().filter_map(Process::read).collect()
 }
 
-/// The numbers of all processes.
+/// Pids of all processes.
 pub(super) fn pids() -> Vec<Pid> {
     let numbers = Directory::open("/proc").map_or_else(|_| Vec::new(), |all| all.numbers());
     numbers.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// Whether the process and the thread have one table of descriptors, as all threads of most programs do. To ask costs a hundredth of looking into
-/// another one. False if the kernel does not tell, or not us.
+/// True if the process and the thread share one descriptor table, as threads of most programs do.
+/// This costs a hundredth of reading another table. False if the kernel denies the answer.
 fn shares_descriptors(process: Pid, thread: i32) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -309,8 +315,10 @@ fn shares_descriptors(process: Pid, thread: i32) -> bool {
     }
 }
 
-/// Whether this process has children; none if the kernel does not tell (`CONFIG_PROC_CHILDREN`), or a thread ended meanwhile, whose
-/// children are another's now. Asks for each thread, and so takes microseconds where the whole table takes milliseconds.
+/// True if this process has children; none if the kernel does not report them
+/// (`CONFIG_PROC_CHILDREN`), or if a thread ended meanwhile, whose children moved to another
+/// thread. Reads one file for each thread, which takes microseconds instead of milliseconds for the
+/// whole table.
 pub(super) fn has_children() -> Option<bool> {
     let threads = Directory::open("/proc/self/task").ok()?;
     let before = threads.numbers();
@@ -324,8 +332,8 @@ pub(super) fn has_children() -> Option<bool> {
     before.iter().all(|thread| after.contains(thread)).then_some(false)
 }
 
-/// What is below `root`, as [`descendants`] has it, by asking each process for its children where the kernel tells: that costs what the
-/// tree is large, and not what the machine runs.
+/// Descendants of `root`, like [`descendants`], but read from each process's list of children if
+/// the kernel has it: the cost depends on the tree, not on the machine's processes.
 pub(super) fn family(root: Pid) -> Vec<Process> {
     if fs::metadata("/proc/thread-self/children").is_err() {
         return descendants(root);
@@ -341,7 +349,8 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
         }
     };
     below(children(root));
-    // Its first thread is asked once more at the end: that has the orphans that came to it meanwhile, and the children of threads that ended.
+    // The first thread of `root` is read again at the end: it adopts orphans, and the children of
+    // threads that ended meanwhile.
     let first = Directory::open(format!("/proc/{root}/task"));
     below(
         first
@@ -350,21 +359,21 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
     family
 }
 
-/// The children of one process, of all its threads; none if it is gone.
+/// Children of all threads of one process; empty if it is gone.
 fn children(parent: Pid) -> Vec<Pid> {
     let Ok(threads) = Directory::open(format!("/proc/{parent}/task")) else { return Vec::new() };
     let numbers = threads.numbers().into_iter();
     numbers.flat_map(|thread| children_of_thread(&threads, thread)).collect()
 }
 
-/// The children that one of these threads has started, and orphans that came to it.
+/// Children of one of these threads: those that it started, and adopted orphans.
 fn children_of_thread(threads: &Directory, thread: i32) -> Vec<Pid> {
     let told = threads.told(format!("{thread}/children")).unwrap_or_default();
     let numbers = str::from_utf8(&told).unwrap_or_default().split_ascii_whitespace();
     numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
-/// The children of `root`, theirs, and so on.
+/// Descendants of `root`.
 pub(super) fn descendants(root: Pid) -> Vec<Process> {
     let mut others = all();
     let mut family = Vec::new();
@@ -381,8 +390,8 @@ pub(super) fn descendants(root: Pid) -> Vec<Process> {
     }
 }
 
-/// Kills what `belongs`, until a look around finds none, and says how many that were.
-/// This process and those above it are spared: a hub may well run below another.
+/// Kills the processes that `belongs` selects, until a scan finds none; returns their number. This
+/// process and its ancestors are spared, because a hub may run below another one.
 pub(super) fn sweep(belongs: impl Fn(&Process) -> bool) -> usize {
     let deadline = now() + SWEEP_WAIT;
     let mut killed = HashSet::new();
@@ -400,31 +409,32 @@ pub(super) fn sweep(belongs: impl Fn(&Process) -> bool) -> usize {
     }
 }
 
-/// `pid`, its parent, and so on up to the first process, as far as they can be read.
+/// A process and its ancestors, as far as they can be read.
 pub(super) fn lineage(pid: Pid) -> Vec<Process> {
     let parent = |process: &Process| Process::read(Pid::from_raw(process.parent)?);
     iter::successors(Process::read(pid), parent).collect()
 }
 
-/// `NAME=value`, as the kernel keeps it.
+/// `NAME=value`, as the kernel stores it.
 pub(super) fn variable(name: &str, value: &Path) -> Vec<u8> {
     [name.as_bytes(), b"=", value.as_os_str().as_bytes()].concat()
 }
 
-/// Waits until one of `fds` has something, or this long.
+/// Waits until one of `fds` is ready, or for this long.
 pub(super) fn wait_for(fds: &mut [PollFd<'_>], at_most: Duration) {
-    // Both errors (interrupted; longer than the clock can say) only make the caller look around early.
+    // Both errors (interrupted; a duration beyond the clock's range) only make the caller check
+    // early.
     if let Ok(at_most) = Timespec::try_from(at_most) {
         let _ = poll(fds, Some(&at_most));
     }
 }
 
-/// Waits this long, without a runtime.
+/// Sleeps, without a runtime.
 pub(super) fn pause(time: Duration) {
     wait_for(&mut [], time);
 }
 
-/// The time, without a runtime.
+/// Current time, without a runtime.
 #[expect(clippy::disallowed_methods, reason = "the minder and the sweep run outside any runtime")]
 pub(super) fn now() -> Instant {
     Instant::now()
@@ -477,7 +487,7 @@ mod tests {
             held.recv().unwrap_err();
         });
         let (shares, seen) = descriptors(told.recv().unwrap());
-        // Some sandboxes deny the question; then each table is looked at.
+        // Some sandboxes deny the call; then each table is read.
         assert!(if shares { seen == 1 } else { seen >= 2 }, "{shares}, {seen}");
         drop(hold);
         thread.join().unwrap();
@@ -485,7 +495,7 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            // SAFETY: what this thread opens from here on, it uses itself.
+            // SAFETY: from here on, only this thread uses the descriptors that it opens.
             unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }.unwrap();
             let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
             let inode =

@@ -1,4 +1,5 @@
-//! Files and directories of `/proc`, read with few calls of the kernel: a look at who asks reads some hundred of them, while somebody waits.
+//! Files and directories of `/proc`, read with few system calls: the identification of a caller
+//! reads some hundred of them while the caller waits.
 
 use std::ffi::CStr;
 use std::io;
@@ -9,26 +10,28 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, Stat, openat, readlinkat_ra
 use rustix::io::{Errno, read};
 use rustix::path::Arg;
 
-/// Bytes that a file is read in: they hold what most files of `/proc` tell of a process, and are much less than a page.
+/// Read size, in bytes: enough for most files of a process, and much less than a page.
 const PIECE: usize = 1024;
 
-/// Bytes of entries that the kernel is asked for at a time.
+/// Bytes of directory entries for each system call.
 const ENTRIES: usize = 4096;
 
-/// Bytes of a link that are read. Links to sockets and files in memory begin with what they are, and the former are shorter than this.
+/// Bytes of a link that are read. Links to sockets and memory files begin with their kind, and
+/// those to sockets are shorter than this.
 const LINK: usize = 64;
 
-/// A directory of `/proc`. What is in it is reached by its descriptor: the kernel looks a whole path up anew for each file.
+/// A directory of `/proc`. Its entries are opened relative to its descriptor, because the kernel
+/// resolves a whole path anew for each file.
 pub(super) struct Directory(OwnedFd);
 
 impl Directory {
-    /// Fails if it is gone, or not ours to look into.
+    /// Opens a directory. Fails if it is gone or not accessible.
     pub(super) fn open(path: impl Arg) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Looks at each name in it, as far as it can be read.
+    /// Calls `look` for each readable entry.
     pub(super) fn each(&self, mut look: impl FnMut(&CStr)) {
         let mut buffer = [const { MaybeUninit::uninit() }; ENTRIES];
         let mut entries = RawDir::new(&self.0, &mut buffer);
@@ -40,26 +43,27 @@ impl Directory {
         }
     }
 
-    /// The names that are numbers, as those of processes and threads are.
+    /// Numeric entries, such as processes and threads.
     pub(super) fn numbers(&self) -> Vec<i32> {
         let mut numbers = Vec::new();
         self.each(|name| numbers.extend(name.to_str().ok().and_then(|it| it.parse::<i32>().ok())));
         numbers
     }
 
-    /// What a file in it tells.
+    /// Content of a file in the directory.
     pub(super) fn told(&self, file: impl Arg) -> io::Result<Vec<u8>> {
         told_at(self.0.as_fd(), file)
     }
 
-    /// Has the beginning of where a link in it leads looked at; nothing if it is gone.
+    /// Passes the start of a link's target to `look`; none if the link is gone.
     pub(super) fn link<T>(&self, name: &CStr, look: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let mut buffer = [const { MaybeUninit::uninit() }; LINK];
         let (link, _) = readlinkat_raw(&self.0, name, &mut buffer).ok()?;
         look(link)
     }
 
-    /// Whether it does not tell where its links lead: to open it is one right, and to follow what is in it another.
+    /// True if link targets are denied: opening the directory and following its links are separate
+    /// rights.
     pub(super) fn hides_links(&self) -> bool {
         let mut hides = None;
         self.each(|name| {
@@ -72,20 +76,22 @@ impl Directory {
         hides.unwrap_or(false)
     }
 
-    /// What the file is that a link in it leads to.
+    /// Metadata of a link's target.
     pub(super) fn behind(&self, name: &CStr) -> Option<Stat> {
         statat(&self.0, name, AtFlags::empty()).ok()
     }
 }
 
-/// What a file of `/proc` tells.
+/// Content of a file of `/proc`.
 pub(super) fn told(file: impl Arg) -> io::Result<Vec<u8>> {
     told_at(CWD, file)
 }
 
-/// `fs::read` would ask for the length first, which is told as 0, read in pieces of 32 bytes and more, and once more for the end. A piece that is
-/// not full is the last one: the kernel collects what it tells in a page, and hands it out as it is asked (`seq_read_iter`), so that it fills
-/// whatever is smaller than a page by the longest line. A larger piece it might not fill, and have more to tell.
+/// Reads a file. `fs::read` would query the length first, which is reported as 0, read in pieces of
+/// 32 bytes and more, and read once more for the end. A piece that is not full is the last one: the
+/// kernel collects its text in a page and returns it on request (`seq_read_iter`), so that it fills
+/// any buffer that is smaller than a page by the longest line. A larger buffer might stay partly
+/// empty although more text follows.
 fn told_at(directory: BorrowedFd<'_>, file: impl Arg) -> io::Result<Vec<u8>> {
     let file = openat(directory, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut told = Vec::new();
@@ -114,13 +120,13 @@ mod tests {
         assert!(told("/proc/self/nothing").is_err());
     }
 
-    /// Longer than a page by far, and in lines: the kernel tells it in pages that are not quite full.
+    /// Several pages long, in lines: the kernel returns it in pages that are not quite full.
     #[test]
     fn nothing_is_lost_of_a_long_file() {
         let barrier = std::sync::Barrier::new(151);
         std::thread::scope(|scope| {
             (0..150).for_each(|_| drop(scope.spawn(|| barrier.wait())));
-            // Each has a stack and a guard. Tests beside this one may map something as well.
+            // Each thread has a stack and a guard. Concurrent tests may map memory as well.
             let lines = |file: Vec<u8>| file.iter().filter(|byte| **byte == b'\n').count();
             let ours = lines(told("/proc/self/maps").unwrap());
             let theirs = lines(fs::read("/proc/self/maps").unwrap());

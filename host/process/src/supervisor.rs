@@ -1,4 +1,4 @@
-//! The owner of every process tree: counts them by whom they serve, and ends them all when the hub does.
+//! Owner of all process trees of a hub: counts them by owner, and ends them when the hub ends.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,25 +18,26 @@ use super::ownership::{Lease, Owned, Trees};
 use super::tree::{self, TreeSettings};
 use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, proc};
 
-/// Tells the trees of one hub apart.
+/// Number of the next tree, unique within this process.
 static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 
-/// Starts programs and owns what they start. Clones are one supervisor.
+/// Starts programs and owns their trees. Clones share state.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     settings: Arc<TreeSettings>,
     trees: watch::Sender<Trees>,
     tasks: TaskTracker,
     end: CancellationToken,
-    /// What was found out of this machine, once confinement was seen to work.
+    /// Confinement features of this machine, cached once a trial has succeeded.
     support: Arc<OnceLock<Support>>,
 }
 
 impl Supervisor {
-    /// A supervisor of no programs yet.
+    /// Creates a supervisor.
     ///
-    /// `minder` is the hub's executable (`/proc/self/exe` stays right when an update replaces the file), `data_dir`
-    /// marks what belongs to this hub, and `grace` is the time between SIGTERM and SIGKILL.
+    /// `minder` is the hub's executable (`/proc/self/exe` stays correct when an update replaces the
+    /// file), `data_dir` marks the processes of this hub, and `grace` is the time between SIGTERM
+    /// and SIGKILL.
     pub fn new(minder: PathBuf, data_dir: PathBuf, grace: Duration) -> Self {
         let data_dir = canonical(data_dir);
         Self {
@@ -57,7 +58,7 @@ impl Supervisor {
         }
     }
 
-    /// The same, whose programs may have so many files open. For a supervisor of no programs yet.
+    /// Limits the open files of programs. To be called before any program is started.
     #[must_use]
     pub fn with_open_files(self, open_files: u64) -> Self {
         let settings =
@@ -65,12 +66,13 @@ impl Supervisor {
         Self { settings: Arc::new(settings), ..self }
     }
 
-    /// The same in a process that is the hub's alone: the orphans of a minder that was killed stay below it (it becomes a
-    /// subreaper, `prctl(2)`), and who is below it without a minder is nobody's; and if it is alone in a control group that was delegated
-    /// to it, confined programs get groups of their own there. For a supervisor of no programs yet.
+    /// Configures the supervisor for a process that is only a hub: it becomes a subreaper
+    /// (`prctl(2)`), so that orphans of a killed minder stay below it, and an unknown process below
+    /// it belongs to nobody. If it is alone in a delegated control group, confined programs get
+    /// groups in it. To be called before any program is started.
     ///
     /// # Errors
-    /// The system's, which knows no reason to refuse.
+    /// The system's error, though no reason to refuse is known.
     pub fn adopting_orphans(self) -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         control_group::take();
@@ -78,18 +80,19 @@ impl Supervisor {
         Ok(Self { settings: Arc::new(settings), ..self })
     }
 
-    /// Whose the process with this number is. Reads `/proc`: tens of microseconds.
+    /// Relation of the process `pid` to this hub. Reads `/proc`: tens of microseconds.
     pub fn kin(&self, pid: i32) -> Kin {
         self.settings.minders.kin(pid, self.settings.adopts)
     }
 
-    /// Whose each of the sockets with these inodes is, in that order, by who has it open. However many they are, this looks once at the
-    /// descriptors of this process, and while programs run at all of this user: some milliseconds.
+    /// Relation of the holders of the sockets with these inodes, in order. One call reads this
+    /// process's descriptors once, and those of all processes of this user while programs run: some
+    /// milliseconds, independent of the number of inodes.
     pub fn kin_of_sockets(&self, inodes: &[u64]) -> Vec<Kin> {
         self.settings.minders.kin_of_sockets(inodes, self.settings.adopts)
     }
 
-    /// On whose behalf the tree that [`OnBehalf::tree`] names runs now; none if it is gone.
+    /// Current behalf of the tree with this [`OnBehalf::tree`]; none if it is gone.
     pub fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
         self.settings.minders.of_tree(tree)
     }
@@ -97,12 +100,12 @@ impl Supervisor {
     /// Starts a program, and returns once it runs. Dropping the future ends what was started.
     ///
     /// # Errors
-    /// A [`SpawnError`] says why it does not run, and the way out.
+    /// A [`SpawnError`] names the reason and the remedy.
     pub async fn spawn(&self, launch: Launch) -> Result<Child, SpawnError> {
         self.spawn_holding(launch, ()).await
     }
 
-    /// The same; `held` is dropped once nothing of the program and what it started is left.
+    /// Starts a program like [`Supervisor::spawn`]; `held` is dropped once the whole tree is gone.
     ///
     /// # Errors
     /// As [`Supervisor::spawn`].
@@ -111,12 +114,12 @@ impl Supervisor {
         launch: Launch,
         held: impl Send + 'static,
     ) -> Result<Child, SpawnError> {
-        // In this order: who waits for the end finds what was held free.
+        // In this order: when a wait for the owner's end returns, `held` is dropped already.
         let (owned, lease) = self.lease(&launch)?;
         self.start(Arc::clone(&self.settings), launch, (owned, (held, lease))).await
     }
 
-    /// A place for the tree among those that live.
+    /// Registers the tree among the live ones.
     fn lease(&self, launch: &Launch) -> Result<(Owned, Lease), SpawnError> {
         let tree = format!("{}.{}", std::process::id(), NEXT_TREE.fetch_add(1, Ordering::Relaxed));
         let behalf = OnBehalf { agent: launch.agent.clone(), owner: launch.owner.clone(), tree };
@@ -134,28 +137,28 @@ impl Supervisor {
         let program = launch.program.clone();
         let (end, tasks) = (self.end.child_token(), self.tasks.clone());
         self.tasks.spawn(tree::run(settings, launch, end, tasks, started, lease));
-        // No answer means that the runtime is going down.
+        // No answer means that the runtime is shutting down.
         answer.await.unwrap_or(Err(SpawnError::ShuttingDown { program }))
     }
 
-    /// Whether this machine can confine programs: tried once with no program, and again as long as it fails, for an operator may
-    /// mend it meanwhile.
+    /// Confinement features of this machine: tried without a program. A failed trial is repeated on
+    /// the next call, because an operator may mend it.
     ///
     /// # Errors
-    /// As [`Supervisor::spawn`], where it was not even tried.
+    /// As [`Supervisor::spawn`], if the trial could not be made.
     pub async fn support(&self) -> Result<Support, SpawnError> {
         if let Some(known) = self.support.get() {
             return Ok(known.clone());
         }
         let support = Support::found(self.rehearse().await?);
         if support.works() {
-            // Another who asked at the same time found the same.
+            // A concurrent call has found the same.
             let _ = self.support.set(support.clone());
         }
         Ok(support)
     }
 
-    /// Confines nothing, to see whether that works.
+    /// Confines an empty launch, to see whether that works.
     async fn rehearse(&self) -> Result<Result<(), NotConfined>, SpawnError> {
         let settings = TreeSettings { rehearses: true, ..TreeSettings::clone(&self.settings) };
         let temporary = settings.data_dir.clone();
@@ -179,22 +182,22 @@ impl Supervisor {
         }
     }
 
-    /// Returns when nothing that was started for `owner` is left.
+    /// Waits until no tree of `owner` is left.
     pub async fn ended(&self, owner: &str) {
         self.until(|trees| !trees.by_owner.contains_key(owner)).await;
     }
 
-    /// How many programs run, or are being ended.
+    /// Number of live trees.
     pub fn running(&self) -> usize {
         self.trees.borrow().by_owner.values().sum()
     }
 
-    /// Ends everything at once: what is being ended, and what is started from now on, is killed within a quarter of a second.
+    /// Shortens all current and future grace periods to a quarter of a second.
     pub fn hurry(&self) {
         self.settings.hurry.cancel();
     }
 
-    /// Starts nothing more, ends everything, and returns when nothing is left.
+    /// Refuses new starts, ends all trees, and waits until none is left.
     pub async fn shutdown(&self) {
         self.trees.send_modify(|trees| trees.closed = true);
         self.end.cancel();
@@ -203,12 +206,13 @@ impl Supervisor {
         self.tasks.wait().await;
     }
 
-    /// Kills what a hub with this data directory started and, having been killed together with its minders, left
-    /// behind; says how many processes that were. For the start of a hub, before it starts programs itself: it would
-    /// find those too. Blocks for milliseconds, and at most for a few seconds.
+    /// Kills processes that a hub with this data directory left behind when it was killed together
+    /// with its minders; returns their number. To be called before this hub starts programs,
+    /// because it would kill those too. Blocks for milliseconds, at most a few seconds.
     pub fn sweep_leftovers(data_dir: &Path) -> usize {
         let hub = proc::variable(DATA_MARKER, &canonical(data_dir.to_path_buf()));
-        // A user may have set the hub's marker for a whole desktop. A tree's marker comes from a minder only.
+        // A user may have set the hub's marker for a whole desktop session. Only a minder sets a
+        // tree's marker.
         proc::sweep(|process| process.was_given(&hub) && process.was_minded())
     }
 
@@ -218,7 +222,7 @@ impl Supervisor {
     }
 }
 
-/// One name for one directory, so that a hub knows its own after a restart.
+/// Canonical name of the data directory, equal after a restart.
 fn canonical(data_dir: PathBuf) -> PathBuf {
     let absolute = data_dir.canonicalize().or_else(|_| std::path::absolute(&data_dir));
     absolute.unwrap_or(data_dir)

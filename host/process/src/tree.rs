@@ -1,4 +1,5 @@
-//! The hub's end of one minder: starts it, passes orders on, and makes sure that nothing is left when it is gone.
+//! The hub's side of one minder: starts it, forwards orders, and makes sure that the tree is gone
+//! at the end.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -31,34 +32,35 @@ use super::{
     Child, DATA_MARKER, Exit, MIND, MemoryExceeded, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc,
 };
 
-/// How long a minder may take to start its program, on a machine that is busy starting many.
+/// Time that a minder may take to start its program, on a machine that starts many.
 const START_WAIT: Duration = Duration::from_secs(15);
 
-/// How much later than promised a minder's last word may be, before it is taken for stuck.
+/// Delay of a minder's last report beyond its deadline, after which it is considered stuck.
 const LATE_WAIT: Duration = Duration::from_secs(2);
 
-/// The grace of whoever is in a hurry: a program that heeds SIGTERM needs a fraction of it to write its session down.
+/// Longest grace period in a hurry: a program that reacts to SIGTERM needs a fraction of it to save
+/// its session.
 const HURRIED: Duration = Duration::from_millis(250);
 
-/// What every tree of one supervisor has in common.
+/// Common settings of all trees of one supervisor.
 #[derive(Clone, Debug)]
 pub(super) struct TreeSettings {
     pub(super) minder: PathBuf,
     pub(super) data_dir: PathBuf,
     pub(super) grace: Duration,
-    /// Whether programs are confined only, and not started.
+    /// True if programs are only confined and not started.
     pub(super) rehearses: bool,
-    /// How many files a program may have open; as many as the hub, if none is said.
+    /// Limit of a program's open files; the hub's own limit if none.
     pub(super) open_files: Option<u64>,
-    /// Once it is cancelled, everything is ended, and no grace is longer than [`HURRIED`].
+    /// Once cancelled, all trees are ended, with grace periods of at most [`HURRIED`].
     pub(super) hurry: CancellationToken,
-    /// Those that live.
+    /// Live minders.
     pub(super) minders: Minders,
-    /// Whether the orphans of a minder come to this process.
+    /// True if the orphans of a minder come to this process.
     pub(super) adopts: bool,
 }
 
-/// The number of a minder that was not reaped yet.
+/// Pid of a minder that was not reaped yet.
 fn pid_of(minder: &tokio::process::Child) -> Option<Pid> {
     Pid::from_raw(i32::try_from(minder.id()?).ok()?)
 }
@@ -70,24 +72,25 @@ struct OurPipes {
     stderr: pipe::Receiver,
 }
 
-/// A minder and what it has below it.
+/// A minder and its tree.
 struct Tree {
     settings: Arc<TreeSettings>,
     owner: String,
-    /// The value of its marker.
+    /// Value of the tree's marker.
     name: String,
     minder: tokio::process::Child,
-    /// Until it is reaped: before that, nobody else can get its number.
+    /// Held until the minder is reaped: before that its pid cannot be reused.
     _registered: Registered,
     reports: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
-    /// Bytes of memory that it may take.
+    /// Memory limit, in bytes.
     memory_limit: u64,
-    /// That it took more.
+    /// Set once the tree has exceeded the limit.
     exceeded: Option<MemoryExceeded>,
 }
 
-/// Starts a tree, says how that went, and stays until nothing of it is left. Then drops `lease`, then tells the exit.
+/// Starts a tree, reports the result, and runs until the tree is gone. Then drops `lease`, then
+/// reports the exit.
 pub(super) async fn run<Lease>(
     settings: Arc<TreeSettings>,
     launch: Launch,
@@ -99,7 +102,7 @@ pub(super) async fn run<Lease>(
     let (mut tree, pipes) = match Tree::start(settings, &launch, owned.behalf()).await {
         Ok(tree) => tree,
         Err(error) => {
-            let _ = started.send(Err(error)); // a caller that left has no use for the reason
+            let _ = started.send(Err(error)); // the caller may have left
             return;
         }
     };
@@ -127,7 +130,7 @@ pub(super) async fn run<Lease>(
     };
     let end = tree.fell(ended).await;
     drop(lease);
-    let _ = exited.send(end); // a child that was dropped does not ask
+    let _ = exited.send(end); // the child may have been dropped
 }
 
 impl Tree {
@@ -161,7 +164,7 @@ impl Tree {
         })?;
         let registered = settings.minders.register(pid_of(&minder), behalf);
         let sent = send_pipes(&socket, &pipes, &body);
-        drop(pipes); // or we would hold the program's own ends open
+        drop(pipes); // otherwise this process holds the program's ends open
         let (reports, orders) = socket.into_split();
         let reports = BufReader::new(reports).lines();
         let owner = launch.owner.clone();
@@ -218,7 +221,8 @@ impl Tree {
         line.parse().map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
-    /// Passes orders on until the minder's last report. `None` if it went, or got stuck, without one.
+    /// Forwards orders until the minder's last report. `None` if the minder vanished or got stuck
+    /// without one.
     async fn tend(
         &mut self,
         interrupt: &Notify,
@@ -239,7 +243,7 @@ impl Tree {
                 line = self.reports.next_line() => match line.ok()??.parse().ok()? {
                     MinderReport::Seen(seen) => {
                         if let Some(told) = asked.pop_front() {
-                            // Whoever asked may have left.
+                            // The requester may have left.
                             let _ = oneshot::Sender::send(told, seen);
                         }
                         continue;
@@ -273,15 +277,15 @@ impl Tree {
             };
             let line = format!("{order}\n");
             match timeout(LATE_WAIT, self.orders.write_all(line.as_bytes())).await {
-                // One whose socket is closed is gone, and its last report may be there to read.
+                // If the minder's socket is closed, its last report may still be readable.
                 Ok(Ok(()) | Err(_)) => {}
-                // One that was stopped has more orders than a socket holds, and will not hear this one either.
+                // A stopped minder has a full socket of orders, and does not read this one either.
                 Err(_) => return None,
             }
         }
     }
 
-    /// How the program ended, and that it was for its memory, once nothing of the tree is left.
+    /// Waits until the tree is gone; returns the program's exit and any excess of memory.
     async fn fell(mut self, last: Option<MinderReport>) -> End {
         let (owner, exceeded) = (&self.owner, self.exceeded);
         if let Some(MemoryExceeded { taken, limit }) = exceeded {
@@ -308,17 +312,18 @@ impl Tree {
         End { exceeded, exit: Exit::KILLED }
     }
 
-    /// Reaps a minder that has said its last: it has nothing more to do than to return.
+    /// Reaps a minder after its last report, when it has only to exit.
     async fn reap(&mut self) {
         if timeout(LATE_WAIT, self.minder.wait()).await.is_err() {
             self.clear().await;
         }
     }
 
-    /// Kills the minder and whatever carries the tree's marker or is of the minder's session, then reaps it. In this
-    /// order, since until it is reaped nobody else can get its number for a session.
+    /// Kills the minder and all processes with the tree's marker or in the minder's session, then
+    /// reaps the minder. In this order, because its pid cannot be reused for a session before it is
+    /// reaped.
     async fn clear(&mut self) {
-        let _ = self.minder.start_kill(); // fails if it is gone, as it should be
+        let _ = self.minder.start_kill(); // fails if the minder is gone already
         let session = pid_of(&self.minder);
         let tree = proc::variable(TREE_MARKER, self.name.as_ref());
         let hub = proc::variable(DATA_MARKER, &self.settings.data_dir);
@@ -333,13 +338,14 @@ impl Tree {
         }
         if self.settings.adopts {
             let minders = self.settings.minders.clone();
-            // Fails only when the runtime goes down, and this process with it.
+            // Fails only when the runtime shuts down, and this process with it.
             let _ = tokio::task::spawn_blocking(move || minders.reap_orphans()).await;
         }
     }
 }
 
-/// Writes what comes, in order, until there is no more of it or nobody reads. Never returns: the tree outlives it.
+/// Writes queued bytes in order, until the queue ends or the reader is gone. Never returns: the
+/// tree outlives it.
 async fn feed(
     mut stdin: pipe::Sender,
     mut writes: mpsc::Receiver<Vec<u8>>,
@@ -353,7 +359,7 @@ async fn feed(
     std::future::pending().await
 }
 
-/// The minder's command line. Its environment is the markers alone.
+/// Command line of the minder. Its environment is only the markers.
 fn minder(
     settings: &TreeSettings,
     launch: &Launch,
@@ -378,13 +384,13 @@ fn minder(
     command
 }
 
-/// The program's whole environment; the markers come last, so that no other value for them counts.
+/// Environment of the program; the markers come last and take precedence.
 fn environment(launch: &Launch, markers: [(&str, &OsStr); 3]) -> Vec<u8> {
     let given = launch.env.iter().map(|(name, value)| (name.as_str(), OsStr::new(value)));
     encode_env(given.chain(markers))
 }
 
-/// Three pipes, closed on exec at both ends.
+/// Three pipes with close-on-exec at both ends.
 fn pipes() -> io::Result<(Pipes, OurPipes)> {
     let [(stdin, our_stdin), (our_stdout, stdout), (our_stderr, stderr)] = [
         pipe_with(PipeFlags::CLOEXEC)?,
@@ -399,7 +405,7 @@ fn pipes() -> io::Result<(Pipes, OurPipes)> {
     Ok(([stdin, stdout, stderr], ours))
 }
 
-/// Our end, for the runtime, and the minder's, which blocks.
+/// Socket pair: the hub's end for the runtime, and the minder's blocking end.
 fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, minders) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;

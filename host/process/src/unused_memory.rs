@@ -1,5 +1,6 @@
-//! Memory that a process holds although it does not use it: what the allocator keeps of what agents made the hub take, and what of its
-//! own code only its start has run. It goes back to the machine, and counts no more where the system looks for the greediest.
+//! Release of unused memory: what the allocator retains after agents are gone, and pages of the
+//! program's own code that only the start has run. Released memory no longer counts for the
+//! system's OOM decisions.
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod segments;
@@ -9,40 +10,42 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tokio::{task::spawn_blocking, time::sleep};
 
-/// How often it is looked whether there is any: what agents took is back within ten seconds of their end.
+/// Interval of the check: memory of ended agents is released within ten seconds.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// Less is not worth the time, in bytes.
+/// Least amount that is worth the time, in bytes.
 const WORTH: u64 = 4 << 20;
 
-/// A process has nothing to do if it has been on a processor for less than this share of the time, in percent.
+/// CPU share below which a process counts as idle, in percent.
 const IDLE: u32 = 2;
 
-/// Time on a processor that makes a burst of work. What less than that brings into memory stays: it would be read again with the next
-/// request, which takes a millisecond that somebody waits for.
+/// CPU time that counts as a burst of work. Code that less work has loaded stays: the next request
+/// would reload it, which takes a millisecond.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Gives it back: at once what the start took, and then again and again what work took. Never comes to an end.
+/// Releases memory once after the start, then periodically after work. Returns only if that work
+/// panics.
 pub async fn give_back() {
     let after_start = || {
         trim();
         unmap_own_code();
     };
-    // A panic in there is none of a loop's that nobody waits for.
+    // A panic in the work ends the loop; nobody waits for it.
     if spawn_blocking(after_start).await.is_err() {
         return;
     }
     let (mut least, mut was_in_vain, mut code) = (u64::MAX, false, OwnCode::now());
     loop {
         sleep(LOOK).await;
-        // What runs while the hub works would be read again and again.
+        // Code that runs while the hub works would be reloaded again and again.
         if code.is_unused(LOOK) {
             if spawn_blocking(unmap_own_code).await.is_err() {
                 return;
             }
             code = OwnCode::now();
         }
-        // What is in use cannot be given back, and costs a few milliseconds of looking: after a look in vain, every second time.
+        // Memory in use cannot be released, and the attempt costs a few milliseconds: after a
+        // futile attempt, one check is skipped.
         if std::mem::take(&mut was_in_vain) {
             continue;
         }
@@ -60,8 +63,8 @@ pub async fn give_back() {
     }
 }
 
-/// How much of this program's file was in memory when it was let go of, and for how long the process had been on a processor by then and by
-/// the last look.
+/// State at the last release of the program's code: bytes in memory, and CPU time at that moment
+/// and at the last check.
 struct OwnCode {
     bytes: u64,
     worked: Duration,
@@ -74,7 +77,8 @@ impl OwnCode {
         Self { bytes: mapped(), worked, looked: worked }
     }
 
-    /// Whether there is much more of it than there was, for a burst of work that is over: hardly any of it ran in this last while.
+    /// True if much more code is in memory than at the last release, and the burst of work that
+    /// loaded it is over.
     fn is_unused(&mut self, last: Duration) -> bool {
         let now = worked();
         let ran = now.saturating_sub(std::mem::replace(&mut self.looked, now));
@@ -83,24 +87,24 @@ impl OwnCode {
     }
 }
 
-/// The memory that this process shares with files, in bytes; 0 if the system does not tell.
+/// Memory of this process that is file-backed, in bytes; 0 if the system does not report it.
 fn mapped() -> u64 {
     kilobytes("self", "status", &["RssFile"]).unwrap_or(0)
 }
 
-/// How long the threads of this process have been on processors, all together.
+/// CPU time of all threads of this process.
 fn worked() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(spent).unwrap_or_default()
 }
 
-/// The memory that this process shares with no file, in bytes; 0 if the system does not tell.
+/// Anonymous memory of this process, in bytes; 0 if the system does not report it.
 fn own() -> u64 {
     kilobytes("self", "status", &["RssAnon"]).unwrap_or(0)
 }
 
-/// Lets go of the pages of this program's code and constants, which are read again as soon as one of them is needed: from the system's
-/// cache of the file, in well under a microsecond each.
+/// Drops the pages of this program's code and constants. A needed page is read again from the page
+/// cache, in well under a microsecond.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[expect(
     unsafe_code,
@@ -114,31 +118,32 @@ fn unmap_own_code() {
     let mapped = mapped.map(|all| (all.as_ptr().expose_provenance(), all.len()));
     for (at, bytes) in loaded.into_iter().chain(mapped) {
         let at = std::ptr::with_exposed_provenance_mut(at);
-        // SAFETY: private mappings of files that stay as they are, and none of whose pages was ever one to write to: whoever reads there
-        // afterwards reads the same. Where the system will not forget a page, nothing has changed.
+        // SAFETY: these are private mappings of files that stay unchanged, and none of their pages
+        // was ever writable: a later read sees the same bytes. If the system refuses to drop a
+        // page, nothing has changed.
         let _ = unsafe { madvise(at, bytes, Advice::LinuxDontNeed) };
     }
 }
 
-/// Elsewhere it is not known where they are.
+/// On other platforms the addresses are unknown.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 fn unmap_own_code() {}
 
-/// Has the allocator give back each whole page that nothing is in.
+/// Has the allocator release each completely free page.
 #[cfg(target_env = "gnu")]
 #[expect(
     unsafe_code,
     reason = "the C library offers it in no other way; see the comment for why it is safe"
 )]
 fn trim() {
-    // SAFETY: `malloc_trim` takes no pointer, may be called at any time by any thread (it is marked MT-Safe), and gives back only
-    // what is allocated to nobody.
+    // SAFETY: `malloc_trim` takes no pointer, may be called at any time by any thread (it is marked
+    // MT-Safe), and releases only unallocated memory.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Other C libraries keep house by themselves.
+/// Other C libraries have no such call.
 #[cfg(not(target_env = "gnu"))]
 fn trim() {}
 
@@ -187,7 +192,7 @@ mod tests {
         let using = async {
             sleep(2 * LOOK).await;
             let base = own();
-            // Every thousandth stays, so that the allocator cannot give back the end of its heap.
+            // Every thousandth stays, so that the allocator cannot simply shrink its heap.
             let taken: Vec<_> = (0_u32..400_000).map(|n| vec![n; 100]).collect();
             assert!(own() > base + (128 << 20), "{}", own() - base);
             let kept: Vec<_> = taken.into_iter().step_by(1000).collect();

@@ -1,8 +1,9 @@
-//! What hub and minder say to each other over their socket: one launch, then lines.
+//! Protocol between hub and minder over their socket: one launch, then lines.
 //!
-//! The launch is the lengths of the environment and of the confinement with the program's three pipes attached, then both.
-//! It goes this way so that nothing a grant sets (`LD_PRELOAD`, say) can steer the minder itself. The minder of a confined
-//! program passes it on to the program's init, which reports in the same lines.
+//! The launch is the lengths of the environment and of the confinement with the program's three
+//! pipes attached, then both. It is sent this way so that no granted variable (`LD_PRELOAD`, for
+//! example) can affect the minder itself. The minder of a confined program forwards it to the
+//! program's init, which reports in the same lines.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -27,53 +28,54 @@ use super::confine::{Confinement, NotConfined};
 /// The program's ends of stdin, stdout and stderr.
 pub(super) type Pipes = [OwnedFd; 3];
 
-/// The hub to the minder.
+/// Order from the hub to the minder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// SIGINT to the program's group.
     Interrupt,
-    /// SIGTERM to the program's group, and after this long SIGKILL to all.
+    /// SIGTERM to the program's group, and SIGKILL to all after this time.
     End(Duration),
-    /// To look at the tree, do something about it, and say what was found.
+    /// Inspection of the tree, with a report.
     Look(Look),
 }
 
-/// What a minder does when it looks at its tree.
+/// Action of a minder's inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// What is there now is taken to be the program's own.
+    /// Marks the current processes as the program's own.
     Settle,
-    /// What is not the program's own is killed.
+    /// Kills the processes that are not the program's own.
     Prune,
-    /// Nothing.
+    /// Measures memory only.
     Weigh,
 }
 
-/// What a minder found of its tree.
+/// Result of a minder's inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// How many processes it killed.
+    /// Number of processes that the minder killed.
     pub(super) killed: usize,
-    /// How many of those that it would have killed are still there.
+    /// Number of processes that the minder should have killed and that still exist.
     pub(super) left: usize,
-    /// Memory of the tree that is resident, in bytes; what processes share is counted for each.
+    /// Resident memory of the tree, in bytes; shared memory is counted for each process.
     pub(super) resident: u64,
 }
 
-/// The minder to the hub, and the init to the minder.
+/// Report from the minder to the hub, and from the init to the minder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MinderReport {
-    /// The program was started and runs.
+    /// The program runs.
     Started,
-    /// It does not, for this error number.
+    /// The program was not started, with the error number.
     Failed(i32),
-    /// It does not, for it could not be confined.
+    /// The program was not started, because it could not be confined.
     NotConfined(NotConfined),
-    /// It ended, and so did what it had started but for `left` processes that even SIGKILL could not end in time.
+    /// The program exited and its tree is gone, except for `left` processes that even SIGKILL could
+    /// not end in time.
     Ended { exit: Exit, left: usize },
-    /// It has looked at the tree.
+    /// Result of an inspection.
     Seen(Seen),
-    /// The tree takes so many bytes of memory, which are more than it may, and is ended.
+    /// The tree uses this many bytes of memory, more than its limit, and is being killed.
     MemoryExceeded(u64),
 }
 
@@ -128,7 +130,7 @@ impl FromStr for MinderReport {
     type Err = ParseError;
 
     fn from_str(line: &str) -> Result<Self, ParseError> {
-        // The path at its end may hold spaces.
+        // The path at its end may contain spaces.
         if let ["unconfined", step, errno, path] = line.splitn(4, ' ').collect::<Vec<_>>()[..] {
             let step = step.parse().map_err(|()| ParseError)?;
             let why = NotConfined { step, errno: number(errno)?, path: path.to_owned() };
@@ -154,7 +156,7 @@ impl FromStr for MinderReport {
     }
 }
 
-/// A line that neither side says.
+/// A line that is not part of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ParseError;
 
@@ -162,8 +164,8 @@ fn number<N: FromStr>(word: &str) -> Result<N, ParseError> {
     word.parse().map_err(|_| ParseError)
 }
 
-/// The environment as the kernel writes it. Names hold neither `=` nor NUL and values no NUL: `Launch::check` saw to
-/// it.
+/// Encodes the environment like the kernel. Names contain neither `=` nor NUL, and values no NUL:
+/// `Launch::check` verified that.
 pub(super) fn encode_env<'a>(env: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Vec<u8> {
     let mut encoded = Vec::new();
     for (name, value) in env {
@@ -175,7 +177,7 @@ pub(super) fn encode_env<'a>(env: impl IntoIterator<Item = (&'a str, &'a OsStr)>
     encoded
 }
 
-/// The variables of a received environment.
+/// Variables of a received environment.
 pub(super) fn decode_env(encoded: &[u8]) -> impl Iterator<Item = (&OsStr, &OsStr)> {
     encoded.split(|byte| *byte == 0).filter_map(|variable| {
         let equals = variable.iter().position(|byte| *byte == b'=')?;
@@ -183,22 +185,22 @@ pub(super) fn decode_env(encoded: &[u8]) -> impl Iterator<Item = (&OsStr, &OsStr
     })
 }
 
-/// What a minder, or an init, is to start.
+/// A received launch.
 pub(super) struct Launched {
-    /// The program's ends.
+    /// The program's ends of its three pipes.
     pub(super) pipes: Pipes,
-    /// Its environment, encoded.
+    /// Encoded environment of the program.
     pub(super) env: Vec<u8>,
-    /// What it may see, write, reach and use up, if it is confined.
+    /// Confinement of the program, if any.
     pub(super) confinement: Option<Confinement>,
-    /// Whether it is confined only, and nothing is started.
+    /// True if the program is only confined and not started.
     pub(super) rehearses: bool,
 }
 
-/// What follows the pipes.
+/// Data after the pipes.
 pub(super) struct Body {
     env: Vec<u8>,
-    /// In JSON; empty for a program that is not confined.
+    /// JSON; empty for an unconfined program.
     plan: Vec<u8>,
 }
 
@@ -210,7 +212,7 @@ struct Plan<C> {
 }
 
 impl Body {
-    /// Fails on paths that no JSON can tell.
+    /// Encodes the launch. Fails on paths that JSON cannot represent.
     pub(super) fn new(
         env: Vec<u8>,
         confinement: Option<&Confinement>,
@@ -221,13 +223,13 @@ impl Body {
         Ok(Self { env, plan: plan.unwrap_or_default() })
     }
 
-    /// All of it, as it follows the pipes.
+    /// Bytes as they follow the pipes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         [&self.env[..], &self.plan].concat()
     }
 }
 
-/// Sends the pipes and how much follows. The socket is fresh, so this cannot wait.
+/// Sends the pipes and the lengths. The socket is new, so this does not block.
 pub(super) fn send_pipes(socket: &impl AsFd, pipes: &Pipes, body: &Body) -> io::Result<()> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
     let lengths = [length(&body.env)?, length(&body.plan)?].map(u32::to_le_bytes).concat();
@@ -239,7 +241,7 @@ pub(super) fn send_pipes(socket: &impl AsFd, pipes: &Pipes, body: &Body) -> io::
     Ok(())
 }
 
-/// Waits for what [`send_pipes`] sent and the body after it.
+/// Receives the message of [`send_pipes`] and the body after it.
 pub(super) fn receive_launch(socket: &mut UnixStream) -> io::Result<Launched> {
     let mut lengths = [0; 8];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];

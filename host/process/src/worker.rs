@@ -1,13 +1,15 @@
-//! A worker: this executable started once more, for one piece of work on bytes that nobody vouches for (fault isolation by a
-//! process of its own). What runs on a thread can be neither ended nor kept from memory; a process can.
+//! Worker: this executable started again for one piece of work on untrusted bytes (fault isolation
+//! by a separate process). Work on a thread can be neither killed nor limited in memory; a process
+//! can.
 //!
 //! ```text
 //! hub ── length, bytes ──▶ worker        over one socket, the worker's standard input
 //! hub ◀── verdict, length, bytes ── worker
 //! ```
 //!
-//! The worker puts limits on itself before it reads the first byte, and ends when the hub does: then the socket ends. It opens no
-//! file and dials nobody, which the kernel holds it to (seccomp), and its environment is empty but for how many threads it may start.
+//! The worker limits itself before it reads the first byte, and ends with the hub, when the socket
+//! closes. It opens no file and no connection, which the kernel enforces (seccomp), and its
+//! environment has only the number of threads.
 
 use bytes::Bytes;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, nice, setrlimit};
@@ -29,77 +31,78 @@ use tokio::{
     time::timeout,
 };
 
-/// How much lower a worker's priority is than the hub's: whoever is served comes first.
+/// Nice value of a worker, below the hub's priority: requests come first.
 const NICE: i32 = 10;
 
-/// Threads of a worker: beyond a few, the pieces of work that are given to workers do not become faster.
+/// Threads of a worker: more do not speed up the work given to workers.
 const THREADS: usize = 4;
 
-/// What is read of what a worker says on its way out, in bytes.
+/// Bytes read of a worker's standard error.
 const LAST_WORDS: u64 = 4 << 10;
 
-/// What the standard library says of a process that has no memory left, as it ends.
+/// Message of the standard library when a process runs out of memory.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// How much longer than its time on the processor a worker may take: other programs may have the processor meanwhile.
+/// Ratio of a worker's wall-clock limit to its CPU limit, because other programs may use the
+/// processor.
 const SLOWDOWN: u32 = 4;
 
-/// How long a worker may take besides: to start, on a machine that reads its executable from a slow disk.
+/// Additional wall-clock time to start, on a machine that reads the executable from a slow disk.
 const START: Duration = Duration::from_secs(20);
 
-/// An executable that becomes a worker where its first argument is `word`.
+/// Executable that becomes a worker if its first argument is `word`.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// The executable.
+    /// Path of the executable.
     pub program: PathBuf,
-    /// Its first argument; `main` hands those after it to [`work`].
+    /// First argument; `main` passes the following ones to [`work`].
     pub word: &'static str,
 }
 
-/// What a piece of work may cost.
+/// Limits of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkLimits {
-    /// Time on the processor, all threads together. Counted in whole seconds, at least one.
+    /// CPU time of all threads together, in whole seconds, at least one.
     pub cpu: Duration,
-    /// Addresses that the worker may use, in bytes: its own executable is among them.
+    /// Address space of the worker, in bytes, including its executable.
     pub memory: u64,
-    /// Bytes that it may answer.
+    /// Bytes of the worker's answer.
     pub output: u64,
 }
 
-/// Why a piece of work was not done.
+/// Reason why a piece of work was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
-    /// The worker says so itself: the work is not to be done.
+    /// The worker refused the work.
     #[error("{0}")]
     Refused(String),
-    /// It had all the time on the processor that it may have.
+    /// The CPU limit was exceeded.
     #[error("it took more than {} s of time on the processor", .0.as_secs())]
     Cpu(Duration),
-    /// It needs more memory than it may have.
+    /// The memory limit was exceeded.
     #[error("it took more than {} MiB of memory", .0 >> 20)]
     Memory(u64),
-    /// It answered more than it may.
+    /// The answer was too long.
     #[error("it made more than {} MiB", .0 >> 20)]
     Output(u64),
-    /// It crashed over what it was given.
+    /// The worker crashed on its input.
     #[error("the worker crashed: {0}")]
     Crashed(String),
-    /// The machine had no time for it: no fault of the work.
+    /// The machine was too busy, which is not the work's fault.
     #[error("the machine is too busy: it was not done within {} s, and is tried again", .0.as_secs())]
     Starved(Duration),
-    /// It could not be started, or talked to.
+    /// The worker could not be started, or the socket failed.
     #[error("start a worker from {program}: {why}")]
     System {
-        /// The executable that should have become the worker.
+        /// Executable of the worker.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
 }
 
 impl WorkError {
-    /// Whether the same work would fail again, however often it is tried under the same limits.
+    /// True if the same work would fail again under the same limits.
     pub fn is_of_the_work(&self) -> bool {
         match self {
             Self::Refused(_)
@@ -113,10 +116,11 @@ impl WorkError {
 }
 
 impl Worker {
-    /// Has `input` worked on by a new process, to which `arguments` say how. Dropping the future kills it.
+    /// Runs the work on `input` in a new process with these arguments. Dropping the future kills
+    /// it.
     ///
     /// # Errors
-    /// A [`WorkError`] says why there is no answer, and whether another try could have one.
+    /// A [`WorkError`] names the reason, and whether a retry could succeed.
     pub async fn run(
         &self,
         arguments: &[&str],
@@ -174,22 +178,22 @@ impl Worker {
     }
 }
 
-/// What a worker answers.
+/// Answer of a worker.
 enum Answer {
     Done(Vec<u8>),
     Refused(Vec<u8>),
-    /// More than it may: not read.
+    /// Longer than allowed, and not read.
     TooLong,
 }
 
-/// The first byte of an answer that is the work, done.
+/// First byte of a successful answer.
 const DONE: u8 = 1;
 
-/// The first byte of an answer that says why it is not.
+/// First byte of a refusal.
 const REFUSED: u8 = 0;
 
-/// Sends the work and reads the answer; none if the worker ended without a whole one. One whose answer is too long is hung up on, for
-/// it would wait for ever that the rest is read.
+/// Sends the work and reads the answer; none if the worker ended without a whole one. The socket is
+/// shut down if the answer is too long, because the worker would block forever on the unread rest.
 async fn converse(socket: &mut UnixStream, input: &[u8], most: u64) -> io::Result<Option<Answer>> {
     let (mut read, mut write) = socket.split();
     let send = async {
@@ -211,7 +215,7 @@ async fn converse(socket: &mut UnixStream, input: &[u8], most: u64) -> io::Resul
             Answer::Refused(bytes)
         }))
     };
-    // One that refuses what it has not read to its end leaves the rest unread: what counts is its answer.
+    // A worker that refuses early leaves the rest of its input unread; its answer counts.
     let (_, answer) = tokio::join!(send, receive);
     if let Ok(Some(Answer::TooLong)) = answer {
         socket.shutdown().await?;
@@ -219,11 +223,11 @@ async fn converse(socket: &mut UnixStream, input: &[u8], most: u64) -> io::Resul
     answer
 }
 
-/// The beginning of what it says; the rest is read and thrown away, so that it is not held up.
+/// Reads the start of a stream; the rest is read and discarded, so that the writer does not block.
 async fn read_some(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let mut said = Vec::new();
     if let Some(mut from) = from {
-        // What cannot be read was not said.
+        // Unreadable text counts as empty.
         let _ = (&mut from).take(LAST_WORDS).read_to_end(&mut said).await;
         let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
     }
@@ -239,7 +243,7 @@ fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> Wo
         return WorkError::Memory(limits.memory);
     }
     if status.signal() == Some(Signal::KILL.as_raw()) {
-        // Nobody but the system does that while the hub waits: it is short of memory.
+        // While the hub waits, only the system kills a worker: when the machine is short of memory.
         return WorkError::System {
             program: PathBuf::from("this executable"),
             why: io::Error::other(
@@ -248,7 +252,7 @@ fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> Wo
         };
     }
     if said.contains("panicked at") {
-        // Quoted: it is about something that came from outside.
+        // Quoted, because the text may contain outside input.
         tracing::warn!(panic = ?said, "a worker panicked");
         return WorkError::Crashed("it panicked; the hub's log has the panic's text".to_owned());
     }
@@ -256,15 +260,15 @@ fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> Wo
     WorkError::Crashed(if first.is_empty() { status.to_string() } else { first.to_owned() })
 }
 
-/// Works: `args` are those after the worker's word, standard input is the socket to the hub. Call it first thing in `main`, before
-/// there is a second thread.
+/// Runs as a worker. `args` are those after the worker's word; standard input is the socket to the
+/// hub. To be called first in `main`, before a second thread exists.
 pub fn work(
     args: impl IntoIterator<Item = OsString>,
     job: impl FnOnce(&[String], &[u8]) -> Result<Vec<u8>, String>,
 ) -> ExitCode {
     match try_work(args, job) {
         Ok(()) => ExitCode::SUCCESS,
-        // There is nobody to tell: the hub sees the socket close.
+        // No channel for the error is left: the hub sees the socket close.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -283,8 +287,8 @@ fn try_work(
     limit(Resource::Core, 0, 0)?;
     limit(Resource::Fsize, 0, 0)?;
     nice(NICE)?;
-    // A hole in what works here is a hole in a process that can do nothing else. Where the kernel has no such filter, it is one in a
-    // process of its own all the same.
+    // A vulnerability in the work is then one in a process that can do nothing else. If the kernel
+    // has no such filter, the work is at least in a separate process.
     #[cfg(target_os = "linux")]
     let _ = crate::confine::alone();
 
@@ -307,7 +311,8 @@ fn try_work(
     hub.write_all(&answer)
 }
 
-/// The limit itself, and so much beyond it until the system kills; never more than this process may have anyway.
+/// Sets a limit, with the hard limit `beyond` it, at which the system kills; never above the
+/// current maximum.
 fn limit(resource: Resource, most: u64, beyond: u64) -> io::Result<()> {
     let maximum = getrlimit(resource).maximum.unwrap_or(u64::MAX);
     let hard = most.saturating_add(beyond).min(maximum);
@@ -315,13 +320,13 @@ fn limit(resource: Resource, most: u64, beyond: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends this process once the hub has: nobody waits for the work any more.
+/// Aborts this process when the hub ends, because nobody waits for the work any more.
 fn end_with(mut hub: net::UnixStream) -> io::Result<()> {
     let watch = move || {
-        // The hub says nothing more, so that whatever ends this is the hub's end.
+        // The hub sends nothing more, so a return means that the hub ended.
         let _ = hub.read(&mut [0]);
         std::process::abort();
     };
-    // It ends with the process, at the latest.
+    // The thread ends with the process.
     thread::Builder::new().name("hub".to_owned()).spawn(watch).map(drop)
 }

@@ -1,7 +1,7 @@
-//! Programs and what they start: their output, their end, and that nothing of them outlives whom it serves.
+//! Programs and their trees: output, exit, and the end of everything with its owner.
 //!
-//! These drive real minders. What a test starts carries the test's own data directory in its environment or command
-//! line, and is looked for by that.
+//! These tests run real minders. A test's processes have its data directory in their environment or
+//! command line and are found by that.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "a hub to be killed has to be a process of its own")]
@@ -28,16 +28,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-/// No step takes longer, also in a debug build on a busy machine. A hang is a failure.
+/// Longest duration of any step, also in a debug build on a busy machine. A hang is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Tells [`one_hub`] that it is started by a test, and where its data are.
+/// Data directory for [`one_hub`]; set when a test starts it.
 const HUB_DATA: &str = "PROCESS_TEST_HUB_DATA";
 
-/// Tells [`one_hub`] what to run.
+/// Script that [`one_hub`] runs.
 const HUB_SCRIPT: &str = "PROCESS_TEST_HUB_SCRIPT";
 
 struct Fixture {
@@ -63,7 +63,7 @@ impl Fixture {
         self.start("/bin/sh", &["-c", script]).await
     }
 
-    /// Everybody, minders included, that this fixture is to answer for.
+    /// All processes of this fixture, including minders.
     fn alive(&self) -> Vec<Found> {
         alive(self.data.path())
     }
@@ -91,7 +91,7 @@ struct Found {
     command: String,
 }
 
-/// Who carries the directory in the environment or on the command line, and has not ended.
+/// Processes with the directory in their environment or command line that have not ended.
 fn alive(data: &Path) -> Vec<Found> {
     let ourselves = rustix::process::getpid();
     let marker = data.to_str().unwrap();
@@ -152,7 +152,7 @@ async fn finish(child: &mut Child) -> (Vec<u8>, Vec<u8>, Exit) {
     }
 }
 
-/// Standard output up to and with `end`.
+/// Standard output up to and including `end`.
 async fn read_to(child: &mut Child, end: &str) -> String {
     let mut text = String::new();
     while !text.ends_with(end) {
@@ -309,7 +309,7 @@ async fn output_waits_until_it_is_asked_for() {
     }
     let yes = count_reaches(hub.data.path(), 1, "/usr/bin/yes").await;
     let yes = yes.into_iter().find(|it| !it.command.contains(MIND)).unwrap().pid;
-    // `wchar` is what it has written: no more once its pipe is full.
+    // `wchar` counts the written bytes: constant once its pipe is full.
     let written = || fs::read_to_string(format!("/proc/{yes}/io")).unwrap();
     let deadline = Instant::now() + PATIENCE;
     let (mut before, mut after) = (String::new(), written());
@@ -346,7 +346,7 @@ async fn dropped_waits_lose_nothing() {
 async fn a_child_left_in_the_background_goes_with_the_program() {
     let hub = Fixture::new();
     let mut child = hub.sh("sleep 1000 & setsid sleep 1000 & echo done").await;
-    // They hold its pipe, too, so that this would not end before them.
+    // The children hold the pipe as well, so `finish` would not return before their end.
     assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], Exit::Code(0)));
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
@@ -366,7 +366,7 @@ async fn a_pipe_held_by_a_stranger_delays_the_exit_and_loses_nothing() {
 
 #[tokio::test]
 async fn an_interrupt_reaches_the_program() {
-    // Whoever started the tests may ignore SIGINT, and all below would too. Listening ends that, as it does in the hub.
+    // The tests' parent may ignore SIGINT, and so its descendants. Listening ends that.
     let _listening = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
     let hub = Fixture::new();
     let mut child =
@@ -377,7 +377,7 @@ async fn an_interrupt_reaches_the_program() {
     assert_eq!((&stdout[..], exit), (&b"caught\n"[..], Exit::Code(42)));
 }
 
-/// Starts what a cancelled agent may leave: a session of its own, a daemon, and a program that ignores SIGTERM.
+/// Starts a new session, a daemon, and a program that ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 1000 & wait' & \
     (setsid sh -c 'sleep 1000 & echo ready; wait' &) ; while :; do sleep 1000; done";
 
@@ -477,7 +477,7 @@ async fn a_lost_minder_takes_its_tree_along_and_no_other() {
     let hub = Fixture::new();
     let mut sibling = hub.start("/bin/cat", &[]).await;
     let path = hub.data.path().display();
-    // The last one sheds its environment; its session still tells whose it is.
+    // The last process sheds its environment; its session still identifies it.
     let script = format!(
         "setsid sleep 1000 & env -i /bin/sh -c 'echo ready; while :; do /bin/sleep 1; done' {path}"
     );
@@ -496,7 +496,7 @@ async fn a_lost_minder_takes_its_tree_along_and_no_other() {
     nobody_within(hub.data.path(), Duration::from_secs(1)).await;
 }
 
-/// A hub in a process of its own, with `before` run in the shell that starts it. Returns once its program is `ready`.
+/// Starts a hub process, after `before` in its shell. Returns once its program prints `ready`.
 fn another_hub(
     data: &Path,
     before: &str,
@@ -524,7 +524,7 @@ fn another_hub(
     (hub, stdout)
 }
 
-/// Not a test by itself: the hub that others start by [`another_hub`], and kill.
+/// Not a test by itself: the hub that others start with [`another_hub`] and kill.
 #[tokio::test]
 async fn one_hub() {
     let (Ok(data), Ok(script)) = (std::env::var(HUB_DATA), std::env::var(HUB_SCRIPT)) else {
@@ -564,7 +564,7 @@ async fn what_a_hub_and_its_minders_leave_is_swept_at_the_next_start() {
     let users = users.arg("1000").env("A2A_HUB_DATA", data.path()).kill_on_drop(true).spawn();
     let mut users = users.unwrap();
     let (mut hub, _stdout) = another_hub(data.path(), "", STUBBORN);
-    // Held still, so that it cannot clean up after its minder.
+    // Stopped, so that the hub cannot clean up after its minder.
     kill_process(Pid::from_child(&hub), Signal::STOP).unwrap();
     let minder = count_reaches(data.path(), 1, MIND).await.remove(0);
     kill_process(minder.pid, Signal::KILL).unwrap();

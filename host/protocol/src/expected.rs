@@ -1,6 +1,6 @@
-//! What a value was expected to be, in words that a client knows: `serde` speaks of the types of Rust.
+//! Plain words for `serde` errors, which name Rust types.
 
-/// The types that `serde` names, and what they are to somebody who writes JSON or TOML.
+/// Type names in `serde` errors, with their equivalents for authors of JSON or TOML.
 const TYPES: &[(&str, &str)] = &[
     ("u8", "a whole number from 0 to 255"),
     ("u16", "a whole number from 0 to 65535"),
@@ -22,10 +22,10 @@ const TYPES: &[(&str, &str)] = &[
     ("internally tagged enum", "an object"),
 ];
 
-/// What begins the part of a message that names a type.
+/// Text before the type name in an error.
 const EXPECTED: &str = ", expected ";
 
-/// `message`, as `serde` has it, with what was expected in plain words.
+/// Replaces the type name in a `serde` error `message`.
 pub fn plain(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(EXPECTED) else { return message.to_owned() };
     let (name, rest) = named(expected);
@@ -35,7 +35,8 @@ pub fn plain(message: &str) -> String {
     format!("{found}{EXPECTED}{words}{rest}")
 }
 
-/// The type that begins `expected`, and what follows it: of a structure its name says nothing to anybody else.
+/// Splits `expected` into the type name and the rest. The name of a struct is dropped, because it
+/// is internal.
 fn named(expected: &str) -> (&str, &str) {
     for kind in ["tuple struct", "struct", "internally tagged enum"] {
         if let Some(name) = expected.strip_prefix(kind).and_then(|rest| rest.strip_prefix(' ')) {

@@ -1,11 +1,12 @@
-//! The five-step protocol's words: what a requesting agent submits, what it is answered, and where both are found in a card.
+//! Five-step protocol: submissions, their answers and errors, and its members in a card.
 //!
 //! ```text
-//! 1 discovery     GET  /.well-known/agent.json      a card with `endpoints`
-//! 2 input         what the skill's `inputSchema` asks for
-//! 3 delegation    POST /submit_task                 {requesting_agent_id, skill_id, input_data} -> 202 {task_id, …, updates_url}
-//! 4 updates       GET  /task_updates/{task_id}      server-sent events, `task_update` each
-//! 5 result        the last update
+//! 1 discovery   GET  /.well-known/agent.json   a card with `endpoints`
+//! 2 input       as the skill's `inputSchema` requires
+//! 3 delegation  POST /submit_task              {requesting_agent_id, skill_id, input_data}
+//!                                              -> 202 {task_id, …, updates_url}
+//! 4 updates     GET  /task_updates/{task_id}   server-sent events, `task_update` each
+//! 5 result      the last update
 //! ```
 
 use crate::{
@@ -23,49 +24,50 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// The last name of the path at which tasks are submitted.
+/// Last path segment of the endpoint for submissions.
 pub const SUBMIT: &str = "submit_task";
 
-/// The name before a task's id in the path at which its updates are told.
+/// Path segment before the task's id in the endpoint for updates.
 pub const UPDATES: &str = "task_updates";
 
-/// The name of each server-sent event.
+/// Name of the server-sent events.
 pub const EVENT: &str = "task_update";
 
-/// The protocol as an extension of A2A 1.0, whose cards have no other place for endpoints that are not A2A's.
+/// URI of the protocol as an extension of A2A 1.0, whose cards have no member for endpoints outside
+/// of A2A.
 pub const EXTENSION: &str = "urn:a2a-hub:five-step:v1";
 
-/// The member of a card that names both endpoints.
+/// Card member with both endpoints.
 pub const ENDPOINTS: &str = "endpoints";
 
-/// The skill that an agent is told to have whose card names none.
+/// Skill id of an agent whose card has no skills.
 pub const DEFAULT_SKILL: &str = "default";
 
-/// Bytes of a name that a requesting agent gives itself, and of a skill's id.
+/// Maximum length in bytes of a requesting agent's name and of a skill's id.
 const MAX_NAME: usize = 256;
 
-/// The member in which a requesting agent names itself.
+/// Member with the name of the requesting agent.
 const REQUESTING_AGENT: &str = "requesting_agent_id";
 
-/// The member that names the skill.
+/// Member with the id of the skill.
 const SKILL: &str = "skill_id";
 
-/// The member that holds the skill's input.
+/// Member with the input of the skill.
 const INPUT: &str = "input_data";
 
-/// A task that is submitted.
+/// A submitted task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Submission {
-    /// What the requesting agent calls itself. Anybody may say anything there.
+    /// Name that the requesting agent gives itself; not verified.
     pub requesting_agent: String,
-    /// The id of the skill that is to be used.
+    /// Id of the requested skill.
     pub skill: String,
-    /// What the skill is to work on.
+    /// Input of the skill.
     pub input: Map<String, Value>,
 }
 
 impl Submission {
-    /// Reads the body of a request; an error names each member that is wrong.
+    /// Parses the body of a request; an error names each invalid member.
     pub fn read(body: &[u8]) -> Result<Self, A2aError> {
         let Value::Object(mut members) = limits::read(body)? else {
             return Err(invalid(&[wrong("", "must be an object")]));
@@ -107,8 +109,9 @@ impl Submission {
         }
     }
 
-    /// The message that has `agent`, which is known to have it, or else whoever has it use `skill`: the input as data, and as text as
-    /// well where `card` takes no JSON. Who asks stands in its metadata, as it says of itself.
+    /// Converts the submission to a message for `agent`, or for any agent with `skill`. The input
+    /// is a data part, preceded by a text part if the agent of `card` does not accept JSON. The
+    /// metadata holds the unverified name of the requesting agent.
     pub fn message(
         self,
         agent: Option<&AgentId>,
@@ -125,7 +128,7 @@ impl Submission {
         ];
         let target = agent.map(|agent| ("targetAgent".to_owned(), json!(agent)));
         message.metadata = Some(Metadata::from_iter(facts.into_iter().chain(target)));
-        // Who submits is answered at once.
+        // A submission is answered at once.
         let mut send = SendMessage { wait: Wait::No, ..SendMessage::new(message, None)? };
         if agent.is_some() {
             send.requirements = AgentRequirements::default();
@@ -134,7 +137,8 @@ impl Submission {
     }
 }
 
-/// What is read of an input by an agent that takes only text: a single text as it is, and otherwise a line for each member.
+/// Text form of an input, for agents that accept only text: the text itself if it is the only
+/// member, otherwise one line for each member.
 fn readable(input: &Map<String, Value>) -> String {
     let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut members = input.iter();
@@ -147,25 +151,25 @@ fn readable(input: &Map<String, Value>) -> String {
 }
 
 impl AgentCard {
-    /// Whether its agent takes JSON, as far as it says.
+    /// True unless the card lists input types without JSON.
     pub fn takes_json(&self) -> bool {
         let modes = self.input_modes();
         modes.is_empty() || self.takes("application/json")
     }
 
-    /// The ids of its skills; one, if it names none.
+    /// Ids of the card's skills, or the default skill's id if it has none.
     pub fn skill_ids(&self) -> Vec<&str> {
         let named: Vec<_> = self.skills.iter().map(|skill| skill.id.as_str()).collect();
         if named.is_empty() { vec![DEFAULT_SKILL] } else { named }
     }
 
-    /// The skill of that id, if its card says more of it than that it is there.
+    /// Skill with this id; `None` for the default skill, which is not in the card.
     pub fn find_skill(&self, id: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.id == id)
     }
 }
 
-/// An input that does not fit the schema of its skill; an error names each member.
+/// Creates the error for an input that violates its skill's schema; it names each member.
 pub fn unfit(skill: &str, violations: &[Violation]) -> A2aError {
     let within = |one: &Violation| Violation {
         pointer: format!("/{INPUT}{}", one.pointer),
@@ -178,7 +182,7 @@ pub fn unfit(skill: &str, violations: &[Violation]) -> A2aError {
     )
 }
 
-/// A skill that is not there. `fields` of the error name the member of the request.
+/// Creates the error for an unknown skill; `fields` names the request's member.
 pub fn no_skill(why: &str, details: Value) -> A2aError {
     let mut details = details;
     member::set(&mut details, "fields", fields(&[wrong(SKILL, why)]));
@@ -214,7 +218,7 @@ fn fields(violations: &[Violation]) -> Value {
         .collect()
 }
 
-/// A refusal: its HTTP status, and the body that tells it.
+/// HTTP status and body of a refusal.
 pub fn refusal(why: &A2aError) -> (u16, Value) {
     let http = why.kind.official().http;
     let mut error = json!({ "code": http, "reason": why.kind.reason(), "message": why.message });
@@ -229,13 +233,13 @@ pub fn refusal(why: &A2aError) -> (u16, Value) {
     (http, json!({ "error": error }))
 }
 
-/// Both endpoints of the hub or of an agent that is reached at `base`, a URL without a slash at the end.
+/// Both endpoints of the hub or an agent; `base` is its URL without a trailing slash.
 pub fn endpoints(base: &str) -> Value {
     json!({ SUBMIT: format!("{base}/{SUBMIT}"), UPDATES: format!("{base}/{UPDATES}/{{task_id}}") })
 }
 
-/// The protocol as an extension in the capabilities of a card of A2A 1.0, which has no member of its own for the endpoints, nor for the
-/// schemas of its skills.
+/// The protocol as an extension in the capabilities of an A2A 1.0 card, which has no members for
+/// the endpoints and the input schemas.
 pub fn extension(base: &str, card: &AgentCard) -> Value {
     let mut params = endpoints(base);
     let schemas: Map<_, _> = card
@@ -250,7 +254,7 @@ pub fn extension(base: &str, card: &AgentCard) -> Value {
     json!({ "uri": EXTENSION, "description": description, "params": params })
 }
 
-/// What a client is told of a state whose agent says nothing about it.
+/// Default status message of a state.
 pub fn of_state(state: TaskState) -> &'static str {
     match state {
         TaskState::Submitted => "The task was accepted, and waits for its turn.",
@@ -333,7 +337,7 @@ mod tests {
         for modes in [&["*/*"][..], &["text/plain", "application/json"], &[]] {
             assert_eq!(send(modes, input.clone()).message.parts, [Part::data(input.clone())]);
         }
-        // What is in the input is no word to the hub.
+        // The hub does not interpret members of the input.
         let sly = send(&[], json!({"metadata": {"resume": "x", "targetAgent": "other"}}));
         assert!(!sly.resumes_a_session() && sly.agent == Some(agent.clone()));
     }

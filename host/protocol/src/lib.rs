@@ -1,9 +1,10 @@
-//! The A2A protocol as Rust types and codecs: what is said, never how it travels.
+//! The A2A protocol as Rust types and codecs, without I/O.
 //!
-//! One model, in the shape of A2A 1.0, is used throughout the hub; its modules stand at the root of this crate. The wire
-//! forms are turned into it, and it into them, at the edge: [`v1`] and [`v03`] are the official ones, and [`hub`] is the
-//! Local Hub's, whose nouns are those of 0.3. [`binding`] has the envelopes in which they travel, which know no dialect,
-//! and [`dialect`] on top chooses a form and an envelope.
+//! The whole hub uses one model in the shape of A2A 1.0; the modules of the model are re-exported
+//! at the root of this crate. Codecs at the edge convert between wire forms and the model: [`v1`]
+//! and [`v03`] are the official forms, [`hub`] is the Local Hub's form, which uses the nouns of
+//! 0.3. [`binding`] holds the envelopes of JSON-RPC, REST and gRPC, which know no dialect.
+//! [`dialect`] combines a form and an envelope.
 
 pub mod binding;
 pub mod card;

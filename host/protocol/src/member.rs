@@ -1,10 +1,11 @@
-//! Changes a member of a JSON value of any shape. `serde_json`'s own `value["key"] = …` and `value["key"].take()` panic where
-//! the value is no object, and JSON from outside may have any shape.
+//! Access to members of JSON values of any shape. In contrast, `value["key"] = …` and
+//! `value["key"].take()` of `serde_json` panic if the value is not an object, which external JSON
+//! may cause.
 
 use serde_json::{Map, Value};
 
-/// The member `name` of an object, to be changed: null if it is new, and none of a value that is neither an object nor null.
-/// A null becomes an object.
+/// Returns the member `name` for modification, inserting null if it is absent. A null value becomes
+/// an object; for any other non-object, returns `None`.
 pub fn entry<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     if of.is_null() {
         *of = Value::Object(Map::new());
@@ -13,14 +14,15 @@ pub fn entry<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     Some(members.entry(name).or_insert(Value::Null))
 }
 
-/// Sets the member `name` of an object. A value of another shape stays as it is.
+/// Sets the member `name` of an object; leaves values of other shapes unchanged.
 pub fn set(of: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(member) = entry(of, name) {
         *member = value.into();
     }
 }
 
-/// Takes the value of the member `name` of an object, and leaves null; null of any other value.
+/// Takes the member `name` of an object and leaves null in its place; returns null if the member is
+/// absent or the value is no object.
 pub fn take(of: &mut Value, name: &str) -> Value {
     of.get_mut(name).map(Value::take).unwrap_or_default()
 }

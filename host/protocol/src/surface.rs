@@ -1,5 +1,5 @@
-//! The Local Hub's dialect as its clients know it: methods, their schemas, errors and the metadata that means something. It is a snapshot,
-//! for a change of it breaks a client; descriptions are free.
+//! Snapshot of the Local Hub's public interface: methods, schemas, errors and interpreted metadata.
+//! A change breaks clients. Descriptions are excluded.
 
 use crate::{error::ErrorKind, hub::openrpc, hub_metadata};
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn metadata_is_as_clients_know_it() {
     insta::assert_snapshot!("metadata", names.join("\n"));
 }
 
-/// Descriptions, titles and summaries are for people. A property that is called so stays.
+/// Removes descriptions, titles and summaries, except properties with these names.
 fn leave_texts_out(value: &mut Value) {
     match value {
         Value::Object(members) => {

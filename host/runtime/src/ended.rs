@@ -1,4 +1,4 @@
-//! How a run of an agent ends.
+//! End of an agent's run.
 
 use crate::failure::Failure;
 use a2a_hub_protocol::{
@@ -7,21 +7,21 @@ use a2a_hub_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ended {
-    /// With a direct answer and no task result.
+    /// A direct answer, without a task result.
     Reply(Message),
-    /// With a final status of the task.
+    /// A final status of the task.
     Status {
-        /// The state, a final one.
+        /// Final state.
         state: TaskState,
-        /// What the agent says.
+        /// Message of the agent.
         message: Option<Message>,
-        /// Facts to be merged into the task's.
+        /// Metadata to merge into the task's.
         metadata: Option<Metadata>,
     },
-    /// Without a final status: why the agent could not bring the task to an end.
+    /// No final status: the failure that ended the run.
     Failed(Failure),
 }

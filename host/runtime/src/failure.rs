@@ -1,35 +1,37 @@
-//! Why a guest's work, or something it asked of the hub, was not done.
+//! Failures of a guest's work, or of its requests to the hub.
 
 use a2a_hub_core::reason::FailureReason;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A refusal between hub and guest, as `failure` of the contract; and how a guest can break, which only the hub can tell.
+/// Failure between hub and guest, as `failure` of the contract, plus failures of a guest that only
+/// the hub sees.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Failure {
-    /// The request makes no sense, whoever asks.
+    /// The request is invalid, independent of its sender.
     #[error("{0}")]
     Invalid(String),
-    /// This side cannot do that.
+    /// Unsupported by the side that was asked.
     #[error("{0}")]
     Unsupported(String),
-    /// The operator did not grant it.
+    /// Not granted by the operator.
     #[error("{0}")]
     Denied(String),
     /// The task was cancelled.
     #[error("the task was cancelled")]
     Cancelled,
-    /// It took longer than it was given.
+    /// A time limit was exceeded.
     #[error("it took longer than it was given")]
     Timeout,
-    /// Not now; trying again later may work.
+    /// Temporarily unavailable; a retry may work.
     #[error("{0}")]
     Unavailable(String),
-    /// The hub starts or stops, or its store fails: no answer, so never recorded as one. Trying again works once the hub is up.
+    /// The hub starts or stops, or its store fails. This is no answer, so it is never recorded as
+    /// one. A retry works once the hub is up.
     #[error("{0}")]
     HubNotUp(String),
-    /// The hub runs as many agents as it can; no fault of this one.
+    /// The hub runs as many agents as it can; not a failure of this agent.
     #[error(
         "start the agent: as many agents are running or wait for an answer as this hub holds (`max_tasks`); try again later, or see \
              `a2a-hub tasks --state input-required`"
@@ -38,34 +40,34 @@ pub enum Failure {
     /// A limit of the agent is used up.
     #[error("{0}")]
     Exhausted(String),
-    /// A fault of this side.
+    /// Internal error of the side that was asked.
     #[error("{0}")]
     Internal(String),
-    /// The guest's code broke: it panicked or did what WebAssembly forbids.
+    /// The guest's code panicked or trapped.
     #[error("the agent's code broke: {0}")]
     Trapped(Crash),
-    /// The guest does not do again what its journal says it did.
+    /// A replayed guest deviates from its journal.
     #[error("{0}")]
     Diverged(String),
 }
 
-/// How an agent's code broke. Anybody may be shown it as text, which is `what` alone.
+/// Crash of an agent's code. Its `Display` text is `what` alone, which anyone may see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
-    /// The kind of trap, or that it panicked.
+    /// Kind of trap, or that the code panicked.
     pub what: String,
-    /// The panic's own text. It may hold secrets, and paths of the machine that built the agent: it is for the hub's log and for the
-    /// agent's author.
+    /// Text of the panic. May contain secrets, and paths of the machine that built the agent, so it
+    /// is only for the hub's log and the agent's author.
     pub panic: Option<String>,
 }
 
 impl Crash {
-    /// WebAssembly ended the code: it did what is forbidden.
+    /// Crash by a WebAssembly trap.
     pub fn trap(what: impl Into<String>) -> Self {
         Self { what: what.into(), panic: None }
     }
 
-    /// The code panicked with this text.
+    /// Crash by a panic with this text.
     pub fn panic(text: impl Into<String>) -> Self {
         let what = "it panicked; the hub's log has the panic's text".to_owned();
         Self { what, panic: Some(text.into()) }
@@ -79,7 +81,7 @@ impl fmt::Display for Crash {
 }
 
 impl Failure {
-    /// The failure with a panic's own text, for the author of the agent.
+    /// Text of the failure including a panic's text, for the agent's author.
     pub fn in_full(&self) -> String {
         if let Self::Trapped(Crash { panic: Some(text), .. }) = self {
             format!("the agent's code broke: {text}")
@@ -88,7 +90,7 @@ impl Failure {
         }
     }
 
-    /// The reason that a failed task tells. None for a task that was cancelled: it did not fail.
+    /// Reason code of a failed task. None for a cancelled task, which has not failed.
     pub fn reason(&self) -> Option<FailureReason> {
         match self {
             Self::Invalid(_) => Some(FailureReason::InvalidRequest),

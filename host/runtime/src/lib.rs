@@ -1,8 +1,9 @@
-//! What a run of an agent is, whatever does the work: what it is given and may use, what it says, how it ends.
+//! Interface between the hub and an agent's run, independent of the agent's kind: input, ports,
+//! output and end.
 //!
-//! [`Runtime`] is the seam: components (`a2a-hub-sandbox`), agents elsewhere and Rust values implement it, and the hub knows
-//! nothing else of them. The other direction are the [`port`]s, which the hub implements and a runtime calls. There is no
-//! WebAssembly here, and no HTTP.
+//! [`Runtime`] is the seam: components (`a2a-hub-sandbox`), remote agents and Rust values implement
+//! it, and the hub knows nothing else of them. In the other direction, the hub implements the
+//! [`port`]s, and a runtime calls them. This crate contains no WebAssembly, and no HTTP.
 
 mod ended;
 pub mod failure;

@@ -1,47 +1,48 @@
-//! What one run of an agent may use up. Each limit is per task, and passing it ends that task only.
+//! Limits of one agent run. Each limit applies to one task, and exceeding it ends only that task.
 
 use a2a_hub_core::granted_limits::MAX_MEMORY_MB;
 use std::time::Duration;
 
-/// The largest memory any agent can be given, in bytes.
+/// Largest memory that an agent can be given, in bytes.
 pub const MAX_MEMORY_BYTES: usize = (MAX_MEMORY_MB as usize) << 20;
 
-/// The room on this machine that runs share.
+/// Capacity of this machine for runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// How many runs take it up.
+    /// Number of runs that use it.
     pub taken: usize,
-    /// How many runs may take it up at once.
+    /// Limit of concurrent runs.
     pub most: usize,
 }
 
-/// How much one task's instance may use.
+/// Limits of one task's instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// All its linear memories together, in bytes.
+    /// Total size of its linear memories, in bytes.
     pub memory_bytes: usize,
-    /// Time on the processor. Waiting is free.
+    /// CPU time. Waiting is free.
     pub cpu: Duration,
-    /// Events it emits, in all.
+    /// Total number of emitted events.
     pub events: u64,
-    /// Bytes of the events it emits, in all.
+    /// Total size of emitted events, in bytes.
     pub output_bytes: u64,
-    /// Bytes it logs, in all, with a little for each line.
+    /// Total size of logged text in bytes, with a small charge for each line.
     pub log_bytes: u64,
-    /// Requests it sends by HTTP, in all.
+    /// Total number of HTTP requests.
     pub http_requests: u64,
-    /// Bytes of those requests and of their answers, in all.
+    /// Total size of those requests and their answers, in bytes.
     pub http_bytes: u64,
-    /// Bytes it writes into files of its workspace, in all, whatever it removes again.
+    /// Total number of bytes written to workspace files; removed files count as well.
     pub workspace_bytes: u64,
-    /// Files and directories it makes there, in all.
+    /// Total number of files and directories created there.
     pub workspace_files: u64,
-    /// How fast it may go on with what others have to do something for.
+    /// Rate limits of requests that cause work for others.
     pub rates: Rates,
 }
 
 impl Default for Limits {
-    /// Room for a chatty coding agent (the longest answer seen is 40,000 deltas, 4.4 MB); not for a runaway one.
+    /// Enough for a verbose coding agent (the longest answer seen is 40,000 deltas, 4.4 MB), but
+    /// not for a runaway one.
     fn default() -> Self {
         Self {
             memory_bytes: 64 << 20,
@@ -49,10 +50,10 @@ impl Default for Limits {
             events: 100_000,
             output_bytes: 32 << 20,
             log_bytes: 64 << 10,
-            // A long afternoon with a model, or with an API that has pages.
+            // A long afternoon with a model, or with a paged API.
             http_requests: 1_000,
             http_bytes: 64 << 20,
-            // A large repository's worth of changes.
+            // Changes to a large repository.
             workspace_bytes: 256 << 20,
             workspace_files: 10_000,
             rates: Rates::default(),
@@ -60,26 +61,27 @@ impl Default for Limits {
     }
 }
 
-/// What a run may ask for each second. Twice as much may come at once; who asks for more waits, so that nothing is lost.
+/// Rate limits of a run, in units a second. A burst of twice as many is allowed; beyond that the
+/// run waits, so nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Events it emits.
+    /// Emitted events.
     pub events: u64,
-    /// Bytes of the events it emits.
+    /// Bytes of emitted events.
     pub output_bytes: u64,
-    /// Lines it logs.
+    /// Log lines.
     pub log_lines: u64,
-    /// Values that it looks up, remembers and forgets.
+    /// Reads, writes and deletions of memory values.
     pub memory_calls: u64,
-    /// Files it writes.
+    /// Written files.
     pub files: u64,
-    /// Programs that it starts, or looks at.
+    /// Started or inspected programs.
     pub programs: u64,
 }
 
 impl Default for Rates {
-    /// More than a model says, a program prints or a person reads; and so little that eight runs which do nothing else take a
-    /// tenth of a core.
+    /// More than a model emits, a program prints or a person reads; yet eight runs that do nothing
+    /// else take only a tenth of a core.
     fn default() -> Self {
         Self {
             events: 1_000,

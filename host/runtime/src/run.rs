@@ -1,4 +1,4 @@
-//! One run of an agent: what it is given, what it says of itself, and how it ends.
+//! One run of an agent: its input, its call, and its health report.
 
 use crate::{
     limits::Limits,
@@ -10,57 +10,57 @@ use a2a_hub_protocol::{
 };
 use std::sync::Arc;
 
-/// What a guest is to do.
+/// Input of a run.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// The task as its log tells it so far.
+    /// Task, as of its log.
     pub task: Task,
-    /// What the client said last.
+    /// Last message of the client.
     pub message: Message,
-    /// What was said before in this conversation, oldest first.
+    /// Earlier messages of this conversation, oldest first.
     pub history: Vec<Message>,
-    /// Whether a client listens to a stream of it meanwhile; if not, only the end counts.
+    /// True if a client streams the events; otherwise only the end matters.
     pub live: bool,
-    /// What it has heard and told in this run so far, if the run is recorded.
+    /// Journal of this run, if it is recorded.
     pub journal: Option<Journal>,
 }
 
-/// What a call of an agent comes with: whose it is, and what it may do.
+/// Context of a call: the agent, and what it may do.
 #[derive(Clone)]
 pub struct Call {
-    /// The agent that is called.
+    /// Called agent.
     pub agent: AgentId,
-    /// What it may use up.
+    /// Resource limits.
     pub limits: Limits,
-    /// The capabilities that it holds: what it asks, as far as the operator grants it.
+    /// Effective capabilities: those that it requests and the operator grants.
     pub held: Arc<EffectiveGrant>,
-    /// The hub's side of what it holds.
+    /// Ports of those capabilities.
     pub ports: Arc<Ports>,
-    /// What must not be in anything it tells.
+    /// Secrets to redact from its output.
     pub secrets: Arc<Secrets>,
-    /// Where the client would have the work done.
+    /// Working directory that the client requested.
     pub working_directory: Option<String>,
-    /// What the client can do with an answer, as it said when the call began.
+    /// Capabilities of the client when the call began.
     pub client: ClientCapabilities,
 }
 
 impl Call {
-    /// A call with no capability at all.
+    /// Creates a call without capabilities.
     pub fn bare(agent: AgentId, limits: Limits) -> Self {
         let (held, ports, secrets, client) = Default::default();
         Self { agent, limits, held, ports, secrets, working_directory: None, client }
     }
 }
 
-/// What an agent says of its health.
+/// Health report of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// How well it is.
+    /// Health status.
     pub status: HealthStatus,
-    /// The version of the program behind it.
+    /// Version of the program behind it.
     pub version: Option<String>,
-    /// What the check found, for people; none if there is nothing to say.
+    /// Result of the check, for people; none if nothing is notable.
     pub detail: Option<String>,
-    /// The command that mends it.
+    /// Command that fixes it.
     pub fix: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The seam between the hub and whatever does an agent's work: a component, an agent elsewhere, or a Rust value.
+//! Seam between the hub and an agent's implementation: a component, a remote agent, or a Rust
+//! value.
 
 use crate::{
     ended::Ended,
@@ -14,87 +15,89 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Some of the hub's own work for an agent.
+/// A piece of the hub's own work for an agent.
 pub type HubWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What does an agent's work. The hub stores, counts, queues and cancels in the same way whichever it is.
+/// Implementation of an agent. The hub stores, counts, queues and cancels the same way for each.
 #[async_trait::async_trait]
 pub trait Runtime: Send + Sync {
-    /// The capabilities that the agent asks for; its operator decides which of them it holds.
+    /// Capabilities that the agent requests; its operator grants a part of them.
     fn ask(&self) -> &Ask;
 
-    /// The SHA-256 digest, in hexadecimal, of the component that does the agent's work; none if the agent is elsewhere.
+    /// SHA-256 digest, in hexadecimal, of the agent's component; none for a remote agent.
     fn digest(&self) -> Option<&str> {
         None
     }
 
-    /// The room that a run takes up a place of; none if it takes up none on this machine.
+    /// Capacity of which a run uses one unit; none if a run uses none on this machine.
     fn room(&self) -> Option<Room> {
         None
     }
 
-    /// Whether all that the agent can bring about goes through the ports that it is given: it has no other way out.
+    /// True if the agent can have effects only through its ports.
     fn is_enclosed(&self) -> bool {
         false
     }
 
-    /// Sets the agent to work on a task. What it tells goes to the task port of `call`.
+    /// Starts the agent on a task. Its events go to the task port of `call`.
     fn start(&self, call: Call, work: Work) -> Box<dyn Run>;
 
-    /// Listens again to what the agent does for a task that it was given before this hub started; none if its work ends
+    /// Follows a task that the agent was given before this process started; none if its work ends
     /// with the hub.
     fn follow(&self, call: Call, task: Task) -> Option<Box<dyn Run>> {
         drop((call, task));
         None
     }
 
-    /// What the agent still has of a task whose hub is gone.
+    /// State that the agent still has of a task after a restart.
     async fn resumability(&self, task: &TaskId) -> Resumability;
 
-    /// Asks the agent how it is. The caller bounds how long that may take.
+    /// Checks the agent's health. The caller sets the time limit.
     async fn health(&self, call: Call) -> Result<Report, Failure>;
 
-    /// Lets the agent clean up after a task that was cancelled. The caller bounds how long that may take.
+    /// Lets the agent clean up after a cancelled task. The caller sets the time limit.
     async fn clean_up(&self, call: Call, task: &TaskId) -> Result<(), Failure>;
 
-    /// Does some of the hub's own work for the agent, such as storing what it tells, as urgently as the agent's own work is done
-    /// now; on the agent's account, where there is one.
+    /// Runs some of the hub's own work for the agent, such as storing its events, with the agent's
+    /// current priority and on its CPU account, if it has one.
     async fn on_behalf(&self, work: HubWork) {
         work.await;
     }
 
-    /// A task of the agent has come to a final state: what is remembered of it is of no use any more.
+    /// Drops what is remembered of a task that has ended.
     async fn forget(&self, task: &TaskId) {
         let _ = task;
     }
 
-    /// Whether the agent is another one by now, and the hub has it join anew.
+    /// True if the agent has been replaced, so that the hub registers it again.
     fn is_renewed(&self) -> bool {
         false
     }
 }
 
-/// One run of an agent on a task. Dropping it ends the work on this machine, and the programs that the agent started with it.
+/// One run of an agent on a task. Dropping it ends the work on this machine, and the programs that
+/// the agent started with it.
 #[async_trait::async_trait]
 pub trait Run: Send {
-    /// Whether the run has ended, and how; after that it is pending for ever.
+    /// Polls for the end of the run; pending forever once it has been returned.
     fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended>;
 
-    /// Asks the agent to stop: whatever it waits for ends with [`Failure::Cancelled`], and so does all that it asks for from
-    /// now on.
+    /// Cancels the run: all waits of the agent, and all its later requests, fail with
+    /// [`Failure::Cancelled`].
     fn cancel(&self);
 
-    /// Stops listening, and tells whether the agent goes on all the same, so that the next hub can listen again.
+    /// Disconnects from the run; returns true if the agent continues regardless, so that the next
+    /// process can follow it.
     async fn leave(&mut self) -> bool {
         false
     }
 
-    /// Ends the run now, wherever it is.
+    /// Ends the run now, whatever it does.
     async fn end(&mut self);
 }
 
 impl dyn Run + '_ {
-    /// How the run ended. May be dropped and called again; after the end it waits for ever.
+    /// Waits for the end of the run. Cancel-safe; pending forever after the end.
     pub async fn ended(&mut self) -> Ended {
         poll_fn(|cx| self.poll_ended(cx)).await
     }

@@ -1,5 +1,5 @@
-//! Opening below a directory without ever waiting: a pipe in the place of a file, put there between a look and the opening (TOCTOU),
-//! would hold a thread of the hub's until its other end comes, which may be never.
+//! Opening files below a directory without blocking. A FIFO swapped in between a check and the open
+//! (TOCTOU) would block a thread of the hub until its other end opens, which may never happen.
 
 use a2a_hub_process::{Panicked, run_blocking};
 use rustix::{
@@ -19,10 +19,10 @@ use wasmtime_wasi::{
     },
 };
 
-/// How often a path is looked up that somebody renames meanwhile.
+/// Attempts to resolve a path that is renamed concurrently.
 const TRIES: usize = 8;
 
-/// How something is to be opened.
+/// Open mode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     flags: OFlags,
@@ -31,7 +31,7 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// As WASI says it.
+    /// Open mode for WASI flags.
     pub(crate) fn of(
         path: PathFlags,
         open: OpenFlags,
@@ -50,7 +50,7 @@ impl How {
         let creates = open.contains(OpenFlags::CREATE);
         let truncates = open.contains(OpenFlags::TRUNCATE);
         let writes = creates || truncates || access.contains(DescriptorFlags::WRITE);
-        // What is not opened for writing is opened for reading, whatever was asked.
+        // Without write access, a file is opened for reading even if no access was requested.
         let reads =
             access.contains(DescriptorFlags::READ) || !access.contains(DescriptorFlags::WRITE);
         let mut flags = match (reads, writes) {
@@ -69,13 +69,13 @@ impl How {
         Ok(Self { flags, mode, creates })
     }
 
-    /// Whether it may change something.
+    /// True if the open may change something.
     fn changes(self) -> bool {
         self.creates || self.mode.contains(OpenMode::WRITE)
     }
 }
 
-/// Opens what is below `dir`, and nothing but a file or a directory; none if this kernel cannot look paths up so.
+/// Opens a file or directory below `dir`, and nothing else; none if this kernel has no `openat2`.
 pub(crate) async fn open(dir: &Dir, path: String, how: How) -> FsResult<Option<Descriptor>> {
     if dir.perms.write_not_permitted() && how.changes() {
         return Err(ErrorCode::NotPermitted.into());
@@ -92,7 +92,8 @@ pub(crate) async fn open(dir: &Dir, path: String, how: How) -> FsResult<Option<D
     }))
 }
 
-/// Sets the times of what is below `dir`, behind links; whether this kernel can look paths up so.
+/// Sets the times of a file or directory below `dir`, through links; false if this kernel has no
+/// `openat2`.
 pub(crate) async fn set_times(
     dir: &Dir,
     path: String,
@@ -116,7 +117,7 @@ pub(crate) async fn set_times(
     Ok(told(run_blocking(set).await)?.is_some())
 }
 
-/// A time in the words of `futimens`.
+/// Time as `futimens` takes it.
 fn time(said: NewTimestamp) -> Result<Timespec, ErrorCode> {
     let (tv_sec, nanos) = match said {
         NewTimestamp::NoChange => (0, UTIME_OMIT),
@@ -137,13 +138,13 @@ type Tried<T> = Result<Result<Option<T>, Errno>, Panicked>;
 fn told<T>(tried: Tried<T>) -> FsResult<Option<T>> {
     let tried = tried.map_err(|why| FsError::from(io::Error::other(why)))?;
     tried.map_err(|why| match why {
-        // It leads out, or is a pipe that nobody reads.
+        // The path leads outside, or is a FIFO without a reader.
         Errno::XDEV | Errno::NXIO => ErrorCode::NotPermitted.into(),
         why => FsError::from(io::Error::from(why)),
     })
 }
 
-/// None if the kernel, or what filters its calls, does not know the call.
+/// None if the kernel, or a filter of its calls, does not know `openat2`.
 fn open_now(start: &File, path: &str, flags: OFlags) -> Result<Option<File>, Errno> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mode =
@@ -157,7 +158,7 @@ fn open_now(start: &File, path: &str, flags: OFlags) -> Result<Option<File>, Err
         }
     }
     let file = match opened {
-        // Some filters refuse what they do not know by the one, others by the other.
+        // Filters refuse unknown calls with either error.
         Err(Errno::NOSYS | Errno::PERM) => return Ok(None),
         opened => File::from(opened?),
     };
@@ -268,7 +269,8 @@ mod tests {
         assert!(set(&of(&dir, FsPerms::ReadOnly), "a", then(1)).await);
     }
 
-    /// Somebody renames a pipe and a link that leads out over the file, as fast as they can.
+    /// A concurrent thread renames a FIFO and a link to the outside over the file, as fast as it
+    /// can.
     #[tokio::test]
     async fn who_swaps_a_file_for_a_pipe_or_a_link_holds_nobody_up_and_shows_nothing() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

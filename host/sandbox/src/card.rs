@@ -1,5 +1,6 @@
-//! What a component says of itself: asked once it is loaded, with no capability and little time, and looked through at the door.
-//! A card stands in lists, in other agents' prompts and on terminals, so it is data: short, and what it seems.
+//! Card of a component, requested once after it is loaded, without capabilities and with little
+//! time, and validated. A card appears in lists, in other agents' prompts and on terminals, so it
+//! has to be short plain text.
 
 use crate::{
     guest,
@@ -18,26 +19,27 @@ use a2a_hub_runtime::{Call, Failure, Limits};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Bytes of a card: a hundred skills fit, and every client that lists the agents reads all cards.
+/// Bytes of a card: enough for a hundred skills; every client that lists the agents reads all
+/// cards.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Bytes of a text of several sentences, such as a description.
+/// Bytes of a longer text, such as a description.
 const MAX_TEXT: usize = 8 << 10;
 
-/// Bytes of a name, a version, an id, a tag: what people and programs tell things apart by.
+/// Bytes of an identifying text: a name, a version, an id, a tag.
 const MAX_LINE: usize = 256;
 
-/// The members that are one line.
+/// Members that are one line.
 const LINES: [&str; 6] = ["name", "version", "id", "tags", "organization", "uri"];
 
-/// How long a component may take to say its card: it has nothing to wait for.
+/// Time that a component has to return its card: it has nothing to wait for.
 const CARD_DEADLINE: Duration = Duration::from_secs(2);
 
-/// How much CPU time the card may cost.
+/// CPU time that the card may cost.
 const CARD_CPU: Duration = Duration::from_secs(1);
 
 impl Plugin {
-    /// What the component says of itself, asked with no capability at all.
+    /// Card of the component, requested without any capability.
     pub async fn card(&self, agent: &AgentId) -> Result<AgentCard, LoadError> {
         let limits = Limits { cpu: CARD_CPU, ..Limits::default() };
         let said = guest::card(self, Call::bare(agent.clone(), limits));
@@ -53,7 +55,7 @@ impl Plugin {
     }
 }
 
-/// Reads a card that may say anything.
+/// Parses and validates an untrusted card.
 fn read(json: &str) -> Result<AgentCard, InvalidCard> {
     if json.len() > MAX_BYTES {
         let why = format!("it is {} bytes long, and a card has at most {MAX_BYTES}", json.len());
@@ -72,7 +74,8 @@ fn read(json: &str) -> Result<AgentCard, InvalidCard> {
     }
 }
 
-/// Refuses texts that are too long or not what they seem; `name` is the member that holds `value`.
+/// Refuses texts that are too long or contain misleading characters; `name` is the member that
+/// holds `value`.
 fn check(value: &Value, name: &str, is_line: bool) -> Result<(), String> {
     match value {
         Value::String(text) => {

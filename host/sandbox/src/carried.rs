@@ -1,8 +1,10 @@
-//! Code that a program carries behind its own end: the components that are inside of it, compiled when it was made, so that not
-//! even its very first start compiles any. It is as trusted as the rest of the program's file, and bears no mark.
+//! Code bundled at the end of the executable: its components, compiled at build time, so that not
+//! even the first start compiles any. It is trusted like the rest of the executable and has no
+//! authentication tag.
 //!
-//! Behind what the linker made stand each component's code (at a page, so that it can be run in place), an index in JSON, the index's
-//! length (eight bytes, the lowest first) and [`MAGIC`]. Whatever loads a program reads nothing of that; and what cuts it off, as `strip` does, costs a compilation.
+//! After the linker's output follow each component's code (page-aligned, so that it can run in
+//! place), an index in JSON, the index's length (eight bytes, little-endian) and [`MAGIC`]. Program
+//! loaders ignore all of it. A tool that cuts it off, as `strip` does, costs a compilation.
 
 use crate::{code_in_place, code_settings, compiled_code::CompiledCode, digest::digest_of};
 use a2a_hub_process::mapped_file::MappedFile;
@@ -15,49 +17,51 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// The command that has this executable write a copy of itself which carries code.
+/// Command that makes this executable write a copy of itself with bundled code.
 pub const CARRY: &str = "__carry";
 
-/// The last bytes of a program that carries code.
+/// Last bytes of an executable with bundled code.
 const MAGIC: &[u8; 16] = b"a2a-hub carries\n";
 
-/// What stands behind the index.
+/// Bytes after the index.
 const TAIL: usize = 8 + MAGIC.len();
 
-/// Where a program finds its own file, also when that was moved or replaced.
+/// Path of a program's own file, also after it was moved or replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// The most that an index may be long, in bytes: some hundred for each component.
+/// Longest index, in bytes: each component takes some hundred.
 const MAX_INDEX: u64 = 1 << 20;
 
-/// The most code of one component, in bytes.
+/// Most code of one component, in bytes.
 const MAX_CODE: u64 = 64 << 20;
 
-/// The code that this program carries. What is not asked for is not read.
+/// Code bundled with this executable. Only requested parts are read.
 #[derive(Debug)]
 pub struct CarriedCode {
     file: File,
     all: Vec<Carried>,
-    /// All of the file, where its code can be run in place.
+    /// Mapping of the whole file, where its code can run in place.
     mapped: Option<MappedFile>,
 }
 
-/// Where the code of a component is.
+/// Position of a component's code.
 #[derive(Debug, Serialize, Deserialize)]
 struct Carried {
-    /// The component's SHA-256 digest, in hex.
+    /// SHA-256 digest of the component, in hexadecimal digits.
     component: String,
-    /// Where its code begins in the file, in bytes.
+    /// Offset of the code in the file, in bytes.
     at: u64,
-    /// How many bytes it has.
+    /// Length of the code, in bytes.
     bytes: u64,
-    /// Whether it runs in place, or did: wasmtime knows code by its address, and would take the same for new.
+    /// True once the code was used in place: wasmtime identifies code by its address, so a second
+    /// use would be confused with the first.
     #[serde(skip)]
     is_taken: AtomicBool,
 }
 
 impl CarriedCode {
-    /// What this program carries; none if it was built without, or its file cannot be read.
+    /// Code bundled with this executable; none if it was built without, or if its file cannot be
+    /// read.
     pub fn of_this_program() -> Option<Self> {
         let found = File::open(THIS_PROGRAM).and_then(Self::of);
         let found = found.unwrap_or_else(|why| {
@@ -73,7 +77,8 @@ impl CarriedCode {
         Ok(Some(Self { file, all, mapped: None }))
     }
 
-    /// The code of the component with that digest: in place the first time, copied when an agent is loaded again.
+    /// Code of the component with that digest: in place the first time, a copy when an agent is
+    /// loaded again.
     pub(crate) fn code(&self, digest: &str) -> Option<CompiledCode> {
         let carried = self.all.iter().find(|carried| carried.component == digest)?;
         let (at, bytes) = (usize::try_from(carried.at).ok()?, usize::try_from(carried.bytes).ok()?);
@@ -89,7 +94,7 @@ impl CarriedCode {
     }
 }
 
-/// Where the program itself ends, and what stands behind; none if it ends where its file does.
+/// End of the original executable, and the index; none without bundled code.
 fn index(file: &File) -> io::Result<Option<(u64, Vec<Carried>)>> {
     let length = file.metadata()?.len();
     let Some(tail_at) = length.checked_sub(TAIL as u64) else { return Ok(None) };
@@ -113,14 +118,14 @@ fn index(file: &File) -> io::Result<Option<(u64, Vec<Carried>)>> {
     Ok(Some((end, all)))
 }
 
-/// Writes a copy of this program to `to` that carries the code of these components, for any machine of this architecture. The
-/// same program and components give the same bytes.
+/// Writes a copy of this executable to `to` with the compiled code of these components, for any
+/// machine of this architecture. The output is reproducible.
 pub fn carry(components: &[&[u8]], to: &Path) -> io::Result<()> {
     carry_in(Path::new(THIS_PROGRAM), components, to)
 }
 
 fn carry_in(program: &Path, components: &[&[u8]], to: &Path) -> io::Result<()> {
-    // Beside its place and then into it: the file of a program that runs cannot be written to.
+    // Written to a temporary file and renamed: the file of a running program cannot be written.
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let draft = to.with_file_name(name);
@@ -184,7 +189,7 @@ mod tests {
         let component = wat::parse_str(COMPONENT).unwrap();
         let (once, twice) = (dir.path().join("once"), dir.path().join("twice"));
         carry_in(&program, &[&component], &once).unwrap();
-        // One that carries code already is as good a source.
+        // An executable with bundled code works as a source, too.
         carry_in(&once, &[&component], &twice).unwrap();
         let bytes = fs::read(&once).unwrap();
         assert_eq!(bytes, fs::read(&twice).unwrap());
@@ -200,14 +205,14 @@ mod tests {
         if !code_in_place::IS_POSSIBLE {
             return;
         }
-        // SAFETY: the file stays as it is.
+        // SAFETY: the file stays unchanged.
         #[expect(unsafe_code, reason = "what is tried")]
         let mapped = unsafe { MappedFile::map(&carried.file) }.unwrap();
         let in_place = CarriedCode { mapped: Some(mapped), ..carried };
         let mapped = in_place.code(&digest).unwrap();
         assert!(matches!(mapped, CompiledCode::InPlace(_)));
         assert_eq!(mapped.bytes(), read.bytes());
-        // Who loads it again has a copy, also once the first has gone.
+        // A second load gets a copy, also after the first is dropped.
         let first = mapped.load(&engine.inner).unwrap();
         let again = in_place.code(&digest).unwrap();
         assert!(matches!(again, CompiledCode::Read { .. }));
@@ -218,7 +223,7 @@ mod tests {
         assert!(matches!(in_place.code(&digest).unwrap(), CompiledCode::Read { .. }));
     }
 
-    /// What the component's only function gives.
+    /// Result of the component's only function.
     fn called(engine: &wasmtime::Engine, component: &wasmtime::component::Component) -> u32 {
         let mut store = wasmtime::Store::new(engine, ());
         store.set_epoch_deadline(1_000);

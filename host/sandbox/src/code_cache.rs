@@ -1,5 +1,5 @@
-//! Compiled components that are kept between runs of the hub, each under a mark of authenticity, and the digests of those that
-//! are not to be compiled again. No file is believed for where it lies: one whose mark is wrong counts as one that is not there.
+//! Cache of compiled components on disk, and of components that are not to be compiled again.
+//! Entries are authenticated (HMAC); an invalid entry is treated as a miss.
 
 use crate::compiled_code::{CacheKey, CompiledCode};
 use rustix::fs::{Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
@@ -12,71 +12,73 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How large all files together may be: beyond that, those go that were not used for longest.
+/// Size limit of all files; beyond it the least recently used are removed.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// How much is left of that when some go, so that it is not done for every file.
+/// Size after an eviction, so that not every new file causes one.
 const KEPT_BYTES: u64 = MAX_BYTES / 4 * 3;
 
-/// What was not used for so long before the latest use of any is of a version that is gone.
+/// Age, relative to the most recent use of any entry, after which an entry belongs to an old
+/// version.
 const MAX_IDLE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 
-/// What wasmtime's own cache left here, which earlier hubs used.
+/// Directory of wasmtime's own cache, used by earlier versions of the hub.
 const OF_EARLIER_HUBS: &str = "modules";
 
-/// Where compiled components are kept.
+/// Settings of the cache.
 #[derive(Clone, Debug)]
 pub struct CacheSettings {
-    /// A directory that is the cache's own.
+    /// Directory of the cache, without other files.
     pub dir: PathBuf,
-    /// The key of the marks; it lies elsewhere.
+    /// Authentication key, stored outside of the directory.
     pub key: CacheKey,
 }
 
-/// The directory of what was compiled.
+/// Cache directory.
 #[derive(Debug)]
 pub(crate) struct CodeCache {
     settings: CacheSettings,
 }
 
-/// What is kept under a name.
+/// Result of a lookup.
 #[derive(Debug)]
 pub(crate) enum Kept<T> {
-    /// This.
+    /// A valid entry.
     Found(T),
-    /// Nothing.
+    /// No entry.
     Nothing,
-    /// Something that this hub has not put there, or not so.
+    /// An entry that fails authentication or cannot be read.
     Forged,
 }
 
-/// What compiling a component may cost.
+/// Limits of one compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileLimits {
-    /// Time on the processor.
+    /// CPU time.
     pub cpu: Duration,
     /// Bytes of memory.
     pub memory: u64,
 }
 
-/// A component that is not to be compiled again under the same limits, and why.
+/// Record of a failed compilation, which is not repeated under the same limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refusal {
-    /// Under which it was tried.
+    /// Limits of the attempt.
     pub(crate) limits: CompileLimits,
-    /// What came of that.
+    /// Reason of the failure.
     pub(crate) why: String,
 }
 
 impl Refusal {
-    /// Whether another try could have another end.
+    /// True if the current limits exceed those of the attempt.
     pub(crate) fn is_outgrown(&self, limits: CompileLimits) -> bool {
         limits.cpu > self.limits.cpu || limits.memory > self.limits.memory
     }
 }
 
 impl CodeCache {
-    /// The cache in that directory, made if it is not there, private to this user. What was not used for long goes.
+    /// Opens the cache, creates its directory for this user only if necessary, and evicts old
+    /// entries.
     pub(crate) fn open(settings: CacheSettings) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
         let cache = Self { settings };
@@ -88,24 +90,24 @@ impl CodeCache {
         Ok(cache)
     }
 
-    /// What was compiled under this name.
+    /// Cached code.
     pub(crate) fn code(&self, name: &str) -> Kept<CompiledCode> {
         let name = format!("{name}.cwasm");
         self.find(&name, |key, file| CompiledCode::marked(key, &name, file))
     }
 
-    /// Keeps what was compiled.
+    /// Stores compiled code.
     pub(crate) fn keep_code(&self, name: &str, code: &CompiledCode) -> io::Result<()> {
         self.keep(&format!("{name}.cwasm"), code.bytes())
     }
 
-    /// Why nothing was compiled under this name.
+    /// Cached refusal.
     pub(crate) fn refusal(&self, name: &str) -> Kept<Refusal> {
         let name = format!("{name}.refused");
         self.find(&name, |key, file| serde_json::from_slice(key.unmark(&name, &file)?).ok())
     }
 
-    /// Keeps why nothing is compiled.
+    /// Stores a refusal.
     pub(crate) fn keep_refusal(&self, name: &str, refusal: &Refusal) -> io::Result<()> {
         let text = serde_json::to_vec(refusal).map_err(io::Error::other)?;
         self.keep(&format!("{name}.refused"), &text)
@@ -134,7 +136,7 @@ impl CodeCache {
         }
     }
 
-    /// Writes a file beside its place, and moves it there: nobody finds half of it.
+    /// Writes a temporary file and renames it, so that no partial file is visible.
     fn keep(&self, name: &str, kept: &[u8]) -> io::Result<()> {
         let dir = &self.settings.dir;
         let draft = dir.join(format!(".{name}.{}", std::process::id()));
@@ -146,18 +148,18 @@ impl CodeCache {
             .and_then(|()| file.write_all(kept))
             .and_then(|()| fs::rename(&draft, dir.join(name)));
         if written.is_err() {
-            // It is gone, or it is found by the next sweep.
+            // A leftover is removed by the next eviction.
             let _ = fs::remove_file(&draft);
         }
         written
     }
 
-    /// Removes what is too much or too old (least recently used first).
+    /// Evicts entries that are too many or too old (least recently used first).
     fn sweep(&self) -> io::Result<()> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.settings.dir)? {
             let entry = entry?;
-            // One that went away meanwhile needs no sweeping.
+            // The file vanished meanwhile.
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_file() && is_ours(&entry.path()) {
                 files.push((meta.modified()?, meta.len(), entry.path()));
@@ -175,11 +177,11 @@ impl CodeCache {
 
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // Drafts have more after that.
+    // Temporary files have a suffix after that.
     name.contains(".cwasm") || name.contains(".refused")
 }
 
-/// Those of the files, by when they were last used, their size and path, that are to go.
+/// Files to evict, from their last use, size and path.
 fn surplus(mut files: Vec<(SystemTime, u64, PathBuf)>) -> Vec<PathBuf> {
     files.sort_by(|a, b| b.cmp(a));
     let Some(latest) = files.first().map(|(used, ..)| *used) else { return Vec::new() };
@@ -194,7 +196,7 @@ fn surplus(mut files: Vec<(SystemTime, u64, PathBuf)>) -> Vec<PathBuf> {
     goes.map(|(.., path)| path).collect()
 }
 
-/// Reads a file, and has it count as used now.
+/// Reads a file and updates its last use.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -205,7 +207,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
     (&mut file).take(MAX_BYTES).read_to_end(&mut bytes)?;
     let now = || Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    // What cannot be marked as used goes the sooner, and no harm is done.
+    // If that fails, the file is evicted earlier, which does no harm.
     let _ =
         rustix::fs::futimens(&file, &Timestamps { last_access: now(), last_modification: now() });
     Ok(bytes)
@@ -225,7 +227,7 @@ mod tests {
         matches!(cache.code(name), Kept::Found(_))
     }
 
-    /// Whoever can write into the directory cannot have the hub run anything.
+    /// Write access to the directory does not allow an attacker to run code.
     #[test]
     fn only_what_this_hub_kept_under_this_name_is_found() {
         let dir = tempfile::tempdir().unwrap();
@@ -254,7 +256,7 @@ mod tests {
         fs::create_dir(&a).unwrap();
         assert!(matches!(ours.code("a"), Kept::Forged), "no file");
 
-        // The key was lost, and a new one made: all is compiled anew, and kept again.
+        // After a key loss everything is compiled and stored again.
         let anew = cache(dir.path(), 2);
         assert!(matches!(anew.code("b"), Kept::Forged));
         anew.keep_code("b", &CompiledCode::fresh(b"b".to_vec())).unwrap();
@@ -274,7 +276,7 @@ mod tests {
         assert!(found.is_outgrown(CompileLimits { memory: 2 << 30, ..limits }));
         let less = CompileLimits { cpu: Duration::from_secs(59), ..limits };
         assert!(!found.is_outgrown(less));
-        // Nobody else can have a component refused.
+        // A copied entry does not refuse another component.
         fs::copy(dir.path().join("a.refused"), dir.path().join("b.refused")).unwrap();
         assert!(matches!(ours.refusal("b"), Kept::Forged));
     }

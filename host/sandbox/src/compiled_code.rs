@@ -1,19 +1,19 @@
-//! Code that was compiled from a component, and the one door to running it. Machine code is run as it stands, so nothing comes
-//! through that door but what the compiler of this hub has just made, what the program's own file carries, or what bears this hub's
-//! mark of authenticity (HMAC-SHA-256), checked on the very bytes that are then run.
+//! Compiled code, and the only way to run it. Machine code runs unchecked, so only three kinds are
+//! accepted: output of this hub's compiler, code bundled in the executable, and cache entries with
+//! this hub's authentication tag (HMAC-SHA-256), verified on the very bytes that are run.
 
 use ring::hmac;
 use std::ptr::NonNull;
 use subtle::ConstantTimeEq as _;
 use wasmtime::component::Component;
 
-/// What the mark is of, beside the name and the bytes: a mark of another kind of file under the same key is none of these.
+/// Domain separator of the tag: tags of other kinds of files under the same key differ.
 const DOMAIN: &[u8] = b"a2a-hub compiled code 1\0";
 
-/// Bytes of a mark.
+/// Length of a tag, in bytes.
 pub(crate) const MARK: usize = 32;
 
-/// The key of a hub's marks: whoever has it can have the hub run any machine code.
+/// Key of a hub's tags. Whoever has it can make the hub run any machine code.
 #[derive(Clone)]
 pub struct CacheKey(hmac::Key);
 
@@ -24,12 +24,12 @@ impl std::fmt::Debug for CacheKey {
 }
 
 impl CacheKey {
-    /// The key that is made of this secret.
+    /// Key derived from this secret.
     pub fn new(secret: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// The mark of what is kept under a name.
+    /// Tag of data stored under a name.
     pub(crate) fn mark(&self, name: &str, kept: &[u8]) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.0);
         for piece in [DOMAIN, name.as_bytes(), &[0], kept] {
@@ -38,10 +38,10 @@ impl CacheKey {
         context.sign()
     }
 
-    /// Splits a file into its mark and what is kept there; none if the mark is not of this key, this name and these bytes.
+    /// Verifies a file's tag; returns the data, or none if key, name or bytes do not match.
     pub(crate) fn unmark<'f>(&self, name: &str, file: &'f [u8]) -> Option<&'f [u8]> {
         let (mark, kept) = file.split_at_checked(MARK)?;
-        // As slow for a near miss as for a far one (timing attack).
+        // Constant-time comparison (timing attack).
         let is_ours: bool = self.mark(name, kept).as_ref().ct_eq(mark).into();
         is_ours.then_some(kept)
     }
@@ -50,40 +50,40 @@ impl CacheKey {
 /// Code that may be run.
 #[derive(Debug)]
 pub(crate) enum CompiledCode {
-    /// In memory of this process: the content of a file, and where in it the code begins.
+    /// Code in memory of this process.
     Read {
-        /// All of the file.
+        /// Whole content of the file.
         file: Vec<u8>,
-        /// Where the code begins.
+        /// Offset of the code.
         at: usize,
     },
-    /// In the mapped file of this program.
+    /// Code in the mapped executable.
     InPlace(&'static [u8]),
 }
 
 impl CompiledCode {
-    /// What the compiler of this program has made a moment ago, here or in a worker.
+    /// Output of this program's compiler, from this process or a worker.
     pub(crate) fn fresh(code: Vec<u8>) -> Self {
         Self::Read { file: code, at: 0 }
     }
 
-    /// What the file of this program carries, read.
+    /// A copy of bundled code.
     pub(crate) fn carried(code: Vec<u8>) -> Self {
         Self::Read { file: code, at: 0 }
     }
 
-    /// What the file of this program carries, mapped.
+    /// Bundled code in the mapped executable.
     pub(crate) fn carried_in_place(code: &'static [u8]) -> Self {
         Self::InPlace(code)
     }
 
-    /// What a file holds, if it bears the mark that this hub gave it under this name.
+    /// Content of a cache file, if its tag is valid for this name.
     pub(crate) fn marked(key: &CacheKey, name: &str, file: Vec<u8>) -> Option<Self> {
         key.unmark(name, &file)?;
         Some(Self::Read { file, at: MARK })
     }
 
-    /// The code itself.
+    /// The code.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Read { file, at } => &file[*at..],
@@ -91,18 +91,20 @@ impl CompiledCode {
         }
     }
 
-    /// The component, ready to be linked. Fails where the engine has no room for what the component is made of.
+    /// Loads the component for linking. Fails if the engine has no capacity for its parts.
     #[expect(
         unsafe_code,
         reason = "wasmtime runs what it is given; see the comment for why that is safe here"
     )]
     pub(crate) fn load(&self, engine: &wasmtime::Engine) -> wasmtime::Result<Component> {
-        // SAFETY: `deserialize` wants bytes that `precompile_component` of this very version of wasmtime has made and nobody has
-        // changed. There are three ways to a `CompiledCode`: made a moment ago by this program; part of this program's own file, which
-        // nobody can change who could not as well change the program; or found under a mark whose key only this hub has, and whose
-        // name says the version and the settings of the compiler. wasmtime checks version and settings itself, too. What was read is in
-        // memory of this process and not in a file that somebody could write to meanwhile, and the engine copies it before it looks. What is run in
-        // place is never unmapped, and the system lets nobody write to the file of a program that runs.
+        // SAFETY: `deserialize` requires unmodified output of `precompile_component` of this very
+        // version of wasmtime. A `CompiledCode` has one of three sources: made a moment ago by this
+        // program; part of this program's own file, which nobody can change who could not change
+        // the program as well; or found under a tag whose key only this hub has, and whose name
+        // contains the version and the settings of the compiler. wasmtime checks version and
+        // settings itself, too. Code that was read is in memory of this process, not in a file that
+        // could change meanwhile, and the engine copies it before it parses it. Code in place is
+        // never unmapped, and the system denies writes to the file of a running program.
         unsafe {
             match self {
                 Self::Read { .. } => Component::deserialize(engine, self.bytes()),
@@ -137,7 +139,7 @@ mod tests {
             changed[at] ^= 1;
             assert_eq!(key.unmark("a.cwasm", &changed), None, "changed at {at}");
         }
-        // What a name ends in is no part of what is kept.
+        // The boundary between name and data is authenticated.
         let shifted = file(&key, "a", b".cwasm\0code");
         assert_eq!(key.unmark("a.cwasm", &shifted), None);
     }

@@ -1,8 +1,10 @@
-//! Compiling components: from the cache, or in a worker that can be ended, within limits. The compiler's time is not the size of
-//! what it is given (half a megabyte of nested blocks takes it most of a minute), so no limit on bytes bounds it.
+//! Compilation of components: from the cache, or in a worker process with limits that can be
+//! killed. Compile time does not follow the input's size (half a megabyte of nested blocks takes
+//! most of a minute), so a limit on bytes does not bound it.
 //!
-//! Whoever waits is served by a feedback queue of two levels: everything has a short turn at first, and what is not done by then
-//! goes to the end of a queue of its own. So a component that compiles for a minute delays none that compiles in a moment.
+//! A feedback queue of two levels serves the waiting components: each gets a short attempt first,
+//! and those that exceed it move to a second queue. So a component that compiles for a minute
+//! delays none that compiles in a moment.
 
 use crate::{
     carried::CarriedCode,
@@ -21,46 +23,47 @@ use std::{
 use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
-/// The first argument that turns this executable into a compiler; `main` hands those after it to [`a2a_hub_process::work`] with
-/// [`compile_in_worker`].
+/// First argument that makes this executable a compiler; `main` passes the following ones to
+/// [`a2a_hub_process::work`] with [`compile_in_worker`].
 pub const COMPILE: &str = "__compile";
 
-/// The first turn: what every agent in Rust, and most others, are compiled in. A compiler that is not optimised takes longer.
+/// CPU limit of the first attempt: enough for every agent in Rust, and most others. An unoptimised
+/// compiler takes longer.
 const FIRST_TURN: Duration = Duration::from_secs(if cfg!(debug_assertions) { 15 } else { 1 });
 
-/// The most code that one component can be compiled to, in bytes: what the cache takes.
+/// Most code of one component, in bytes: what the cache accepts.
 const MAX_CODE: u64 = 384 << 20;
 
-/// What a worker says first of a component that is valid, and too much for the compiler.
+/// Prefix of a worker's error for a component that is valid and exceeds an engine limit.
 const GREEDY: &str = "greedy: ";
 
-/// Has components compiled.
+/// Compiles components.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     engine: wasmtime::Engine,
     is_pooled: bool,
-    /// The version and settings of the compiler, as a digest: code of another one is not this one's.
+    /// Digest of the compiler's version and settings: code of another compiler cannot be used.
     fingerprint: String,
-    /// What this program carries.
+    /// Code bundled with this executable.
     carried: Option<Arc<CarriedCode>>,
     cache: Option<CodeCache>,
-    /// None where nobody said what the executable is: then it is done on threads of this process.
+    /// None if the executable is unknown: then compilation runs on threads of this process.
     worker: Option<Worker>,
     limits: CompileLimits,
     first_turn: Semaphore,
     second_turn: Semaphore,
 }
 
-/// Why there is no code.
+/// Reason why a component has no code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CompileError {
     /// The component is not valid.
     Invalid(String),
-    /// It is valid, and has more parts than there is room for.
+    /// The component is valid and has more parts than the engine allows.
     Greedy(String),
-    /// It costs too much, which is remembered.
+    /// The compilation exceeds its limits, which is recorded.
     Costly(String),
-    /// No fault of the component's: it is worth another try.
+    /// Not the component's fault: a retry may succeed.
     NotNow(String),
 }
 
@@ -73,7 +76,7 @@ impl Compiler {
         limits: CompileLimits,
     ) -> Self {
         let fingerprint = fingerprint(&engine);
-        // One at a time each, so that two processors are busy at most, and each of the two with several threads.
+        // One permit each, so that at most two compilations run, each with several threads.
         let (first_turn, second_turn) = (Semaphore::new(1), Semaphore::new(1));
         Self {
             engine,
@@ -102,7 +105,7 @@ impl Compiler {
         self.finish(&name, &CompiledCode::fresh(code))
     }
 
-    /// Compiles in a worker, or on another thread where there is none.
+    /// Compiles in a worker, or on another thread without one.
     pub(crate) async fn compile(
         self: Arc<Self>,
         component: Bytes,
@@ -127,7 +130,7 @@ impl Compiler {
         off_the_runtime(move || here.finish(&name, &code)).await
     }
 
-    /// A short turn first; then a long one, with all the time that there is.
+    /// Runs a short attempt first; then a long one with the whole limit.
     async fn in_turns(&self, worker: &Worker, component: Bytes) -> Result<Vec<u8>, WorkError> {
         let arguments = [if self.is_pooled { POOLED } else { UNPOOLED }];
         let run = |cpu, component| {
@@ -146,7 +149,7 @@ impl Compiler {
         first
     }
 
-    /// What is known of a component already: where this program carries its code, that; or else what is kept.
+    /// Known result for a component: bundled code, or a cache entry.
     fn find(&self, name: &str, digest: &str) -> Option<Result<Component, CompileError>> {
         let carried = self.carried.as_ref().and_then(|carried| carried.code(digest));
         let unfit = match carried.map(|code| code.load(&self.engine)) {
@@ -192,7 +195,7 @@ impl Compiler {
         code.load(&self.engine).map_err(|why| CompileError::Greedy(format!("{why:#}")))
     }
 
-    /// What is told of a failure; one that would come again is remembered.
+    /// Error for a failed compilation; one that would repeat is recorded.
     async fn refuse(self: &Arc<Self>, name: String, why: WorkError) -> CompileError {
         if !why.is_of_the_work() {
             return CompileError::NotNow(why.to_string());
@@ -213,7 +216,7 @@ impl Compiler {
             }
             Ok(())
         });
-        // Where it is not remembered it is found out again, at the same cost.
+        // Without the record the failure is found again, at the same cost.
         let _ = remembered.await;
         CompileError::Costly(refusal.why)
     }
@@ -223,14 +226,14 @@ impl Compiler {
     }
 }
 
-/// An engine with a pool of places for guests compiles for those.
+/// Worker argument for an engine with a pool of instances.
 const POOLED: &str = "pooled";
 
-/// One without.
+/// Worker argument for an engine without a pool.
 const UNPOOLED: &str = "unpooled";
 
-/// The work of a worker: compiles `component` for a hub whose engine is as `arguments` say. Guests cannot run here: the worker has
-/// no place for any.
+/// Work of a worker: compiles `component` for a hub whose engine is described by `arguments`. A
+/// worker runs no guests.
 pub fn compile_in_worker(arguments: &[String], component: &[u8]) -> Result<Vec<u8>, String> {
     let is_pooled = match arguments {
         [kind] if kind == POOLED => true,
@@ -259,7 +262,8 @@ async fn off_the_runtime<T: Send + 'static>(
     done.unwrap_or_else(|why| Err(CompileError::NotNow(why.to_string())))
 }
 
-/// The version and settings of the compiler: 64 bits of a digest of all that wasmtime holds to matter.
+/// Version and settings of the compiler: 64 bits of a digest of everything that wasmtime considers
+/// relevant.
 fn fingerprint(engine: &wasmtime::Engine) -> String {
     let mut all = Fingerprint(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut all);

@@ -1,4 +1,4 @@
-//! The one wasmtime engine of the hub, and its settings.
+//! The hub's only wasmtime engine, and its settings.
 
 use crate::{
     carried::CarriedCode,
@@ -16,51 +16,51 @@ use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// Linear memory that a fresh instance finds already in place, in bytes: saves page faults, costs memory per free slot that was used.
+/// Linear memory that a pool slot keeps resident, in bytes: saves page faults, costs memory for
+/// each free slot that was used.
 const KEEP_RESIDENT: usize = 128 << 10;
 
-/// How many bytes of a table stay where they are when its guest ends, and are overwritten with zeros: the first page, in which those of most guests fit.
-/// To give a page back to the kernel, and to have a fresh one for the next guest, takes longer than that.
+/// Table bytes that stay resident after a guest and are zeroed: the first page, which suffices for
+/// most guests. Returning a page to the kernel and faulting in a fresh one takes longer.
 const KEEP_TABLE: usize = 4 << 10;
 
-/// A pooled instance needs so many mappings at the most, two of them before it is taken, and Linux gives a process 65,530 unless it was told
-/// otherwise.
+/// Most mappings of a pooled instance, two of them before it is used. Linux allows a process 65,530
+/// by default.
 const MAPPINGS: u32 = 8;
 
-/// Mappings for all else that the hub has.
+/// Mappings for the rest of the hub.
 const OTHER_MAPPINGS: u32 = 1_500;
 
-/// Where Linux tells how many mappings a process may have.
+/// File with the system's limit of mappings per process.
 const MAX_MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
 
-/// There are addresses in one piece for so many pooled instances: two memories of 4 GiB each, below the program, which Linux puts at two
-/// thirds of 128 TiB.
+/// Most pooled instances for which contiguous addresses exist: two memories of 4 GiB each, below
+/// the program, which Linux puts at two thirds of 128 TiB.
 pub const MAX_INSTANCES: u32 = 10_000;
 
-/// Places for what the hub asks of agents by itself: their cards, their health, to clean up. A check of health takes no task's
-/// place, so that none is refused, and no agent that waits is let go, for it.
+/// Additional slots for the hub's own calls of agents: cards, health checks, clean-up. So a health
+/// check never takes a task's slot, and no waiting agent is evicted for it.
 pub(crate) const VISITS: u32 = 16;
 
-/// Addresses that a guest may take up where none are kept for it, in bytes: the memory that it has by default, its stack and its
-/// tables.
+/// Addresses of a guest without a pool, in bytes: its default memory, its stack and its tables.
 const ADDRESSES: u64 = 80 << 20;
 
-/// How the engine is set up.
+/// Settings of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
-    /// Compiled components that the program carries.
+    /// Compiled components bundled with the executable.
     pub carried: Option<Arc<CarriedCode>>,
-    /// Where compiled components are kept between runs. Without it, each start compiles anew.
+    /// Cache of compiled components. Without it, each start compiles anew.
     pub cache: Option<CacheSettings>,
-    /// The executable that compiles components in processes of their own, when it is started with [`COMPILE`]. Without it, they are
-    /// compiled in this process, and one that takes for ever cannot be ended.
+    /// Executable that compiles components in separate processes when started with [`COMPILE`].
+    /// Without it, compilation runs in this process, and an endless one cannot be stopped.
     pub compiler: Option<PathBuf>,
-    /// What compiling one component may cost there.
+    /// Limits of one compilation in a worker.
     pub compile: CompileLimits,
-    /// How many guests may be alive at once: at most 8,003, and 10,000 where Linux gives a process more mappings than it does by itself
-    /// (`vm.max_map_count`).
+    /// Concurrent guests: at most 8,003, or 10,000 if Linux allows a process more than the default
+    /// number of mappings (`vm.max_map_count`).
     pub max_instances: u32,
-    /// How many bytes of addresses this process may have (`ulimit -v`), if there is a limit.
+    /// Address space limit of this process in bytes (`ulimit -v`), if any.
     pub address_space: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Default for EngineSettings {
 pub struct Engine {
     pub(crate) inner: wasmtime::Engine,
     pub(crate) compiler: Arc<Compiler>,
-    /// Made once, for there are hundreds.
+    /// Linker, created once because it has hundreds of functions.
     pub(crate) functions: Arc<HostFunctions>,
     slots: Arc<Semaphore>,
     visits: Arc<Semaphore>,
@@ -93,19 +93,19 @@ pub struct Engine {
     _ticker: Arc<Ticker>,
 }
 
-/// The engine cannot be set up on this machine.
+/// Reason why the engine cannot be set up on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Guests cannot run here.
+    /// wasmtime cannot run here.
     #[error("set up the WebAssembly engine: {0:#}")]
     Wasmtime(wasmtime::Error),
-    /// Guests could not be interrupted.
+    /// The thread that interrupts guests cannot be started.
     #[error("start the thread that interrupts guests: {0}")]
     Ticker(io::Error),
-    /// What is compiled cannot be kept.
+    /// The cache cannot be used.
     #[error("use the cache of compiled components in {dir}: {why}")]
     Cache {
-        /// The directory of the cache.
+        /// Directory of the cache.
         dir: PathBuf,
         /// The system's error.
         why: io::Error,
@@ -113,8 +113,8 @@ pub enum EngineError {
 }
 
 impl Engine {
-    /// An engine with these settings. Where there are too few addresses to keep a place for each guest, there are fewer guests,
-    /// and each gets its place when it starts.
+    /// Creates an engine. With too few addresses for a pool, fewer guests may run, and each
+    /// allocates its memory at its start.
     pub fn new(settings: &EngineSettings) -> Result<Self, EngineError> {
         let max = settings.max_instances.clamp(1, most_instances(max_map_count()));
         let pooled = wasmtime::Engine::new(&config(Some(max)));
@@ -157,18 +157,18 @@ impl Engine {
         })
     }
 
-    /// Whether there were too few addresses to keep a place for each guest.
+    /// True if too few addresses for a pool were available.
     pub fn lacks_pool(&self) -> bool {
         self.lacks_pool
     }
 
-    /// How many guests are alive, and may be.
+    /// Current and most concurrent guests.
     pub fn room(&self) -> Room {
         let taken = self.max.saturating_sub(self.slots.available_permits());
         Room { taken, most: self.max }
     }
 
-    /// Room for one more guest, or none if the pool is full.
+    /// Slot for one more guest; none if all are taken.
     pub(crate) fn slot(&self, of: Place) -> Option<OwnedSemaphorePermit> {
         let task = || Arc::clone(&self.slots).try_acquire_owned().ok();
         match of {
@@ -178,33 +178,33 @@ impl Engine {
     }
 }
 
-/// Whose place a guest takes while it is alive.
+/// Kind of slot that a guest takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
-    /// A task's.
+    /// Slot of a task.
     Task,
-    /// One of those that are kept for what the hub asks by itself.
+    /// Additional slot for the hub's own calls.
     Visit,
 }
 
-/// How many mappings a process may have here; none if that cannot be read.
+/// System limit of mappings for a process; none if it cannot be read.
 fn max_map_count() -> Option<u32> {
     fs::read_to_string(MAX_MAP_COUNT).ok()?.trim().parse().ok()
 }
 
-/// How many pooled instances there may be where a process may have so many mappings.
+/// Most pooled instances with this limit of mappings.
 fn most_instances(mappings: Option<u32>) -> u32 {
     let mappings = mappings.unwrap_or(65_530).saturating_sub(OTHER_MAPPINGS);
     (mappings / MAPPINGS).clamp(1, MAX_INSTANCES)
 }
 
-/// How many guests there may be where each gets its place when it starts: half of the addresses are for the hub itself.
+/// Most guests without a pool: half of the addresses are reserved for the hub itself.
 fn without_pool(max: u32, address_space: Option<u64>) -> u32 {
     let fit = address_space.map_or(u64::MAX, |bytes| bytes / 2 / ADDRESSES);
     u32::try_from(fit).unwrap_or(max).clamp(1, max)
 }
 
-/// With a pool of places for so many guests, or without one.
+/// Engine configuration with a pool of this size, or without one.
 fn config(pooled: Option<u32>) -> Config {
     let mut config = code_settings::for_code(pooled.is_some());
     config.with_custom_code_memory(code_in_place::memory());
@@ -217,7 +217,7 @@ fn config(pooled: Option<u32>) -> Config {
 fn pool(tasks: u32) -> PoolingAllocationConfig {
     let max = tasks.saturating_add(VISITS);
     let mut pool = PoolingAllocationConfig::new();
-    // As much for each slot as a component may have, so that none takes what is another's.
+    // Each slot has the resources that a component may use at most, so that none takes another's.
     pool.total_component_instances(max)
         .max_core_instances_per_component(MAX_CORE_INSTANCES)
         .total_core_instances(max.saturating_mul(MAX_CORE_INSTANCES))
@@ -229,8 +229,9 @@ fn pool(tasks: u32) -> PoolingAllocationConfig {
         .max_memory_size(MAX_MEMORY_BYTES)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(KEEP_TABLE)
-        // Linux tells which pages a guest wrote to (since 6.7): those are put back as they were, wherever they are, and the others are
-        // left alone. Without that it is the first ones of a memory, which in most guests are a stack that nobody has reached.
+        // Linux reports the pages that a guest has written (since 6.7): only those are reset.
+        // Otherwise the first pages of a memory are reset, which in most guests are an untouched
+        // stack.
         .pagemap_scan(Enabled::Auto);
     pool
 }

@@ -1,18 +1,18 @@
-//! What the host gives to components.
+//! Host functions for components.
 
 use crate::{bindings::Plugin as Contract, state::State, workspace::CountedFiles};
 use std::fmt;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::types::add_to_linker as add_files_to_linker;
 
-/// What the host gives to components: WASI and the contract, the same to each, which asks at every call what it is granted.
+/// Linker with WASI and the contract, equal for all components; each call checks the grant.
 pub(crate) struct HostFunctions(Linker<State>);
 
 impl HostFunctions {
     pub(crate) fn new(engine: &wasmtime::Engine) -> wasmtime::Result<Self> {
         let mut linker = Linker::new(engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        // The files of WASI, counted.
+        // File functions of WASI, replaced by counting ones.
         linker.allow_shadowing(true);
         add_files_to_linker::<State, CountedFiles>(&mut linker, State::counted_files)?;
         linker.allow_shadowing(false);
@@ -21,7 +21,7 @@ impl HostFunctions {
         Ok(Self(linker))
     }
 
-    /// The component with what it imports, if all of that is there.
+    /// Links a component's imports. Fails if the host lacks one.
     pub(crate) fn link(&self, component: &Component) -> wasmtime::Result<InstancePre<State>> {
         self.0.instantiate_pre(component)
     }

@@ -1,4 +1,5 @@
-//! The one door by which an instance's requests leave, whatever it asks by: what may be sent, and how much.
+//! HTTP egress of an instance: grant checks and limits for all requests, from `http.fetch` and
+//! `wasi:http`.
 
 use crate::run_clock::{RunClock, outside_of_step};
 use a2a_hub_core::{grant::EffectiveGrant, http_grant::Admitted, http_header};
@@ -20,22 +21,22 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// How long an answer may take unless the guest says otherwise.
+/// Default timeout of a response.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long it may take at most: as long as a task, unless that is told otherwise.
+/// Longest timeout of a response: the default task timeout.
 pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(30 * 60);
 
-/// Headers of one request: several times what any needs.
+/// Headers of one request: several times the usual number.
 const MAX_HEADERS: usize = 100;
 
-/// Names and values of the headers of one request together, in bytes; servers take less.
+/// Bytes of all header names and values of one request; servers accept less.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// Requests that one task may have under way at once.
+/// Concurrent requests of one task.
 const AT_ONCE: usize = 16;
 
-/// What one instance may still send and be sent.
+/// Remaining requests and bytes of one instance.
 #[derive(Debug)]
 struct HttpUsage {
     requests_left: AtomicU64,
@@ -44,7 +45,7 @@ struct HttpUsage {
 }
 
 impl HttpUsage {
-    /// Takes a place for a request.
+    /// Reserves one request.
     fn begin(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let permit = Arc::clone(&self.under_way).try_acquire_owned().map_err(|_| {
             Failure::Exhausted(format!(
@@ -61,7 +62,7 @@ impl HttpUsage {
         })
     }
 
-    /// Counts what was sent or came. What is too much uses up the rest.
+    /// Charges bytes sent or received. An excess uses up the rest.
     fn take(&self, bytes: usize) -> Result<(), Failure> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let left =
@@ -77,7 +78,7 @@ impl HttpUsage {
     }
 }
 
-/// The one way by which an instance's requests go out, whatever it asks by. Clones are one.
+/// The only path of an instance's HTTP requests. Clones share state.
 #[derive(Clone)]
 pub(crate) struct HttpDoor {
     agent: AgentId,
@@ -85,18 +86,18 @@ pub(crate) struct HttpDoor {
     ports: Arc<Ports>,
     usage: Arc<HttpUsage>,
     cancel: CancellationToken,
-    /// Of a guest whose run is recorded: it sends requests in a step only.
+    /// Clock of a guest whose run is recorded: it sends requests within a step only.
     step: Option<Arc<RunClock>>,
 }
 
-/// A request that may be sent, and the place that it takes among those that the task may have.
+/// An admitted request with its permit.
 pub(crate) struct Begun {
     port: Arc<dyn HttpPort>,
     admitted: Admitted,
     permit: OwnedSemaphorePermit,
 }
 
-/// An answer, and the place that it takes among those that the task may have.
+/// A response with its permit.
 pub(crate) struct Opened {
     pub(crate) answer: Answer,
     pub(crate) permit: OwnedSemaphorePermit,
@@ -118,7 +119,7 @@ impl HttpDoor {
         Self { agent, held, ports, usage: Arc::new(usage), cancel, step: None }
     }
 
-    /// The same for a guest whose run is recorded.
+    /// Restricts requests to the steps of a recorded run.
     pub(crate) fn of_run(self, clock: Arc<RunClock>) -> Self {
         Self { step: Some(clock), ..self }
     }
@@ -142,7 +143,7 @@ impl HttpDoor {
         })
     }
 
-    /// Takes a place for a request, if it is allowed and there is room for it.
+    /// Admits a request and reserves a permit.
     pub(crate) fn begin(&self, method: &str, url: &str) -> Result<Begun, Failure> {
         let admitted = self.admit(method, url)?;
         let not_here = || Failure::Denied("send a request: not in this call".to_owned());
@@ -152,7 +153,8 @@ impl HttpDoor {
         Ok(Begun { port, admitted, permit })
     }
 
-    /// Sends a request that has begun, whose body is counted already, and waits for the head of the answer.
+    /// Sends an admitted request, whose body is charged already, and waits for the head of the
+    /// response.
     pub(crate) async fn send(
         &self,
         begun: Begun,
@@ -172,13 +174,13 @@ impl HttpDoor {
         Ok(Opened { answer, permit })
     }
 
-    /// Counts a piece of a body.
+    /// Charges a piece of a body.
     pub(crate) fn count(&self, piece: &[u8]) -> Result<(), Failure> {
         self.usage.take(piece.len())
     }
 }
 
-/// Whether a guest may send these headers, and how many bytes they are.
+/// Validates a guest's headers; returns their size in bytes.
 fn check_headers(headers: &[(String, String)]) -> Result<usize, Failure> {
     let bytes = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     if headers.len() > MAX_HEADERS || bytes > MAX_HEADER_BYTES {

@@ -1,8 +1,9 @@
-//! What a guest may do: runs WebAssembly agents with the capabilities they were granted.
+//! Sandbox: runs WebAssembly agents with the capabilities that they were granted.
 //!
-//! The only crate that knows WebAssembly. A component is read and checked ([`Plugin`]), then each task runs in a store
-//! and an instance of its own ([`Guest`]), which holds the overlap of what its manifest asks and what the operator
-//! grants. What a capability does in the world is done by the hub, through a port of `a2a-hub-runtime`.
+//! The only crate that knows WebAssembly. A component is read and checked ([`Plugin`]); then each
+//! task runs in its own store and instance ([`Guest`]), which holds the overlap of its manifest's
+//! requests and the operator's grant. The hub performs the effects of a capability through a port
+//! of `a2a-hub-runtime`.
 
 #[cfg(target_os = "linux")]
 mod beneath;

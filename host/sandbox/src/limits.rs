@@ -1,4 +1,5 @@
-//! What a guest may use up: memory, CPU time, tables, output. Each limit is per task, and passing it ends that task only.
+//! Resource limits of a guest: memory, CPU time, tables, output. Each limit is per task, and
+//! exceeding it ends that task only.
 
 use crate::scheduler::CpuAccount;
 use a2a_hub_core::span::Span;
@@ -6,10 +7,11 @@ use a2a_hub_runtime::Limits;
 use std::{sync::Arc, time::Duration};
 use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 
-/// Elements a guest's tables may hold in all; a table element costs the host 8 bytes.
+/// Table elements of a guest; an element costs the host 8 bytes.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
-/// Core instances of one component, its modules, adapters and shims: what componentize-py and its like need, doubled.
+/// Core instances of one component (modules, adapters and shims): twice what componentize-py and
+/// similar tools need.
 pub(crate) const MAX_CORE_INSTANCES: u32 = 64;
 
 /// Linear memories of one component: a module's, and one more.
@@ -18,16 +20,16 @@ pub(crate) const MAX_MEMORIES: u32 = 2;
 /// Tables of one component: a module's, an adapter's, and as many again.
 pub(crate) const MAX_TABLES: u32 = 4;
 
-/// Bytes that one call may make the host copy. No event is larger.
+/// Bytes that the host copies for one call. No event is larger.
 const MAX_HOSTCALL_BYTES: usize = 8 << 20;
 
-/// Sums up the memory of a store, for wasmtime asks about each memory by itself.
+/// Sums the memory of a store, because wasmtime asks about each memory separately.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     max_bytes: usize,
     memory_bytes: usize,
     table_elements: usize,
-    /// Whether the guest was ever refused: the trap that follows says nothing of the cause.
+    /// True if a growth was refused: the trap that follows does not name the cause.
     pub(crate) refused: bool,
 }
 
@@ -82,13 +84,13 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
-/// The CPU budget ran out; what the epoch callback ends a guest with.
+/// CPU budget exhausted; the epoch callback ends a guest with this error.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the agent used up its {} of CPU time", Span(*.0))]
 pub(crate) struct CpuExhausted(Duration);
 
-/// Puts `limits` on a store: memory, host allocations, and CPU time, which `account` counts. A plain epoch deadline would count
-/// the time a guest waits for a program.
+/// Applies `limits` to a store: memory, host allocations, and CPU time as counted by `account`. A
+/// plain epoch deadline would include the time that a guest waits for a program.
 pub(crate) fn put_on<T: Send + 'static>(
     store: &mut Store<T>,
     limits: &Limits,

@@ -1,47 +1,48 @@
-//! What a component asks for: a TOML text that travels inside it, in the custom section `a2a-hub:manifest`.
+//! Manifest of a component: a TOML text in the custom section `a2a-hub:manifest`.
 
 use a2a_hub_core::{grant::Ask, manifest::InvalidManifest};
 use std::{borrow::Cow, mem};
 use wasmparser::{BinaryReader, BinaryReaderError, Chunk, Parser, Payload};
 
-/// The custom section of a component that holds its manifest.
+/// Custom section that holds the manifest.
 pub const SECTION: &str = "a2a-hub:manifest";
 
-/// Longer manifests are not read: they are not written by people.
+/// Longest manifest, in bytes: people write shorter ones.
 const MAX_BYTES: usize = 64 << 10;
 
-/// A manifest that cannot be followed.
+/// A manifest that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// Two modules of the component carry one.
+    /// Several modules of the component contain one.
     #[error("it carries more than one manifest")]
     Several,
-    /// It is larger than any manifest needs to be.
+    /// The manifest is too long.
     #[error("its manifest is larger than {MAX_BYTES} bytes")]
     Large,
-    /// It is not UTF-8.
+    /// The manifest is not UTF-8.
     #[error("its manifest is not UTF-8 text")]
     Encoding,
-    /// It is not the TOML that a manifest is.
+    /// The manifest is not valid TOML for a manifest.
     #[error("its manifest cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
-    /// It says what no manifest may.
+    /// The manifest contains an invalid request.
     #[error(transparent)]
     Invalid(#[from] InvalidManifest),
-    /// The component itself cannot be read.
+    /// The component cannot be read.
     #[error("it is not valid WebAssembly: {0}")]
     Wasm(#[from] BinaryReaderError),
 }
 
-/// What the component in `bytes` asks for; nothing if it carries no manifest.
+/// Manifest of a component; the empty one if it has none.
 pub fn read(bytes: &[u8]) -> Result<Ask, ManifestError> {
     let (mut found, mut rest) = (None, bytes);
     let (mut parser, mut outer) = (Parser::new(0), Vec::new());
-    // It is told that there is no more, and so it never waits for more.
+    // The parser knows that no more input follows, so it never waits for more.
     while let Chunk::Parsed { consumed, payload } = parser.parse(rest, true)? {
         rest = &rest[consumed..];
         if let Payload::CodeSectionStart { size, .. } = payload {
-            // Most of a component are functions, of which nothing is to be known here: whoever compiles them looks at each.
+            // Function bodies are most of a component and contain no manifest; the compiler
+            // validates them.
             if let Some(behind) = rest.get(size as usize..) {
                 parser.skip_section();
                 rest = behind;
@@ -62,11 +63,11 @@ pub fn read(bytes: &[u8]) -> Result<Ask, ManifestError> {
     found.map_or_else(|| Ok(Ask::default()), parse)
 }
 
-/// What a manifest asks for, by its text.
+/// Parses a manifest.
 ///
 /// # Errors
 ///
-/// If no component that carries it would join.
+/// If a component with this manifest could not join.
 pub fn parse(text: &[u8]) -> Result<Ask, ManifestError> {
     if text.len() > MAX_BYTES {
         return Err(ManifestError::Large);
@@ -77,11 +78,12 @@ pub fn parse(text: &[u8]) -> Result<Ask, ManifestError> {
     Ok(ask)
 }
 
-/// The same component with this manifest, in place of those that it, or a module of it, carries; and what it asks for then.
+/// Replaces the manifests of a component and its modules by this one; returns the component and its
+/// requests.
 ///
 /// # Errors
 ///
-/// If it is no component, or would not join with this manifest.
+/// If the input is not a component, or could not join with this manifest.
 pub fn embed(component: &[u8], manifest: &[u8]) -> Result<(Vec<u8>, Ask), ManifestError> {
     parse(manifest)?;
     let mut packed = without_manifests(component, 0)?;
@@ -95,19 +97,20 @@ pub fn embed(component: &[u8], manifest: &[u8]) -> Result<(Vec<u8>, Ask), Manife
     Ok((packed, ask))
 }
 
-/// The number of custom sections, in modules and components.
+/// Id of custom sections, in modules and components.
 const CUSTOM: u8 = 0;
 
-/// The numbers of sections of a component that hold a module, and another component.
+/// Ids of a component's sections that contain a module or another component.
 const NESTED: [u8; 2] = [1, 4];
 
-/// How a component begins, after the four bytes of all WebAssembly; a module has a version of one number.
+/// Version field of a component, after the four magic bytes; a module has another version.
 const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
 
-/// How deep components may lie in one another. Tools nest two or three.
+/// Nesting limit of components. Tools nest two or three deep.
 const MAX_DEPTH: usize = 32;
 
-/// All sections but those that hold a manifest, also within modules and components that it holds: compilers leave it in a module.
+/// Removes manifest sections, also from nested modules and components: compilers leave the manifest
+/// in a module.
 fn without_manifests(bytes: &[u8], depth: usize) -> Result<Vec<u8>, BinaryReaderError> {
     let mut reader = BinaryReader::new(bytes, 0);
     let mut kept = reader.read_bytes(8)?.to_vec();
@@ -131,7 +134,7 @@ fn without_manifests(bytes: &[u8], depth: usize) -> Result<Vec<u8>, BinaryReader
     Ok(kept)
 }
 
-/// A number as WebAssembly writes it: seven bits a byte, the lowest first.
+/// Writes a number in LEB128: seven bits a byte, least significant first.
 fn leb128(to: &mut Vec<u8>, mut number: u64) {
     loop {
         let low = u8::try_from(number & 0x7f).unwrap_or_default();
@@ -147,14 +150,14 @@ fn leb128(to: &mut Vec<u8>, mut number: u64) {
 mod tests {
     use super::*;
 
-    /// An empty component with one custom section for each text.
+    /// Empty component with one custom section for each text.
     fn component(manifests: &[&[u8]]) -> Vec<u8> {
         manifests
             .iter()
             .fold(EMPTY.to_vec(), |bytes, text| with_section(bytes, CUSTOM, &section(text)))
     }
 
-    /// What a section with this manifest holds.
+    /// Content of a section with this manifest.
     fn section(manifest: &[u8]) -> Vec<u8> {
         let mut section = vec![u8::try_from(SECTION.len()).unwrap()];
         section.extend(SECTION.as_bytes());
@@ -162,7 +165,7 @@ mod tests {
         section
     }
 
-    /// The same with one more section.
+    /// Appends a section.
     fn with_section(mut bytes: Vec<u8>, id: u8, body: &[u8]) -> Vec<u8> {
         bytes.push(id);
         leb128(&mut bytes, body.len() as u64);
@@ -231,7 +234,8 @@ mod tests {
         assert!(refused(b"\0asm", b"").contains("not valid WebAssembly"));
         let cut = with_section(EMPTY.to_vec(), 1, b"\0asm\x01\0\0\0");
         assert!(refused(&cut[..cut.len() - 3], b"").contains("not valid WebAssembly"));
-        // A component in a component, and so on, costs no stack: the rest is left as it is, and read as the hub reads it.
+        // Deeply nested components do not overflow the stack: deeper levels are copied unchanged,
+        // and the hub reads them the same way.
         let bomb =
             (0..200).fold(EMPTY.to_vec(), |inner, _| with_section(EMPTY.to_vec(), 4, &inner));
         assert!(embed(&bomb, b"").is_ok());

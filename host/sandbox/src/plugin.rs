@@ -1,4 +1,5 @@
-//! A component that was read, checked against the contract, and linked: ready to run any number of tasks.
+//! A component that was read, checked against the contract and linked: ready to run any number of
+//! tasks.
 
 use crate::{
     bindings::PluginPre,
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use std::{fmt, sync::Arc};
 use wasmtime::component::Component;
 
-/// An agent's component, ready to run. Cheap to clone.
+/// A loaded agent component. Cheap to clone.
 #[derive(Clone)]
 pub struct Plugin {
     pub(crate) engine: Engine,
@@ -33,53 +34,53 @@ impl fmt::Debug for Plugin {
     }
 }
 
-/// Why a file is not an agent of this hub.
+/// Reason why a file is not an agent of this hub.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It is something else altogether.
+    /// The file is not WebAssembly.
     #[error("it is not WebAssembly")]
     NotWasm,
-    /// It is a core module.
+    /// The file is a core module.
     #[error(
         "it is a core WebAssembly module, not a component; build it for the target wasm32-wasip2"
     )]
     CoreModule,
-    /// It is damaged, or half written.
+    /// The file is damaged or truncated.
     #[error("it is not a valid component: {0}")]
     Invalid(String),
-    /// It has more parts than a guest's place has room for.
+    /// The component has more parts than the engine allows.
     #[error("it needs more than one agent may have: {0}")]
     Greedy(String),
-    /// Compiling it costs too much.
+    /// The compilation exceeds its limits.
     #[error(
         "compile it: {why}. It is not tried again: the hub remembers that by its digest, {digest}. Build it smaller, or raise \
          `plugins.compile_cpu_ms` or `plugins.compile_memory_mb` and restart the hub"
     )]
     Costly {
-        /// What it took.
+        /// Exceeded limit.
         why: String,
-        /// The component's SHA-256 digest, in hex.
+        /// SHA-256 digest of the component, in hexadecimal digits.
         digest: String,
     },
-    /// It was not compiled, which is no fault of its.
+    /// The component was not compiled, for a transient reason.
     #[error("compile it: {0}")]
     NotNow(String),
-    /// It is made for another contract.
+    /// The component has another contract.
     #[error("it does not fit the contract a2a:hub@0.1.0: {0}")]
     Contract(String),
-    /// Its manifest cannot be followed.
+    /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// It would not say its card.
+    /// The component did not return its card.
     #[error("it did not say its card: {0}")]
     Silent(Failure),
-    /// Its card does not say what every card must.
+    /// The card lacks required members.
     #[error(transparent)]
     Card(#[from] InvalidCard),
 }
 
 impl LoadError {
-    /// The error with a panic's own text, for the author of the agent.
+    /// Error message with a panic's text, for the author of the agent.
     pub fn in_full(&self) -> String {
         if let Self::Silent(why) = self {
             format!("it did not say its card: {}", why.in_full())
@@ -90,7 +91,8 @@ impl LoadError {
 }
 
 impl Plugin {
-    /// Reads, checks and compiles a component, the latter in a process of its own if the engine knows the executable.
+    /// Reads, checks and compiles a component; in a separate process if the engine knows the
+    /// executable.
     pub async fn load(engine: &Engine, bytes: Bytes) -> Result<Self, LoadError> {
         let given = bytes.clone();
         let read = off_the_runtime(move || Said::read(&given)).await?;
@@ -100,7 +102,7 @@ impl Plugin {
         off_the_runtime(move || Self::link(&engine, &component, read)).await
     }
 
-    /// The same on this thread, in this process. Takes its time: call it where blocking is allowed.
+    /// Reads, checks and compiles a component on this thread. Blocks for long.
     pub fn compile(engine: &Engine, bytes: &[u8]) -> Result<Self, LoadError> {
         let read = Said::read(bytes)?;
         let compiled = engine.compiler.compile_here(bytes, &read.digest);
@@ -108,7 +110,7 @@ impl Plugin {
         Self::link(engine, &component, read)
     }
 
-    /// Checks that it fits the contract.
+    /// Checks the component against the contract.
     fn link(engine: &Engine, component: &Component, said: Said) -> Result<Self, LoadError> {
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
         let linked = engine.functions.link(component);
@@ -118,18 +120,18 @@ impl Plugin {
         Ok(Self { engine: engine.clone(), pre, share, ask: Arc::new(ask), digest })
     }
 
-    /// What the component asks for.
+    /// Requests in the component's manifest.
     pub fn ask(&self) -> &Ask {
         &self.ask
     }
 
-    /// The SHA-256 digest of the component, in hex.
+    /// SHA-256 digest of the component, in hexadecimal digits.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 }
 
-/// What is known of a component before it is compiled.
+/// Facts about a component before it is compiled.
 struct Said {
     ask: Ask,
     digest: String,

@@ -1,4 +1,5 @@
-//! Takes an agent's secrets out of all that it tells: its events, questions, log lines, its end and how it is.
+//! Redaction of an agent's secrets in all its output: events, questions, log lines, final status
+//! and health report.
 
 use a2a_hub_core::redact::{Growing, Secrets};
 use a2a_hub_protocol::{
@@ -10,11 +11,11 @@ use a2a_hub_runtime::{Crash, Ended, Failure, Report, port::tasks::Emitted};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap, mem, sync::Arc};
 
-/// What one instance's words pass on their way to the hub.
+/// Redacts the output of one instance.
 #[derive(Debug)]
 pub(crate) struct Redaction {
     pub(crate) secrets: Arc<Secrets>,
-    /// Artifacts of which the end is held back, for it may be the beginning of a secret.
+    /// Artifacts whose last characters are held back, because they may be the start of a secret.
     growing: BTreeMap<ArtifactId, Growing>,
 }
 
@@ -37,7 +38,7 @@ impl Redaction {
 
     fn artifact(&mut self, artifact: &mut Artifact, append: bool, last_chunk: bool) {
         let secrets = &self.secrets;
-        // By its members, all of them: a new one will not be forgotten here.
+        // Destructured completely, so that the compiler reports a new member.
         let Artifact { artifact_id, name, description, parts, metadata, extensions } = artifact;
         artifact_id.hide(secrets);
         name.hide(secrets);
@@ -54,7 +55,7 @@ impl Redaction {
         }
     }
 
-    /// What is held back still, at the end of the run.
+    /// Text still held back at the end of the run.
     pub(crate) fn rest(&mut self) -> Vec<Emitted> {
         let held = mem::take(&mut self.growing).into_iter();
         let rest = held.map(|(artifact_id, mut growing)| Emitted::Artifact {
@@ -73,7 +74,7 @@ impl Redaction {
     }
 }
 
-/// All text among the parts is one text, for that is what clients make of it.
+/// Redacts the text of all parts as one text, because clients join it.
 fn hide_parts(parts: &mut [Part], growing: &mut Growing, secrets: &Secrets) {
     for Part { content, filename, media_type, metadata } in parts {
         match content {
@@ -92,7 +93,7 @@ fn hide_parts(parts: &mut [Part], growing: &mut Growing, secrets: &Secrets) {
     }
 }
 
-/// Puts the end of a text where it belongs.
+/// Appends the held-back end of a text to the last text part.
 fn settle(parts: &mut Vec<Part>, rest: String) {
     if rest.is_empty() {
         return;
@@ -107,9 +108,9 @@ fn settle(parts: &mut Vec<Part>, rest: String) {
     }
 }
 
-/// Something that is told whole.
+/// Redaction of a complete value.
 pub(crate) trait Hide {
-    /// Takes the secrets out of it.
+    /// Redacts the secrets in the value.
     fn hide(&mut self, secrets: &Secrets);
 }
 
@@ -181,7 +182,7 @@ impl Hide for Message {
     fn hide(&mut self, secrets: &Secrets) {
         let Self {
             message_id,
-            context_id: _, // the hub's words
+            context_id: _, // set by the hub
             task_id: _,
             role: _,
             parts,
@@ -270,7 +271,7 @@ mod tests {
         Artifact { artifact_id, name, description, parts, metadata: None, extensions: Vec::new() }
     }
 
-    /// The texts of the parts after each of these pieces: text, whether it is appended, whether it is the last.
+    /// Texts after each of these pieces: text, append flag, last flag.
     fn told(redaction: &mut Redaction, pieces: &[(&str, bool, bool)]) -> Vec<String> {
         let told = pieces.iter().map(|&(text, append, last)| {
             let mut artifact = piece(vec![Part::text(text)]);

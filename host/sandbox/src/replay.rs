@@ -1,4 +1,5 @@
-//! A guest whose run is recorded, so that it can be run again: what it is answered comes from its journal or goes there.
+//! Recorded run of a guest, which can be replayed: answers come from its journal or are added to
+//! it.
 
 use crate::run_clock::RunClock;
 use a2a_hub_core::{
@@ -12,21 +13,21 @@ use a2a_hub_runtime::port::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The guest does something else than its journal says. A trap: nobody goes on from there.
+/// The guest deviates from its journal. This is a trap: the run cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ReplayDiverged(pub(crate) String);
 
-/// A run that is recorded.
+/// A recorded run.
 pub(crate) struct Replaying {
     pub(crate) run: Replay<Heard, Emitted>,
     pub(crate) port: Arc<dyn JournalPort>,
     pub(crate) clock: Arc<RunClock>,
-    /// What the operator had set when the run began.
+    /// The operator's settings at the start of the run.
     settings: BTreeMap<String, String>,
-    /// By what it is known from the other runs on its task; none for the first.
+    /// Number of this run among those of its task; none for the first.
     of_run: Option<u64>,
-    /// How many agents it has called.
+    /// Number of agents called so far.
     calls: u64,
 }
 
@@ -37,17 +38,18 @@ impl Replaying {
         Self { run, port, clock: Arc::new(RunClock::at(began_ms)), settings, of_run, calls: 0 }
     }
 
-    /// What the operator had set when the run began.
+    /// The operator's setting at the start of the run.
     pub(crate) fn setting(&self, name: &str) -> Option<String> {
         self.settings.get(name).cloned()
     }
 
-    /// The id of what it says to a child now.
+    /// Id of the next message to a child.
     pub(crate) fn next_message(&self, child: &str) -> String {
         format!("{child}-{}", self.run.entries())
     }
 
-    /// The name of the next call, by which it is known when the agent runs again. Children of other runs on the task have others.
+    /// Key of the next call, stable across replays. Children of other runs of the task have other
+    /// keys.
     pub(crate) fn next_call(&mut self) -> String {
         self.calls += 1;
         match self.of_run {
@@ -56,19 +58,19 @@ impl Replaying {
         }
     }
 
-    /// What the guest was answered when it asked this in an earlier run, if it did.
+    /// Recorded answer to this request, if any.
     pub(crate) fn recall(&mut self, asked: &Asked) -> Result<Option<Heard>, ReplayDiverged> {
         let heard = self.run.recall(asked).map_err(|why| ReplayDiverged(why.to_string()))?;
         self.clock.follow(&self.run);
         Ok(heard)
     }
 
-    /// What of these events is new: the others the task's log has, from an earlier run.
+    /// The new ones among these events; the others are in the task's log from an earlier run.
     pub(crate) fn untold(&mut self, events: Vec<Emitted>) -> Result<Vec<Emitted>, ReplayDiverged> {
         let mut untold = Vec::new();
         for event in events {
             if is_bare(&event) {
-                // The hub says the same of its own accord.
+                // The hub sends the same event itself.
                 untold.extend(self.run.is_live().then_some(event));
                 continue;
             }
@@ -89,12 +91,12 @@ impl Replaying {
     }
 }
 
-/// The journal holds another kind of answer than this question has: somebody wrote into the store.
+/// The journal has another kind of answer than this request: the store was changed by somebody.
 pub(crate) fn mixed_up() -> wasmtime::Error {
     ReplayDiverged("the journal of this run makes no sense".to_owned()).into()
 }
 
-/// Whether it says no more than that the agent is at work.
+/// True for a status without message and facts.
 fn is_bare(event: &Emitted) -> bool {
     match event {
         Emitted::Working { message, metadata } => {
@@ -104,7 +106,7 @@ fn is_bare(event: &Emitted) -> bool {
     }
 }
 
-/// Whether the log has the same, but for what the hub makes up: ids and places.
+/// True if both events are equal except for ids and positions that the hub assigns.
 fn is_same(known: &Emitted, event: &Emitted) -> bool {
     let parts = |message: &Option<Message>| message.as_ref().map(|it| it.parts.clone());
     match (known, event) {
@@ -123,7 +125,7 @@ fn is_same(known: &Emitted, event: &Emitted) -> bool {
     }
 }
 
-/// What people are told of an event.
+/// Description of an event for people.
 fn name(event: &Emitted) -> String {
     let text = |parts: &[Part]| joined_text(parts).chars().take(80).collect::<String>();
     match event {

@@ -1,4 +1,4 @@
-//! What a guest holds by a handle. The store owns it, and it ends with the store.
+//! Resources that a guest holds by handles. The store owns them, and they end with it.
 
 #![expect(unreachable_pub, reason = "the contract's generated bindings re-export them")]
 
@@ -20,15 +20,15 @@ use std::{
 };
 use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 
-/// A running program, as the guest holds it. The store owns it, so that it never outlives the task.
+/// A running program. The store owns it, so that it never outlives the task.
 pub struct Child {
     pub(crate) port: Box<dyn ChildPort>,
-    /// What was heard of it while the guest waited for something else, and is to be told next.
+    /// Output received during a wait for another source, returned next.
     pub(crate) heard: Option<Result<Said, Failure>>,
 }
 
 impl Child {
-    /// What it does next. May be dropped and called again.
+    /// Next output of the program. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Said, Failure> {
         match self.heard.take() {
             Some(heard) => heard,
@@ -36,7 +36,7 @@ impl Child {
         }
     }
 
-    /// Waits until there is something to tell of it, and leaves that where it is.
+    /// Waits until output is ready, and keeps it.
     pub(crate) async fn ready(&mut self) {
         if self.heard.is_none() {
             self.heard = Some(self.port.next().await);
@@ -45,13 +45,13 @@ impl Child {
 }
 
 impl Default for Child {
-    /// What stands in its place while it is waited for beside others.
+    /// Placeholder during a wait for several sources.
     fn default() -> Self {
         Self { port: Box::new(Away), heard: None }
     }
 }
 
-/// Nothing: what it stands for is elsewhere, and nobody can ask it before that is back.
+/// Placeholder: the real resource is taken out for a wait, and nobody can use it before it is back.
 struct Away;
 
 #[async_trait::async_trait]
@@ -86,14 +86,14 @@ impl BodyPort for Away {
     }
 }
 
-/// An answer over HTTP whose body is read as it comes. Dropping it hangs up.
+/// An HTTP response with a streamed body. Dropping it closes the connection.
 pub struct Exchange {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, Vec<u8>)>,
     body: Box<dyn BodyPort>,
-    /// What came while the guest waited for something else, and is to be told next.
+    /// Piece received during a wait for another source, returned next.
     heard: Option<Result<Option<Vec<u8>>, Failure>>,
-    /// Its place among those that the task may have.
+    /// Permit among the task's concurrent requests.
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -103,7 +103,7 @@ impl Exchange {
         Self { status, headers, body, heard: None, permit: Some(permit) }
     }
 
-    /// The next piece of the body. May be dropped and called again.
+    /// Next piece of the body. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let said = match self.heard.take() {
             Some(heard) => heard,
@@ -115,53 +115,53 @@ impl Exchange {
         said
     }
 
-    /// Waits until there is a piece to tell, and leaves it where it is.
+    /// Waits until a piece is ready, and keeps it.
     pub(crate) async fn ready(&mut self) {
         if self.heard.is_none() {
             self.heard = Some(self.body.next().await);
         }
     }
 
-    /// Nothing more is read, and another may take its place.
+    /// Closes the connection and releases the permit.
     pub(crate) fn hang_up(&mut self) {
         (self.body, self.permit) = (Box::new(Away), None);
     }
 }
 
 impl Default for Exchange {
-    /// What stands in its place while it is waited for beside others.
+    /// Placeholder during a wait for several sources.
     fn default() -> Self {
         let (status, headers, heard) = Default::default();
         Self { status, headers, body: Box::new(Away), heard, permit: None }
     }
 }
 
-/// A step of a run that is recorded.
+/// A step of a recorded run.
 #[derive(Debug)]
 pub struct Step {
-    /// What it came to in an earlier run, in which it is over.
+    /// Result of the step in an earlier run that completed it.
     pub(crate) kept: Option<String>,
 }
 
-/// A question to the client that the guest does not stand still for.
+/// A question to the client that does not block the guest.
 #[derive(Default)]
 pub struct Question {
-    /// What is to be asked once somebody waits for the answer: in a run that is replayed it may have come already.
+    /// The request, sent once the guest waits for the answer: a replay may have the answer already.
     pub(crate) later: Option<BoxFuture<'static, Result<Answer, Failure>>>,
-    /// Waits for the answer, as the only one; withdraws the question when it is dropped.
+    /// Task that waits for the answer; dropping it withdraws the question.
     pub(crate) asking: JoinSet<Result<Answer, Failure>>,
     pub(crate) answer: Option<Result<Answer, Failure>>,
 }
 
 impl Question {
-    /// Waits until it is answered, and leaves the answer where it is.
+    /// Waits for the answer, and keeps it.
     pub(crate) async fn answered(&mut self) -> &Result<Answer, Failure> {
         if let Some(asking) = self.later.take() {
             self.asking.spawn(asking);
         }
         let asking = &mut self.asking;
         if self.answer.is_none() {
-            // Nobody ends it but who drops it, and a panic in there is the hub's.
+            // Only a drop ends the task, and a panic in it is the hub's fault.
             let answer = asking.join_next().await.and_then(Result::ok);
             self.answer = Some(answer.unwrap_or(Err(Failure::Cancelled)));
         }
@@ -172,9 +172,9 @@ impl Question {
 /// A call of another agent.
 pub struct Delegated {
     port: Box<dyn CallPort>,
-    /// The child to be joined, if the call was made in an earlier run and nothing new was heard of it.
+    /// Child to join, if an earlier run made the call and nothing new was received since.
     joins: Option<(Arc<dyn DelegatePort>, JoinChild)>,
-    /// What was heard of it while the guest waited for something else, and is to be told next.
+    /// Event received during a wait for another source, returned next.
     heard: Option<Result<Update, Failure>>,
     is_over: bool,
 }
@@ -184,17 +184,17 @@ impl Delegated {
         Self { port, joins: None, heard: None, is_over: false }
     }
 
-    /// A call of an earlier run of the guest.
+    /// A call of an earlier run.
     pub(crate) fn recalled(port: Arc<dyn DelegatePort>, child: JoinChild) -> Self {
         Self { joins: Some((port, child)), ..Self::default() }
     }
 
-    /// The id of the child.
+    /// Id of the child task.
     pub(crate) fn task(&self) -> &TaskId {
         self.joins.as_ref().map_or_else(|| self.port.task(), |(_, child)| &child.task)
     }
 
-    /// The guest heard this of the child in an earlier run.
+    /// Skips an event that the guest received in an earlier run.
     pub(crate) fn recall(&mut self, update: &Update) {
         self.is_over |= matches!(update, Update::Finished(_));
         if let Some((_, child)) = &mut self.joins {
@@ -202,7 +202,7 @@ impl Delegated {
         }
     }
 
-    /// The hub's side, which knows what the guest has heard by now.
+    /// Port of the call, joined at the right position first if necessary.
     pub(crate) async fn port(&mut self) -> Result<&mut dyn CallPort, Failure> {
         if let Some((port, child)) = &self.joins {
             self.port = port.join(child).await?;
@@ -215,7 +215,7 @@ impl Delegated {
         self.port().await?.next().await
     }
 
-    /// What happens to the child next. May be dropped and called again.
+    /// Next event of the child. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Update, Failure> {
         let heard = match self.heard.take() {
             Some(heard) => heard,
@@ -225,19 +225,19 @@ impl Delegated {
         heard
     }
 
-    /// Waits until there is something to tell of it, and leaves that where it is.
+    /// Waits until an event is ready, and keeps it.
     pub(crate) async fn ready(&mut self) {
         if self.heard.is_none() {
             self.heard = Some(self.hear().await);
         }
     }
 
-    /// Lets go of it: a child that has not ended is cancelled, for nobody hears it any more.
+    /// Drops the call: an unfinished child is cancelled, because nobody receives its events.
     pub(crate) async fn let_go(mut self) {
         if self.is_over {
             return;
         }
-        // It may have ended meanwhile; its parent's end ends it in any case.
+        // The child may have ended meanwhile; the parent's end cancels it in any case.
         if let Ok(port) = self.port().await {
             let _ = port.cancel().await;
         }
@@ -245,7 +245,7 @@ impl Delegated {
 }
 
 impl Default for Delegated {
-    /// What stands in its place while it is waited for beside others.
+    /// Placeholder during a wait for several sources.
     fn default() -> Self {
         Self::new(Box::new(Away))
     }
@@ -270,10 +270,10 @@ impl CallPort for Away {
     }
 }
 
-/// The id of no task.
+/// Id of the placeholder.
 static NO_TASK: LazyLock<TaskId> = LazyLock::new(|| TaskId::new(""));
 
-/// How a call is to be made, beyond whom it is for and what it says.
+/// Options of a call besides agent and message.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
     pub(crate) key: Option<String>,

@@ -1,4 +1,5 @@
-//! What time it is for a run that is recorded, and its random numbers: both follow from how far it is in its journal.
+//! Virtual clock and random numbers of a recorded run: both are functions of its position in the
+//! journal.
 
 use a2a_hub_core::replay::Replay;
 use a2a_hub_runtime::Failure;
@@ -13,12 +14,13 @@ use std::{
 };
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
-/// What time it is for a run, and where in its journal it is. WASI's clocks and random numbers are made of it.
+/// Virtual time and journal position of a run, from which WASI's clocks and random numbers are
+/// derived.
 #[derive(Debug)]
 pub(crate) struct RunClock {
     now_ms: AtomicU64,
     entries: AtomicU64,
-    /// In a step it is the time that it is.
+    /// Set during a step, in which real time applies.
     in_step: AtomicBool,
 }
 
@@ -28,7 +30,7 @@ impl RunClock {
         if self.in_step.load(Relaxed) { now().max(virtual_now) } else { virtual_now }
     }
 
-    /// A clock that stands at this time.
+    /// Clock set to this time.
     pub(crate) fn at(now_ms: u64) -> Self {
         Self {
             now_ms: now_ms.into(),
@@ -37,14 +39,14 @@ impl RunClock {
         }
     }
 
-    /// It is where the run is.
+    /// Updates the clock to the run's position.
     pub(crate) fn follow<A, T>(&self, run: &Replay<A, T>) {
         self.now_ms.store(run.now_ms(), Relaxed);
         self.entries.store(run.entries() as u64, Relaxed);
         self.in_step.store(run.step().is_some(), Relaxed);
     }
 
-    /// Whether what has an effect may be done now.
+    /// True if effects are allowed now.
     pub(crate) fn is_in_step(&self) -> bool {
         self.in_step.load(Relaxed)
     }
@@ -72,8 +74,8 @@ impl HostMonotonicClock for Clock {
     }
 }
 
-/// Random numbers that are the same in each run, whatever is left out because it was done before: they begin anew with each
-/// entry of the journal.
+/// Random numbers that are equal in each replay, regardless of skipped work: they are reseeded with
+/// each entry of the journal.
 struct Random {
     seed: u64,
     clock: Arc<RunClock>,
@@ -127,12 +129,12 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The time that it is, in milliseconds since the Unix epoch.
+/// Real time, in milliseconds since the Unix epoch.
 pub(crate) fn now_ms() -> u64 {
     u64::try_from(now().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Makes WASI's clocks and random numbers those of a run.
+/// Connects WASI's clocks and random numbers to a run's clock.
 pub(crate) fn govern(wasi: &mut WasiCtxBuilder, clock: &Arc<RunClock>, seed: u64) {
     let random = || Random::new(seed, Arc::clone(clock));
     wasi.wall_clock(Clock(Arc::clone(clock)))
@@ -142,7 +144,7 @@ pub(crate) fn govern(wasi: &mut WasiCtxBuilder, clock: &Arc<RunClock>, seed: u64
         .insecure_random_seed(seed.into());
 }
 
-/// Why something is refused that depends on the world or changes it.
+/// Refusal of an effect outside a step.
 pub(crate) fn outside_of_step(what: &str) -> Failure {
     Failure::Denied(format!(
         "{what}: this agent is run again after a restart of the hub (`resume = \"replay\"` in its manifest), so that it does this in a step only: \
@@ -162,7 +164,7 @@ mod tests {
         let mut other = Random::new(7, Arc::clone(&clock));
         let first = [one.next_u64(), one.next_u64()];
         assert_ne!(first[0], first[1]);
-        // The other one asks for none before the next entry.
+        // The second generator draws none before the next entry.
         clock.entries.store(1, Relaxed);
         let next = one.next_u64();
         assert_eq!(next, other.next_u64());

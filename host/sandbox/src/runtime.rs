@@ -1,4 +1,4 @@
-//! A component as a runtime: each task, each question about its health, each clean-up in an instance of its own.
+//! A component as a `Runtime`: each task, health check and clean-up runs in a new instance.
 
 use crate::{
     guest::{self, Guest},
@@ -50,7 +50,7 @@ impl Runtime for Plugin {
 
     async fn on_behalf(&self, work: HubWork) {
         let account = Arc::new(CpuAccount::of_hub(Arc::clone(&self.share)));
-        // Nothing ends it but its own end.
+        // The work is never cancelled.
         let _done = self.engine.scheduler.run(&account, &CancellationToken::new(), work).await;
     }
 

@@ -1,4 +1,4 @@
-//! What a store holds for its guest: WASI with nothing in it, the capabilities, and the running counts.
+//! State of a store: WASI without resources, the capabilities, and the usage counters.
 
 use crate::{
     http_door::HttpDoor,
@@ -31,20 +31,20 @@ use wasmtime_wasi::{
 };
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
-/// Handles a guest may hold at once: child processes, streams, pollables.
+/// Handles of a guest: child processes, streams, pollables.
 const MAX_HANDLES: usize = 1_000;
 
-/// What a guest may print before it breaks, in bytes. It has `log`; a panic prints its message here.
+/// Bytes of standard error that are stored. Guests have `log`; a panic prints its message here.
 const STDERR_BYTES: usize = 16 << 10;
 
-/// Random bytes a guest may ask for at once.
+/// Random bytes of one request.
 const MAX_RANDOM: u64 = 64 << 10;
 
-/// What one guest may run.
+/// Programs of one guest.
 #[derive(Clone, Debug)]
 pub(crate) struct Processes {
     pub(crate) held: Arc<EffectiveGrant>,
-    /// Where the client would have the work done.
+    /// Working directory requested by the client.
     pub(crate) home: Option<String>,
 }
 
@@ -55,26 +55,26 @@ pub(crate) struct State {
     pub(crate) agent: AgentId,
     pub(crate) ports: Arc<Ports>,
     pub(crate) account: Arc<CpuAccount>,
-    /// Where programs are started.
+    /// Runtime on which programs are started.
     pub(crate) hub: Handle,
     pub(crate) cancel: CancellationToken,
-    /// What the client can do with an answer, as it said with its last message that the guest has heard.
+    /// Capabilities of the client, from the last message that the guest has received.
     pub(crate) client: ClientCapabilities,
     pub(crate) processes: Processes,
     pub(crate) output: Output,
     pub(crate) paces: Paces,
-    /// How many questions it has open.
+    /// Open questions.
     pub(crate) open_questions: usize,
     pub(crate) redaction: Redaction,
     pub(crate) written: Written,
     pub(crate) http: HttpDoor,
     pub(crate) wasi_http: WasiHttp,
-    /// What of its workspace it may still write.
+    /// Remaining quota of writes to the workspace.
     pub(crate) written_to_workspace: WriteQuota,
-    /// None once it was told that there is no more.
+    /// None once the limit was reported.
     pub(crate) log_bytes_left: Option<u64>,
     pub(crate) stderr: MemoryOutputPipe,
-    /// Of a guest whose run is recorded.
+    /// Replay state of a guest whose run is recorded.
     pub(crate) replay: Option<Replaying>,
 }
 
@@ -120,17 +120,18 @@ impl State {
     }
 }
 
-/// WASI with nothing in it but clocks and random numbers.
+/// WASI with clocks and random numbers only.
 fn wasi(stderr: &MemoryOutputPipe) -> WasiCtxBuilder {
     let mut wasi = WasiCtxBuilder::new();
-    // Sockets are denied rather than absent, for some languages' guests import them without using them.
+    // Sockets are denied rather than absent, because some languages' guests import them without
+    // using them.
     wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
     wasi.max_random_size(MAX_RANDOM).stderr(stderr.clone());
     wasi
 }
 
 impl State {
-    /// Has the guest's run be recorded, and answered from its journal, before it is called.
+    /// Starts recording and replay of the guest's run, before it is called.
     pub(crate) fn replays(&mut self, journal: Journal, port: Arc<dyn JournalPort>) {
         let (seed, mut wasi) = (journal.seed, wasi(&self.stderr));
         let replay = Replaying::new(journal, port);
@@ -141,7 +142,7 @@ impl State {
         self.replay = Some(replay);
     }
 
-    /// Gives the guest the files of its working directory, before it is called.
+    /// Gives the guest access to its working directory, before it is called.
     pub(crate) fn enter(&mut self, open: &OpenWorkspace) -> Result<(), Failure> {
         let mut wasi = wasi(&self.stderr);
         workspace::preopen(&mut wasi, open)?;
@@ -149,7 +150,7 @@ impl State {
         Ok(())
     }
 
-    /// The files of WASI, as the guest has them.
+    /// File functions of WASI with counters.
     pub(crate) fn counted_files(&mut self) -> CountedView<'_> {
         let quota = self.written_to_workspace.clone();
         CountedView { files: self.filesystem(), quota }

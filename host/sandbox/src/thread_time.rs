@@ -1,21 +1,23 @@
-//! How much of the processor a thread has used, for many who ask.
+//! CPU time of a thread, cheap enough for frequent queries.
 //!
-//! To ask the kernel takes most of a microsecond, for it looks at the processor's queue under its lock; what time it is takes a twentieth of that.
-//! A thread uses no more of the processor than time goes by: so the kernel is asked now and then, and in between what has gone by counts.
+//! A query of the kernel takes most of a microsecond, because it locks the processor's run queue;
+//! the current time takes a twentieth of that. A thread uses no more CPU time than wall-clock time:
+//! so the kernel is queried occasionally, and in between wall-clock time counts.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::{cell::Cell, time::Instant};
 
-/// By how much what is told may be ahead of what was used, in nanoseconds: where the thread was not given the processor meanwhile.
+/// Greatest excess of the estimate over the CPU time used, in nanoseconds: when the thread was not
+/// scheduled meanwhile.
 const PRECISION: u64 = 200_000;
 
 thread_local! {
-    /// What the thread had used when the kernel was asked last, and when that was.
+    /// CPU time at the last query of the kernel, and the time of that query.
     static ASKED: Cell<Option<(u64, Instant)>> = const { Cell::new(None) };
 }
 
-/// What the calling thread has used of the processor by `now`, in nanoseconds, to a fifth of a millisecond: what is told too much is made up for later. A guest
-/// that is not given the processor does not use it.
+/// CPU time of the calling thread at `now`, in nanoseconds, accurate to a fifth of a millisecond;
+/// an excess is corrected later. A guest that is not scheduled uses none.
 pub(crate) fn thread_used(now: Instant) -> u64 {
     if let Some((used, then)) = ASKED.get() {
         let since = u64::try_from(now.saturating_duration_since(then).as_nanos());
@@ -54,10 +56,10 @@ mod tests {
                 black_box(thread_used(now()));
             }
             let (told, used) = (thread_used(now()) - begun, ask() - of_kernel);
-            // What the test itself does between the two looks is within that, too.
+            // The work of the test between the two queries is within the tolerance.
             assert!(told.abs_diff(used) < 3 * PRECISION, "{told} told, {used} used");
         }
-        // A single sleep counts as work for no longer than what is told may be ahead.
+        // A single sleep counts as work at most for the greatest excess.
         let then = thread_used(now());
         thread::sleep(Duration::from_millis(50));
         assert!(thread_used(now()).saturating_sub(then) < 20_000_000, "most of it was slept");

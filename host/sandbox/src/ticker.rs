@@ -1,7 +1,8 @@
-//! What interrupts guests: a thread that moves the engine's epoch, so that every guest looks at its account and lets others run at the same rate.
+//! Epoch ticker: a thread that advances the engine's epoch, so that every guest checks its CPU
+//! account and yields at the same rate.
 //!
-//! It does so while guests are polled, and rests once none was for a while: a hub that has nothing to do wakes no processor two hundred times
-//! a second.
+//! It ticks while guests are polled, and sleeps after a while without any: an idle hub does not
+//! wake a processor two hundred times a second.
 
 use std::{
     io,
@@ -16,14 +17,14 @@ use std::{
     time::Duration,
 };
 
-/// How often guests are interrupted to look at their CPU clock and to let others run.
+/// Interval at which guests are interrupted to check their CPU account and to yield.
 const TICK: Duration = Duration::from_millis(5);
 
-/// After how many ticks at which no guest is polled the thread rests, a fifth of a second: to wake it costs who polls next some microseconds. Tests have
-/// it rest sooner.
+/// Idle ticks before the thread sleeps, a fifth of a second: waking it costs the next poll some
+/// microseconds. Tests use fewer.
 const IDLE_TICKS: u32 = if cfg!(test) { 4 } else { 40 };
 
-/// Who is polled now, and who waits for that. Shared by the thread and by whoever polls.
+/// State shared by the thread and the pollers.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     polled: AtomicUsize,
@@ -32,14 +33,15 @@ pub(crate) struct Pulse {
     thread: OnceLock<thread::Thread>,
 }
 
-/// While it is there, guests are interrupted.
+/// Guard of a poll, during which guests are interrupted.
 #[derive(Debug)]
 pub(crate) struct Polled<'p>(&'p Pulse);
 
 impl Pulse {
-    /// A guest is about to be polled.
+    /// Marks the start of a poll.
     pub(crate) fn polls(&self) -> Polled<'_> {
-        // Sequentially consistent, as is the other side: either this sees that the thread rests, or the thread sees this poll.
+        // Sequentially consistent on both sides: either this sees the thread asleep, or the thread
+        // sees this poll.
         self.polled.fetch_add(1, SeqCst);
         if self.rests.load(SeqCst) && self.rests.swap(false, SeqCst) {
             self.wake();
@@ -53,7 +55,7 @@ impl Pulse {
         }
     }
 
-    /// Returns once a guest is polled, or nothing is any more.
+    /// Sleeps until a guest is polled or the ticker ends.
     fn rest(&self) {
         self.rests.store(true, SeqCst);
         while self.polled.load(SeqCst) == 0 && self.rests.load(SeqCst) && !self.ends.load(SeqCst) {
@@ -69,7 +71,7 @@ impl Drop for Polled<'_> {
     }
 }
 
-/// The only thread that moves the epoch. It ends when this is dropped.
+/// The only thread that advances the epoch. It ends on drop.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     pulse: Arc<Pulse>,
@@ -77,7 +79,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Has `tick` done while somebody is polled.
+    /// Runs `tick` while guests are polled.
     pub(crate) fn start(
         pulse: Arc<Pulse>,
         tick: impl Fn() + Send + 'static,
@@ -94,14 +96,14 @@ impl Drop for Ticker {
         self.pulse.ends.store(true, SeqCst);
         self.pulse.wake();
         if let Some(thread) = self.thread.take() {
-            // It never panics.
+            // The thread never panics.
             let _ = thread.join();
         }
     }
 }
 
 fn run(pulse: &Pulse, tick: impl Fn()) {
-    // Before anybody is told that the thread rests, so that there is always somebody to wake.
+    // Set before the thread can be seen asleep, so that a waker always finds it.
     let _ = pulse.thread.set(thread::current());
     let mut idle = IDLE_TICKS;
     while !pulse.ends.load(SeqCst) {
@@ -129,7 +131,7 @@ mod tests {
         }
     }
 
-    /// A ticker, and how often it has ticked.
+    /// A ticker and its number of ticks.
     fn ticking() -> (Arc<Pulse>, Arc<AtomicUsize>, Ticker) {
         let (pulse, ticks) = <(Arc<Pulse>, Arc<AtomicUsize>)>::default();
         let counted = Arc::clone(&ticks);
@@ -148,7 +150,7 @@ mod tests {
         for _ in 0..3 {
             let polled = pulse.polls();
             let then = ticks.load(SeqCst);
-            // Also one that never returns: what it does takes longer than the thread waits before it rests.
+            // Also during an endless poll: it lasts longer than the idle ticks.
             until(|| ticks.load(SeqCst) > then + 2 * IDLE_TICKS as usize);
             drop(polled);
             until(|| pulse.rests.load(SeqCst));
@@ -168,7 +170,7 @@ mod tests {
             let then = ticks.load(SeqCst);
             until(|| ticks.load(SeqCst) > then);
             drop(polled);
-            // About as long as it takes until the thread rests.
+            // About the time until the thread sleeps.
             thread::sleep(TICK * (IDLE_TICKS - 2) + Duration::from_micros(500 * round));
         }
     }

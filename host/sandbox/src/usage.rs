@@ -1,4 +1,4 @@
-//! What one instance has used up, and may still use: events, bytes of output, files. And how fast it may go on.
+//! Usage of one instance: remaining events, output bytes and files, and rate limits.
 
 use a2a_hub_core::{
     bucket::{Bucket, Rate},
@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, io, time::Duration};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// What a task may still emit.
+/// Remaining output of a task.
 #[derive(Debug)]
 pub(crate) struct Output {
     events_left: u64,
@@ -38,10 +38,10 @@ impl Output {
     }
 }
 
-/// Files one instance may write, however small: each takes a place in a directory.
+/// Files of one instance, however small: each takes a directory entry.
 const MAX_FILES: usize = 1_000;
 
-/// What one instance has written, and may still write.
+/// Files written by one instance, and the remaining bytes.
 #[derive(Debug)]
 pub(crate) struct Written {
     names: BTreeSet<String>,
@@ -53,7 +53,7 @@ impl Written {
         Self { names: BTreeSet::new(), bytes_left: held.files_bytes.unwrap_or(0) }
     }
 
-    /// Takes a place for a file, and returns its name.
+    /// Reserves a file; returns its name.
     pub(crate) fn take(&mut self, said: &str, bytes: usize) -> Result<String, Failure> {
         let left = u64::try_from(bytes).ok().and_then(|bytes| self.bytes_left.checked_sub(bytes));
         let Some(left) = left else {
@@ -74,15 +74,15 @@ impl Written {
     }
 }
 
-/// The length of something as JSON, in bytes.
+/// Length of a value as JSON, in bytes.
 pub(crate) fn json_bytes(it: &impl Serialize) -> u64 {
     let mut bytes = Counted(0);
-    // It could fail by its writer, or by a key that is no text: there is neither.
+    // Only the writer or a key that is not text could fail, and neither occurs.
     let _ = serde_json::to_writer(&mut bytes, it);
     bytes.0
 }
 
-/// Counts what is written.
+/// Counts written bytes.
 struct Counted(u64);
 
 impl io::Write for Counted {
@@ -96,11 +96,12 @@ impl io::Write for Counted {
     }
 }
 
-/// A wait that is shorter is put off: what comes meanwhile is then done together, be it a timer, a wakeup or a transaction of the store. A person does
-/// not notice that text comes forty times a second.
+/// Shorter waits are deferred, so that the work of several is done together (timers, wakeups,
+/// transactions of the store). A person does not notice that text arrives forty times a second.
 const SHORTEST_WAIT: Duration = Duration::from_millis(25);
 
-/// How fast one instance may ask for what others have to do something for. Who is too fast waits (backpressure).
+/// Rate limits of one instance for requests that cost others work. A guest that is too fast waits
+/// (backpressure).
 #[derive(Debug)]
 pub(crate) struct Paces {
     pub(crate) events: Bucket,
@@ -127,12 +128,12 @@ impl Paces {
     }
 }
 
-/// How long who takes so many tokens has to wait.
+/// Wait after taking these tokens.
 pub(crate) fn pace(bucket: &mut Bucket, tokens: u64) -> Duration {
     bucket.take(tokens, Instant::now().into_std())
 }
 
-/// Waits so long, unless the task is cancelled.
+/// Waits, unless the task is cancelled.
 pub(crate) async fn wait(time: Duration, cancel: &CancellationToken) -> Result<(), Failure> {
     if time < SHORTEST_WAIT {
         return Ok(());
@@ -148,7 +149,7 @@ pub(crate) async fn wait(time: Duration, cancel: &CancellationToken) -> Result<(
 mod tests {
     use super::*;
 
-    /// The paused clock goes on as soon as everybody waits, and by as much.
+    /// The paused clock advances as soon as everybody waits, by as much.
     #[tokio::test(start_paused = true)]
     async fn who_is_too_fast_waits_and_loses_nothing() {
         let rates = Rates { events: 100, ..Rates::default() };

@@ -1,5 +1,5 @@
-//! `wasi:http/outgoing-handler`, so that the ordinary HTTP of each language works: its requests go out by the same door as
-//! `http.fetch`, under the same grant and the same limits.
+//! `wasi:http/outgoing-handler`, so that each language's usual HTTP library works: its requests use
+//! the same egress as `http.fetch`, with the same grant and limits.
 
 use crate::http_door::{Begun, HttpDoor, MAX_PATIENCE, Opened, PATIENCE};
 use a2a_hub_core::http_header;
@@ -20,10 +20,10 @@ use wasmtime_wasi_http::{
     WasiHttpHooks,
 };
 
-/// The largest body of a request, in bytes: it is sent once it is whole, so that its length is known.
+/// Longest request body, in bytes: it is sent once complete, so that its length is known.
 const MAX_BODY: usize = 4 << 20;
 
-/// What one instance has of `wasi:http`.
+/// State of `wasi:http` for one instance.
 pub(crate) struct WasiHttp {
     ctx: WasiHttpCtx,
     hooks: Hooks,
@@ -34,21 +34,21 @@ impl WasiHttp {
         Self { ctx: WasiHttpCtx::new(), hooks: Hooks(door) }
     }
 
-    /// As wasmtime's functions take it, beside the table of what the guest holds.
+    /// View for wasmtime's functions, with the guest's resource table.
     pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> WasiHttpCtxView<'a> {
         WasiHttpCtxView { hooks: &mut self.hooks, table, ctx: &mut self.ctx }
     }
 }
 
-/// By which requests leave that came by `wasi:http`.
+/// Sends requests made through `wasi:http`.
 struct Hooks(HttpDoor);
 
-/// What became of a request, and what is left to do for its connection, which is nothing.
+/// Response, and the future that drives its connection, which does nothing here.
 type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
 impl WasiHttpHooks for Hooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
-        // Many a library says a length, which is checked and said again by the hub.
+        // Many libraries set a length; the hub checks it and sets its own.
         Arc::new(|name| {
             *name != header::CONTENT_LENGTH && !http_header::guest_may_set(name.as_str())
         })
@@ -122,7 +122,7 @@ async fn send(
     response.map_err(|_| Refused(Error::HttpProtocolError))
 }
 
-/// The next piece of an answer's body, counted.
+/// Next piece of a response's body, charged to the limits.
 async fn next(
     body: &mut dyn BodyPort,
     door: &HttpDoor,
@@ -135,7 +135,7 @@ async fn next(
     Ok(piece)
 }
 
-/// The body of a request, once its guest has ended it.
+/// Whole body of a request, once the guest has ended it.
 async fn whole(door: &HttpDoor, mut body: WasiBody) -> Result<Vec<u8>, Refused> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -149,7 +149,7 @@ async fn whole(door: &HttpDoor, mut body: WasiBody) -> Result<Vec<u8>, Refused> 
     Ok(bytes)
 }
 
-/// Why there is no answer, in the codes of `wasi:http`.
+/// Error in the codes of `wasi:http`.
 struct Refused(Error);
 
 impl From<Error> for Refused {
@@ -165,7 +165,7 @@ impl From<Refused> for Error {
 }
 
 impl From<Failure> for Refused {
-    /// The codes that carry no words are for who has none: a refusal tells its remedy.
+    /// Codes without text are used only for failures without details: a refusal names its remedy.
     fn from(failure: Failure) -> Self {
         Self(match failure {
             Failure::Timeout => Error::HttpResponseTimeout,

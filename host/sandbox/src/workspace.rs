@@ -1,5 +1,5 @@
-//! The files of the task's working directory, as WASI has them: a preopen at `/workspace`. What is written is counted here, and
-//! links that lead out are refused, by WASI where they are followed and here where they are made.
+//! Files of the task's working directory for WASI: a preopen at `/workspace`. Writes are counted
+//! here. Links that lead outside are refused by WASI when followed, and here when created.
 
 use a2a_hub_core::workspace_grant::WorkspaceAccess;
 use a2a_hub_runtime::{
@@ -35,7 +35,7 @@ use {
     wasmtime_wasi::filesystem::Dir,
 };
 
-/// Where a guest finds the directory.
+/// Path of the directory for guests.
 const PLACE: &str = "/workspace";
 
 /// Opens the directory for a guest.
@@ -44,18 +44,18 @@ pub(crate) fn preopen(wasi: &mut WasiCtxBuilder, open: &OpenWorkspace) -> Result
         WorkspaceAccess::Read => FsPerms::ReadOnly,
         WorkspaceAccess::ReadWrite => FsPerms::ReadWrite,
     };
-    // By the handle of what was judged: its path may lead elsewhere by now.
+    // By the validated handle, because its path may have changed since.
     let judged = format!("/proc/self/fd/{}", open.directory.as_raw_fd());
     let opened = wasi.preopened_dir(judged, PLACE, perms);
     opened.map(drop).map_err(|why| Failure::Unavailable(format!("open the workspace: {why:#}")))
 }
 
-/// What one instance may do with its files now, and how much of it. Clones are one.
+/// Current file permission of one instance, and its remaining quota. Clones share state.
 #[derive(Clone)]
 pub(crate) struct WriteQuota(Arc<Left>);
 
 struct Left {
-    /// Knows whether the grant was taken back; none where there is no workspace.
+    /// Source of revocations; none without a workspace.
     port: Option<Arc<dyn WorkspacePort>>,
     bytes: AtomicU64,
     files: AtomicU64,
@@ -68,19 +68,19 @@ impl WriteQuota {
         Self(Arc::new(Left { port, bytes, files }))
     }
 
-    /// Refuses what is not granted any more.
+    /// Refuses access that is no longer granted.
     fn must(&self, access: WorkspaceAccess) -> Result<(), ErrorCode> {
         let now = self.0.port.as_ref().and_then(|port| port.access());
         if now >= Some(access) { Ok(()) } else { Err(ErrorCode::Access) }
     }
 
-    /// Takes room for bytes that are to be written.
+    /// Reserves bytes to be written.
     fn take_bytes(&self, bytes: u64) -> Result<(), ErrorCode> {
         self.must(WorkspaceAccess::ReadWrite)?;
         take(&self.0.bytes, bytes)
     }
 
-    /// Takes room for a file or a directory that is to be made.
+    /// Reserves a file or directory to be created.
     fn take_file(&self) -> Result<(), ErrorCode> {
         self.must(WorkspaceAccess::ReadWrite)?;
         take(&self.0.files, 1)
@@ -92,7 +92,7 @@ fn take(left: &AtomicU64, many: u64) -> Result<(), ErrorCode> {
     took.map(drop).map_err(|_| ErrorCode::InsufficientSpace)
 }
 
-/// The files of WASI, counted.
+/// File functions of WASI, with counters.
 pub(crate) struct CountedFiles;
 
 impl HasData for CountedFiles {
@@ -104,7 +104,7 @@ pub(crate) struct CountedView<'a> {
     pub(crate) quota: WriteQuota,
 }
 
-/// A stream into a file, whose bytes are counted before they are written.
+/// Stream into a file, with bytes charged before they are written.
 struct CountedStream {
     inner: DynOutputStream,
     quota: WriteQuota,
@@ -162,7 +162,7 @@ impl Pollable for CountedStream {
     }
 }
 
-/// A stream out of a file, which ends when the grant is taken back.
+/// Stream out of a file, which fails on revocation.
 struct GrantedStream {
     inner: DynInputStream,
     quota: WriteQuota,
@@ -208,7 +208,7 @@ impl InputStream for NoStream {
     }
 }
 
-/// What stands in the place of a stream for a moment.
+/// Placeholder of a stream.
 struct NoStream;
 
 #[async_trait::async_trait]
@@ -243,7 +243,7 @@ impl CountedView<'_> {
         Ok(stream)
     }
 
-    /// The directory of a handle.
+    /// Directory of a handle.
     #[cfg(target_os = "linux")]
     fn directory(&self, fd: &Resource<Descriptor>) -> FsResult<Dir> {
         match self.files.table.get(fd)? {
@@ -252,7 +252,7 @@ impl CountedView<'_> {
         }
     }
 
-    /// Refuses what is neither file nor directory, where it cannot be opened without waiting.
+    /// Refuses special files, where they cannot be opened without blocking.
     async fn must_be_plain(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -267,7 +267,7 @@ impl CountedView<'_> {
     }
 }
 
-/// Whether it is neither file, directory nor link.
+/// True if the file is neither a regular file, a directory nor a link.
 fn is_special(kind: DescriptorType) -> bool {
     !matches!(
         kind,
@@ -275,7 +275,7 @@ fn is_special(kind: DescriptorType) -> bool {
     )
 }
 
-/// Functions of WASI that pass as they are.
+/// WASI functions that are forwarded after the permission check.
 macro_rules! pass {
     ($need:ident: $(fn $name:ident($($arg:ident: $type:ty),*) -> $told:ty;)*) => {$(
         async fn $name(&mut self, fd: Resource<Descriptor>, $($arg: $type),*) -> FsResult<$told> {
@@ -306,12 +306,13 @@ impl HostDescriptor for CountedView<'_> {
         fn unlink_file_at(path: String) -> ();
     }
 
-    /// Asked by each language before it does anything else with files, which ends where that fails; it tells nothing of them.
+    /// Not checked: every language's runtime calls it first and gives up on failure; it reveals no
+    /// content.
     async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
         self.files.get_flags(fd).await
     }
 
-    /// As with the flags.
+    /// Not checked, like the flags.
     async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
         self.files.get_type(fd).await
     }
@@ -325,7 +326,7 @@ impl HostDescriptor for CountedView<'_> {
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
-        // Also of holes that take no room yet.
+        // Includes holes, which take no disk space yet.
         let before = self.files.stat(Resource::new_borrow(fd.rep())).await?.size;
         self.quota.take_bytes(size.saturating_sub(before))?;
         self.files.set_size(fd, size).await
@@ -374,7 +375,8 @@ impl HostDescriptor for CountedView<'_> {
         if open_flags.contains(OpenFlags::CREATE) {
             self.quota.take_file()?;
         }
-        // Who opens a pipe waits for its other end, on a thread of the hub's that nobody can end.
+        // Opening a FIFO blocks until its other end opens, on a thread of the hub that cannot be
+        // stopped.
         #[cfg(target_os = "linux")]
         {
             let how = How::of(path_flags, open_flags, flags)?;
@@ -396,7 +398,7 @@ impl HostDescriptor for CountedView<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         self.quota.must(WorkspaceAccess::ReadWrite)?;
-        // To set the times of what is behind a link, it is opened.
+        // Setting times through a link opens its target.
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             #[cfg(target_os = "linux")]
             {
@@ -410,7 +412,8 @@ impl HostDescriptor for CountedView<'_> {
         self.files.set_times_at(fd, flags, path, accessed, modified).await
     }
 
-    /// A link that leads out is refused to the guest, and followed by whoever comes after it: it makes none.
+    /// Refused: the guest cannot follow a link that leads outside, but other programs would, so
+    /// guests create none.
     async fn symlink_at(&mut self, _: Resource<Descriptor>, _: String, _: String) -> FsResult<()> {
         Err(ErrorCode::NotPermitted.into())
     }

@@ -1,4 +1,4 @@
-//! What a task asks, read of it for the doors that put its question to a user in words of their own.
+//! Question of a task, for protocols that present it to a user in their own form.
 
 use a2a_hub_protocol::{
     message::Content,
@@ -7,25 +7,25 @@ use a2a_hub_protocol::{
 };
 use serde_json::Value;
 
-/// How many choices of an agent's are offered.
+/// Maximum number of choices that are offered.
 const MAX_CHOICES: usize = 10;
 
-/// The id of the question that a task waits with.
+/// Id of a waiting task's question.
 pub(super) fn id(task: &Task) -> Option<String> {
     Question::of(task.metadata.as_ref()).map(|question| question.id.as_str().to_owned())
 }
 
-/// What kind of answer a task waits for.
+/// Kind of answer that a task waits for.
 pub(super) fn kind(task: &Task) -> QuestionKind {
     Question::of(task.metadata.as_ref()).map_or(QuestionKind::Input, |question| question.kind)
 }
 
-/// What a task asks or says last, in its agent's words.
+/// Text of a task's latest status message.
 pub(super) fn prompt(task: &Task) -> String {
     task.status.message.as_ref().map(|message| message.joined_text()).unwrap_or_default()
 }
 
-/// What a task says with its question for programs.
+/// Data part of a task's latest status message, for programs.
 pub(super) fn data(task: &Task) -> Option<&Value> {
     let mut parts = task.status.message.iter().flat_map(|message| &message.parts);
     parts.find_map(|part| match &part.content {
@@ -34,7 +34,7 @@ pub(super) fn data(task: &Task) -> Option<&Value> {
     })
 }
 
-/// The choices that the agent names with its question, or yes and no.
+/// Choices that the agent offers with its question; by default, allow and deny.
 pub(super) fn choices(task: &Task) -> Vec<String> {
     let named = data(task).and_then(|data| data["choices"].as_array()).into_iter().flatten();
     let named = named.filter_map(|choice| choice.as_str().map(str::to_owned));

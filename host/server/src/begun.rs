@@ -1,4 +1,5 @@
-//! Tasks that end with the connection that began them, however that ends: hung up, broken off, dropped, or with a panic.
+//! Tasks tied to the connection that started them: they are cancelled when it closes, breaks, is
+//! dropped, or panics.
 
 use super::dispatcher::Dispatcher;
 use a2a_hub_core::access::Principal;
@@ -11,16 +12,17 @@ use a2a_hub_protocol::{
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-/// A task that was begun or went on, and what it tells.
+/// A started or resumed task with its event stream.
 pub(super) struct Begun {
     pub(super) heard: ReplyStream,
     pub(super) task: TaskId,
     pub(super) guard: CancelOnDrop,
-    /// The stream's place among those that the hub serves.
+    /// Permit for one of the hub's concurrent streams.
     pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Cancels its task when it is dropped, unless it was disarmed or the hub stops: then the next hub goes on with the task.
+/// Cancels its task on drop, unless the guard was disarmed or the hub stops. After a stop, the next
+/// process resumes the task.
 #[must_use]
 pub(super) struct CancelOnDrop {
     hub: Hub,
@@ -30,7 +32,7 @@ pub(super) struct CancelOnDrop {
 }
 
 impl CancelOnDrop {
-    /// Leaves the task as it is from now on.
+    /// Disarms the guard, so that the task continues.
     pub(super) fn disarm(mut self) {
         self.task = None;
     }
@@ -45,8 +47,9 @@ impl Drop for CancelOnDrop {
 }
 
 impl Dispatcher {
-    /// Sends a message whose task is to end with the connection of `caller`. If this future is dropped before the task is known, the
-    /// task is cancelled once it is. Nothing is cancelled after `stop`, which fires when the hub stops.
+    /// Sends a message whose task ends with the connection of `caller`. If this future is dropped
+    /// before the task is known, the task is cancelled afterwards. After `stop`, which signals the
+    /// hub's shutdown, nothing is cancelled.
     pub(super) async fn begin(
         &self,
         caller: &Principal,
@@ -66,7 +69,7 @@ impl Dispatcher {
     }
 }
 
-/// The hub answered in a way that no operation of the caller asks for.
+/// Error for an answer that does not match the caller's operation.
 pub(super) fn unexpected() -> A2aError {
     A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }

@@ -1,4 +1,4 @@
-//! The body of a request over HTTP: read whole, or told why not.
+//! Reader for HTTP request bodies with limits on size and time.
 
 use super::{
     MAX_REQUEST,
@@ -13,15 +13,16 @@ use axum::{
 };
 use tokio::time::timeout;
 
-/// A body that could not be read.
+/// Error for a body that could not be read.
 pub(super) struct Unread {
     status: StatusCode,
-    /// What was wrong with the body, as its sender is told.
+    /// Cause, for the client.
     pub(super) why: A2aError,
 }
 
 impl Unread {
-    /// The answer that tells it. Of a body that came too slowly the rest is not read: its connection ends.
+    /// Error response with this content. After a timeout it closes the connection, because the rest
+    /// of the body is not read.
     pub(super) fn answer(&self, told: Response) -> Response {
         let slow = self.status == StatusCode::REQUEST_TIMEOUT;
         let hang_up = slow.then_some([(header::CONNECTION, "close")]);
@@ -29,7 +30,7 @@ impl Unread {
     }
 }
 
-/// Reads the whole body, for as long as the hub has patience with it (slow loris).
+/// Reads the whole body within the hub's timeout, to withstand slow clients (slow loris).
 pub(super) async fn read_body(
     dispatcher: &Dispatcher,
     mut request: Request,

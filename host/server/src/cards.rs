@@ -1,4 +1,4 @@
-//! What others find at well-known places: the cards of the hub and of its agents.
+//! Cards of the hub and its agents at well-known URLs.
 
 use super::{
     caller::Caller,
@@ -27,13 +27,13 @@ use axum::{
 use serde_json::json;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// How long a card may be used without asking again, in seconds: a component that is replaced is soon known.
+/// Cache lifetime of a card in seconds, short because a component may be replaced.
 const FRESH: &str = "max-age=60";
 
-/// What a card is called. The first is where A2A 0.2 looked, and the specification of the Local Hub does.
+/// File names of a card. A2A 0.2 and the Local Hub specification use the first.
 const FILES: [&str; 2] = ["agent.json", "agent-card.json"];
 
-/// The paths at which cards are found.
+/// Routes of the cards.
 pub(super) fn routes() -> Router<Dispatcher> {
     Router::new()
         .route("/.well-known/{file}", get(root_card))
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<Dispatcher> {
         .route("/.well-known/agents/{file}", get(agent_card))
 }
 
-/// The card of the hub, or of the agent that stands for it.
+/// Returns the card of the hub, or of the agent configured for the root.
 async fn root_card(
     State(dispatcher): State<Dispatcher>,
     ConnectInfo(caller): ConnectInfo<Caller>,
@@ -59,17 +59,17 @@ async fn root_card(
     official(&dispatcher, asked, &file, agent, &endpoints).await
 }
 
-/// Who asks for a card, and how.
+/// Caller and headers of a card request.
 #[derive(Clone, Copy)]
 pub(super) struct CardRequest<'a> {
     pub(super) caller: &'a Principal,
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
-    /// The version of A2A that is named.
+    /// Requested version of A2A.
     pub(super) version: Option<&'a str>,
 }
 
-/// A card as official A2A has it: of 1.0 for those who ask for that, or else of both versions at once.
+/// Returns a card in official form: of 1.0 if requested, otherwise the hybrid form.
 pub(super) async fn official(
     dispatcher: &Dispatcher,
     CardRequest { caller, method, headers, version }: CardRequest<'_>,
@@ -91,7 +91,7 @@ pub(super) async fn official(
                 of.card.v1(endpoints)
             } else {
                 let mut card = of.card.hybrid(endpoints);
-                // The first of the files is the Local Hub's, whose clients speak its dialect.
+                // Clients of the first file speak the Local Hub's dialect.
                 if is_hub && file == FILES[0] {
                     of.card.add_local_hub(&mut card);
                     member::set(&mut card, "url", own_url(dispatcher, headers));
@@ -100,7 +100,7 @@ pub(super) async fn official(
             };
             fresh(card.to_string(), clock::http_date(&of.since), headers)
         }
-        // No card is a stream, and nothing else.
+        // Unreachable: a card request is answered with a card.
         Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         Err(why) => refusal(&why),
     }
@@ -148,7 +148,7 @@ async fn show(
             None,
             headers,
         ),
-        // No card is a stream.
+        // Unreachable: a card request is never answered with a stream.
         Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         Err(why) => refusal(&why),
     }
@@ -158,7 +158,7 @@ fn refusal(why: &A2aError) -> Response {
     (http_reply::status(why), Json(json!({ "error": why.to_hub_json() }))).into_response()
 }
 
-/// The card, or word that the client has it already.
+/// Response with the card, or 304 if the client's copy is current.
 fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
     let mut hash = DefaultHasher::new();
     card.hash(&mut hash);
@@ -172,7 +172,7 @@ fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
     let head = [
         (header::ETAG, tag),
         (header::CACHE_CONTROL, FRESH.to_owned()),
-        // What it says depends on these.
+        // Headers that the card depends on.
         (header::VARY, "A2A-Version, Authorization, Host".to_owned()),
     ];
     let head: Vec<_> =

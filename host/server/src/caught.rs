@@ -1,10 +1,12 @@
-//! Panics of the hub's own code, at the boundary to its clients: one costs its request, and its text stays in the hub's log.
+//! Panic boundary between the hub's code and its clients: a panic fails one request, and its text
+//! stays in the log.
 
 use a2a_hub_protocol::error::A2aError;
 use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 
-/// Runs `work`. A panic in it is the internal error that clients may be shown; the panic's own text went to the log as it happened.
+/// Runs `work` and converts a panic to an internal error without details; the panic hook has logged
+/// the text.
 pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, A2aError> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
         tracing::error!("a request ended with a panic");

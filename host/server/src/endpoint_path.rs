@@ -7,17 +7,17 @@ use a2a_hub_protocol::{
     id::AgentId,
 };
 
-/// An endpoint of official A2A, as a path names it.
+/// Parsed path of an official A2A endpoint.
 #[derive(Debug, PartialEq)]
 pub(super) struct EndpointPath<'a> {
-    /// The agent whose endpoint it is; none if it is the hub's.
+    /// Agent of the endpoint; `None` for the hub.
     pub(super) agent: Option<AgentId>,
-    /// What is left of the path, without a slash at the beginning.
+    /// Rest of the path, without a leading slash.
     pub(super) below: &'a str,
 }
 
 impl<'a> EndpointPath<'a> {
-    /// Where `path` leads, which begins as those of the hub's or an agent's endpoint do.
+    /// Parses a `path` that begins with the prefix of a hub or agent endpoint.
     pub(super) fn of(path: &'a str) -> Result<Self, A2aError> {
         let below = |endpoint: usize| {
             let below = &path[endpoint..];

@@ -1,17 +1,18 @@
-//! The frames of an HTTP/2 connection, counted as they pass (RFC 9113, section 4.1): the library below answers each, and has
-//! no limit on those that ask for nothing.
+//! Counter of a connection's HTTP/2 frames (RFC 9113, section 4.1), for flood protection. The HTTP
+//! library answers every control frame and does not limit them.
 
 use a2a_hub_core::flood::{ControlFrames, Flood};
 use tokio::time::Instant;
 
-/// The bytes of a frame's head: three of its length, one of its type, five that do not matter here.
+/// Size of a frame header in bytes: three for the length, one for the type, and five that are not
+/// used here.
 const HEAD: usize = 9;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
-/// The frames of one connection, in both directions.
+/// Frame counts of a connection in both directions.
 pub(super) struct FrameCounter {
     came: FrameReader,
     went: FrameReader,
@@ -19,17 +20,17 @@ pub(super) struct FrameCounter {
 }
 
 impl FrameCounter {
-    /// Those of a connection whose client begins with so many bytes that are no frame.
+    /// Creates a counter for a connection whose client sends a preface of this many bytes first.
     pub(super) fn new(preface: usize) -> Self {
         let control = ControlFrames::new(Instant::now().into_std());
         Self { came: FrameReader::after(preface), went: FrameReader::after(0), control }
     }
 
-    /// The client sent this.
+    /// Counts frames from the client; an error means a flood.
     pub(super) fn came(&mut self, bytes: &[u8]) -> Result<(), Flood> {
         let (mut control, mut requests) = (0, 0);
         self.came.read(bytes, |kind| match kind {
-            // The library bounds these itself.
+            // The library limits these itself.
             DATA | CONTINUATION => {}
             HEADERS => requests += 1,
             _ => control += 1,
@@ -38,7 +39,7 @@ impl FrameCounter {
         if control > 0 { self.control.spend(control, Instant::now().into_std()) } else { Ok(()) }
     }
 
-    /// The client is sent this.
+    /// Counts frames to the client.
     pub(super) fn went(&mut self, bytes: &[u8]) {
         let mut data = 0;
         self.went.read(bytes, |kind| data += u32::from(kind == DATA));
@@ -46,12 +47,12 @@ impl FrameCounter {
     }
 }
 
-/// Finds the heads of frames in bytes that come in any pieces.
+/// Parser that finds frame headers in chunked input.
 struct FrameReader {
-    /// How many bytes of something else are to come before the next head.
+    /// Number of payload bytes before the next header.
     skip: usize,
     head: [u8; HEAD],
-    /// How much of the next head has come.
+    /// Number of received bytes of the next header.
     have: usize,
 }
 
@@ -60,7 +61,7 @@ impl FrameReader {
         Self { skip, head: [0; HEAD], have: 0 }
     }
 
-    /// Tells the type of each frame whose head ends in these bytes.
+    /// Reports the type of each frame whose header is completed by these bytes.
     fn read(&mut self, mut bytes: &[u8], mut seen: impl FnMut(u8)) {
         loop {
             let skipped = self.skip.min(bytes.len());
@@ -115,7 +116,7 @@ mod tests {
         let mut idle = FrameCounter::new(0);
         let taken = (0..100_000).take_while(|_| idle.came(&update).is_ok()).count();
         assert!((100..10_000).contains(&taken), "{taken}");
-        // Two windows are opened again for each frame of data.
+        // A client sends up to two window updates for each data frame.
         let (data, mut busy) = (frame(DATA, b"an event"), FrameCounter::new(0));
         for _ in 0..100_000 {
             busy.went(&data);

@@ -1,5 +1,6 @@
-//! gRPC: A2A's services of both versions, where HTTP is served. What is asked and answered is what REST has; here is what
-//! else gRPC has: which agent is meant where there is no path, and how a refusal is told.
+//! gRPC server for A2A's services of both versions, on the HTTP port. Operations are shared with
+//! REST. This module adds the parts specific to gRPC: the agent's selection by tenant, deadlines,
+//! and error statuses.
 
 use super::{
     MAX_REQUEST,
@@ -41,7 +42,7 @@ use tonic::{
     server::{Grpc, ServerStreamingService, UnaryService},
 };
 
-/// The paths of both services.
+/// Routes of both services.
 pub(super) fn routes() -> Router<Dispatcher> {
     let services = grpc::SERVICES.into_iter();
     services.fold(Router::new(), |router, service| {
@@ -93,14 +94,14 @@ async fn enter(
     }
 }
 
-/// Until when the client waits; none if it does not say.
+/// Deadline of the client; `None` if it set no timeout.
 fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, A2aError> {
     let Some(said) = headers.get(grpc::TIMEOUT) else { return Ok(None) };
     let timeout = grpc::read_timeout(said.to_str().unwrap_or_default())?;
     Ok(Some(Instant::now() + timeout))
 }
 
-/// Waits until it is later than that.
+/// Sleeps until the deadline, or forever without one.
 async fn passed(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
@@ -108,14 +109,14 @@ async fn passed(deadline: Option<Instant>) {
     }
 }
 
-/// What is told to a client that is not answered in its time. What it began goes on, as when it hangs up.
+/// Status for an exceeded deadline. The task continues, as after a disconnect.
 fn late() -> Status {
     Status::deadline_exceeded(
         "the call took longer than its `grpc-timeout`; a task that it began goes on",
     )
 }
 
-/// One call of a client.
+/// A call of a client.
 #[derive(Clone)]
 struct GrpcCall {
     dispatcher: Dispatcher,
@@ -123,14 +124,14 @@ struct GrpcCall {
     caller: Caller,
     principal: Principal,
     headers: HeaderMap,
-    /// Until when the client waits.
+    /// Deadline of the client.
     deadline: Option<Instant>,
 }
 
-/// One message of a stream, or why there is no more.
+/// A message of a stream, or the error that ends it.
 type Encoded = Result<Vec<u8>, Status>;
 
-/// What a call comes to, and the extensions that were activated for it.
+/// Result of a call, with the header for activated extensions.
 type Answered = (Spelled, Option<(HeaderName, HeaderValue)>);
 
 impl GrpcCall {
@@ -190,7 +191,7 @@ impl UnaryService<Bytes> for GrpcCall {
                     let answer = visit.call.write(answer).map_err(|why| status(&why))?;
                     Ok(with_metadata(answer, active))
                 }
-                // What is asked by this call is answered once.
+                // Unreachable: this method has a single answer.
                 Ok(Reply::Stream(_)) => Err(Status::internal("the answer is a stream")),
                 Err(refusal) => Err(status(&refusal.why)),
             }
@@ -214,7 +215,7 @@ impl ServerStreamingService<Bytes> for GrpcCall {
                     let told = patiently(told, patience, visit.deadline);
                     Ok(with_metadata(told.boxed(), active))
                 }
-                // What is asked by this call is answered by a stream.
+                // Unreachable: this method answers with a stream.
                 Ok(Reply::One(_)) => Err(Status::internal("the answer is no stream")),
                 Err(refusal) => Err(status(&refusal.why)),
             }
@@ -222,7 +223,7 @@ impl ServerStreamingService<Bytes> for GrpcCall {
     }
 }
 
-/// What a stream tells, as messages.
+/// Encodes the items of a stream.
 fn messages(call: Call, stream: Box<TaskStream>) -> impl Stream<Item = Encoded> + Send + 'static {
     stream::unfold((call, stream), async |(call, mut stream)| {
         let wire = dialect::grpc::wire(&call);
@@ -236,15 +237,16 @@ fn messages(call: Call, stream: Box<TaskStream>) -> impl Stream<Item = Encoded> 
     })
 }
 
-/// The same for as long as the client waits and takes it. HTTP/2 lets a client leave one stream unread beside others that it
-/// reads, so that its connection does not tell: a stream that is left so is given up, and makes room.
+/// Limits a stream by the client's deadline, and by a timeout for each message that the client does
+/// not take. HTTP/2 lets a client stop reading one stream while it reads others, so a timeout of
+/// the connection does not notice it. Ending the stream frees its permit.
 fn patiently(
     told: impl Stream<Item = Encoded> + Send + 'static,
     patience: Duration,
     deadline: Option<Instant>,
 ) -> impl Stream<Item = Encoded> {
     let (send, heard) = mpsc::channel(1);
-    // Ended with the stream that owns it.
+    // Aborted when the stream is dropped.
     let mut pump = JoinSet::new();
     pump.spawn(async move {
         let (mut told, mut late_at) = (pin!(told), pin!(passed(deadline)));
@@ -283,7 +285,7 @@ fn status(why: &A2aError) -> Status {
     Status::with_details(Code::from_i32(code), &why.message, details.into())
 }
 
-/// Messages as they are: what they say is read and written elsewhere.
+/// Codec that passes encoded messages through, because `grpc::Call` encodes and decodes them.
 struct Whole;
 
 impl Codec for Whole {

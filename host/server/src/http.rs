@@ -1,5 +1,5 @@
-//! HTTP: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys,
-//! gRPC, MCP on `/mcp`, and the five-step protocol.
+//! HTTP server: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET
+//! /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, and the five-step protocol.
 
 use super::{
     body::read_body,
@@ -27,8 +27,8 @@ use std::{io, net::SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
-/// How many connections may wait to be accepted (`listen(2)`; the system may allow fewer). One too many is dropped by the kernel, and its
-/// client tries again after a second, then after two and four.
+/// Length of the queue of connections to accept (`listen(2)`; the system may limit it further). The
+/// kernel drops excess connections, and their clients retry after one, two and four seconds.
 pub(crate) const BACKLOG: u32 = 4096;
 
 /// A bound HTTP server.
@@ -38,7 +38,11 @@ pub struct Http {
 }
 
 impl Http {
-    /// Listens on `address`, whose port may be 0 for a free one; the system's error if it is taken.
+    /// Binds to `address`; port 0 selects a free port.
+    ///
+    /// # Errors
+    ///
+    /// The system's error, for example if the port is in use.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -51,12 +55,12 @@ impl Http {
         Ok(Self { listener, address })
     }
 
-    /// The address it listens on, with the port that it got.
+    /// Bound address with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `stop`, then lets the requests that are under way come to their end.
+    /// Serves until `stop`, then finishes the requests in progress.
     pub async fn serve(self, dispatcher: Dispatcher, tokens: Tokens, stop: CancellationToken) {
         let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
         let connections = dispatcher.max_connections();
@@ -91,7 +95,7 @@ async fn call_streaming(State(dispatcher): State<Dispatcher>, request: Request) 
     respond(&dispatcher, request, true).await
 }
 
-/// Streams are what `POST /stream` is for; there, an answer that is not a stream is one event.
+/// Handles `POST /` and `POST /stream`. With `sse`, a single answer becomes one event.
 async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Response {
     let (caller, headers) = (origin_guard::principal(&request), request.headers());
     let (url, named_in) = (own_url(dispatcher, headers), extensions_header(headers));
@@ -99,7 +103,7 @@ async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Respon
     let of = said_in_headers(of, headers, request.uri().query());
     match read_body(dispatcher, request).await {
         Ok(body) => {
-            // The answers to a batch come as one array, which is no event.
+            // A batch is answered with one array, which is not an event.
             let sse = sse && !body.trim_ascii_start().starts_with(b"[");
             let response = answer(dispatcher.respond(body, &of).await, sse);
             with_extensions(response, &of.active, named_in)

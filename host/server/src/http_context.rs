@@ -1,5 +1,4 @@
-//! What a client says beside its request over HTTP: in headers, or in the query. It makes the context in which the request is
-//! carried out.
+//! Request context from HTTP headers and the query string.
 
 use super::dispatcher::{Active, Dispatcher, RequestContext};
 use a2a_hub_core::access::Principal;
@@ -16,21 +15,22 @@ use axum::{
     response::Response,
 };
 
-/// What a client of 1.0 names its version in, as a header or in the query.
+/// Header or query parameter with the client's version.
 pub(super) const VERSION: HeaderName = HeaderName::from_static(service_params::VERSION);
 
-/// What a client names extensions in: of 1.0, and of 0.3.
+/// Headers with the requested extensions, in 1.0 and in 0.3.
 const EXTENSIONS: [HeaderName; 2] = [
     HeaderName::from_static(service_params::EXTENSIONS[0]),
     HeaderName::from_static(service_params::EXTENSIONS[1]),
 ];
 
-/// The number of the event that the client heard last, before it was cut off.
+/// Sequence number of the last event that a reconnecting client received (`Last-Event-ID`).
 pub(super) fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
 }
 
-/// The same context with what a client says beside its request: where the hub's own dialect is spoken, 1.0 may be.
+/// Adds version, extensions and trace context of the headers to a context of the hub's endpoint,
+/// where clients may speak 1.0 as well.
 pub(super) fn said_in_headers<'a>(
     of: RequestContext<'a>,
     headers: &HeaderMap,
@@ -40,7 +40,7 @@ pub(super) fn said_in_headers<'a>(
     RequestContext { extensions: extensions(headers), version, trace: trace(headers), ..of }
 }
 
-/// The version that a client names.
+/// Version that the client requests.
 pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str> {
     let named = |pair: &'a str| {
         let (name, value) = pair.split_once('=')?;
@@ -50,7 +50,7 @@ pub(super) fn version<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Opt
     header.or_else(|| query?.split('&').find_map(named))
 }
 
-/// The context of a request with these headers, and this query, to an agent or to the hub.
+/// Context of a request to the endpoint of an agent or the hub.
 pub(super) fn context<'a>(
     caller: Principal,
     url: &'a str,
@@ -75,8 +75,8 @@ pub(super) fn context<'a>(
     }
 }
 
-/// The trace that a client is in, as its headers say. Of what comes twice nobody knows which counts, but for a `tracestate`, whose
-/// headers are one list (W3C Trace Context, section 3.3).
+/// Trace context from the headers. A repeated header is ambiguous and ignored, except `tracestate`,
+/// whose values form one list (W3C Trace Context, section 3.3).
 pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
     TraceContext::read(|name| {
         let mut values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -89,18 +89,18 @@ pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
     })
 }
 
-/// The extensions that a client asks for.
+/// Extensions that the client requests.
 pub(super) fn extensions(headers: &HeaderMap) -> Vec<String> {
     let named = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
     named.filter_map(|value| value.to_str().ok()).flat_map(service_params::listed).collect()
 }
 
-/// The header that a client named extensions in, if it did.
+/// Header in which the client requested extensions, if any.
 pub(super) fn extensions_header(headers: &HeaderMap) -> Option<HeaderName> {
     EXTENSIONS.into_iter().find(|name| headers.contains_key(name))
 }
 
-/// Tells which extensions were activated, in the header that the client named them in.
+/// Adds the activated extensions to a response, in the header that the client used.
 pub(super) fn with_extensions(
     mut response: Response,
     active: &Active,
@@ -110,7 +110,7 @@ pub(super) fn with_extensions(
     response
 }
 
-/// The header that tells which extensions were activated, if any were.
+/// Header with the activated extensions, if any.
 pub(super) fn activated(
     active: &Active,
     named_in: Option<HeaderName>,
@@ -121,7 +121,7 @@ pub(super) fn activated(
     Some((name, active))
 }
 
-/// Whether a request is gRPC's, by the type of its body, which no web page can send without asking first.
+/// True if the media type is gRPC's. A web page cannot send it without a CORS preflight.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
     media.is_some_and(|media| {
@@ -130,8 +130,8 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Where others reach this hub, with a slash at the end: as the operator says, or by the `Host` header, which the guard has
-/// found to be one of the hub's own names.
+/// URL of this hub with a trailing slash: the operator's public URL, or one made from the `Host`
+/// header, which the origin guard has checked.
 pub(super) fn own_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
     if let Some(url) = &dispatcher.public_endpoints().public_url {
         return format!("{url}/");

@@ -1,4 +1,4 @@
-//! What goes back over HTTP: answers of JSON-RPC and of REST, streams, refusals.
+//! HTTP responses for JSON-RPC and REST: answers, streams and errors.
 
 use super::{
     dispatcher::COME_AGAIN,
@@ -18,14 +18,14 @@ use axum::{
 };
 use futures::stream;
 
-/// How an answer is spelled whose request does not tell its version.
+/// Dialect of an error response to a request whose version is unknown.
 pub(super) const TODAYS: Dialect =
     Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
 
-/// JSON of which a client has said that it is A2A's.
+/// A2A's media type for JSON.
 const A2A_JSON: &str = "application/a2a+json";
 
-/// What goes back over HTTP.
+/// Converts a JSON-RPC result to an HTTP response.
 pub(super) fn answer(enveloped: Enveloped, sse: bool) -> Response {
     match enveloped {
         Ok(None) => StatusCode::NO_CONTENT.into_response(),
@@ -33,7 +33,8 @@ pub(super) fn answer(enveloped: Enveloped, sse: bool) -> Response {
             event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
         }
         Ok(Some(Reply::Stream(answers))) => event_stream(frames(*answers)),
-        // An error found before the first event is a plain answer, so that clients need not read a stream to find it.
+        // Errors before the first event are plain responses, so that clients need not parse a
+        // stream.
         Ok(Some(Reply::One(text))) | Err(Refused { text, is_busy: false }) => json_body(text),
         Err(Refused { text, is_busy: true }) => {
             let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
@@ -42,30 +43,30 @@ pub(super) fn answer(enveloped: Enveloped, sse: bool) -> Response {
     }
 }
 
-/// An answer of JSON-RPC.
+/// Response with a JSON-RPC answer.
 pub(super) fn json_body(answer: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
 }
 
-/// A2A's own media type, if the client says that it speaks it.
+/// A2A's media type, if the client sends or accepts it.
 pub(super) fn media(headers: &HeaderMap) -> Option<&'static str> {
     let said = [header::CONTENT_TYPE, header::ACCEPT];
     let mut said = said.iter().filter_map(|name| headers.get(name)?.to_str().ok());
     said.any(|media| media.to_ascii_lowercase().contains(A2A_JSON)).then_some(A2A_JSON)
 }
 
-/// An answer of REST.
+/// Response with a REST answer.
 pub(super) fn rest_body(text: impl Into<Body>, media: Option<&'static str>) -> Response {
     ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text.into()).into_response()
 }
 
-/// What a refusal is in HTTP, whichever door it goes out by.
+/// HTTP status of a refusal.
 pub(super) fn status(why: &A2aError) -> StatusCode {
     let status = StatusCode::from_u16(why.kind.official().http);
     status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// A refusal as REST has it.
+/// Response with a REST error.
 pub(super) fn refusal(why: &A2aError, dialect: Dialect, media: Option<&'static str>) -> Response {
     let status = status(why);
     (status, rest_body(dialect.write_rest_error(why).to_string(), media)).into_response()
@@ -75,7 +76,7 @@ pub(super) fn refusal(why: &A2aError, dialect: Dialect, media: Option<&'static s
 mod tests {
     use super::*;
 
-    /// Status, media type, when to come again, and the body.
+    /// Status, media type, `Retry-After`, and body.
     async fn told(enveloped: Enveloped, sse: bool) -> (u16, String, String, String) {
         let response = answer(enveloped, sse);
         let header = |name| {

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 requests and their answers, in any dialect and whatever they travel on.
+//! Execution of JSON-RPC 2.0 requests, in any dialect and over any transport.
 
 use super::{
     dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
@@ -19,26 +19,26 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use std::future::ready;
 
-/// Requests of one batch that are carried out at once.
+/// Maximum number of concurrent requests of a batch.
 const BATCH_AT_ONCE: usize = 16;
 
-/// Bytes of room for what is told of an event: most need no more.
+/// Initial buffer capacity in bytes for an event, enough for most events.
 const USUAL: usize = 1 << 10;
 
-/// What a request comes to, in its envelope and ready to be sent; none for a notification, which has no answer.
+/// Encoded answer of a request; `None` for a notification.
 pub(super) type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, Refused>;
 
-/// A refusal in its envelope.
+/// An encoded refusal.
 pub(super) struct Refused {
-    /// The answer that tells it.
+    /// Encoded error response.
     pub(super) text: Vec<u8>,
-    /// Whether it is none of the request's making: there is no room now.
+    /// True if the hub is at capacity, so that the client may retry.
     pub(super) is_busy: bool,
 }
 
 impl Dispatcher {
-    /// Reads what a client sent, has the hub carry it out, and writes the answer. What was sent is let go as soon as it is read: a task may
-    /// take days, and the pieces of a request keep a buffer of its connection.
+    /// Executes a request and encodes the answer. The input is dropped after parsing, because a
+    /// task may take days, and parts of a request keep a connection's buffer alive.
     pub(super) async fn respond(
         &self,
         sent: impl AsRef<[u8]>,
@@ -99,7 +99,7 @@ impl Dispatcher {
         }
     }
 
-    /// The answers go back as one array, in the order in which they are ready.
+    /// Executes a batch; the answers form one array, in order of completion.
     async fn batch(&self, requests: Vec<Request>, of: &RequestContext<'_>) -> Option<Vec<u8>> {
         let answers = stream::iter(requests)
             .map(|request| Box::pin(self.one(in_batch(request), of)))
@@ -111,7 +111,8 @@ impl Dispatcher {
     }
 }
 
-/// The context of a request that says in its own metadata what others say in headers, and by its tenant which agent is meant.
+/// Context of a request whose metadata holds the service parameters and whose tenant selects the
+/// agent.
 fn in_metadata<'a>(
     of: &RequestContext<'a>,
     said: Option<ServiceParams>,
@@ -128,7 +129,7 @@ fn in_metadata<'a>(
     }
 }
 
-/// The one answer that goes back, if any does. No stream gets into a batch.
+/// The single answer, if any; batches contain no streams.
 fn text(enveloped: Enveloped) -> Option<Vec<u8>> {
     match enveloped {
         Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => Some(text),
@@ -136,7 +137,7 @@ fn text(enveloped: Enveloped) -> Option<Vec<u8>> {
     }
 }
 
-/// A stream would hold up the answers that are to go back with it.
+/// Refuses streams in a batch, because the batch's answer would have to wait for them.
 fn in_batch(request: Request) -> Request {
     let operation = request.operation.and_then(|operation| {
         if operation.streams() {
@@ -148,38 +149,38 @@ fn in_batch(request: Request) -> Request {
     Request { operation, ..request }
 }
 
-/// The answer to bytes that are no request at all.
+/// Error response to unreadable input.
 pub(super) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
     Envelope::of_no_request().error(&dialect.write_error(why))
 }
 
-/// A stream of answers, each in the same envelope.
+/// A stream of encoded answers.
 pub(super) struct Stream {
-    /// What each answer travels in, and what that begins with; nothing where it stands by itself, as REST has it.
+    /// Envelope of the answers with its first part; `None` for REST, which has no envelope.
     around: Option<(Vec<u8>, Envelope)>,
     dialect: Dialect,
     stream: Box<TaskStream>,
-    /// Whether it has told why there is no more.
+    /// True after an error, which ends the stream.
     failed: bool,
 }
 
-/// One answer of a stream.
+/// An answer of a stream.
 pub(super) struct Update {
-    /// The number of the event it tells, to go on after.
+    /// Sequence number of the event, after which a client can resume.
     pub(super) number: Option<u64>,
-    /// The answer, ready to be sent.
+    /// Encoded answer.
     pub(super) text: Vec<u8>,
-    /// Whether that stands by itself and tells why there is no more.
+    /// True for an error without an envelope, which ends the stream.
     pub(super) is_error: bool,
 }
 
 impl Stream {
-    /// What is told, as REST has it.
+    /// Creates a stream without envelopes, for REST.
     pub(super) fn bare(dialect: Dialect, stream: Box<TaskStream>) -> Self {
         Self { around: None, dialect, stream, failed: false }
     }
 
-    /// The next answer; none at the end.
+    /// Next answer; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Update> {
         let Item { number, told } = self.stream.next().await?;
         self.failed = told.is_err();
@@ -205,8 +206,8 @@ impl Stream {
         Some(Update { number, text, is_error })
     }
 
-    /// The answer that tells the end of the stream, where the transport has no end of its own and the last answer did
-    /// not tell, as an error does.
+    /// Final answer for transports that cannot signal the end of a stream; `None` after an error,
+    /// and for streams other than a task's.
     pub(super) fn end(&self) -> Option<Vec<u8>> {
         let (ReplyStream::Task(heard), Some((_, envelope)), false) =
             (self.stream.heard(), &self.around, self.failed)
@@ -219,7 +220,7 @@ impl Stream {
     }
 }
 
-/// JSON text in one line: serde_json writes no line breaks.
+/// Serializes a value as one line; serde_json writes no line breaks.
 fn line(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }

@@ -1,4 +1,5 @@
-//! The keys by which receivers of notifications know that they are this hub's: a JSON Web Key Set (RFC 7517, section 5).
+//! Public keys with which receivers verify the hub's notifications: a JSON Web Key Set (RFC 7517,
+//! section 5).
 
 use super::dispatcher::Dispatcher;
 use a2a_hub_core::access::Principal;
@@ -12,13 +13,14 @@ use axum::{
     routing::get,
 };
 
-/// Where they are. Whoever asks gets them, for a public key helps nobody to sign, and what checks a signature has no token.
+/// Path of the keys. It needs no authentication, because public keys do not allow signing, and
+/// verifiers have no token.
 pub(super) const PATH: &str = "/.well-known/jwks.json";
 
-/// For how long they may be used without asking again, in seconds: as long as a signature is good.
+/// Cache lifetime of the keys: the lifetime of a signature, in seconds.
 const FRESH: &str = "public, max-age=300";
 
-/// The path at which they are found.
+/// Route of the keys.
 pub(super) fn routes() -> Router<Dispatcher> {
     Router::new().route(PATH, get(keys))
 }
@@ -32,7 +34,7 @@ async fn keys(State(dispatcher): State<Dispatcher>) -> Response {
             ];
             (head, hub::answer::write(answer, "").to_string()).into_response()
         }
-        // They are no stream, and always there.
+        // Unreachable: the keys always exist and are not a stream.
         Ok(Reply::Stream(_)) | Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

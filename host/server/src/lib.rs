@@ -1,4 +1,5 @@
-//! The doors of the hub: bytes to operations and replies to bytes. Nothing is decided here but who may knock.
+//! Servers of the hub: they decode requests to operations and encode replies. The only decision
+//! made here is the caller's identity and admission.
 
 mod acp;
 mod asked;
@@ -43,5 +44,5 @@ pub use peer::Lineage;
 
 pub use unix::{Unix, UnixError};
 
-/// The largest request, in bytes. An agent that is to read more gets a file.
+/// Maximum size of a request in bytes. Larger input must be passed as a file.
 const MAX_REQUEST: usize = 8 << 20;

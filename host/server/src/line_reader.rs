@@ -1,5 +1,5 @@
-//! The lines that a client writes (NDJSON): none longer than a request may be, and each whole before its deadline, against
-//! slow loris.
+//! Reader for a client's lines (NDJSON), with a maximum length and a deadline for each line, to
+//! withstand slow clients (slow loris).
 
 use super::dispatcher::dawdled;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
@@ -11,27 +11,27 @@ use tokio::{
 };
 use tokio_util::codec::{Decoder as _, LinesCodec, LinesCodecError};
 
-/// Bytes read at once.
+/// Number of bytes of one read.
 const READ: usize = 16 << 10;
 
 /// Reads lines from a connection.
 pub(super) struct LineReader<R> {
     read: R,
     codec: LinesCodec,
-    /// What was read and is in no line yet.
+    /// Bytes that are not part of a complete line yet.
     buffer: BytesMut,
-    /// How long a line may take from its first bytes to its end.
+    /// Maximum time from a line's first bytes to its end.
     patience: Duration,
-    /// When the line that has begun must be whole.
+    /// Deadline of the current line.
     deadline: Option<Instant>,
-    /// Whether the last bytes that were read end in the middle of a line.
+    /// True if the last read ended inside a line.
     is_within: bool,
-    /// Whether the client has no more to say, or is heard no more.
+    /// True after the end of the input or a timeout.
     is_over: bool,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Lines of at most `max` bytes each.
+    /// Creates a reader for lines of at most `max` bytes.
     pub(super) fn new(read: R, max: usize, patience: Duration) -> Self {
         Self {
             read,
@@ -44,13 +44,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// What lines are read from.
+    /// The underlying connection.
     pub(super) fn get_ref(&self) -> &R {
         &self.read
     }
 
-    /// The next line, without its end; none when the client has no more to say, or took too long to say it. A line that is
-    /// too long is refused and left out. Nothing is lost when it is asked and then let go.
+    /// Next line without its terminator; `None` at the end of the input. An overlong line yields an
+    /// error and is skipped. A timeout yields an error and ends the input. Cancel-safe.
     pub(super) async fn next_line(&mut self) -> Result<Option<String>, A2aError> {
         while !self.is_over {
             if let Some(line) = self.codec.decode(&mut self.buffer).transpose() {
@@ -58,7 +58,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 return line.map(Some).map_err(|why| self.refusal(&why));
             }
             if self.buffer.is_empty() {
-                // One long line must not keep its room for as long as its connection lasts.
+                // Frees the capacity of a long line, which would otherwise stay allocated for the
+                // connection's lifetime.
                 self.buffer = BytesMut::new();
             }
             self.buffer.reserve(READ);
@@ -66,7 +67,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 self.is_over = true;
                 return Err(dawdled("line", self.patience));
             };
-            // Broken off or at its end: it has no more to say.
+            // A read error or the end of the input.
             let Ok(1..) = read else {
                 self.is_over = true;
                 return self.codec.decode_eof(&mut self.buffer).map_err(|why| self.refusal(&why));
@@ -76,7 +77,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(None)
     }
 
-    /// Between two lines a client may be silent for as long as it likes.
+    /// Between lines, a client may be silent without limit.
     async fn read(&mut self) -> Result<io::Result<usize>, Elapsed> {
         if !self.is_within {
             return Ok(self.read.read_buf(&mut self.buffer).await);
@@ -92,7 +93,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 let why = format!("the line is longer than {max} bytes; it was left out");
                 A2aError::new(ErrorKind::InvalidRequest, why)
             }
-            // The codec reads from memory, where nothing else can fail.
+            // Reading from memory, the codec fails only on invalid UTF-8.
             LinesCodecError::Io(_) => A2aError::new(ErrorKind::Parse, "the line is not in UTF-8"),
         }
     }
@@ -108,7 +109,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Everything that is read of `text`, which comes in pieces of so many bytes.
+    /// Reads all lines of `text`, which arrives in pieces of this size.
     async fn all(text: &[u8], piece: usize) -> Vec<Result<String, ErrorKind>> {
         let (mut client, server) = duplex(piece);
         let mut reader = LineReader::new(server, 3, PATIENCE);
@@ -151,7 +152,7 @@ mod tests {
         assert!(reader.buffer.capacity() <= 2 * READ, "{}", reader.buffer.capacity());
     }
 
-    /// What is told to a client that writes this and then nothing for a day.
+    /// Output for a client that writes this text and then nothing for a day.
     async fn silent_after(text: &str) -> Vec<String> {
         let (mut client, server): (DuplexStream, _) = duplex(64);
         let mut reader = LineReader::new(server, 3, PATIENCE);

@@ -1,5 +1,5 @@
-//! The hub in numbers, in the form that whoever collects them asks for (content negotiation): OpenMetrics 1.0, or the text
-//! format 0.0.4 of Prometheus, which everybody reads.
+//! Metrics endpoint with content negotiation: OpenMetrics 1.0, or Prometheus' text format 0.0.4,
+//! which every collector reads.
 
 use super::{dispatcher::Dispatcher, http_reply};
 use a2a_hub_core::access::Principal;
@@ -13,16 +13,16 @@ use axum::{
     routing::get,
 };
 
-/// The media type of OpenMetrics, without its parameters.
+/// Media type of OpenMetrics, without parameters.
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
-/// The version of OpenMetrics that is written.
+/// Version of OpenMetrics.
 const OPEN_METRICS_VERSION: &str = "1.0.0";
 
-/// The content type of Prometheus' own text format.
+/// Content type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The path at which they are told.
+/// Route of the metrics.
 pub(super) fn routes() -> Router<Dispatcher> {
     Router::new().route("/metrics", get(metrics))
 }
@@ -51,7 +51,7 @@ async fn metrics(
     }
 }
 
-/// Whether an `Accept` header asks for OpenMetrics by its name, and for nothing else that is written here more than for it.
+/// True if an `Accept` header names OpenMetrics and does not prefer the text format.
 fn wants_open_metrics(accept: &str) -> bool {
     let ranges = || accept.split(',').filter_map(Range::read);
     let weight = |of: fn(&Range<'_>) -> bool| {
@@ -68,11 +68,11 @@ fn wants_open_metrics(accept: &str) -> bool {
     open > 0.0 && open >= text
 }
 
-/// One of the media types that a client accepts (RFC 9110, section 12.5.1).
+/// Media range of an `Accept` header (RFC 9110, section 12.5.1).
 struct Range<'a> {
     media: &'a str,
     version: Option<&'a str>,
-    /// How much the client wants it: from 0, which is not at all, to 1.
+    /// Quality value: from 0, not acceptable, to 1.
     weight: f32,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Range<'a> {
             let value = value.trim().trim_matches('"');
             match name.trim() {
                 "version" => version = Some(value),
-                // A weight that is none is not taken for the highest.
+                // An invalid weight counts as 0, not as the default of 1.
                 "q" | "Q" => weight = value.parse().unwrap_or(0.0),
                 _ => {}
             }
@@ -94,8 +94,8 @@ impl<'a> Range<'a> {
     }
 }
 
-/// OpenMetrics as Prometheus' text format has it, which knows no units, no end, and no type `info`: what has that is a gauge
-/// there, by the name that its sample has.
+/// Converts OpenMetrics to Prometheus' text format, which has no units, no end marker, and no type
+/// `info`; an `info` becomes a gauge with the name of its sample.
 fn prometheus_text(open_metrics: &str) -> String {
     let mut told = String::with_capacity(open_metrics.len());
     let is_info = |name: &str| {

@@ -1,5 +1,5 @@
-//! The endpoints of official A2A: `/a2a` for the hub, `/agents/{id}` for each agent. JSON-RPC is at the endpoint itself,
-//! REST below its `rest`, and its card where A2A looks for it.
+//! Endpoints of official A2A: `/a2a` for the hub, `/agents/{id}` for each agent. Each endpoint
+//! serves JSON-RPC itself, REST below `rest`, and its card at the well-known path.
 
 use super::{
     body::{Unread, read_body},
@@ -29,7 +29,7 @@ use axum::{
 };
 use serde_json::Value;
 
-/// The paths of all endpoints.
+/// Routes of all endpoints.
 pub(super) fn routes() -> Router<Dispatcher> {
     let paths =
         ["/a2a", "/a2a/", "/a2a/{*rest}", "/agents/{id}", "/agents/{id}/", "/agents/{id}/{*rest}"];
@@ -49,7 +49,7 @@ async fn enter(
         Err(why) => return refusal(&why, TODAYS, None),
     };
     if let Some(name) = &place.agent {
-        // Whatever name it is called by: its card and its tasks are those of its id.
+        // Resolves an alias to the agent's id, which owns card and tasks.
         match dispatcher.hub().named(name) {
             Ok(id) => place.agent = Some(id),
             Err(why) => return refusal(&why, TODAYS, None),
@@ -67,7 +67,7 @@ async fn enter(
     let query = query.as_deref();
     let of = context(principal, &url, endpoints, place.agent, TODAYS, &headers, query);
     let (media, named_in) = (media(&headers), extensions_header(&headers));
-    // They are pieces of the connection's buffer, as the body is.
+    // Headers and body share the connection's buffer, which a long task would keep alive.
     drop(headers);
     let body = read_body(&dispatcher, request).await;
     let response = if place.below.is_empty() {
@@ -81,7 +81,7 @@ async fn enter(
     with_extensions(response, &of.active, named_in)
 }
 
-/// JSON-RPC.
+/// Handles a JSON-RPC request.
 async fn call(
     dispatcher: &Dispatcher,
     method: &Method,
@@ -100,7 +100,7 @@ async fn call(
     }
 }
 
-/// REST.
+/// Handles a REST request.
 async fn rest_call(
     dispatcher: &Dispatcher,
     method: &Method,
@@ -133,7 +133,7 @@ async fn rest_call(
         Err(why) => Err(why.into()),
     };
     match spelled {
-        // Its client reads a body, whatever there is to tell.
+        // REST clients expect a JSON body even without a result.
         Ok(Reply::One(SpelledAnswer::Tree(Value::Null))) => rest_body("{}", media),
         Ok(Reply::One(SpelledAnswer::Text(answer))) => rest_body(answer, media),
         Ok(Reply::One(SpelledAnswer::Tree(mut answer))) => {

@@ -1,11 +1,13 @@
-//! Who may talk to the HTTP server: programs of this machine, and no web page that a browser was lured to.
+//! Admission of HTTP requests: programs of this machine, but no web pages in a browser.
 //!
-//! A browser on this machine can reach loopback on behalf of any page. Before anything is routed, the request must name
-//! this server itself as its `Host` (or the page's own name was bound to 127.0.0.1: DNS rebinding), and must come from no
-//! other `Origin`. A body must be JSON or gRPC's, which a page cannot send elsewhere without asking first (CSRF).
+//! A browser on this machine can reach loopback for any page. Therefore each request must name this
+//! server as its `Host`, which prevents DNS rebinding (a page's own name bound to 127.0.0.1), and
+//! must not have a foreign `Origin`. A body must be JSON or gRPC, which a page cannot send to
+//! another origin without a CORS preflight (CSRF).
 //!
-//! Then its sender must be a program of the hub's own user, or hold the hub's token: loopback is shared by all users. Only
-//! the public keys are for everybody. A program that an agent started is that agent's, and no token makes it the operator.
+//! Next, the caller must be a program of the hub's own user, or have a token of the hub, because
+//! all users share loopback. Only the public keys need no authentication. A program that an agent
+//! started is identified as that agent's, and no token makes it the operator.
 
 use super::{
     caller::Caller,
@@ -36,12 +38,12 @@ use tonic::{Code, Status};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The names this server goes by.
+/// Host names of this server.
 #[derive(Clone)]
 pub(super) struct Names(Arc<[String]>);
 
 impl Names {
-    /// The names of a server on the loopback address `at`, which others reach by `public_url` if there is one.
+    /// Names of a server on the loopback address `at`, including the host of `public_url`.
     pub(super) fn of(at: SocketAddr, public_url: Option<&str>) -> Self {
         let port = at.port();
         let hosts = [format!("{at}"), format!("localhost:{port}"), format!("127.0.0.1:{port}")];
@@ -56,7 +58,7 @@ impl Names {
     }
 }
 
-/// What the door keeper knows.
+/// Configuration of the guard.
 #[derive(Clone)]
 pub(super) struct OriginGuard {
     names: Names,
@@ -64,15 +66,18 @@ pub(super) struct OriginGuard {
 }
 
 impl OriginGuard {
-    /// The guard of a server on the loopback address `at`, which others reach by `public_url` if there is one. Admits other
-    /// users that hold one of `tokens`.
+    /// Creates the guard of a server on the loopback address `at` with an optional public URL.
+    /// Other users need one of `tokens`.
     pub(super) fn new(at: SocketAddr, public_url: Option<&str>, tokens: Tokens) -> Self {
         Self { names: Names::of(at, public_url), tokens: Arc::new(tokens) }
     }
 
-    /// Who asks; none if it is another user, who shows no token, or whoever shows one that is unknown. A program of the hub's own user that
-    /// shows a tenant's token asks for that tenant alone, as a proxy does that serves its users: with one that counts no more it is not to
-    /// see more than with one that does.
+    /// Identifies the caller; `None` for another user without a valid token, and for the own user's
+    /// program with an invalid one.
+    ///
+    /// A program of the hub's own user that presents a tenant's token acts for that tenant only, as
+    /// a proxy does for its users. Therefore an expired token must not give it more rights than a
+    /// valid one.
     async fn principal(&self, caller: &Caller, headers: &HeaderMap) -> Option<Principal> {
         let shown = bearer(headers);
         match caller.own_user().await {
@@ -84,14 +89,14 @@ impl OriginGuard {
 }
 
 impl OriginGuard {
-    /// Lets a request pass, with a note of who asks, or says why not.
+    /// Admits a request and stores its principal, or returns an error response.
     pub(super) async fn admit<B: HttpBody>(
         &self,
         caller: &Caller,
         request: &mut Request<B>,
     ) -> Result<(), Response> {
         let is_grpc = is_grpc(request.headers());
-        // HTTP/2 has a body where no header tells of one (RFC 9113, section 8.1).
+        // HTTP/2 requests may have a body without a header for it (RFC 9113, section 8.1).
         let has_body = !request.body().is_end_stream();
         let asked = (request.method(), request.uri(), request.headers());
         let verdict = verdict(&self.names, asked, has_body);
@@ -132,12 +137,13 @@ impl OriginGuard {
     }
 }
 
-/// Who asks, as the guard found; nobody whom the hub knows, should a request have got around it.
+/// Principal that the guard stored; anonymous for a request that bypassed the guard.
 pub(super) fn principal(request: &Request) -> Principal {
     request.extensions().get().cloned().unwrap_or(Principal::Anonymous)
 }
 
-/// A refusal before anything was read. Where the hub's own dialect is spoken, its clients look for the number of an error.
+/// Error response before the request is read. On the hub's own endpoints, authentication errors
+/// have the JSON-RPC code of its dialect.
 fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
     let is_about_who = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if matches!(path, "/" | "/stream") && is_about_who {
@@ -148,7 +154,7 @@ fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
     (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
 }
 
-/// What a client is told whose request to an endpoint at `path` is no JSON; nothing if there is no endpoint.
+/// Error response to a request of the wrong media type at an A2A endpoint; `None` for other paths.
 fn wrong_media(path: &str, why: &str) -> Option<Response> {
     let is_hub =
         path.strip_prefix(HUB).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -167,20 +173,20 @@ fn wrong_media(path: &str, why: &str) -> Option<Response> {
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, json_body(text)).into_response())
 }
 
-/// A refusal before anything was read, as a client that speaks gRPC is told it.
+/// Error response for a gRPC client before the request is read.
 fn grpc_refusal(http: StatusCode, why: &str) -> Response {
     let unknown = http == StatusCode::UNAUTHORIZED;
     let code = if unknown { Code::Unauthenticated } else { Code::PermissionDenied };
     Status::new(code, why).into_http()
 }
 
-/// Whether the security scheme of the token is part of a card, and so who asks may have the extended one: for those who must
-/// show the token, and for those who do all the same.
+/// True if the card must contain the token's security scheme, so that the caller may get the
+/// extended card: for callers who need a token, and those who send one anyway.
 pub(super) async fn by_token(caller: &Caller, headers: &HeaderMap) -> bool {
     bearer(headers).is_some() || caller.own_user().await.is_none()
 }
 
-/// The token that a request shows (RFC 6750, section 2.1).
+/// Bearer token of a request (RFC 6750, section 2.1).
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let shown = only(headers, &header::AUTHORIZATION).ok()??;
     let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
@@ -193,7 +199,8 @@ fn verdict(
     has_body: bool,
 ) -> Result<(), (StatusCode, &'static str)> {
     let forbidden = |why| Err((StatusCode::FORBIDDEN, why));
-    // In the absolute form, as proxies are sent it, the target counts and not the Host (RFC 9112, section 3.2.2).
+    // In absolute form, which proxies receive, the target overrides the `Host` header (RFC 9112,
+    // section 3.2.2).
     if target.authority().is_some_and(|named| !names.has(named.as_str())) {
         return forbidden("the request's target must be this server, which is no proxy");
     }
@@ -215,7 +222,8 @@ fn verdict(
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return forbidden("requests from web pages of another site are refused");
     }
-    // hyper takes the last coding for all of them, and a body that is still packed for what is meant.
+    // hyper considers only the last transfer coding and would treat a still compressed body as the
+    // content.
     if !is_alone(headers, &header::TRANSFER_ENCODING, "chunked") {
         let why = "no Transfer-Encoding but chunked is understood: send the body as it is";
         return Err((StatusCode::NOT_IMPLEMENTED, why));
@@ -225,7 +233,8 @@ fn verdict(
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     let is_known = is_json(headers) || is_grpc(headers);
-    // Without a body nothing needs to be said of it: A2A's clients subscribe so over REST. A page that posts nothing is still told by its `Origin`.
+    // A request without a body needs no media type; A2A clients subscribe this way over REST. An
+    // empty POST from a web page still has a foreign `Origin`.
     let says_what = has_body || headers.contains_key(header::CONTENT_TYPE);
     if method == Method::POST && !is_known && says_what {
         let why = "send the request with `Content-Type: application/json`";
@@ -234,7 +243,7 @@ fn verdict(
     Ok(())
 }
 
-/// The one value of a header; an error if there are several, or it is not text.
+/// Single value of a header; an error if it is repeated or not text.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -244,7 +253,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     value.to_str().map(Some).map_err(|_| ())
 }
 
-/// Whether a header is there with this value, or not at all.
+/// True if a header is absent or has this single value.
 fn is_alone(headers: &HeaderMap, name: &HeaderName, value: &str) -> bool {
     only(headers, name).is_ok_and(|it| it.is_none_or(|it| it.trim().eq_ignore_ascii_case(value)))
 }
@@ -263,7 +272,7 @@ mod tests {
     use crate::{peer::Always, peers::Peers};
     use axum::body::Body;
 
-    /// What is answered to a request with these headers, one a line.
+    /// Status for a request with these headers, which are separated by `|`.
     fn status(method: &Method, headers: &str) -> u16 {
         status_of(method, "/", headers, false)
     }
@@ -306,7 +315,8 @@ mod tests {
         assert_eq!(with("sec-fetch-site: none"), 200);
     }
 
-    /// As a proxy is asked: who is asked so in passing would carry on with a Host that the client made up.
+    /// Absolute form is how proxies are addressed. A forwarded request would have a `Host` that the
+    /// client invented.
     #[test]
     fn a_target_with_the_authority_of_another_server_is_refused() {
         let get = |target: &str| status_of(&Method::GET, target, "host: 127.0.0.1:8080", false);
@@ -393,7 +403,7 @@ mod tests {
         assert_eq!(silent("|origin: http://evil.example", false), 403);
     }
 
-    /// As HTTP/2 has it.
+    /// As in HTTP/2.
     #[tokio::test]
     async fn a_body_of_which_no_header_tells_is_a_body() {
         let at = SocketAddr::from(([127, 0, 0, 1], 8080));

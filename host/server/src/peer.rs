@@ -1,7 +1,8 @@
-//! Who is at the other end of a connection of this machine, as the kernel tells.
+//! Identification of a local connection's peer through the kernel.
 //!
-//! A program of the hub's own user is its operator, unless it is one that an agent started: those run as that user too. So
-//! where a process stands in the system's tree counts ([`Lineage`]), and takes rights away that a user id or a token gives.
+//! A program of the hub's own user is the operator, unless an agent started it: agents' programs
+//! run as the same user. Therefore the position in the process tree decides ([`Lineage`]), and may
+//! withdraw rights that a user id or a token would give.
 
 use crate::socket_owner::SocketOwner;
 use a2a_hub_core::access::Principal;
@@ -16,17 +17,17 @@ use std::{
     sync::Arc,
 };
 
-/// Who asks, by the process that does.
+/// Maps processes and sockets to principals.
 pub trait Lineage: Send + Sync {
-    /// Who asks if the process with this number does, which is one of the hub's own user: its operator, or an agent's program. None
-    /// if that says as little as another user's: then a token counts.
+    /// Principal of a process of the hub's own user: the operator, or an agent's program. `None` if
+    /// the process is unknown, so that it needs a token like another user's.
     fn of_process(&self, pid: i32) -> Option<Principal>;
 
-    /// The same for whoever has each of the sockets with these inodes open, in that order.
+    /// Principals of the owners of the sockets with these inodes, in the same order.
     fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>>;
 }
 
-/// To whom every socket is the same one's.
+/// Lineage that maps every socket to the same principal.
 #[cfg(test)]
 pub(crate) struct Always(pub(crate) Option<Principal>);
 
@@ -41,7 +42,7 @@ impl Lineage for Always {
     }
 }
 
-/// Where nobody keeps account of processes, each of the hub's own user is its operator.
+/// Lineage without process tracking: each process of the hub's own user is the operator.
 pub(crate) struct NoLineage;
 
 impl Lineage for NoLineage {
@@ -54,13 +55,14 @@ impl Lineage for NoLineage {
     }
 }
 
-/// What doors ask who is there.
+/// Shared lineage for the servers.
 pub(crate) type Lineages = Arc<dyn Lineage>;
 
-/// Who connected to a unix socket: none if it was another user.
+/// Identifies the peer of a Unix socket; `None` for another user.
 ///
-/// The kernel keeps who called `connect` (`SO_PEERPIDFD`, Linux 6.5), so that its number is nobody else's meanwhile. One that has ended
-/// since could have been anybody, and its number may be another's.
+/// The kernel records the process that called `connect` (`SO_PEERPIDFD`, Linux 6.5), so a reused
+/// pid can be detected. A peer whose process has ended is anonymous, because its pid may belong to
+/// another process by now.
 pub(crate) fn over_unix(
     stream: &impl AsFd,
     peer: &tokio::net::unix::UCred,
@@ -69,12 +71,13 @@ pub(crate) fn over_unix(
     if peer.uid() != rustix::process::geteuid().as_raw() {
         return None;
     }
-    // 0 is a process outside of our namespace of numbers, which cannot be below us.
+    // Pid 0 is a process outside of the hub's pid namespace, which cannot be a descendant of the
+    // hub.
     let Some(pid) = peer.pid().filter(|pid| *pid != 0) else { return Some(Principal::Operator) };
     let handle = getsockopt(stream, PeerPidfd);
     let principal = lineage.of_process(pid);
-    // Looked at after the number was: had it ended before, the number may have been another's then. A kernel that has no
-    // handles leaves it at the number.
+    // Checked after the lookup: if the process ended before, the pid may have been reused during
+    // the lookup. Without pidfd support in the kernel, the pid alone decides.
     let is_still_it = match handle {
         Ok(handle) => is(&handle, pid),
         Err(why) => why == Errno::ENOPROTOOPT,
@@ -82,7 +85,7 @@ pub(crate) fn over_unix(
     if is_still_it { principal } else { Some(Principal::Anonymous) }
 }
 
-/// Whether this handle is of the process with this number, which was not reaped yet.
+/// True if this pidfd refers to the process with this pid, not reaped yet.
 fn is(handle: &OwnedFd, pid: i32) -> bool {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()));
     info.is_ok_and(|info| {
@@ -91,11 +94,11 @@ fn is(handle: &OwnedFd, pid: i32) -> bool {
     })
 }
 
-/// Our end of a connection, and the other one.
+/// Local and remote address of a connection.
 pub(crate) type Ends = (SocketAddr, SocketAddr);
 
-/// Who is at the other end of each of these loopback connections, in that order: none if it is not the user that the hub runs as, or that
-/// cannot be found out.
+/// Identifies the peers of these loopback connections, in the same order; `None` for another user,
+/// or if the owner cannot be determined.
 pub(crate) fn over_tcp(connections: &[Ends], lineage: &Lineages) -> Vec<Option<Principal>> {
     let us = rustix::process::geteuid().as_raw();
     let own = |(local, remote): &Ends| {
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
 
-    /// To whom this process is an agent's program, and whoever has its descriptor.
+    /// Lineage in which this process is an agent's program, and so is the owner of its descriptor.
     struct Agents(i32);
 
     impl Lineage for Agents {

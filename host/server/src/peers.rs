@@ -1,5 +1,6 @@
-//! Who is at the other end of many connections that come at once. To find out is to look through descriptors and processes, which costs
-//! the same for one and for a thousand; so all that came while one look was taken are told by the next one.
+//! Batched identification of peers. A lookup scans descriptors and processes, at the same cost for
+//! one connection and for a thousand. Therefore connections that arrive during a lookup share the
+//! next one.
 
 use crate::peer::{self, Ends, Lineages};
 use a2a_hub_core::access::Principal;
@@ -12,21 +13,21 @@ use std::{
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-/// Where connections ask. Clones are one.
+/// Handle for lookups. Clones share one queue.
 #[derive(Clone)]
 pub(crate) struct Peers(Arc<Shared>);
 
 struct Shared {
     lineage: Lineages,
     queue: Mutex<Queue>,
-    /// Those that look. Nobody need wait for them: connections do, each for its own.
+    /// Running lookups. No shutdown waits for them; each connection waits for its own result.
     looks: TaskTracker,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: Vec<(Ends, oneshot::Sender<Option<Principal>>)>,
-    /// Whether somebody looks, who will look for those that wait, too.
+    /// True while a lookup runs, which also serves the waiting connections.
     is_looking: bool,
 }
 
@@ -35,7 +36,8 @@ impl Peers {
         Self(Arc::new(Shared { lineage, queue: Mutex::default(), looks: TaskTracker::new() }))
     }
 
-    /// Who is at the other end of a loopback connection: none if it is not the user that the hub runs as, or that cannot be found out.
+    /// Identifies the peer of a loopback connection; `None` for another user, or if the owner
+    /// cannot be determined.
     pub(crate) async fn who(&self, ends: Ends) -> Option<Principal> {
         let (told, hears) = oneshot::channel();
         let is_first = {
@@ -44,13 +46,13 @@ impl Peers {
             !replace(&mut queue.is_looking, true)
         };
         if is_first {
-            // By itself, so that a connection that ends leaves nobody waiting.
+            // Spawned, so that a dropped connection does not cancel the lookup of others.
             self.0.looks.spawn(self.clone().look());
         }
         hears.await.ok().flatten()
     }
 
-    /// Looks until nobody waits any more.
+    /// Looks up peers until the queue is empty.
     async fn look(self) {
         loop {
             let batch = {
@@ -64,9 +66,9 @@ impl Peers {
             let (ends, told): (Vec<Ends>, Vec<_>) = batch.into_iter().unzip();
             let lineage = Arc::clone(&self.0.lineage);
             let found = run_blocking(move || peer::over_tcp(&ends, &lineage)).await;
-            // A look that failed tells nobody: their senders are dropped.
+            // A failed lookup drops the senders, which yields `None`.
             for (told, principal) in told.into_iter().zip(found.unwrap_or_default()) {
-                let _ = told.send(principal); // who hung up hears nothing
+                let _ = told.send(principal); // the connection may be closed
             }
         }
     }
@@ -84,7 +86,7 @@ mod tests {
         time::Duration,
     };
 
-    /// To whom every second socket is an agent's program; counts how often it looks, and takes its time.
+    /// Slow lineage that counts lookups and maps every second socket to an agent's program.
     #[derive(Default)]
     struct Slow(AtomicUsize);
 
@@ -119,13 +121,13 @@ mod tests {
             let expected = slow.of_sockets(&[owner.unwrap().inode]).remove(0);
             assert_eq!(told, expected);
             if slow.0.load(SeqCst) > 12 {
-                break; // enough of them
+                break; // enough samples
             }
         }
         let looks = slow.0.load(SeqCst);
         assert!(looks <= 13, "{looks} looks");
 
-        // One that hung up leaves nobody waiting.
+        // A dropped request does not block later ones.
         let mut gone = Box::pin(peers.who((here, clients[0].local_addr().unwrap())));
         assert!(futures::poll!(&mut gone).is_pending());
         drop(gone);

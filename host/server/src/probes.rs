@@ -1,4 +1,4 @@
-//! Whether the hub lives and whether it is ready: for whoever watches over it, such as a supervisor or a load balancer.
+//! Liveness and readiness probes, for a supervisor or a load balancer.
 
 use super::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_core::access::Principal;
@@ -16,13 +16,13 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-/// The paths at which it is told.
+/// Routes of the probes.
 pub(super) fn routes() -> Router<Dispatcher> {
     Router::new().route("/health", get(health)).route("/ready", get(ready))
 }
 
-/// It lives: whoever restarts what does not answer has nothing to do, whatever else is wrong with it. What is wrong with it and
-/// waits for its operator is told beside.
+/// Liveness: always 200, so that a supervisor does not restart a hub that runs. The body contains
+/// warnings for the operator.
 async fn health(State(dispatcher): State<Dispatcher>) -> impl IntoResponse {
     let version = env!("CARGO_PKG_VERSION");
     let warnings = dispatcher.hub().troubles();
@@ -32,9 +32,11 @@ async fn health(State(dispatcher): State<Dispatcher>) -> impl IntoResponse {
     })
 }
 
-/// It can take on work: it stores what it is given, which is found out by a write, at most once a second.
+/// Readiness: 200 if the hub accepts tasks and can store them, tested by a write at most once a
+/// second.
 async fn ready(State(dispatcher): State<Dispatcher>) -> Response {
-    // It is told to whoever may knock whether the hub is ready, and nothing else of its status.
+    // Asked as the operator, because any admitted caller may know the readiness; the rest of the
+    // status is not returned.
     let asked = dispatcher.hub().handle(Principal::Operator, None, Operation::Status);
     let why = match asked.await {
         Ok(Reply::One(Answer::Status(status))) => not_ready(&status),

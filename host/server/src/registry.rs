@@ -1,4 +1,4 @@
-//! `GET /agents`: the agents as a registry tells them, by skill, tags, words and version.
+//! `GET /agents`: agent search in registry form, by skill, tags, words and version.
 
 use super::{
     dispatcher::Dispatcher,
@@ -19,7 +19,7 @@ use axum::{
     routing::get,
 };
 
-/// The path at which they are found.
+/// Route of the search.
 pub(super) fn routes() -> Router<Dispatcher> {
     Router::new().route("/agents", get(find))
 }
@@ -41,7 +41,7 @@ async fn find(
         Ok(Reply::One(Answer::Found(found))) => json_body(
             registry::write(found, &own_url(&dispatcher, &headers)).to_string().into_bytes(),
         ),
-        // Who asks for agents is told agents.
+        // Unreachable: a search is answered with agents.
         Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         Err(why) => refusal(&why, TODAYS, None),
     }

@@ -1,5 +1,5 @@
-//! A message as a client of the hub would have sent it, for the doors whose clients say it in other words: with everything checked
-//! that is checked of the hub's own.
+//! Message builder for protocols other than A2A. The messages have the form of the hub's dialect
+//! and pass its validation.
 
 use a2a_hub_protocol::{
     error::A2aError,
@@ -11,20 +11,20 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Value, json};
 
-/// What begins a task: what is said to an agent, part by part, and what goes with it.
+/// A message that creates a task.
 pub(super) struct Beginning<'a> {
-    /// The hub's default if none is named.
+    /// Target agent; the hub's default agent, if `None`.
     pub(super) agent: Option<&'a AgentId>,
     pub(super) parts: Vec<Value>,
     pub(super) context: Option<&'a str>,
     pub(super) directory: Option<&'a str>,
     pub(super) model: Option<&'a str>,
-    /// What the agent's programs may do without asking, where that is less than their operator says.
+    /// Permissions of the agent's programs, if less than the operator's setting.
     pub(super) permissions: Option<&'a str>,
 }
 
 impl Beginning<'_> {
-    /// The operation that it is.
+    /// Builds the operation.
     pub(super) fn operation(self) -> Result<Operation, A2aError> {
         let mut message = message(self.parts);
         let mut facts = json!({
@@ -42,7 +42,7 @@ impl Beginning<'_> {
     }
 }
 
-/// The answer to a task's question, or to whatever it asks by now.
+/// Builds the answer to a task's question, or to its current one if `question` is `None`.
 pub(super) fn answer(
     task: &TaskId,
     said: Vec<Value>,
@@ -56,7 +56,7 @@ pub(super) fn answer(
     stream(message)
 }
 
-/// What is said in a text.
+/// Wraps a text as message parts.
 pub(super) fn text(said: &str) -> Vec<Value> {
     vec![json!({ "kind": "text", "text": said })]
 }

@@ -1,5 +1,6 @@
-//! Whose the socket at the other end of a connection of this machine is. The kernel is asked for that one (`sock_diag(7)`), which costs the
-//! same however many there are, and is searched for in its table of all where it does not tell.
+//! Owner of the remote socket of a local connection. The kernel is queried for the single socket
+//! (`sock_diag(7)`), at a cost independent of the number of sockets. If that fails, its socket
+//! tables are searched.
 
 use netlink_packet_core::{
     DecodeError, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
@@ -18,34 +19,35 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-/// More than the kernel says of one socket, in bytes.
+/// Size of the buffer for the kernel's answer in bytes, larger than any answer.
 const MAX_ANSWER: usize = 4096;
 
-/// Whose a socket is.
+/// Owner of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SocketOwner {
-    /// The user's id.
+    /// User id.
     pub(crate) user: u32,
-    /// By which descriptors of it are known in `/proc/*/fd`.
+    /// Inode, which identifies the socket's descriptors in `/proc/*/fd`.
     pub(crate) inode: u64,
 }
 
 impl SocketOwner {
-    /// Who has the other end of a loopback connection: `ours` is our end, `theirs` the other one. None if that is not of this machine, or
-    /// closed.
+    /// Finds the owner of a loopback connection's remote socket: `ours` is the local address,
+    /// `theirs` the remote one. `None` if the peer is on another machine, or closed.
     pub(crate) fn find(ours: SocketAddr, theirs: SocketAddr) -> Option<Self> {
         if !theirs.ip().is_loopback() {
             return None;
         }
         match ask(theirs, ours) {
             Ok(owner) => owner,
-            // Not there, or a kernel without that door, which says the same.
+            // The socket does not exist, or the kernel lacks `sock_diag`; both give the same error.
             Err(_) => search(theirs, ours),
         }
     }
 }
 
-/// Asks for the socket that is bound to `theirs` and connected to `ours`; an error if the kernel names none.
+/// Queries the kernel for the socket bound to `theirs` and connected to `ours`; an error if it
+/// names none.
 fn ask(theirs: SocketAddr, ours: SocketAddr) -> io::Result<Option<SocketOwner>> {
     let socket_id = SocketId {
         source_port: theirs.port(),
@@ -74,7 +76,7 @@ fn ask(theirs: SocketAddr, ours: SocketAddr) -> io::Result<Option<SocketOwner>> 
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
     send(&socket, &bytes, SendFlags::empty())?;
     let mut answer = vec![0; MAX_ANSWER];
-    // It was answered while it was sent.
+    // The kernel answers during `send`, so the answer is already available.
     let (length, _) = recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
     let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&answer[..length]);
     let unread = |why: DecodeError| io::Error::new(io::ErrorKind::InvalidData, why);
@@ -90,35 +92,36 @@ fn ask(theirs: SocketAddr, ours: SocketAddr) -> io::Result<Option<SocketOwner>> 
     let SocketId { source_address, source_port, destination_address, destination_port, .. } =
         found.socket_id;
     let ends = [end(source_address, source_port), end(destination_address, destination_port)];
-    // Where it is no more, the kernel may name one that listens there; what its program has closed is nobody's.
+    // For a closed socket, the kernel may return a listener at the same address. A socket closed by
+    // its program has no inode.
     let is_it = ends == [theirs, ours] && found.inode != 0;
     let owner = SocketOwner { user: found.uid, inode: found.inode.into() };
     Ok(is_it.then_some(owner))
 }
 
-/// Searches for it in the tables of all.
+/// Searches the kernel's socket tables.
 fn search(theirs: SocketAddr, ours: SocketAddr) -> Option<SocketOwner> {
-    // A program that opened its socket for IPv6 is in that table also when it connects by IPv4.
+    // An IPv6 socket is in the IPv6 table even if it connects over IPv4.
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
         let table = BufReader::new(File::open(table).ok()?);
         listed(table, theirs, ours)
     })
 }
 
-/// Whose the socket is in this table that is bound to `theirs` and connected to `ours`.
+/// Finds the owner of the socket bound to `theirs` and connected to `ours` in a table.
 fn listed(table: impl BufRead, theirs: SocketAddr, ours: SocketAddr) -> Option<SocketOwner> {
     let ends = [[narrow(theirs), narrow(ours)], [wide(theirs), wide(ours)]];
     table.lines().skip(1).map_while(Result::ok).find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let [_, local, remote, _, _, _, _, user, _, inode, ..] = fields[..] else { return None };
         let is_it = ends.iter().any(|[theirs, ours]| theirs == local && ours == remote);
-        // A socket that its program has closed belongs to nobody, and says that it is root's.
+        // A socket closed by its program has inode 0 and is listed with user id 0.
         let owner = || Some(SocketOwner { user: user.parse().ok()?, inode: inode.parse().ok()? });
         if is_it && inode != "0" { owner() } else { None }
     })
 }
 
-/// An address as `/proc/net/tcp` writes it: each four bytes as one number in the machine's own byte order.
+/// Formats an address as in `/proc/net/tcp`: each four bytes as one number in native byte order.
 fn narrow(at: SocketAddr) -> String {
     match at.ip() {
         IpAddr::V4(ip) => format!("{}:{:04X}", word(ip), at.port()),
@@ -126,7 +129,7 @@ fn narrow(at: SocketAddr) -> String {
     }
 }
 
-/// The same in `/proc/net/tcp6`, where IPv4 addresses are mapped.
+/// Formats an address as in `/proc/net/tcp6`, where IPv4 addresses are mapped.
 fn wide(at: SocketAddr) -> String {
     let ip = match at.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -198,11 +201,11 @@ mod tests {
             let told = ask(theirs, ours).unwrap();
             assert!(told.is_some_and(|owner| owner.inode > 0), "{to}");
             assert_eq!(told, search(theirs, ours), "{to}");
-            // Our own end is another one.
+            // The local socket has a different inode.
             assert_ne!(ask(ours, theirs).unwrap(), told);
             drop(client);
             assert_eq!(SocketOwner::find(ours, theirs), None, "{to}: closed");
-            // Somebody who listens there is not it.
+            // A listener at the address does not count.
             drop(accepted);
             let listens = TcpListener::bind((ip, 0)).unwrap().local_addr().unwrap();
             assert_eq!(SocketOwner::find(ours, listens), None, "{to}");

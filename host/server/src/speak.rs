@@ -1,6 +1,6 @@
-//! Another protocol on a connection of the unix socket: `hub/speak` says which, and from its answer on the connection speaks
-//! nothing else. `a2a-hub mcp` and `a2a-hub acp` ask for it and then pass on what they read
-//! and hear.
+//! Protocol upgrade on a connection of the Unix socket: the request `hub/speak` names another
+//! protocol, which the connection speaks after the response. `a2a-hub mcp` and `a2a-hub acp` send
+//! it and then relay their standard input and output.
 
 use super::{acp, dispatcher::Dispatcher, line_reader::LineReader, mcp};
 use a2a_hub_core::access::Principal;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 const METHOD: &str = "hub/speak";
 
-/// What a connection is to speak.
+/// Protocol to upgrade to.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(
     tag = "protocol",
@@ -24,34 +24,34 @@ const METHOD: &str = "hub/speak";
     deny_unknown_fields
 )]
 pub(super) enum Language {
-    /// The Agent Client Protocol, for one agent.
+    /// Agent Client Protocol with one agent.
     Acp {
-        /// The agent; the hub's default if none is named.
+        /// Agent of the connection; the hub's default agent, if `None`.
         #[serde(default)]
         agent_id: Option<AgentId>,
     },
-    /// The Model Context Protocol.
+    /// Model Context Protocol.
     Mcp {
-        /// Where agents work unless a call says so.
+        /// Default working directory of tool calls.
         #[serde(default)]
         working_directory: Option<String>,
     },
 }
 
-/// A request to speak something else.
+/// An upgrade request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Asked {
     id: Value,
-    /// What is asked for, or why that cannot be.
+    /// Requested protocol, or the error to return.
     pub(super) language: Result<Language, A2aError>,
-    /// The tenant that it is to be spoken for.
+    /// Tenant for which the protocol is spoken.
     tenant: Option<String>,
 }
 
 impl Asked {
-    /// The request in this line; none if it is another, or waits for no answer.
+    /// Parses a line; `None` if it is not an upgrade request, or a notification.
     pub(super) fn read(line: &str) -> Option<Self> {
-        // Cheaper than to read each request twice.
+        // Avoids parsing every request twice.
         if !line.contains(METHOD) {
             return None;
         }
@@ -59,7 +59,7 @@ impl Asked {
         if request.get("method").is_none_or(|method| method != METHOD) {
             return None;
         }
-        // What is no id is refused where all other requests are read.
+        // The regular request parser refuses an invalid id.
         let id = request
             .remove("id")
             .filter(|id| !(id.is_boolean() || id.is_array() || id.is_object()))?;
@@ -73,14 +73,15 @@ impl Asked {
         Some(Self { id, language, tenant })
     }
 
-    /// Refuses it on a connection whose other requests still wait for their answers: these would come in between.
+    /// Refuses the upgrade while other requests of the connection are open, because their responses
+    /// would be mixed with the new protocol.
     pub(super) fn refuse_amid_others(&mut self) {
         let why = "requests of this connection are under way; wait for their answers, or ask on a connection of its own";
         self.language = Err(A2aError::new(ErrorKind::InvalidRequest, why));
     }
 
-    /// Who speaks from now on: whoever names a tenant is no more than that tenant's client. Otherwise the connection speaks nothing
-    /// else.
+    /// Principal for the new protocol: with a tenant, only that tenant's client. An invalid tenant
+    /// refuses the upgrade.
     pub(super) fn placed(&mut self, dispatcher: &Dispatcher, caller: Principal) -> Principal {
         let tenant = dispatcher.tenant(self.tenant.as_deref());
         let placed = tenant.and_then(|tenant| dispatcher.narrowed(caller.clone(), tenant));
@@ -90,7 +91,7 @@ impl Asked {
         })
     }
 
-    /// What is answered before anything else is spoken.
+    /// Response to the upgrade request.
     pub(super) fn answer(&self) -> Vec<u8> {
         let answer = match &self.language {
             Ok(_) => json!({ "jsonrpc": "2.0", "id": self.id, "result": {} }),
@@ -101,7 +102,7 @@ impl Asked {
 }
 
 impl Language {
-    /// Speaks it until the client hangs up or the hub stops.
+    /// Serves the protocol until the client disconnects or the hub stops.
     pub(super) async fn speak<R: AsyncRead + Send + Unpin>(
         self,
         dispatcher: Dispatcher,

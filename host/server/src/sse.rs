@@ -1,4 +1,4 @@
-//! Server-sent events: what a stream tells, over HTTP.
+//! Server-sent events of a stream, over HTTP.
 
 use super::{
     dispatcher::COME_AGAIN,
@@ -13,31 +13,32 @@ use futures::{FutureExt as _, Stream as FutureStream, StreamExt as _, stream};
 use std::{convert::Infallible, time::Duration};
 use tokio::time::timeout;
 
-/// Python's A2A clients give up on a stream after 5 s without a byte.
+/// Interval of keep-alive comments. Python's A2A clients give up on a stream after 5 s without
+/// data.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
-/// Bytes of events from which on no more of them are sent together.
+/// Number of bytes after which no further events are sent in one chunk.
 const AT_ONCE: usize = 16 << 10;
 
-/// A response whose body is these events.
+/// Response with a stream of encoded events.
 pub(super) fn event_stream(
     frames: impl FutureStream<Item = Result<Vec<u8>, Infallible>> + Send + 'static,
 ) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache"),
-        // For proxies that would hold the events back.
+        // Disables response buffering in proxies.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, Body::from_stream(frames)).into_response()
 }
 
-/// What a stream tells, as server-sent events.
+/// Encodes the answers of a stream as server-sent events.
 pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
     from_the_start(stream::unfold(answers, async |mut answers| {
         let next = async {
             let mut text = frame(&answers.next().await?);
-            // What is there goes out together; nobody waits for more.
+            // Sends available events together, without waiting for more.
             while text.len() < AT_ONCE
                 && let Some(Some(more)) = answers.next().now_or_never()
             {
@@ -49,7 +50,8 @@ pub(super) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>
     }))
 }
 
-/// The events, after how soon to come back: who is hung up on for not reading cannot be told any more.
+/// Prepends the retry delay to the events. It comes first, because a client that is disconnected
+/// for not reading cannot receive it later.
 pub(super) fn from_the_start(
     events: impl FutureStream<Item = Result<Vec<u8>, Infallible>>,
 ) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
@@ -57,31 +59,32 @@ pub(super) fn from_the_start(
     stream::iter([Ok(retry)]).chain(events)
 }
 
-/// The next event, or a comment if there is nothing to send for a while. Only events end with an empty line, for some clients read
-/// an event without data into any other.
+/// Waits for the next event, or returns a comment after a period of silence. A comment has no empty
+/// line after it, because some clients read that as an event without data.
 pub(super) async fn kept_alive(next: impl Future<Output = Option<Vec<u8>>>) -> Option<Vec<u8>> {
     timeout(KEEP_ALIVE, next).await.unwrap_or_else(|_| Some(b": ping\n".to_vec()))
 }
 
-/// An event with a name of its own.
+/// A named event.
 pub(super) struct Named<'a> {
-    /// What the event is called.
+    /// Name of the event.
     pub(super) event: &'a str,
-    /// The number after which a client can go on with `Last-Event-ID`.
+    /// Sequence number, which a client returns in `Last-Event-ID` to resume.
     pub(super) number: u64,
-    /// The event's data, in one line.
+    /// Data of the event, as one line.
     pub(super) text: &'a str,
 }
 
 impl Named<'_> {
-    /// The event, ready to be sent.
+    /// Encodes the event.
     pub(super) fn frame(&self) -> Vec<u8> {
         let Self { event, number, text } = self;
         format!("id: {number}\nevent: {event}\ndata: {text}\n\n").into_bytes()
     }
 }
 
-/// An event, by the number after which a client can go on with `Last-Event-ID`.
+/// Encodes an answer as an event. Its id is the sequence number, which a client returns in
+/// `Last-Event-ID` to resume.
 pub(super) fn frame(Update { number, text, is_error }: &Update) -> Vec<u8> {
     let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
     let name: &[u8] = if *is_error { b"event: error\n" } else { b"" };

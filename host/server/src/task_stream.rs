@@ -1,4 +1,4 @@
-//! What a stream tells, in its client's dialect and without the envelope of what it travels on.
+//! Items of a stream for one client, before they are encoded and wrapped.
 
 use a2a_hub_hub::ReplyStream;
 use a2a_hub_protocol::{
@@ -17,42 +17,43 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// How long a stream waits to see whether its agent answers with a message alone. Official A2A wants a stream to be one
-/// message or a task, and which of them it is shows only in what the agent does.
+/// Wait for an agent that replies with a message alone. In official A2A a stream is either one
+/// message or a task, and the first events do not tell which one it will be.
 const UNDECIDED: Duration = Duration::from_millis(250);
 
-/// A stream of what happens. Asking for the next item may be given up and done again.
+/// A stream of events for one client. `next` is cancel-safe.
 pub(super) struct TaskStream {
     dialect: Dialect,
     heard: ReplyStream,
-    /// Until when it may still turn out to be a message; none once that is decided.
+    /// Deadline for the decision between message and task; `None` after the decision.
     undecided: Option<Instant>,
-    /// What was heard before it was decided.
+    /// Events received before the decision.
     held: VecDeque<Arc<HeardEvent>>,
-    /// Since when the task is where it is.
+    /// Time of the task's last status change.
     since: String,
     over: bool,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// One thing that is told.
+/// An item of a stream.
 pub(super) struct Item {
-    /// The number of the event it tells, to go on after.
+    /// Sequence number of the event, after which a client can resume.
     pub(super) number: Option<u64>,
-    /// What is told, or why there is no more.
+    /// Content of the item, or the error that ends the stream.
     pub(super) told: Result<Told, A2aError>,
 }
 
-/// What a stream tells, before it is spelled.
+/// Content of an item before it is encoded.
 pub(super) enum Told {
-    /// What happened to a task; never a client's own words.
+    /// Event of a task, but never the client's own message.
     Event(Arc<HeardEvent>),
-    /// What happened in the hub.
+    /// Event of the hub.
     Value(Value),
 }
 
 impl TaskStream {
-    /// Tells what is `heard`; `is_new` if that is the answer to a message that began a task.
+    /// Creates a stream of the events in `heard`; `is_new` marks the answer to a message that
+    /// created a task.
     pub(super) fn new(
         dialect: Dialect,
         heard: ReplyStream,
@@ -71,12 +72,12 @@ impl TaskStream {
         }
     }
 
-    /// What is listened to.
+    /// Underlying event stream.
     pub(super) fn heard(&self) -> &ReplyStream {
         &self.heard
     }
 
-    /// The next item; none at the end.
+    /// Next item; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Item> {
         if self.over {
             return None;
@@ -86,7 +87,8 @@ impl TaskStream {
             ReplyStream::Hub(heard) => {
                 let told = match heard.next().await {
                     Ok(event) => hub_event(&event),
-                    // Told on every transport: there is more, and the client is to ask anew.
+                    // Sent on every transport: further events exist, and the client should
+                    // subscribe again.
                     Err(end) => {
                         self.over = true;
                         json!({ "kind": "stream-end", "reason": end, "retryable": true })
@@ -98,7 +100,7 @@ impl TaskStream {
         loop {
             match self.next_event().await? {
                 Ok(event) => {
-                    // What the client itself said, it need not hear.
+                    // Clients do not receive their own messages.
                     if !matches!(event.event, TaskEvent::Input(_)) {
                         let number = Some(event.seq);
                         let told = Ok(Told::Event(self.official(event)));
@@ -110,7 +112,7 @@ impl TaskStream {
         }
     }
 
-    /// The next event, once it is decided what this is a stream of.
+    /// Next event, after the decision between message and task.
     async fn next_event(&mut self) -> Option<Result<Arc<HeardEvent>, A2aError>> {
         let ReplyStream::Task(heard) = &mut self.heard else { return None };
         while let Some(until) = self.undecided {
@@ -140,7 +142,8 @@ impl TaskStream {
         }
     }
 
-    /// The event as official A2A has it: what began as a task ends as one, with the agent's message as its last word.
+    /// Adapts an event to official A2A, where a stream that began with a task ends with one: the
+    /// agent's message becomes its last status.
     fn official(&mut self, event: Arc<HeardEvent>) -> Arc<HeardEvent> {
         match &event.event {
             TaskEvent::Created(created) => self.since.clone_from(&created.task.status.timestamp),
@@ -162,7 +165,7 @@ impl TaskStream {
     }
 }
 
-/// Whether an event leaves it open what the answer will be.
+/// True if the stream may still become a single message after this event.
 fn is_quiet(event: &TaskEvent) -> bool {
     match event {
         TaskEvent::Created(created) => created.task.status.state == TaskState::Submitted,

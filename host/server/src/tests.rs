@@ -1,4 +1,5 @@
-//! A hub of one native agent over a store in memory, and tests that concern several transports.
+//! Test hub with one native agent and an in-memory store, and tests that concern several
+//! transports.
 
 mod connections;
 #[path = "../../../tests/harness/shapes.rs"]
@@ -34,19 +35,19 @@ use serde_json::json;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
-/// A dispatcher, and the folder of its hub.
+/// A dispatcher with its hub's directory.
 pub(crate) struct Stand {
     pub(crate) dispatcher: Dispatcher,
     _dir: TempDir,
 }
 
-/// Whoever hears an agent say this panics; see [`panic_if_told`].
+/// Status text of the agent that makes the hub panic; see [`panic_if_told`].
 pub(crate) const PANIC: &str = "have the hub panic";
 
-/// What such a panic says, which no client may be shown.
+/// Text of the panic, which no client may see.
 pub(crate) const PANIC_TEXT: &str = "the key is sk-123";
 
-/// Panics where the agent asked for it: a fault of the hub's own code in the middle of a turn.
+/// Panics if the agent sends [`PANIC`], to simulate a bug of the hub in the middle of a turn.
 pub(crate) fn panic_if_told(event: &TaskEvent) {
     if let TaskEvent::Status(update) = event
         && update.status.state == TaskState::Working
@@ -56,7 +57,7 @@ pub(crate) fn panic_if_told(event: &TaskEvent) {
     }
 }
 
-/// Replies with a message alone, asks, works until it is cancelled, or says again what it is told.
+/// Agent that replies, asks, works until it is cancelled, or echoes the message.
 async fn play(stage: Stage) -> Ended {
     match stage.text().as_str() {
         "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
@@ -77,7 +78,7 @@ async fn play(stage: Stage) -> Ended {
     }
 }
 
-/// A hub of that agent. Its plugins folder is below `dir`, and nothing else is written there.
+/// Creates a hub with this agent. Only its plugins folder is written below `dir`.
 async fn hub(dir: &Path, tenants: BTreeSet<TenantId>) -> Hub {
     let (config, events) = (Config::default(), Events::default());
     let storage = Arc::new(MemoryStorage::default());

@@ -1,4 +1,5 @@
-//! Hangs up on who does not read (slow read), so that nobody can make the hub hold what it has to say for ever.
+//! Write timeout of a connection: disconnects clients that do not read (slow read), so that their
+//! pending data does not stay in memory.
 
 use a2a_hub_core::span::Span;
 use std::{
@@ -12,12 +13,12 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// A connection that breaks when its client has not taken a byte for as long as its patience lasts. What the client missed
-/// stays in the log.
+/// A connection that fails when its client reads nothing for the timeout. The task's log keeps the
+/// events that the client missed.
 pub(super) struct WriteTimeout<C> {
     connection: C,
     patience: Duration,
-    /// When to give up; only while the client is waited for.
+    /// End of the timeout, while a write is pending.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -26,12 +27,12 @@ impl<C> WriteTimeout<C> {
         Self { connection, patience, deadline: None }
     }
 
-    /// The connection below, to ask it about its other end.
+    /// The underlying connection, to identify its peer.
     pub(super) fn get_ref(&self) -> &C {
         &self.connection
     }
 
-    /// What became of a write, unless it has waited too long.
+    /// Result of a write, or an error after the timeout.
     fn judge<T>(
         &mut self,
         written: Poll<io::Result<T>>,

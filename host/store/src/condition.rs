@@ -1,5 +1,4 @@
-//! Whether a store takes what it is given: judged by every write, and by a write of its own where there was none (a health
-//! check).
+//! Health of a store: judged by every write, and by a probe if no write has been made.
 
 use super::StoreHealth;
 use a2a_hub_core::span::Span;
@@ -11,21 +10,21 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// How long a store must have failed at nothing before it counts as well: one with room for small writes only would change
-/// its mind with each (hysteresis).
+/// Time without failures after which a store counts as healthy: a store that only has space for
+/// small writes would flap otherwise (hysteresis).
 const STEADY: Duration = Duration::from_millis(500);
 
-/// How long it is believed what was found out by a write: those who ask must not keep the disk busy.
+/// Time for which a probe's result is cached, so that health checks do not load the disk.
 const BELIEVED: Duration = Duration::from_secs(1);
 
-/// How long a write that is to find out may take. A disk that takes longer holds up whoever works.
+/// Time limit of a probe. A slower disk delays everyone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a store thinks of itself.
+/// Record of a store's condition.
 #[derive(Debug)]
 pub(super) struct Judgement {
     told: watch::Sender<StorageCondition>,
-    /// When a write failed the last time.
+    /// Time of the last failed write.
     failed: Mutex<Option<Instant>>,
 }
 
@@ -36,12 +35,12 @@ impl Default for Judgement {
 }
 
 impl Judgement {
-    /// Whatever it comes to think of itself.
+    /// Watches the condition.
     pub(super) fn listen(&self) -> watch::Receiver<StorageCondition> {
         self.told.subscribe()
     }
 
-    /// A write was made.
+    /// Records a successful write.
     pub(super) fn wrote(&self) {
         self.told.send_if_modified(|told| {
             let failed = *self.failed.lock();
@@ -53,7 +52,8 @@ impl Judgement {
         });
     }
 
-    /// A write was not made, and `fix` mends that. Says whether that is news.
+    /// Records a failed write, which `fix` would repair. Returns true if this changes the
+    /// condition.
     pub(super) fn failed(&self, error: &str, fix: &str) -> bool {
         *self.failed.lock() = Some(Instant::now());
         self.told.send_if_modified(|told| {
@@ -69,28 +69,30 @@ impl Judgement {
     }
 }
 
-/// The time now, in RFC 3339 in UTC with milliseconds.
+/// Current time, in RFC 3339 in UTC with milliseconds.
 fn now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
-/// Finds out whether a store can store, now. Cheap to clone.
+/// Health check of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Readiness(Arc<Asked>);
 
 struct Asked {
     storage: Arc<dyn StoreHealth>,
-    /// What was found out last, and when. Held while it is found out, so that those who ask at once share the answer.
+    /// Last result with its time. Locked during a check, so that concurrent callers share the
+    /// result.
     answer: AsyncMutex<Option<(Instant, StorageCondition)>>,
 }
 
 impl Readiness {
-    /// The readiness of `storage`, found out when somebody asks.
+    /// Creates the health check of `storage`, which runs on request.
     pub fn of(storage: Arc<dyn StoreHealth>) -> Self {
         Self(Arc::new(Asked { storage, answer: AsyncMutex::default() }))
     }
 
-    /// What the store says of itself if it fails, or else what comes of a write that changes nothing, as of the last second.
+    /// Condition of the store: its own, if it is failing; otherwise the result of a probe within
+    /// the last second.
     pub async fn now(&self) -> StorageCondition {
         let Asked { storage, answer } = &*self.0;
         let known = || storage.condition().borrow().clone();
@@ -104,7 +106,7 @@ impl Readiness {
             return condition.clone();
         }
         let condition = match timeout(PATIENCE, storage.probe()).await {
-            // Whether it failed, the store has told itself; when it works again, it tells sooner than in a second.
+            // The store itself records a failure, and reports recovery within a second.
             Ok(Err(_)) => return known(),
             Ok(Ok(())) => known(),
             Err(_) => StorageCondition::Failing {
@@ -119,7 +121,7 @@ impl Readiness {
     }
 }
 
-/// Waits until a store that fails works again; where nothing is known to be wrong with it, for as long as `pause`.
+/// Waits until a failing store works again; waits for `pause` if the store is not known to fail.
 pub async fn until_usable(storage: &dyn StoreHealth, pause: Duration) {
     let mut condition = storage.condition();
     let is_failing = condition.borrow().is_failing();

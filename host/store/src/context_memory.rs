@@ -1,4 +1,4 @@
-//! What every store makes of changes to what an agent has in mind: how much each thing counts, and when there is no room.
+//! Rules for context memories that all stores share: sizes, and limits.
 
 use crate::StorageError;
 use a2a_hub_core::{
@@ -13,18 +13,18 @@ use a2a_hub_core::{
 };
 use std::collections::BTreeMap;
 
-/// What an owner keeps, in all its conversations.
+/// Total size of an owner's context memories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) bytes: u64,
     pub(crate) items: u64,
 }
 
-/// An item as it is kept.
+/// An item with its words.
 #[derive(Clone, Debug)]
 pub(crate) struct Indexed {
     pub(crate) item: Item,
-    /// The words by which it is found.
+    /// Words by which it is found, with their counts.
     pub(crate) counts: Counts,
 }
 
@@ -34,12 +34,12 @@ impl Indexed {
         Self { item, counts }
     }
 
-    /// How many words it has, each as often as it stands there.
+    /// Number of words, with repetitions.
     pub(crate) fn length(&self) -> u64 {
         self.counts.values().map(|times| u64::from(*times)).sum()
     }
 
-    /// What it is charged.
+    /// Charged size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let Item { id, kind, data, metadata } = &self.item;
         let about = metadata.as_ref().map_or(0, encoded_bytes);
@@ -48,12 +48,12 @@ impl Indexed {
     }
 }
 
-/// What a working memory is charged.
+/// Charged size of a working memory in bytes.
 pub(crate) fn bytes_of(working: &WorkingMemory) -> u64 {
     if working.is_empty() { 0 } else { encoded_bytes(working) as u64 + ITEM_OVERHEAD }
 }
 
-/// The items that changes leave, by their ids, in the order in which they are written: the last word on each. None is forgotten.
+/// Final version of each changed item, by id, in the order of writing; none for a deleted item.
 pub(crate) fn of_items(changes: Vec<Change>) -> Vec<(String, Option<Indexed>)> {
     let mut last = BTreeMap::new();
     for (number, change) in changes.into_iter().enumerate() {
@@ -72,7 +72,7 @@ pub(crate) fn of_items(changes: Vec<Change>) -> Vec<(String, Option<Indexed>)> {
     written.into_iter().map(|(id, (_, item))| (id, item.map(Indexed::new))).collect()
 }
 
-/// Refuses what there is no room for. Who keeps less than before is never refused.
+/// Refuses a change that exceeds the limits. A change that reduces the size is never refused.
 pub(crate) fn must_fit(
     place: &MemoryPlace,
     before: Size,

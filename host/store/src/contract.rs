@@ -1,4 +1,4 @@
-//! What every store promises, as one suite that each of them passes.
+//! Contract tests: one suite that every store passes.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ use a2a_hub_protocol::{
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// Runs the suite; `make` makes an empty store each time.
+/// Runs the suite; `make` creates an empty store each time.
 pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     a_log_reads_as_it_was_written(&make()).await;
     what_a_client_may_nest_can_be_read_back(&make()).await;
@@ -189,7 +189,7 @@ async fn a_task_is_the_fold_of_its_log(storage: &impl Storage) {
     for (seq, event) in (0_u64..).zip(&log) {
         storage.append(&task, seq, vec![Arc::clone(event)]).await.unwrap();
         if [103, 104].contains(&(seq + 1)) {
-            // Read while it rests, and again once it goes on: both must be whole.
+            // Read while the task waits, and again once it continues: both must be complete.
             let stored = storage.task(&task).await.unwrap().unwrap();
             assert_eq!(stored.seq, seq + 1);
         }
@@ -212,7 +212,7 @@ async fn tasks_do_not_wait_for_each_other<S: Storage + 'static>(storage: Arc<S>)
             storage.append(&task, 1, vec![working()]).await.unwrap();
             for seq in 2..10 {
                 storage.append(&task, seq, vec![chunk(&format!("{n}.{seq}"))]).await.unwrap();
-                // Shares a transaction with the others, and must not take them down with it.
+                // Shares a transaction with the others, and must not make them fail.
                 storage.append(&task, seq, vec![chunk("late")]).await.unwrap_err();
             }
             task
@@ -252,7 +252,7 @@ async fn heads_are_found_by_what_they_say(storage: &impl Storage) {
     storage.append(&ids[1], 2, vec![status(TaskState::Completed, 7, None)]).await.unwrap();
     storage.append(&ids[2], 2, vec![status(TaskState::Failed, 8, None)]).await.unwrap();
     storage.append(&ids[5], 2, vec![status(TaskState::InputRequired, 9, None)]).await.unwrap();
-    // Longer than any path: nobody looks for it.
+    // Longer than any path, so it is not indexed.
     let long = "/d".repeat(4_000);
     for (id, directory) in [(3, "/src"), (4, "/src"), (4, "/other"), (5, "/src"), (0, &long)] {
         let seq = storage.head(&ids[id]).await.unwrap().unwrap().seq;
@@ -303,7 +303,7 @@ async fn a_conversation_is_what_was_said_in_final_tasks(storage: &impl Storage) 
     for (id, context) in ids.iter().zip(["ours", "ours", "theirs", "ours"]) {
         storage.append(id, 0, vec![created(id, context), working()]).await.unwrap();
     }
-    // Ended in another order than begun; the last one goes on.
+    // Ended in another order than begun; the last one is not over.
     for n in [1, 2, 0] {
         let text = format!("did {}", ids[n]);
         let mut end = vec![chunk("x"); 20];
@@ -413,7 +413,7 @@ async fn only_what_is_over_is_forgotten(storage: &impl Storage) {
             let mut end = vec![chunk(&"x".repeat(500)); 20];
             end.push(status(TaskState::Completed, n as u64, Some("done")));
             storage.append(id, 2, end).await.unwrap();
-            // Once read, it is kept in one piece.
+            // A read stores the folded task.
             storage.task(id).await.unwrap().unwrap();
         }
     }
@@ -489,7 +489,7 @@ async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
     assert_eq!(pushes(storage, dead.clone()).await, []);
     went(2, trouble(true)).await.unwrap();
     assert_eq!(pushes(storage, dead.clone()).await.len(), 1);
-    // Set anew, it goes on where it was.
+    // Replacing the config keeps its cursor.
     storage.set_push(push(&task, "a"), 0).await.unwrap();
     assert_eq!(known().await, Progress { sent: 2, trouble: None });
     went(3, None).await.unwrap();

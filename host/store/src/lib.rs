@@ -1,7 +1,7 @@
-//! Where task logs, the memories of guests and where notifications are sent outlive the process.
+//! Storage of task logs, agents' memories and push configs.
 //!
-//! A task's log is the truth, and [`TaskLog::append`] the only way to write one; heads, tasks and conversations are read
-//! from logs. No module above may assume that a log is kept on this machine.
+//! A task's log is the source of truth, written only by [`TaskLog::append`]; all else about tasks
+//! is derived from it. Callers must not assume that a log is stored on this machine.
 
 mod condition;
 mod context_memory;
@@ -37,18 +37,17 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Task logs: the truth about each task, and the only way to write it.
-///
-/// A log may be kept elsewhere: whoever writes says what it knows of, and is told when somebody else wrote first (optimistic
-/// concurrency). A write that was asked for may happen although nobody waits for its answer any more.
+/// Task logs: the source of truth about each task. Each writer states the last event that it has
+/// seen, and a conflict is reported (optimistic concurrency). A dropped write may still happen.
 #[async_trait::async_trait]
 pub trait TaskLog: Send + Sync {
-    /// Adds events to the end of a task's log and returns the number of the last: all of them, durably, or none.
+    /// Appends events to a task's log and returns the number of the last: all of them durably, or
+    /// none.
     ///
-    /// `expected` is the number of the last event that the caller knows of (optimistic concurrency). If the log is elsewhere,
-    /// somebody else wrote first and nothing is added. With 0 the task must be new, and its first event its creation. Nothing is added to
-    /// the log of a final task. With each event stands by whom it was asked for; what an agent, a clock or the hub brought
-    /// about was asked for by nobody. Of events that begin a log, `by` asked for the first.
+    /// If the log's last event is not `expected`, nothing is appended (optimistic concurrency).
+    /// With 0 the task must be new, and its first event its creation. A final task's log takes no
+    /// event. `by`, who requested the events, is stored with each, but at a log's beginning only
+    /// with the first; events that an agent, a clock or the hub caused have none.
     async fn append_by(
         &self,
         task: &TaskId,
@@ -57,7 +56,7 @@ pub trait TaskLog: Send + Sync {
         by: Option<&Principal>,
     ) -> Result<u64, StorageError>;
 
-    /// The same for events that nobody asked for.
+    /// Appends events that no principal requested.
     async fn append(
         &self,
         task: &TaskId,
@@ -67,10 +66,10 @@ pub trait TaskLog: Send + Sync {
         self.append_by(task, expected, events, None).await
     }
 
-    /// The numbers of a task's events that somebody asked for, and by whom, oldest first.
+    /// Numbers of a task's events that a principal requested, with that principal, oldest first.
     async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError>;
 
-    /// Up to `limit` events of a task that come after number `after`, oldest first; none if the task is unknown.
+    /// Up to `limit` events of a task after number `after`, oldest first; none for an unknown task.
     async fn events(
         &self,
         task: &TaskId,
@@ -78,97 +77,96 @@ pub trait TaskLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<SequencedEvent>, StorageError>;
 
-    /// What a task's log comes to.
+    /// Task, folded from its log.
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;
 
-    /// A task as it is to be told: one that is over may be there as text.
+    /// View of a task for clients; a finished task may be returned as text.
     async fn look(&self, task: &TaskId) -> Result<Option<Looked>, StorageError> {
         Ok(self.task(task).await?.map(|stored| Looked::Task(Box::new(stored))))
     }
 
-    /// Forgets those of these tasks that are over, with their logs and configs, and returns how many it knew. Those that are not over
-    /// stay as they are, and so do all tasks below one that is not over: that one counts them, and its agent may ask for them.
+    /// Deletes the finished ones of these tasks, with logs and configs; returns their number. An
+    /// unfinished task keeps its descendants: it counts them, and its agent may ask for them.
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError>;
 }
 
 /// A request that began a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What it is known by ([`Created::request`](a2a_hub_protocol::event::Created::request)).
+    /// Fingerprint ([`Created::request`](a2a_hub_protocol::event::Created::request)).
     pub fingerprint: String,
-    /// The task that it began.
+    /// Task that it began.
     pub task: TaskId,
-    /// When (RFC 3339).
+    /// Time (RFC 3339).
     pub made: String,
 }
 
-/// What is found of tasks without their names: lists, conversations, counts. It is read from the logs.
+/// Queries over all tasks: lists, conversations, counts. Derived from the logs.
 #[async_trait::async_trait]
 pub trait TaskIndex: Send + Sync {
-    /// A task in one line.
+    /// Summary of a task.
     async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError>;
 
-    /// The agent and the conversation of a task.
+    /// Agent and conversation of a task.
     async fn whose(&self, task: &TaskId) -> Result<Option<(AgentId, ContextId)>, StorageError> {
         Ok(self.head(task).await?.map(|head| (head.agent, head.context)))
     }
 
-    /// Whether there is a task of another than the default tenant.
+    /// True if a task of a tenant other than the default exists.
     async fn has_tenants(&self) -> Result<bool, StorageError>;
 
-    /// The tasks that match, in one line each, newest first: by id, which is the order of their creation.
+    /// Summaries of the tasks that match, newest first: by id, which is the order of creation.
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError>;
 
-    /// A page of the tasks that match, in one line each, the one with the latest status first.
+    /// Page of summaries of the tasks that match, latest status first.
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError>;
 
-    /// The conversations that match, the one with the newest task first.
+    /// Conversations that match, the one with the newest task first.
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError>;
 
-    /// Up to `limit` tasks that are over and may be forgotten, for no task above them goes on, oldest first; with `before`, only those
-    /// whose latest status is older.
+    /// Up to `limit` finished tasks without an unfinished ancestor, which may be deleted, oldest
+    /// first; with `before`, only those whose latest status is older.
     async fn finished(
         &self,
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError>;
 
-    /// The latest `limit` messages of a conversation's final tasks, oldest first: each task's history and what its agent
-    /// said at the end. Tasks come in the order of their creation.
+    /// Latest `limit` messages of a conversation's final tasks, oldest first: each task's history
+    /// and the agent's final message. Tasks are in order of creation.
     async fn conversation(
         &self,
         context: &ContextId,
         limit: usize,
     ) -> Result<Vec<Message>, StorageError>;
 
-    /// What the requests were known by that began tasks since then (RFC 3339), oldest first; of the latest `limit` tasks of those that
-    /// changed since. A log that cannot be read has none.
+    /// Requests that began tasks since then (RFC 3339), oldest first; only of the latest `limit`
+    /// tasks that changed since. An unreadable log has none.
     async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError>;
 
-    /// How many tasks there are, by agent and state; nothing of what there is none of.
+    /// Numbers of tasks by agent and state; zero counts are left out.
     async fn tally(&self) -> Result<Vec<Tally>, StorageError>;
 
-    /// How many tasks there are.
+    /// Number of tasks.
     async fn counts(&self) -> Result<Counts, StorageError> {
         Ok(Counts::of(&self.tally().await?))
     }
 
-    /// The bytes that everything stored takes up. What was forgotten takes none, although its place may be kept.
+    /// Size of all stored data in bytes, without the free space that deleted data leaves.
     async fn size(&self) -> Result<u64, StorageError>;
 }
 
-/// Where the notifications of tasks are sent, and how far that has come (a transactional outbox: what is to be sent is what
-/// the task's log holds beyond).
+/// Push configs of tasks, each with a cursor: the log's later events are to be sent (an outbox).
 #[async_trait::async_trait]
 pub trait Outbox: Send + Sync {
-    /// Keeps where a task's notifications are sent, durably, and returns whether the task is known. A config of that name is
-    /// replaced and goes on where it was, as if nothing had failed; a new one begins after event `sent`.
+    /// Stores a push config durably; returns true if the task is known. A config of that id is
+    /// replaced, and keeps its cursor but no failure. A new one starts after event `sent`.
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError>;
 
-    /// The configs that match: by task, oldest first, and those of one task in the order in which they were set first.
+    /// Configs that match: by task, oldest first; of one task in the order of their creation.
     async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError>;
 
-    /// Writes down how the deliveries of a config go, unless it is gone. What was sent stays sent.
+    /// Stores the progress of a config, unless the config is gone. The cursor never goes back.
     async fn push_went(
         &self,
         task: &TaskId,
@@ -176,22 +174,21 @@ pub trait Outbox: Send + Sync {
         progress: Progress,
     ) -> Result<(), StorageError>;
 
-    /// Forgets a config, if it is there.
+    /// Deletes a config, if it exists.
     async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError>;
 }
 
-/// What agents remember: small values by key, for each agent by itself.
+/// Agents' memories: small values by key, separate for each installation of an agent.
 #[async_trait::async_trait]
 pub trait AgentMemory: Send + Sync {
-    /// What an installation of an agent remembers under `key`.
+    /// Value of `key` in an installation's memory.
     async fn recall(
         &self,
         owner: &InstallationId,
         key: &str,
     ) -> Result<Option<Vec<u8>>, StorageError>;
 
-    /// Has an installation remember `value` under `key` in place of what was there, durably, unless its keys and values would
-    /// then come to more than `max_bytes`.
+    /// Stores `value` under `key` durably, unless all keys and values would exceed `max_bytes`.
     async fn remember(
         &self,
         owner: &InstallationId,
@@ -200,22 +197,21 @@ pub trait AgentMemory: Send + Sync {
         max_bytes: u64,
     ) -> Result<(), StorageError>;
 
-    /// Has an installation forget `key`, if it knew it.
+    /// Deletes `key` from an installation's memory, if it exists.
     async fn forget(&self, owner: &InstallationId, key: &str) -> Result<(), StorageError>;
 
-    /// The keys an installation remembers that begin with `prefix`, sorted by their bytes.
+    /// Keys of an installation that begin with `prefix`, in byte order.
     async fn keys(&self, owner: &InstallationId, prefix: &str)
     -> Result<Vec<String>, StorageError>;
 }
 
-/// What agents have in mind in their conversations: for each place a working memory, and items that are found by their words.
+/// Context memories: a working memory and searchable items for each agent and conversation.
 #[async_trait::async_trait]
 pub trait ContextMemory: Send + Sync {
-    /// The working memory of a place; an empty one if there is none.
+    /// Working memory of a place; empty if it has none.
     async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError>;
 
-    /// Makes changes at a place, in their order: all of them, durably, or none. They are not made if all that the owner keeps would
-    /// then come to more than there is room for.
+    /// Applies changes in order: all durably, or none if the owner's total would exceed `room`.
     async fn change(
         &self,
         place: &MemoryPlace,
@@ -223,82 +219,81 @@ pub trait ContextMemory: Send + Sync {
         room: MemoryRoom,
     ) -> Result<(), StorageError>;
 
-    /// The items of a place that a search brings up, best first.
+    /// Items of a place that match a search, best first.
     async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError>;
 
-    /// Those of these items that there are at a place, in that order.
+    /// The existing ones of these items at a place, in that order.
     async fn named(&self, place: &MemoryPlace, ids: Vec<String>)
     -> Result<Vec<Item>, StorageError>;
 
-    /// Forgets all at a place whose conversation has no tasks: nobody will come for it.
+    /// Deletes the memory of a place whose conversation has no tasks: nobody will read it.
     async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError>;
 
-    /// Forgets all that an installation has in mind, in all conversations.
+    /// Deletes all context memories of an installation.
     async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError>;
 }
 
-/// What is searched for among the items of a place.
+/// Search for items of a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
-    /// The text that recalls them; without words in it, the newest are brought up.
+    /// Text to match; without words in it, the newest items match.
     pub query: String,
-    /// At most so many.
+    /// Limit of results.
     pub limit: usize,
-    /// Whether those that are brought up are used together, which associates them.
+    /// True if the results are used together, which associates them.
     pub is_use: bool,
 }
 
-/// What agents were answered whose runs are replayed: for each task the journal of its latest run, as long as the task is not over.
-/// An entry is text, which the store does not look into.
+/// Journals of replayable runs: the latest run's of each unfinished task. Entries are opaque.
 #[async_trait::async_trait]
 pub trait RunJournal: Send + Sync {
-    /// Adds an entry to the journal of a task, durably, behind the `expected` entries that the caller knows of; otherwise nothing is
-    /// added. With 0 it is the first entry of another run, and what the journal held is forgotten.
+    /// Appends an entry durably if the journal has `expected` entries, otherwise fails. With 0 it
+    /// begins another run's journal, which replaces the old one.
     async fn record(&self, task: &TaskId, expected: u64, entry: String)
     -> Result<(), StorageError>;
 
-    /// The entries of a task's journal, in their order; none if there is no journal, or the task is over.
+    /// Entries of a task's journal, in order; none if it has no journal, or the task is over.
     async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError>;
 }
 
-/// Whether a store can store, judged by its writes.
+/// Health of a store, judged by its writes.
 #[async_trait::async_trait]
 pub trait StoreHealth: Send + Sync {
-    /// Writes something, durably, that changes nothing: whether it can store, now.
+    /// Makes a durable write that changes nothing, to test whether the store works now.
     async fn probe(&self) -> Result<(), StorageError>;
 
-    /// How many changes wait to be written.
+    /// Number of changes that wait to be written.
     fn backlog(&self) -> usize;
 
-    /// Whether it can store, judged by its writes: it fails from the first that failed on, until one was made some time after
-    /// the last that failed. One that nobody writes to does not change its mind; whoever looks after it does that.
+    /// Condition of the store: failing from the first failed write, until a write succeeds some
+    /// time after the last failure. Without writes, it changes only by a monitor's probes.
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
-/// Logs, what is found in them, the journals of runs, and whether there is more to come: what the engine's tasks need.
+/// Store of the task engine: logs, queries, journals and health.
 pub trait TaskStore: TaskLog + TaskIndex + RunJournal + StoreHealth {}
 
 impl<S: TaskLog + TaskIndex + RunJournal + StoreHealth> TaskStore for S {}
 
-/// What a copy holds.
+/// Summary of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// How many tasks are in it.
+    /// Numbers of tasks in it.
     pub counts: Counts,
-    /// How many bytes its file has.
+    /// Size of its file in bytes.
     pub bytes: u64,
 }
 
-/// Why there is no copy.
+/// Error of a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is nothing to copy.
+    /// There is no store to copy.
     #[error("find {}: there is no store yet; `a2a-hub start` makes one", .0.display())]
     Absent(PathBuf),
-    /// The store is in memory, and no file of it can be made.
+    /// The store is in memory and cannot be copied to a file.
     #[error("copy the store: this hub keeps what it has in memory only")]
     InMemory,
-    /// A copy takes nobody's place.
+    /// The file exists already, and is not overwritten.
     #[error("write {}: there is such a file; name another", .0.display())]
     Taken(PathBuf),
     /// The store cannot be read, or the copy cannot be written.
@@ -306,45 +301,45 @@ pub enum BackupError {
     Store(#[from] StorageError),
 }
 
-/// A store that can be copied to a file while it is used.
+/// A store that can be backed up while it is used.
 #[async_trait::async_trait]
 pub trait Copies: Send + Sync {
-    /// Copies all of it, as it is at one moment, to the new file `to`, which only this user may read.
+    /// Copies everything, as of one moment, to the new file `to`, which only this user may read.
     async fn back_up(&self, to: &Path) -> Result<Copied, BackupError>;
 }
 
-/// All that a hub keeps. Every store passes the tests in `contract`.
+/// Complete store of a hub. Every implementation passes the tests in `contract`.
 pub trait Storage: TaskStore + Outbox + Memories + Copies {}
 
 impl<S: TaskStore + Outbox + Memories + Copies> Storage for S {}
 
-/// What agents remember: values by key, and what they have in mind in their conversations.
+/// Agents' memories: values by key, and context memories.
 pub trait Memories: AgentMemory + ContextMemory {}
 
 impl<S: AgentMemory + ContextMemory> Memories for S {}
 
-/// A task as its log tells it.
+/// A task, folded from its log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTask {
-    /// The agent whose task it is.
+    /// Agent of the task.
     pub agent: AgentId,
-    /// The number of the last event in it.
+    /// Number of its last event.
     pub seq: u64,
-    /// The task after that event.
+    /// Task after that event.
     pub task: Task,
 }
 
-/// A task as it is to be told.
+/// View of a task for clients.
 #[derive(Clone, Debug)]
 pub enum Looked {
-    /// It is over, and there as text.
+    /// Finished, and available as text.
     Finished(Arc<FinishedTask>),
-    /// As its log tells it.
+    /// Folded from its log.
     Task(Box<StoredTask>),
 }
 
 impl Looked {
-    /// The agent whose task it is.
+    /// Agent of the task.
     pub fn agent(&self) -> &AgentId {
         match self {
             Self::Finished(task) => task.agent(),
@@ -353,71 +348,71 @@ impl Looked {
     }
 }
 
-/// A task in one line.
+/// Summary of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The id of the task.
+    /// Id.
     pub task: TaskId,
-    /// The conversation it belongs to.
+    /// Conversation.
     pub context: ContextId,
-    /// The agent whose task it is.
+    /// Agent.
     pub agent: AgentId,
-    /// The state that the task is in.
+    /// Current state.
     pub state: TaskState,
-    /// The number of the last event in its log.
+    /// Number of the last event in its log.
     pub seq: u64,
-    /// The timestamp of its first status.
+    /// Timestamp of its first status.
     pub created: String,
-    /// The timestamp of its latest status.
+    /// Timestamp of its latest status.
     pub updated: String,
-    /// Where its client said last that the work is to be done, unless that is longer than any path.
+    /// Working directory that its client requested last, unless that is longer than any path.
     pub directory: Option<String>,
-    /// The task whose agent gave this one to another agent; none if a client gave it.
+    /// Parent task; none if a client created the task.
     pub parent: Option<TaskId>,
-    /// The workflow that it belongs to, if it belongs to one.
+    /// Workflow, if the task belongs to one.
     pub workflow: Option<String>,
 }
 
-/// A page of heads.
+/// Page of summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadPage {
-    /// As many as it may hold.
+    /// Summaries on the page.
     pub heads: Vec<Head>,
-    /// How many there are on all pages.
+    /// Total number on all pages.
     pub total: u64,
 }
 
-/// Which heads to show.
+/// Filter for summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadFilter {
-    /// Only those whose name begins so.
+    /// Prefix of the task's id.
     pub id_prefix: Option<String>,
-    /// Only those of this agent.
+    /// Agent of the task.
     pub agent: Option<AgentId>,
-    /// Only those whose status changed then or later: RFC 3339 in UTC with milliseconds.
+    /// Earliest time of the latest status: RFC 3339 in UTC with milliseconds.
     pub since: Option<String>,
-    /// Only those of this conversation.
+    /// Conversation.
     pub context: Option<ContextId>,
-    /// Only those of this tenant.
+    /// Tenant.
     pub tenant: Option<TenantId>,
-    /// Only those that are to be done in this directory.
+    /// Working directory.
     pub directory: Option<String>,
-    /// Only those that the agent at work on this task gave to other agents.
+    /// Parent task.
     pub parent: Option<TaskId>,
-    /// Only those of this workflow, and the task of that id.
+    /// Workflow; includes the task of that id.
     pub workflow: Option<String>,
-    /// Only those in this state.
+    /// State.
     pub state: Option<TaskState>,
-    /// Only those that are not over.
+    /// Only unfinished tasks.
     pub live_only: bool,
-    /// At most so many.
+    /// Limit of results.
     pub limit: usize,
-    /// Leaving out so many of the newest that match.
+    /// Number of the newest matches to skip.
     pub offset: usize,
 }
 
 impl Default for HeadFilter {
-    /// All of them.
+    /// Matches all tasks.
     fn default() -> Self {
         Self {
             id_prefix: None,
@@ -436,42 +431,42 @@ impl Default for HeadFilter {
     }
 }
 
-/// Which conversations to show.
+/// Filter for conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFilter {
-    /// Only those whose name begins so.
+    /// Prefix of the conversation's id.
     pub id_prefix: Option<String>,
-    /// Only the conversation with this id.
+    /// Id of the conversation.
     pub context: Option<ContextId>,
-    /// Only those of this tenant: with a prefix, of the default one if none is named.
+    /// Tenant; with a prefix, the default one if none is named.
     pub tenant: Option<TenantId>,
-    /// Only those none of whose tasks is live, or has a status as new as this.
+    /// Only conversations without an unfinished task, and without a status as new as this.
     pub idle_since: Option<String>,
-    /// At most so many.
+    /// Limit of results.
     pub limit: usize,
-    /// Leaving out so many of the first that match.
+    /// Number of the first matches to skip.
     pub offset: usize,
 }
 
 impl Default for ContextFilter {
-    /// All of them.
+    /// Matches all conversations.
     fn default() -> Self {
         let (id_prefix, context, tenant, idle_since) = (None, None, None, None);
         Self { id_prefix, context, tenant, idle_since, limit: usize::MAX, offset: 0 }
     }
 }
 
-/// How many tasks there are.
+/// Numbers of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Those that are not over.
+    /// Unfinished tasks.
     pub live: u64,
-    /// All tasks that are stored.
+    /// All stored tasks.
     pub total: u64,
 }
 
 impl Counts {
-    /// What the tasks of all agents come to.
+    /// Sums the tasks of all agents.
     pub fn of(tallies: &[Tally]) -> Self {
         let sum = |counted: fn(&Tally) -> bool| {
             tallies.iter().filter(|tally| counted(tally)).map(|tally| tally.tasks).sum()
@@ -480,75 +475,75 @@ impl Counts {
     }
 }
 
-/// How many tasks of an agent are in a state.
+/// Number of an agent's tasks in one state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// The agent whose tasks are counted.
+    /// Agent.
     pub agent: AgentId,
-    /// The state that they are in.
+    /// State.
     pub state: TaskState,
-    /// How many tasks of that agent are in that state.
+    /// Number of tasks.
     pub tasks: u64,
 }
 
-/// Why a store could not do as asked. Nothing was written, except as [`StorageError::Unavailable`] says.
+/// Error of the store. Nothing was written, except as [`StorageError::Unavailable`] says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// The store cannot be reached, or will not write: why, and what mends that. A write that fails so may have happened all
-    /// the same, where the store is elsewhere and only its answer was lost: read before writing once more.
+    /// The store cannot be reached or refuses to write; contains the reason and the fix. If a
+    /// remote store's reply was lost, the write may have happened: read before retrying.
     #[error("use the store: {0}")]
     Unavailable(String),
-    /// Somebody else wrote to the log first.
+    /// Another writer appended first.
     #[error(
         "append to task {task} after event {expected}: its log is at {found}; read it again and decide anew"
     )]
     Conflict {
-        /// The task whose log it is.
+        /// Task of the log.
         task: TaskId,
-        /// Where the writer thought it was.
+        /// Last event that the writer has seen.
         expected: u64,
-        /// Where it is; 0 if there is none.
+        /// Last event in the log; 0 if the log does not exist.
         found: u64,
     },
-    /// The log does not allow the event.
+    /// The task's state does not allow the event.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
     /// A log must begin with the creation of its own task.
     #[error("begin the log of task {0} with anything but its creation")]
     Uncreated(TaskId),
-    /// What is stored makes no sense.
+    /// Stored data is corrupt.
     #[error("read {what}: {why}; restore the data directory from a backup, or move it away")]
     Corrupt {
-        /// What was read, such as a task by its id.
+        /// Data that was read, such as a task by its id.
         what: String,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
-    /// Whoever wrote to a database did not close it in order, and its log is not there.
+    /// The database was not closed in order, and its write-ahead log is missing.
     #[error(
         "read {file}: it was not closed in order, and its log is not beside it, so that what was stored last is missing; put {log} \
          there, or make copies with `a2a-hub backup`",
         file = .file.display(), log = .log.display()
     )]
     LogMissing {
-        /// The file of the database.
+        /// File of the database.
         file: PathBuf,
-        /// The log that it had.
+        /// Its write-ahead log.
         log: PathBuf,
     },
-    /// A log is there without the database that it belongs to.
+    /// The write-ahead log exists without its database.
     #[error(
         "open {file}: the database is missing or empty, and its log {log} holds changes to it; put the database back beside its log, \
          or restore a copy with `a2a-hub restore FILE`; to begin anew without both, `mv {log} {log}.cut`",
         file = .file.display(), log = .log.display()
     )]
     DatabaseMissing {
-        /// The file of the database.
+        /// File of the database.
         file: PathBuf,
-        /// The log.
+        /// The write-ahead log.
         log: PathBuf,
     },
-    /// The log of a database was cut short or damaged.
+    /// The write-ahead log was cut short or damaged.
     #[error(
         "open {file}: its log {log} was cut short or damaged, so that what was stored last is missing{also}; put the whole log back, \
          {otherwise}",
@@ -562,36 +557,36 @@ pub enum StorageError {
         }
     )]
     LogCut {
-        /// The file of the database.
+        /// File of the database.
         file: PathBuf,
-        /// The log.
+        /// The write-ahead log.
         log: PathBuf,
-        /// Whether what is left of the log fits the database.
+        /// True if the rest of the log fits the database.
         is_usable: bool,
     },
-    /// An agent's memory would outgrow what the operator grants.
+    /// An agent's memory would exceed its granted size.
     #[error(
         "remember more for {owner}: it would hold {would_hold} of the {max_bytes} bytes it is granted; \
          forget something, or grant more"
     )]
     Full {
-        /// The installation whose memory it is.
+        /// Installation that owns the memory.
         owner: InstallationId,
-        /// What its keys and values would have come to.
+        /// Size of its keys and values after the write, in bytes.
         would_hold: u64,
-        /// What they may come to.
+        /// Granted size.
         max_bytes: u64,
     },
-    /// An agent's items would be more than the operator grants.
+    /// An agent's items would exceed their granted number.
     #[error(
         "remember more for {owner}: it would hold {would_hold} of the {max_items} items it is granted; forget some, or grant more"
     )]
     FullOfItems {
-        /// The installation whose memory it is.
+        /// Installation that owns the memory.
         owner: InstallationId,
-        /// How many there would have been.
+        /// Number of items after the write.
         would_hold: u64,
-        /// How many there may be.
+        /// Granted number.
         max_items: u64,
     },
     /// The store was written by a newer hub.
@@ -599,11 +594,11 @@ pub enum StorageError {
         "open {path}: its format is number {found}, and this hub knows none above {known}; run the newer hub", path = .path.display()
     )]
     Newer {
-        /// The file of the database.
+        /// File of the database.
         path: PathBuf,
-        /// The number of the file's format.
+        /// Format number of the file.
         found: u32,
-        /// The newest this hub knows.
+        /// Newest format number that this hub knows.
         known: u32,
     },
     /// Another hub uses the data directory.
@@ -612,9 +607,9 @@ pub enum StorageError {
         path = .path.display(), who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
     Locked {
-        /// The file that the other hub has locked.
+        /// File that the other hub has locked.
         path: PathBuf,
-        /// The other hub's process, if it said so.
+        /// Process id of the other hub, if it is known.
         pid: Option<u32>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a log may take next, and what it comes to: the rules that all stores share.
+//! Rules for task logs that all stores share: permitted events, and folding.
 
 use super::{Head, StorageError};
 use a2a_hub_core::{
@@ -15,10 +15,10 @@ use a2a_hub_protocol::{
 };
 use std::{borrow::Borrow, sync::Arc};
 
-/// The longest path of a directory, in bytes, that a task is found by: the longest that Linux takes.
+/// Longest indexed path of a directory in bytes: the longest that Linux accepts.
 const MAX_PATH: usize = 4096;
 
-/// The head of a task's log once it has taken `events`, or why it will not take them.
+/// Summary of a task's log after it has taken `events`, or the reason why it refuses them.
 pub(super) fn extend(
     known: Option<Head>,
     task: &TaskId,
@@ -73,7 +73,8 @@ fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
         TaskEvent::Reply(_) => Some(TaskState::Completed),
         TaskEvent::Artifact(_) | TaskEvent::Input(_) => None,
     };
-    // Whoever appends has asked `core` already; asked again, a mistake there cannot make a log that nobody can read.
+    // The caller has checked the event with `core` already; checked again, a bug there cannot make
+    // an unreadable log.
     if let Some(to) = to {
         if !task::allows(from, to) {
             return Err(IllegalEvent::Transition { from, to });
@@ -92,7 +93,7 @@ fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
     Ok(())
 }
 
-/// What a log comes to: `known`, which is its fold so far, and then `events`.
+/// Folds `events` into a task; `known` is the fold of the events before them.
 pub fn fold<E: Borrow<TaskEvent>>(
     id: &TaskId,
     known: Option<Task>,
@@ -111,7 +112,7 @@ pub fn fold<E: Borrow<TaskEvent>>(
     known.ok_or_else(|| corrupt("it does not begin with the task's creation".into()))
 }
 
-/// A conversation of one task.
+/// Summary of a conversation with one task.
 pub(super) fn context_of(head: &Head) -> ContextInfo {
     ContextInfo {
         id: head.context.clone(),
@@ -123,7 +124,7 @@ pub(super) fn context_of(head: &Head) -> ContextInfo {
     }
 }
 
-/// A newer task of a conversation joins the older ones.
+/// Adds a newer task to the summary of its conversation.
 pub(super) fn join(info: &mut ContextInfo, newer: &Head) {
     info.task_count += 1;
     if let Err(place) = info.agents.binary_search(&newer.agent) {
@@ -133,7 +134,7 @@ pub(super) fn join(info: &mut ContextInfo, newer: &Head) {
     info.last_state = newer.state;
 }
 
-/// Gathers what was said in final tasks, which come newest first, until there is enough of it.
+/// Collects the messages of final tasks, added newest first, up to a limit.
 pub(super) struct Conversation {
     newest_first: Vec<Message>,
     limit: usize,

@@ -1,4 +1,4 @@
-//! A store that forgets everything when it is dropped: for tests and for trying things out.
+//! In-memory store, lost when it is dropped: for tests and trials.
 
 mod minds;
 
@@ -34,7 +34,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Logs in memory, and a limit past which it refuses to write, to see who notices.
+/// Store in memory, with an optional limit after which writes fail, for tests of failures.
 #[derive(Debug)]
 pub struct MemoryStorage {
     kept: Mutex<Kept>,
@@ -47,9 +47,9 @@ struct Kept {
     logs: BTreeMap<TaskId, Log>,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
     minds: BTreeMap<MemoryPlace, Mind>,
-    /// In the order in which they were set first.
+    /// In the order in which they were first set.
     pushes: Vec<(PushConfig, Progress)>,
-    /// Whether it was told to take no write.
+    /// True if all writes are refused.
     refuses: bool,
     probes: u32,
 }
@@ -63,22 +63,22 @@ struct Log {
 }
 
 impl MemoryStorage {
-    /// A store that takes `max_events` a task, then fails.
+    /// Creates a store that fails after `max_events` events of a task.
     pub fn failing_after(max_events: u64) -> Self {
         Self { kept: Mutex::default(), max_events, judgement: Judgement::default() }
     }
 
-    /// From now on it takes no write, or takes them again.
+    /// Sets whether all writes are refused.
     pub fn refuse(&self, refuses: bool) {
         self.kept().refuses = refuses;
     }
 
-    /// How often it was probed.
+    /// Number of probes so far.
     pub fn probes(&self) -> u32 {
         self.kept().probes
     }
 
-    /// What is kept, to be written to.
+    /// Locks the content for a write.
     fn to_write(&self) -> Result<MutexGuard<'_, Kept>, StorageError> {
         let kept = self.kept();
         if kept.refuses {
@@ -102,7 +102,7 @@ impl Default for MemoryStorage {
 }
 
 impl Kept {
-    /// Whether a task may be forgotten: it is over, and so are all tasks above it.
+    /// True if a task may be deleted: it is over, and so are all its ancestors.
     fn may_go(&self, head: &Head) -> bool {
         let above = |head: &&Head| self.logs.get(head.parent.as_ref()?).map(|log| &log.head);
         iter::successors(Some(head), above).all(|head| head.state.is_final())
@@ -340,7 +340,7 @@ impl TaskIndex for MemoryStorage {
     async fn size(&self) -> Result<u64, StorageError> {
         let kept = self.kept();
         let events = kept.logs.values().flat_map(|log| &log.events);
-        // As SQLite would write them.
+        // Approximates the size in SQLite.
         let written =
             events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
         Ok(written.sum::<usize>() as u64)
@@ -380,7 +380,7 @@ impl Outbox for MemoryStorage {
                 found.push(StoredPush { config, progress, last: head.seq });
             }
         }
-        // Stable: those of one task stay as they are.
+        // The sort is stable, so configs of one task keep their order.
         found.sort_by(|one, other| one.config.task.cmp(&other.config.task));
         found.truncate(filter.limit);
         Ok(found)

@@ -1,69 +1,70 @@
-//! Where notifications are sent, and how far that has come.
+//! Push configs and their progress.
 
 use a2a_hub_protocol::{
     id::{TaskId, TenantId},
     push::PushConfig,
 };
 
-/// A config and how its deliveries go. What is still to be sent is what the task's log holds beyond.
+/// A push config and its progress. The events after its cursor, in the task's log, are still to be
+/// sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPush {
-    /// Where the notifications of a task are sent.
+    /// The push config.
     pub config: PushConfig,
-    /// How far it has come.
+    /// Progress of its deliveries.
     pub progress: Progress,
-    /// The number of the last event in the task's log.
+    /// Number of the last event in the task's log.
     pub last: u64,
 }
 
-/// How far the deliveries of a config have come.
+/// Progress of a config's deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The number of the last event that needs no sending any more.
+    /// Cursor: number of the last event that is done.
     pub sent: u64,
-    /// How the next one fails, if it does.
+    /// Failure of the next event, if it fails.
     pub trouble: Option<DeliveryFailure>,
 }
 
-/// How an event fails to be delivered.
+/// Failure of an event's delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryFailure {
-    /// How often it was tried.
+    /// Number of tries.
     pub attempts: u32,
-    /// When it failed for the first time: RFC 3339 in UTC.
+    /// Time of the first failure: RFC 3339 in UTC.
     pub since: String,
-    /// How it failed last.
+    /// Last error.
     pub error: String,
-    /// When it is tried again at the soonest: RFC 3339 in UTC.
+    /// Earliest time of the next try: RFC 3339 in UTC.
     pub again: Option<String>,
-    /// Whether it was given up: nothing is sent until somebody says so.
+    /// True if delivery was abandoned; nothing is sent until a retry is requested.
     pub dead: bool,
 }
 
-/// Which configs to show.
+/// Filter for configs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushFilter {
-    /// Only those of this task.
+    /// Task.
     pub task: Option<TaskId>,
-    /// Only those of this tenant's tasks.
+    /// Tenant of the task.
     pub tenant: Option<TenantId>,
-    /// Only those that may have something to send yet: whose task is not over, or has events that were not sent.
+    /// Only configs that may have events to send: their task is not over, or has unsent events.
     pub open_only: bool,
-    /// Only those that were given up.
+    /// Only abandoned configs.
     pub dead_only: bool,
-    /// At most so many.
+    /// Limit of results.
     pub limit: usize,
 }
 
 impl Default for PushFilter {
-    /// All of them.
+    /// Matches all configs.
     fn default() -> Self {
         Self { task: None, tenant: None, open_only: false, dead_only: false, limit: usize::MAX }
     }
 }
 
 impl Progress {
-    /// Whether nothing is sent until somebody says so.
+    /// True if delivery was abandoned; nothing is sent until a retry is requested.
     pub fn is_dead(&self) -> bool {
         self.trouble.as_ref().is_some_and(|trouble| trouble.dead)
     }

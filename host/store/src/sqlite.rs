@@ -1,4 +1,4 @@
-//! A store in one SQLite file: one thread writes, a few connections read.
+//! Store in one SQLite file: one thread writes, a few connections read.
 
 mod backup;
 mod checkpointer;
@@ -65,32 +65,36 @@ use tokio::{
 };
 use writer::Writer;
 
-/// How many tasks one change forgets: a task may have 100,000 events, and others wait to write meanwhile.
+/// Tasks deleted in one transaction; few, as a task may have 100,000 events, and other writers wait
+/// meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 8;
 
-/// Bytes of events that are stored together from which on they are a bulk: some milliseconds of the writer's time and the disk's.
+/// Size in bytes from which a batch of events counts as bulk: some milliseconds of the writer and
+/// the disk.
 const BULK: usize = 256 << 10;
 
-/// A store in a data directory, which nobody else uses as long as it is open.
+/// Store in a data directory, locked while it is open.
 ///
-/// Dropping it waits for the writes that were asked for.
+/// Dropping it waits for pending writes.
 #[derive(Debug)]
 pub struct SqliteStorage {
-    // Closed in this order: the last connection tidies the files up and must be the one that can write.
+    // Fields are dropped in this order: the last connection tidies up the files, and must be the
+    // one that can write.
     readers: Arc<Readers>,
     writer: Writer,
-    /// One bulk at a time is on its way to the writer, so that whoever has a line to write waits behind one at most; and one of others.
+    /// Only one bulk write of each runtime is queued at a time, so that a small write waits behind
+    /// at most one of each.
     bulks: Lanes<Semaphore>,
-    /// Tasks that are over and were asked for lately.
+    /// Cache of finished tasks.
     lately: Arc<Lately>,
     losses: Vec<Loss>,
-    /// The data directory that it is in.
+    /// Data directory.
     dir: PathBuf,
     _lock: File,
 }
 
 impl SqliteStorage {
-    /// Opens the store in `dir`, or makes one there that only this user can read.
+    /// Opens the store in `dir`, or creates one that only this user can read.
     pub fn open(dir: &Path) -> Result<Self, StorageError> {
         let lock = schema::lock(dir)?;
         let file = dir.join(schema::FILE);
@@ -106,12 +110,12 @@ impl SqliteStorage {
         Ok(Self { readers, writer, bulks, lately, losses, dir, _lock: lock })
     }
 
-    /// What the store had lost when it was opened.
+    /// Losses found when the store was opened.
     pub fn losses(&self) -> &[Loss] {
         &self.losses
     }
 
-    /// Lets the next reader of these tasks have them in one piece. Nothing is lost if that comes to nothing.
+    /// Caches folded tasks for the next reader. A failure loses nothing.
     fn keep(&self, folds: Vec<logs::Fold>) {
         if !folds.is_empty() {
             self.writer.offer(move |db| logs::keep(db, &folds));
@@ -184,7 +188,7 @@ impl TaskLog for SqliteStorage {
         let mut forgotten = 0;
         for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
             let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
-            // Dropped after the commit, also if nobody waits for that any more.
+            // Moved into the result, so it is dropped after the commit, even if the caller is gone.
             let forget = move |db: &_| forgetting::forget(db, &few.tasks).map(|known| (known, few));
             forgotten += self.writer.write_of(Length::Long, forget).await?.0;
         }
@@ -358,7 +362,7 @@ impl ContextMemory for SqliteStorage {
         room: MemoryRoom,
     ) -> Result<(), StorageError> {
         let place = place.clone();
-        // An item has a row for each of its words.
+        // An item has one row for each of its words.
         let change = move |db: &_| context_memories::change(db, &place, changes, room);
         self.writer.write_of(Length::Long, change).await
     }

@@ -1,26 +1,29 @@
-//! Who can compile a Rust library to a WebAssembly component on this machine: the one place that knows the toolchains.
+//! Toolchains that compile a Rust library to a WebAssembly component on this machine. Only this
+//! crate knows their differences.
 //!
-//! rustup's `wasm32-wasip2` comes with a compiled standard library. Debian's compiler has none, but Debian packages
-//! everything to compile one: the library's source, a linker, and the C library for WASI.
+//! rustup's `wasm32-wasip2` comes with a compiled standard library. Debian's compiler has none, but
+//! Debian packages everything to compile one: the library's source, a linker, and the C library for
+//! WASI.
 //!
-//! Nothing is started here: whoever builds starts a [`Cargo`] as it starts programs.
+//! The crate starts no process: its callers start a [`Cargo`] like any program.
 
 use std::{
     env::consts::ARCH,
     path::{Path, PathBuf},
 };
 
-/// Plain `cargo build` for this target yields a component.
+/// Target for which plain `cargo build` yields a component.
 pub const TARGET: &str = "wasm32-wasip2";
 
-/// What Debian calls the pieces. The `web` line of packages is the one that follows the current Rust.
+/// Debian's packages of the toolchain. The `-web` packages follow the current Rust.
 pub const DEBIAN_PACKAGES: &[&str] =
     &["rustc-web", "cargo-web", "rust-web-src", "rust-web-llvm", "lld-22", "wasi-libc"];
 
-/// WASI's C library as Debian installs it.
+/// Path of WASI's C library in Debian.
 const WASI_LIBC: &str = "/usr/lib/wasm32-wasi";
 
-/// What the cargo above us, its rustup, or the user's shell says about building for this machine.
+/// Environment variables that configure an outer cargo, rustup or the user's shell for this
+/// machine.
 const FOREIGN_ENVIRONMENT: &[&str] = &[
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_TARGET",
@@ -29,7 +32,7 @@ const FOREIGN_ENVIRONMENT: &[&str] = &[
     "RUSTFLAGS",
 ];
 
-/// The same, where it also names another compiler than Debian's.
+/// Further variables that would select another compiler than Debian's.
 const FOREIGN_TOOLCHAIN: &[&str] = &[
     "CARGO",
     "CARGO_BUILD_RUSTC",
@@ -42,31 +45,32 @@ const FOREIGN_TOOLCHAIN: &[&str] = &[
     "RUST_RECURSION_COUNT",
 ];
 
-/// Who can compile for WebAssembly here.
+/// Toolchain that compiles for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toolchain {
-    /// The compiler that the user's shell finds has the target.
+    /// The compiler on the user's `PATH`, which has the target.
     Active,
-    /// Debian's, with a standard library that it compiles itself.
+    /// Debian's compiler, with a standard library that it compiles itself.
     Debian,
 }
 
-/// A cargo that is ready for `build`: what is started, and what its environment has that the starter's has not.
+/// Command line of a cargo that is ready for `build`, with the changes of its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cargo {
-    /// The program: a name to be found on the `PATH`, or an absolute path.
+    /// Program: a name on the `PATH`, or an absolute path.
     pub program: &'static str,
-    /// Its first arguments; the command (`build`) follows.
+    /// First arguments; the command (`build`) follows.
     pub args: Vec<String>,
-    /// Variables that it has.
+    /// Environment variables to set.
     pub set: Vec<(&'static str, String)>,
-    /// Variables that it must not have: what was said to the cargo above us.
+    /// Environment variables to remove, which configure an outer cargo.
     pub unset: Vec<&'static str>,
 }
 
 impl Toolchain {
-    /// The one to build with; none if this machine has none. `sysroot` is what `rustc --print sysroot` prints, if there is an
-    /// active `rustc`: the compiler's own folder is looked into, for asking rustup could make it download something.
+    /// Finds the toolchain to build with; `None` if this machine has none. `sysroot` is the output
+    /// of `rustc --print sysroot`, if a `rustc` is active. The compiler's folder is inspected
+    /// because rustup might download a target when asked.
     pub fn find(sysroot: Option<&Path>) -> Option<Self> {
         let library = Path::new("lib/rustlib").join(TARGET).join("lib");
         if sysroot.is_some_and(|sysroot| sysroot.join(library).is_dir()) {
@@ -75,7 +79,7 @@ impl Toolchain {
         debian_lacks().is_empty().then_some(Self::Debian)
     }
 
-    /// A cargo of this toolchain, free of what was said to the one above us.
+    /// Returns this toolchain's cargo, without the environment of an outer cargo.
     pub fn cargo(self) -> Cargo {
         let mut cargo = Cargo {
             program: "cargo",
@@ -87,7 +91,7 @@ impl Toolchain {
             cargo.program = "/usr/bin/cargo";
             cargo.unset.extend(FOREIGN_TOOLCHAIN);
             cargo.args.push("-Zbuild-std=std,panic_abort".to_owned());
-            // In place of what is there by default: a guest has no symbols for a backtrace to show.
+            // Replaces the default features: a guest has no symbols for a backtrace to show.
             cargo.args.push("-Zbuild-std-features=optimize_for_size".to_owned());
             cargo.set.push(("RUSTC", "/usr/bin/rustc".to_owned()));
             cargo.set.push(("RUSTC_BOOTSTRAP", "1".to_owned())); // `-Z` on a stable compiler
@@ -98,12 +102,12 @@ impl Toolchain {
     }
 }
 
-/// What to do on a machine that can compile for no WebAssembly: a sentence that ends another one.
+/// Advice for a machine without a toolchain: a clause that ends a sentence.
 pub fn advice() -> String {
     format!("run `rustup target add {TARGET}`, or install Debian's {}", DEBIAN_PACKAGES.join(" "))
 }
 
-/// The pieces of Debian's toolchain that are not on this machine.
+/// Lists the files of Debian's toolchain that are missing on this machine.
 pub fn debian_lacks() -> Vec<PathBuf> {
     let linker = format!("/usr/lib/rustlib/{ARCH}-unknown-linux-gnu/bin/wasm-component-ld");
     let libc = format!("{WASI_LIBC}/libc.a");
@@ -119,7 +123,7 @@ pub fn debian_lacks() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// The reference of the SDK says how to build an agent with Debian's packages: as it is done here.
+    /// `docs/reference/sdk-rust.md` shows the same build with Debian's packages as the code.
     #[test]
     fn reference_builds_with_debians_packages_as_we_do() {
         let guide = include_str!("../../../docs/reference/sdk-rust.md");

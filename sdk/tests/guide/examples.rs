@@ -1,4 +1,5 @@
-//! The book's examples in Rust, each in a module of its own. `A2A_HUB_BOOK=write cargo nextest run -p a2a-hub-sdk` writes this file.
+//! Examples in Rust of the book, one a module. This file is generated:
+//! `A2A_HUB_BOOK=write cargo nextest run -p a2a-hub-sdk` writes it.
 
 mod reference_1 {
 use a2a_hub_sdk::prelude::*;

@@ -1,4 +1,4 @@
-//! Compiles what the book shows in Rust, and runs the tests among it: each example stands in `examples.rs`.
+//! Compiles the book's examples in Rust, which `examples.rs` holds, and runs their tests.
 
 /// The agent of `examples/`, with its tests, as it would be compiled elsewhere.
 #[expect(unreachable_pub, reason = "it is a library of its own, where it is at home")]
@@ -18,7 +18,7 @@ mod examples;
 
 const EXAMPLES: &str = include_str!("examples.rs");
 const EXAMPLES_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guide/examples.rs");
-const HEAD: &str = "//! The book's examples in Rust, each in a module of its own. `A2A_HUB_BOOK=write cargo nextest run -p a2a-hub-sdk` writes this file.\n";
+const HEAD: &str = "//! Examples in Rust of the book, one a module. This file is generated:\n//! `A2A_HUB_BOOK=write cargo nextest run -p a2a-hub-sdk` writes it.\n";
 
 const README: &str = include_str!("../../../README.md");
 const REFERENCE: &str = include_str!("../../../docs/reference/sdk-rust.md");

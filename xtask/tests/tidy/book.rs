@@ -1,4 +1,5 @@
-//! The documentation is a book whose links lead somewhere, whose contents are complete, and whose commands are there.
+//! Rules of the book in `docs/`: its links resolve, its summary is complete, and the program knows
+//! its commands.
 
 use super::sources::{files, read, root};
 use std::{
@@ -236,7 +237,8 @@ fn typed(line: &str) -> Vec<String> {
     found
 }
 
-/// The commands of the program, each with what the reference says of it; under no name, the options of all.
+/// Commands of the program, each with its section of the reference. The empty name has the options
+/// of every command.
 fn commands() -> BTreeMap<String, String> {
     let page = read(COMMANDS);
     let (_, generated) = page

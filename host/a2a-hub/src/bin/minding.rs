@@ -1,9 +1,9 @@
-//! A helper of hubs by itself, for the tests of this crate: in the product it is `a2a-hub`, which minds the programs of agents and compiles
-//! components.
+//! Helper process of hubs, as a separate program for the tests of this crate. In the product,
+//! `a2a-hub` itself minds the programs of agents and compiles components.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Started by anybody but a hub, it has nothing to do.
+    // A process that no hub started has nothing to do.
     a2a_hub::minded().unwrap_or(ExitCode::FAILURE)
 }

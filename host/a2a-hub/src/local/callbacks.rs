@@ -1,5 +1,6 @@
-//! Functions of the program that hear what happens to tasks. Each has a thread of its own, and its own place in the task's log: one
-//! that blocks holds up no task, no other callback and not the end of the hub; one that panics hears no more.
+//! Callbacks that receive the events of tasks. Each has a thread and a separate cursor in the
+//! task's log: one that blocks delays no task, no other callback and not the hub's shutdown; one
+//! that panics receives no more events.
 
 use super::event::TaskEventValue;
 use a2a_hub_core::{access::Principal, task::apply};
@@ -27,24 +28,25 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Callbacks that wait or listen at once: each has a thread.
+/// Maximum number of callbacks, each of which has a thread.
 const MOST: usize = 1_024;
 
-/// Events that wait for a callback, beside those in the log.
+/// Capacity of a callback's channel; further events stay in the log.
 const WAITING: usize = 16;
 
-/// How long a call waits for the callbacks of its task to have heard the end, which they do before it returns unless they are slow.
+/// Time that a call waits for its task's callbacks to process the final event; fast ones do so
+/// before the call returns.
 const HEARD_OUT: Duration = Duration::from_millis(100);
 
-/// What is called with each event.
+/// Function that is called with each event.
 pub(super) type Callback = Box<dyn FnMut(TaskEventValue) + Send>;
 
-/// There are too many callbacks.
+/// Error: too many callbacks are registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("subscribe to a task: {MOST} callbacks wait or listen already")]
 pub struct TooMany;
 
-/// The callbacks of all tasks. Cheap to clone.
+/// Callbacks of all tasks. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Callbacks {
     engine: a2a_hub_hub::Hub,
@@ -54,12 +56,12 @@ pub(super) struct Callbacks {
     all: Arc<Mutex<HashMap<TaskId, Vec<Listening>>>>,
 }
 
-/// One callback, as others know it.
+/// Shared state of one callback.
 #[derive(Clone)]
 struct Listening {
-    /// Told when a task of its id begins.
+    /// Notified when the task of its id is created or continued.
     begun: Arc<Notify>,
-    /// Cancelled when it has heard the end, or hears no more.
+    /// Cancelled when the callback has processed the final event, or stopped.
     over: CancellationToken,
 }
 
@@ -72,21 +74,21 @@ impl Callbacks {
         Self { engine, running, stop, handle: Handle::current(), all: Arc::default() }
     }
 
-    /// Whether somebody waits for that task, or listens to it.
+    /// True if a callback of that task is registered.
     pub(super) fn has(&self, task: &TaskId) -> bool {
         self.all.lock().contains_key(task)
     }
 
-    /// A task of that id has begun.
+    /// Notifies the task's callbacks that it was created or continued.
     pub(super) fn begun(&self, task: &TaskId) {
         self.of(task).iter().for_each(|listening| listening.begun.notify_one());
     }
 
-    /// Waits until those who listen to the task have heard its end, but not for long.
+    /// Waits until the task's callbacks have processed its final event, at most for [`HEARD_OUT`].
     pub(super) async fn heard_out(&self, task: &TaskId) {
         let all = self.of(task);
         let over = join_all(all.iter().map(|listening| listening.over.cancelled()));
-        // One that is slow hears it later.
+        // A slow callback processes it later.
         let _ = timeout(HEARD_OUT, over).await;
     }
 
@@ -118,7 +120,7 @@ impl Callbacks {
             let heard = async {
                 tokio::select! {
                     () = this.listen(&task, &listening.begun, events) => {
-                        // The thread says when it has heard it.
+                        // The callback's thread reports when it has processed the final event.
                         listening.over.cancelled().await;
                     }
                     () = over.cancelled() => {}
@@ -137,7 +139,7 @@ impl Callbacks {
         Ok(())
     }
 
-    /// Hears all that happens to the task, once it is there, and hands it on.
+    /// Reads all events of the task, once it exists, and passes them on.
     async fn listen(&self, task: &TaskId, begun: &Notify, events: mpsc::Sender<TaskEventValue>) {
         let mut after = 0;
         let mut whole: Option<Task> = None;
@@ -170,25 +172,25 @@ impl Callbacks {
             if is_over || whole.is_none() {
                 return;
             }
-            // It waits for its client: somebody answers, which is a call with its id.
+            // The task waits for its client; a call with its id continues it.
             begun.notified().await;
         }
     }
 }
 
-/// Keeps the task as it stands, for what is told of it at its end.
+/// Applies the event to the state of the task, which the final event reports.
 fn take_in(whole: &mut Option<Task>, event: &SequencedEvent) {
     match (&event.event, whole) {
         (TaskEvent::Created(created), whole) => *whole = Some(created.task.clone()),
         (event, Some(task)) => {
-            // The log has it: it is allowed.
+            // Events of the log are valid transitions.
             let _ = apply(task, event);
         }
         (_, None) => {}
     }
 }
 
-/// The life of a callback's thread.
+/// Body of a callback's thread.
 fn call(
     mut callback: Callback,
     mut heard: mpsc::Receiver<TaskEventValue>,

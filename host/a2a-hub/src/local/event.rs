@@ -1,4 +1,4 @@
-//! What a callback hears of a task: the event as the log has it, and as L-A2A tells it.
+//! Events as callbacks receive them: in the log's form and in L-A2A's.
 
 use a2a_hub_protocol::{
     dialect::HeardEvent,
@@ -12,13 +12,13 @@ use std::{fmt, sync::Arc};
 /// An event of a task.
 #[derive(Clone)]
 pub struct TaskEventValue {
-    /// The event as the task's log has it. Shared, not copied.
+    /// Event in the form of the task's log, shared without copying.
     pub event: Arc<HeardEvent>,
-    /// All that the agent made so far.
+    /// All artifacts of the task so far.
     artifacts: Arc<[Artifact]>,
 }
 
-/// The state of a task in the words of L-A2A; what L-A2A does not know is called as A2A calls it.
+/// Name of a task state in L-A2A; states that L-A2A lacks have their A2A names.
 fn word(state: TaskState) -> &'static str {
     match state {
         TaskState::Submitted => "pending",
@@ -38,8 +38,8 @@ impl TaskEventValue {
         Self { event, artifacts }
     }
 
-    /// The event as L-A2A tells it: `{"status": "running"}`, and at the end `{"status": "completed", "artifacts": […]}`, with
-    /// `message` where something was said.
+    /// Returns the event in the form of L-A2A: `{"status": "running"}`, and finally `{"status":
+    /// "completed", "artifacts": […]}`, with `message` if the agent sent one.
     pub fn to_value(&self) -> Value {
         let told = |state: TaskState, message: Option<&Message>| {
             let mut told = json!({ "status": word(state) });
@@ -71,7 +71,7 @@ impl fmt::Display for TaskEventValue {
     }
 }
 
-/// A part as it is: data as data, a text as `{"text": …}`.
+/// Converts a part: data unchanged, a text as `{"text": …}`.
 fn part(part: &Part) -> Value {
     match &part.content {
         Content::Data(data) => data.clone(),

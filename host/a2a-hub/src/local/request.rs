@@ -1,4 +1,4 @@
-//! Requests of JSON-RPC 2.0 as values, or as their text.
+//! JSON-RPC 2.0 requests as values or as text.
 
 use a2a_hub_protocol::{
     dialect::Dialect,
@@ -9,12 +9,12 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Map, Value, json};
 
-/// A request: a value, or its text.
+/// A request, as a value or as text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// A JSON object.
     Value(Value),
-    /// The text of one.
+    /// Text of a JSON object.
     Text(String),
 }
 
@@ -36,16 +36,16 @@ impl From<String> for Request {
     }
 }
 
-/// A request that was read.
+/// A parsed request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Call {
-    /// What to answer under; a notification has none.
+    /// Id of the request; `None` for a notification.
     pub id: Option<Value>,
     pub method: String,
     pub params: Value,
 }
 
-/// Reads a request. Why that cannot be done is told under the id that it has, as far as it has one.
+/// Parses a request. An error comes with the request's id, as far as it has one.
 pub(super) fn read(request: Request) -> Result<Call, (Value, A2aError)> {
     let value = match request {
         Request::Value(value) => value,
@@ -81,10 +81,10 @@ pub(super) fn read(request: Request) -> Result<Call, (Value, A2aError)> {
     }
 }
 
-/// The id that a caller gives its task.
+/// Validates the id that a caller chose for its task.
 pub(super) fn own_id(id: String) -> Result<TaskId, A2aError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    // It may become the name of a directory.
+    // The id may become the name of a directory.
     if (1..=MAX_ID).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(is_plain) {
         return Ok(TaskId::new(id));
     }
@@ -94,8 +94,8 @@ pub(super) fn own_id(id: String) -> Result<TaskId, A2aError> {
     Err(A2aError::invalid("params.task_id", why))
 }
 
-/// The parameters of `tasks/send`: `message`, a string or a message of A2A, and perhaps `task_id`, the caller's own; the rest is
-/// what `message/send` takes.
+/// Parses the parameters of `tasks/send`: `message`, a string or a message of A2A, optionally the
+/// caller's `task_id`, and otherwise those of `message/send`.
 pub(super) fn send_task(params: Value) -> Result<(Option<TaskId>, SendMessage), A2aError> {
     let Value::Object(mut params) = params else {
         return Err(A2aError::invalid("params", "must be an object"));
@@ -106,7 +106,7 @@ pub(super) fn send_task(params: Value) -> Result<(Option<TaskId>, SendMessage), 
         Some(_) => return Err(A2aError::invalid("params.task_id", "must be a string")),
     };
     match params.remove("message") {
-        // Nothing else is said: there is nothing to read.
+        // Without further parameters, nothing remains to be parsed.
         Some(Value::String(text)) if params.is_empty() => {
             Ok((own, SendMessage::new(Message::text(Role::User, text), None)?))
         }

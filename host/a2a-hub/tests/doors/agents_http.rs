@@ -1,4 +1,5 @@
-//! An agent sends requests by HTTP where its operator lets it, with secrets that it never sees.
+//! Tests of HTTP requests by agents: allowed by their operator, with secrets that the agents never
+//! see.
 
 use crate::{
     hub::InProcessHub,
@@ -17,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 const SECRET: &str = "sk-test-1234567890";
 
-/// A hub whose agent `guest` may ask the server for what lies below `/v1`, with a key.
+/// Starts a hub whose agent `guest` may request paths below `/v1` of the server, with a key.
 async fn hub_for(server: &WebServer) -> Result<InProcessHub> {
     let grant = format!(
         "{GRANT}
@@ -96,7 +97,7 @@ async fn an_agent_reaches_nothing_else() -> Result<()> {
         (format!("fetch http://[::ffff:127.0.0.1]:{port}/v1"), "not granted"),
         (format!("fetch http://127.0.0.2:{port}/v1"), "not granted"),
         (format!("fetch http://localhost.:{port}/v1"), "final dot"),
-        // Granted, but not as a private host: all its addresses are loopback.
+        // The grant excludes private addresses, and all addresses of this host are loopback.
         (format!("fetch http://localhost:{port}/v1"), "a private address"),
         ("fetch http://169.254.169.254/latest".to_owned(), "not granted"),
         ("fetch file:///etc/passwd".to_owned(), "none of HTTP"),
@@ -189,7 +190,7 @@ async fn a_revocation_ends_an_answer_that_is_being_read() -> Result<()> {
     Ok(())
 }
 
-/// The file functions of any language, in the directory that the client names.
+/// Uses any language's file functions in the directory that the client names.
 #[tokio::test]
 async fn an_agent_reads_and_writes_the_directory_of_its_task() -> Result<()> {
     let config = GRANT.replace("files = true", "files = true\n workspace = 'read-write'");

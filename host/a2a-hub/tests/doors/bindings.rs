@@ -1,4 +1,5 @@
-//! The hub as a client, on each binding of each version: one guest, behind cards that offer one way to it each.
+//! Tests of the hub as a client, on each binding of each version: one guest, behind cards that
+//! offer one interface each.
 
 use crate::{
     hub::InProcessHub,
@@ -25,7 +26,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Each way as the test calls it, and as a card does.
+/// Interfaces: name in the test, binding and version in the card.
 const WAYS: [(&str, &str, &str); 6] = [
     ("rpc1", "JSONRPC", "1.0"),
     ("rpc0", "JSONRPC", "0.3"),
@@ -35,12 +36,13 @@ const WAYS: [(&str, &str, &str); 6] = [
     ("grpc0", "GRPC", "0.3"),
 ];
 
-/// A hub whose guest is reached through a door that can be slammed, and the cards that lead there.
+/// A hub whose guest is reached through a proxy that can drop its connections, with cards that lead
+/// to the proxy.
 struct There {
     hub: InProcessHub,
-    /// Where the door is.
+    /// Address of the proxy.
     door: SocketAddr,
-    /// Where the cards are: below it, one for each way.
+    /// Address of the cards, one path for each interface.
     cards: SocketAddr,
     slam: watch::Sender<()>,
     _serving: JoinSet<io::Result<()>>,
@@ -51,7 +53,7 @@ impl There {
         let [outside, cards] =
             [TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?];
         let door = outside.local_addr()?;
-        // 0.3 has no word for an agent on gRPC.
+        // 0.3 cannot name an agent on gRPC.
         let config = format!("public_url = 'http://{door}'\ndefault_agent = 'guest'\n{GRANT}");
         let hub =
             InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -67,17 +69,17 @@ impl There {
         Ok(Self { hub, door, cards: cards_at, slam, _serving: serving })
     }
 
-    /// Where the card is that offers this way only.
+    /// URL of the card that offers only this interface.
     fn card(&self, way: &str) -> String {
         format!("http://{}/{way}", self.cards)
     }
 
-    /// Where such a card sends its readers, which is somewhere else.
+    /// Origin that the cards name, which differs from their own.
     fn origin(&self) -> String {
         format!("http://{}", self.door)
     }
 
-    /// A hub that has the guest as an agent of its own, once a way.
+    /// Starts a hub that has the guest as a remote agent, once per interface.
     async fn hub_before(&self) -> Result<InProcessHub> {
         let remotes = WAYS.map(|(way, ..)| {
             let (card, origin) = (self.card(way), self.origin());
@@ -92,7 +94,7 @@ impl There {
     }
 }
 
-/// A card that offers one way, in the form of its version.
+/// Builds a card that offers one interface, in the form of its version.
 fn card(way: &str, door: SocketAddr) -> Option<Value> {
     let (_, binding, version) = WAYS.into_iter().find(|(name, ..)| *name == way)?;
     let url = match binding {
@@ -113,7 +115,7 @@ fn card(way: &str, door: SocketAddr) -> Option<Value> {
     Some(card)
 }
 
-/// Passes on what comes, until the door is slammed: then all that are connected are hung up on.
+/// Proxies connections until `slammed` changes, which drops all of them.
 async fn pass_on(
     outside: TcpListener,
     inside: SocketAddr,

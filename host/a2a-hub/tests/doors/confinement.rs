@@ -1,6 +1,6 @@
-//! What the program of a stranger's agent cannot do, though the operator granted it a whole shell: the table of
-//! `docs/SECURITY.md`, from the height of a task. The rows about system calls, sockets and fork bombs are tried closer to the
-//! kernel, in `host/process/tests/process/confined.rs`.
+//! Tests of the limits of a confined program that was granted a whole shell: the table of
+//! `docs/SECURITY.md`, at the level of tasks. The rows about system calls, sockets and fork bombs
+//! are tested closer to the kernel, in `host/process/tests/process/confined.rs`.
 
 use crate::{
     hub::InProcessHub,
@@ -72,7 +72,8 @@ async fn whoever_takes_too_much_memory_with_all_it_started_is_ended_and_told_by_
     Ok(())
 }
 
-/// Asks the hub to cancel the task `sys.argv[3]` at each of its doors, and prints what it was answered.
+/// Script that tries to cancel the task `sys.argv[3]` on each of the hub's transports, and prints
+/// the answers.
 const KNOCK: &str = r#"
 import json, socket, sys, urllib.request
 call = json.dumps(dict(jsonrpc='2.0', id=1, method='tasks/cancel', params=dict(id=sys.argv[3])))

@@ -1,4 +1,4 @@
-//! What a client asks about what was: its tasks, its conversations, and a stream that it lost.
+//! Tests of a client's view of the past: its tasks, its conversations, and resumed streams.
 
 use crate::stage::{hub_with_guest, send, state, stream, until};
 use a2a_hub_tests::{Client, RpcError, message_to};
@@ -12,7 +12,7 @@ async fn say(client: &Client, context: &str, text: &str) -> Result<Value> {
     Ok(client.call("message/send", message).await?)
 }
 
-/// A member of each element.
+/// Returns one member of each element.
 fn each<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
     let elements = list.as_array().map_or(&[][..], Vec::as_slice);
     elements.iter().map(|element| element[member].as_str().unwrap_or_default()).collect()

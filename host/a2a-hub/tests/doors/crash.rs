@@ -1,4 +1,4 @@
-//! A bad moment for a task: its store cannot be written, or its client leaves.
+//! Tests of bad moments for a task: the store cannot be written, or the client disconnects.
 
 use crate::{
     hub::InProcessHub,
@@ -10,14 +10,16 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::sleep};
 
-/// Holds the store's lock, as a backup or a tool of the operator's may: nothing can be written until it is dropped.
+/// Locks the store, as a backup or an operator's tool may: writes block until the connection is
+/// dropped.
 fn hold_the_store(hub: &InProcessHub) -> Result<rusqlite::Connection> {
     let db = rusqlite::Connection::open(hub.data_dir().join("hub.db"))?;
     db.execute_batch("BEGIN IMMEDIATE")?;
     Ok(db)
 }
 
-/// What cannot be stored is not told, and the task does not pretend to be at work for ever.
+/// An event that cannot be stored is not reported, and the task does not stay in the state
+/// `working`.
 #[tokio::test]
 async fn a_task_that_cannot_be_stored_fails_as_soon_as_it_can_be() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -35,7 +37,7 @@ async fn a_task_that_cannot_be_stored_fails_as_soon_as_it_can_be() -> Result<()>
     Ok(())
 }
 
-/// Clients that hang up while their task is being written down leave no task behind that nobody works on.
+/// Clients that disconnect while their task is being stored leave no task that never runs.
 #[tokio::test]
 async fn who_leaves_at_the_wrong_moment_leaves_no_task_undone() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -53,7 +55,7 @@ async fn who_leaves_at_the_wrong_moment_leaves_no_task_undone() -> Result<()> {
         client.write_all(request.as_bytes()).await?;
         gone.push(client);
     }
-    // Time to arrive where the store is waited for.
+    // Time for the request to reach the locked store.
     sleep(Duration::from_millis(300)).await;
     drop(gone);
     sleep(Duration::from_millis(300)).await;

@@ -1,4 +1,4 @@
-//! Agents that call one another: components, and the programs that they start.
+//! Tests of delegation between agents: components, and the programs that they start.
 
 use crate::{
     hub::InProcessHub,

@@ -1,4 +1,5 @@
-//! The agents under `examples/agents/`, each in a real hub as its operator would have it.
+//! Tests of the agents under `examples/agents/`, each in a real hub with an operator's
+//! configuration.
 
 use crate::{
     hub::InProcessHub,
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// A hub with one of them, under its own name.
+/// Starts a hub with one of the agents, under the agent's own name.
 async fn hub(agent: &str, config: impl Into<String>) -> Result<InProcessHub> {
     InProcessHub::builder().config(config).plugin(agent, example_agent(agent)?).start().await
 }
@@ -84,7 +85,7 @@ async fn a_model_is_streamed_with_a_key_that_the_agent_never_sees() -> Result<()
     assert_eq!(state(&task), "completed", "{task:#}");
     assert!(artifact(&task).ends_with("w39 w40"), "{task:#}");
     assert!(!task.to_string().contains("sk-example"), "{task:#}");
-    // In the same conversation, the model hears what was said before.
+    // In the same conversation, the model receives the earlier messages.
     let mut again = message_to("chat", "and now?");
     again["message"]["contextId"] = task["contextId"].clone();
     client.call("message/send", again).await?;

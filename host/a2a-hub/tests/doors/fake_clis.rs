@@ -1,5 +1,6 @@
-//! Programs that are anything but the CLI they stand for: torn, slow, endless, deaf. None of them hangs, crashes or bloats
-//! its adapter or the hub, and each task ends in time with what is true.
+//! Tests of the adapters with programs that misbehave: truncated, slow or endless output, and
+//! ignored signals. No program hangs, crashes or bloats its adapter or the hub, and each task ends
+//! in time in its true state.
 
 use crate::{
     hub::InProcessHub,
@@ -12,34 +13,36 @@ use serde_json::json;
 use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// How long a task may take. A busy machine passes 40,000 lines in a fraction of it.
+/// Timeout of a task. A busy machine processes 40,000 lines in a fraction of it.
 const TIMEOUT_MS: u64 = 20_000;
 
-/// What comes on top of that until the client hears of the end.
+/// Additional time until the client receives the end.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// An agent that says more than this is stopped.
+/// Output limit of an agent, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// The hub with all trials under way. A guest may have 64 MiB, and each of these few needs but a part of it.
+/// Memory limit of the hub with all trials running. Each guest may use 64 MiB, and uses only a part
+/// of it.
 const MAX_RESIDENT: u64 = 1 << 30;
 
-/// How many lines of text there are in a long answer.
+/// Number of lines of text in a long answer.
 const DELTAS: usize = 40_000;
 
-/// How many events a client may hear of, whatever the program does: text is stored a kibibyte at a time.
+/// Maximum number of events for a client, whatever the program does: text is stored in chunks of a
+/// kibibyte.
 const MAX_EVENTS: usize = (MAX_OUTPUT >> 10) + 200;
 
-/// A vendor's dialect, as far as a fake has to know it.
+/// A vendor's protocol, as far as a fake program needs it.
 struct Vendor {
     agent: &'static str,
-    /// The program, by the name in the agent's manifest.
+    /// Name of the program in the agent's manifest.
     program: &'static str,
-    /// What it says until the model answers.
+    /// Output until the model answers.
     hello: &'static [&'static str],
-    /// A line with text of the answer, before and after the text.
+    /// Line with text of the answer: the parts before and after the text.
     delta: (&'static str, &'static str),
-    /// What it says when the answer is whole.
+    /// Output after the complete answer.
     over: &'static [&'static str],
 }
 
@@ -103,12 +106,13 @@ const ACP_DELTA: (&str, &str) = (
 
 const ACP_OVER: &[&str] = &[r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}"#];
 
-/// What a fake does, as a shell script in a directory with the files `hello`, `over`, `deltas` and `long`.
+/// Behaviour of a fake program, as a shell script in a directory with the files `hello`, `over`,
+/// `deltas` and `long`.
 struct Trial {
     name: &'static str,
     script: &'static str,
     ends: &'static str,
-    /// The task's reason: one of these, if any.
+    /// Accepted failure reasons of the task, if any.
     reasons: &'static [&'static str],
 }
 
@@ -124,7 +128,7 @@ const fn fails(
     Trial { name, script, ends: "failed", reasons }
 }
 
-/// What is wrong with the programs, and what is true of their tasks.
+/// Faults of programs, with the true outcome of their tasks.
 const TRIALS: &[Trial] = &[
     fails("half a line", "cat hello; head -c 20 over", &["broken_stream"]),
     fails("an end without a word", "cat hello", &["broken_stream"]),
@@ -172,16 +176,18 @@ async fn vibe_can_be_anything() -> Result<()> {
     endures(&VIBE).await
 }
 
-/// What a turn without an answer says of its end: its program is not kept.
+/// Result line of a turn without an answer, after which the program is not reused.
 const GIVES_UP: &str = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["enough"],"session_id":"s"}"#;
 
-/// A program takes its time to end: its client does not wait for that, and the next task of its conversation does.
+/// A program exits slowly: its client does not wait for that, but the next task of the conversation
+/// does.
 #[tokio::test]
 async fn a_task_ends_before_its_program_does() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let fake = bin.path().join(CLAUDE.program);
     let says = |lines: &[&str]| lines.join("' '");
-    // It tells when it begins and when it has ended. At the end of its input it saves what it knows, which takes a while.
+    // The script logs its start and its end. At the end of its input it takes a while, as if it
+    // saved its state.
     let script = format!(
         "#!/bin/sh\ncase $1 in --version) echo 2.1.329; exit;; auth) echo '{{\"loggedIn\": true}}'; exit;; esac\necho begun >>log\nread prompt\nprintf '%s\\n' '{}' '{}'\n\
          cat >/dev/null\nsleep 2\necho ended >>log\n",
@@ -210,11 +216,13 @@ async fn a_task_ends_before_its_program_does() -> Result<()> {
     no_program_left(&hub.data_dir(), Duration::from_secs(5)).await
 }
 
-/// All trials at once, on a hub whose `program` is a fake. It does what the file `trial` says where it is started.
+/// Runs all trials at once, on a hub whose program is a fake that executes the file `trial` in its
+/// working directory.
 async fn endures(vendor: &Vendor) -> Result<()> {
     let bin = tempfile::tempdir()?;
     let fake = bin.path().join(vendor.program);
-    // Asked how it is, it is what its vendor's program is: no trial waits for a health check, or is refused for one.
+    // Health checks get the answers of the vendor's program, so that no trial waits for one or is
+    // refused because of one.
     let hello = vendor.hello.join("' '");
     let script = format!(
         "#!/bin/sh\nif [ -f trial ]; then . ./trial; exit; fi\n\
@@ -230,7 +238,7 @@ async fn endures(vendor: &Vendor) -> Result<()> {
              [agents.{agent}.grant]\nmemory = true\nfiles = true\nprocess = {{ {program} = {{ max_running = {} }} }}",
             TRIALS.len(),
             fake.display(),
-            // Beside all trials, it is asked how it is.
+            // Health checks run in addition to the trials.
             TRIALS.len() + 3
         ))
         .start()
@@ -242,12 +250,13 @@ async fn endures(vendor: &Vendor) -> Result<()> {
     };
     ensure!(wrong.is_empty(), "{wrong:#?}");
     Client::http(&hub).call("hub/status", json!({})).await.context("the hub is healthy")?;
-    // Those that answered and live are kept, as long as the hub is there. Those that are deaf take their time to be ended.
+    // Programs that answered are reused while the hub runs. Those that ignore signals take a while
+    // to end.
     hub.stop().await?;
     no_program_left(&hub.data_dir(), Duration::from_secs(15)).await
 }
 
-/// One trial: the task ends in time, in the state that is true, and with few events.
+/// Runs one trial: the task must end in time, in its true state, and with few events.
 async fn endure(hub: &InProcessHub, vendor: &Vendor, trial: &Trial) -> Result<()> {
     let place = hub.workspace().join(trial.name.replace(' ', "-"));
     set_up(&place, vendor, trial)?;
@@ -270,7 +279,7 @@ async fn endure(hub: &InProcessHub, vendor: &Vendor, trial: &Trial) -> Result<()
     Ok(())
 }
 
-/// What the fake finds where it is started.
+/// Writes the files that the fake program uses.
 fn set_up(place: &Path, vendor: &Vendor, trial: &Trial) -> Result<()> {
     fs::create_dir(place)?;
     let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
@@ -292,7 +301,7 @@ fn set_up(place: &Path, vendor: &Vendor, trial: &Trial) -> Result<()> {
     Ok(())
 }
 
-/// Fails once the hub takes up more memory than that.
+/// Fails once the hub's memory exceeds `bytes`.
 async fn grows_beyond(hub: &InProcessHub, bytes: u64) -> Result<()> {
     loop {
         let resident = resident_bytes(hub.pid()).context("the hub is gone")?;

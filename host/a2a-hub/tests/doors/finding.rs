@@ -1,4 +1,5 @@
-//! Agents are found by what they are called and can do: by clients on every door, by other agents, and by other hubs.
+//! Tests of the agent search by name and abilities: for clients on every transport, for other
+//! agents, and for other hubs.
 
 use crate::{
     hub::InProcessHub,
@@ -52,7 +53,7 @@ async fn an_agent_is_found_in_anybodys_words_and_told_with_why() -> Result<()> {
     Ok(())
 }
 
-/// As the clients of a registry of agents ask, and read each as a card.
+/// Sends the requests of a registry's clients, which read each result as a card.
 #[tokio::test]
 async fn a_registrys_client_finds_cards_by_skill_and_tags() -> Result<()> {
     let hub = hub().await?;
@@ -93,7 +94,7 @@ async fn an_alias_is_the_agent_on_every_door() -> Result<()> {
         let wrong = send(&client, "parot", "hello").await.expect_err("nobody is called so");
         assert!(format!("{wrong:#}").contains("did you mean `parrot`?"), "{wrong:#}");
     }
-    // An official client at the alias' endpoint is at the agent's.
+    // An official client at the alias's endpoint reaches the agent.
     let at = format!("http://{}/agents/mirror/.well-known/agent-card.json", hub.http());
     let card: Value = reqwest::get(&at).await?.json().await?;
     assert!(card["url"].as_str().is_some_and(|url| url.contains("/agents/echo")), "{card}");
@@ -110,7 +111,8 @@ async fn an_alias_is_the_agent_on_every_door() -> Result<()> {
     Ok(())
 }
 
-/// Whoever writes into the plugins folder gets no message that the operator means for another agent.
+/// A component in the plugins folder cannot take over an alias that the operator gave to another
+/// agent.
 #[tokio::test]
 async fn a_component_takes_no_alias_of_the_operators() -> Result<()> {
     let hub = hub().await?;
@@ -136,7 +138,8 @@ async fn an_agent_finds_those_that_it_may_call_and_no_others() -> Result<()> {
     Ok(())
 }
 
-/// What a component claims to be called counts once the operator vouches for it, and never before another's name.
+/// Aliases in a manifest take effect once the operator granted the component something, and never
+/// override another name.
 #[tokio::test]
 async fn the_aliases_of_a_manifest_count_once_something_is_granted() -> Result<()> {
     let hub = hub().await?;
@@ -195,8 +198,8 @@ async fn names_in_the_configuration_that_no_agent_has_are_told_until_one_has_the
     Ok(())
 }
 
-/// A hub that another one names as its registry tells it of its agents, and asks nobody itself; what is found there can be called once
-/// the operator has named it.
+/// A hub queries the hubs that it has as registries, which do not query further ones; an agent
+/// found there can be called once the operator has configured it.
 #[tokio::test]
 async fn agents_of_other_hubs_are_found_and_called_only_once_they_are_named() -> Result<()> {
     let there = hub().await?;

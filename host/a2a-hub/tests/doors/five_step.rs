@@ -1,4 +1,5 @@
-//! The five-step protocol: a requesting agent discovers a specialist, submits a task, and listens to what becomes of it.
+//! Tests of the five-step protocol: a requesting agent discovers a specialist, submits a task, and
+//! receives updates.
 
 use crate::{
     hub::InProcessHub,
@@ -13,16 +14,16 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
 
-/// How long a test waits for something.
+/// Timeout of waits.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// A hub with the specialist, a source and a model.
+/// Starts a hub with the specialist, a source and a model.
 async fn specialist(source: &WebServer, model: Option<&ModelServer>) -> Result<InProcessHub> {
     let (config, agent) = (specialist_config(source, model)?, example_agent("browse-extract")?);
     InProcessHub::builder().config(config).plugin("browse-extract", agent).start().await
 }
 
-/// The seed's example, step by step.
+/// Follows the example of the protocol's description, step by step.
 #[tokio::test]
 async fn a_specialist_is_discovered_given_a_task_and_heard_to_its_result() -> Result<()> {
     let (source, model) = (WebServer::start().await?, ModelServer::start()?);
@@ -80,7 +81,8 @@ async fn a_specialist_is_discovered_given_a_task_and_heard_to_its_result() -> Re
         serde_json::from_str(heard["messages"][1]["content"].as_str().context("no prompt")?)?;
     assert!(asked["passages"][0]["text"].as_str().is_some_and(|text| text.contains("Rayleigh")));
 
-    // The same by A2A: who asks is what was said, and no more; progress is metadata.
+    // In A2A, the requesting agent's id is metadata of the message without further meaning, and
+    // progress is metadata of the task.
     let seen = get(&Client::http(&hub), id).await?;
     let facts = &seen["history"][0]["metadata"];
     assert_eq!(facts["requesting_agent_id"], "requesting-agent-01", "{seen:#}");
@@ -115,7 +117,7 @@ async fn the_agent_that_has_the_skill_works_and_cards_name_both_endpoints() -> R
                 .is_some_and(|text| text.contains("Green tea is not. [tea.md]"))
         );
     }
-    // An agent that takes text hears the one text; what it says is what came of it.
+    // An agent that takes text receives the only text, and its message is the result.
     let (_, submitted) =
         post(&hub, "/submit_task", &task("echo", json!({ "text": "hello" }))).await?;
     let url = submitted["updates_url"].as_str().context("no updates_url")?;
@@ -167,7 +169,7 @@ async fn several_listen_and_who_was_cut_off_goes_on() -> Result<()> {
         (Updates::listen(&url, None).await?, Updates::listen(&url, None).await?);
     let asked = one.until("input-required").await?;
     assert_eq!(other.until("input-required").await?, asked);
-    // A question is answered by A2A, at the place that the update names; the updates go on.
+    // A question is answered through A2A, at the URL in the update; the updates continue.
     assert!(
         asked.message().starts_with("what do you say? [To answer, send an A2A message"),
         "{asked:?}"
@@ -190,7 +192,7 @@ async fn several_listen_and_who_was_cut_off_goes_on() -> Result<()> {
     let last = one.last().context("no updates")?;
     assert_eq!((last.status(), last.message()), ("completed", "more"));
 
-    // Whoever comes late hears how it ended; who was cut off hears the rest, and nothing twice.
+    // A late listener receives the end; a resumed one receives the rest without duplicates.
     let late = Updates::listen(&url, None).await?.rest().await?;
     assert_eq!(late.iter().map(Update::status).collect::<Vec<_>>(), ["completed"]);
     assert_eq!(late[0].data, last.data);
@@ -199,7 +201,7 @@ async fn several_listen_and_who_was_cut_off_goes_on() -> Result<()> {
     let beyond = reqwest::Client::new().get(&url).header("Last-Event-ID", "999").send().await?;
     assert_eq!(beyond.status(), 400);
 
-    // How far it was is known also to who goes on after it was said.
+    // A listener that resumes later still learns the progress.
     let url = behave(&hub, "progress").await?;
     let all = Updates::listen(&url, Some("0")).await?.rest().await?;
     let percent: Vec<_> = all.iter().map(|update| &update.data["progress_percent"]).collect();
@@ -283,7 +285,7 @@ async fn what_is_wrong_with_a_submission_is_told_member_by_member() -> Result<()
     let all = client.call("hub/tasks/list", json!({})).await?;
     assert_eq!(all, json!([]), "nothing that was refused left a task");
 
-    // Where several have the skill the hub chooses, and not a stranger that was granted nothing.
+    // Among several agents with the skill, the hub chooses one, but none without a grant.
     let mut workers = Vec::new();
     for _ in 0..2 {
         let (status, submitted) = post(&hub, "/submit_task", &task(skill, right.clone())).await?;
@@ -294,7 +296,7 @@ async fn what_is_wrong_with_a_submission_is_told_member_by_member() -> Result<()
     }
     assert_eq!(workers, ["browse-extract", "browse-extract"]);
 
-    // An agent's endpoint knows the tasks of its agent.
+    // An agent's endpoint serves only that agent's tasks.
     let (_, submitted) = post(&hub, own, &task(skill, right)).await?;
     let id = submitted["task_id"].as_str().context("no task_id")?;
     for path in [format!("/agents/other/task_updates/{id}"), "/task_updates/none".to_owned()] {
@@ -333,7 +335,7 @@ async fn the_door_is_guarded_as_the_others_are() -> Result<()> {
             "{body}"
         );
         assert_eq!(client.get(&url).send().await?.status(), 405, "{path}");
-        // On a connection of its own, which ends with it.
+        // A separate connection, because the error closes it.
         let large = format!("{{\"x\":\"{}\"}}", "x".repeat(9 << 20));
         let large = reqwest::Client::new()
             .post(&url)
@@ -358,7 +360,7 @@ async fn the_door_is_guarded_as_the_others_are() -> Result<()> {
     Ok(())
 }
 
-/// Who calls itself the operator is the program that it is, also with the operator's token.
+/// A program that claims to be the operator keeps its own identity, even with the operator's token.
 #[tokio::test]
 async fn an_agents_program_submits_to_no_agent_but_those_that_its_agent_may_call() -> Result<()> {
     let config = GRANT
@@ -405,7 +407,7 @@ async fn an_agents_program_submits_to_no_agent_but_those_that_its_agent_may_call
     Ok(())
 }
 
-/// A stream takes one of the places that there are.
+/// An open stream counts towards the limit of streams.
 #[tokio::test]
 async fn there_are_so_many_listeners_at_once() -> Result<()> {
     let config = format!("max_streams = 1\n{GRANT}");

@@ -1,4 +1,5 @@
-//! What is granted is granted to one component, by the operator alone, and can be taken back at any time.
+//! Tests of grants: each is bound to one component, only the operator grants, and a grant can be
+//! revoked at any time.
 
 use crate::{
     hub::InProcessHub,
@@ -23,10 +24,10 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What is taken away is gone within this time; a machine under load is given a little more.
+/// Time in which a revocation takes effect, with a margin for a machine under load.
 const SOON: Duration = Duration::from_secs(3);
 
-/// What the new one asks for less is told like what it asks for more.
+/// Removed requests are listed like added ones.
 #[tokio::test]
 async fn what_an_update_asks_for_is_told_line_by_line() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -57,7 +58,8 @@ async fn in_a_development_loop_each_build_goes_on_with_the_grant() -> Result<()>
     Ok(())
 }
 
-/// Running in a program, waiting for an answer with a program and a file, and waiting for a turn.
+/// Covers a task that runs a program, one that waits for an answer with a program and a file, and a
+/// queued one.
 #[tokio::test]
 async fn a_revocation_reaches_a_task_in_each_phase() -> Result<()> {
     let config = GRANT.replace("max_running = 100", "max_running = 3");
@@ -182,7 +184,7 @@ async fn a_removed_plugin_leaves_nothing_behind() -> Result<()> {
     Ok(())
 }
 
-/// A task that began before an update ends on the component that it began with, and with what that was granted.
+/// A task that began before an update ends with the original component and its grant.
 #[tokio::test]
 async fn an_update_that_is_let_in_loses_no_running_task() -> Result<()> {
     let (hub, dir) = (hub_with_guest().await?, tempfile::tempdir()?);
@@ -236,7 +238,7 @@ async fn grants_that_cannot_be_read_are_told_and_nothing_is_lost() -> Result<()>
     Ok(())
 }
 
-/// The loader would run what the guest wrote into a file, in a program that it may run.
+/// The dynamic loader could run code that the guest wrote into a file.
 #[tokio::test]
 async fn a_program_that_others_could_replace_is_not_started() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -257,7 +259,7 @@ async fn a_program_that_others_could_replace_is_not_started() -> Result<()> {
     Ok(())
 }
 
-/// The key of the record lets an update in, and no other key.
+/// Only updates signed with the recorded key are admitted.
 #[tokio::test]
 async fn an_update_that_the_key_of_the_grant_signed_goes_on_with_it() -> Result<()> {
     let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);
@@ -290,12 +292,13 @@ async fn an_update_that_the_key_of_the_grant_signed_goes_on_with_it() -> Result<
     Ok(())
 }
 
-/// The test guests of this version, or of none: its manifest begins with a comment, which gives way to it.
+/// Creates test guests of this version: the version replaces a comment at the start of the
+/// manifest.
 fn guests_of_version(dir: &tempfile::TempDir, version: &str) -> Result<PathBuf> {
     let comment = b"# What the test guests ask for. `never-granted` is what no test grants.";
     let line = format!("{:<1$}", format!("version = '{version}'"), comment.len());
     let mut bytes = fs::read(test_guests()?)?;
-    // The module in the component has it, too.
+    // The embedded module contains the manifest as well.
     while let Some(at) = bytes.windows(comment.len()).position(|it| it == comment) {
         bytes[at..at + comment.len()].copy_from_slice(line.as_bytes());
     }
@@ -304,7 +307,7 @@ fn guests_of_version(dir: &tempfile::TempDir, version: &str) -> Result<PathBuf> 
     Ok(path)
 }
 
-/// Old versions are signed, too, and may be known for their holes (downgrade attack).
+/// Old versions have valid signatures and may have known vulnerabilities (downgrade attack).
 #[tokio::test]
 async fn a_signed_update_that_is_older_or_says_no_version_waits_for_the_operator() -> Result<()> {
     let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);

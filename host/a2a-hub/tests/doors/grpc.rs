@@ -1,4 +1,4 @@
-//! Official A2A over gRPC, in both versions: every operation, streams, refusals, and who is let in.
+//! Tests of official A2A over gRPC, in both versions: every operation, streams, errors, and access.
 
 use crate::stage::{bearer, eventually_async, hub_with_guest};
 use a2a_hub_protocol::id::MessageId;
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A message of 1.0 for the agent `guest`.
+/// Message of 1.0 for the agent `guest`.
 fn v1(text: &str) -> Value {
     let parts = json!([{ "text": text }]);
     json!({"tenant": "guest", "message": {"messageId": MessageId::fresh(), "role": "ROLE_USER", "parts": parts}})
 }
 
-/// A message of 0.3, which names its agent in its metadata.
+/// Message of 0.3, which names its agent in its metadata.
 fn v03(text: &str) -> Value {
     let content = json!([{ "text": text }]);
     let message = json!({"messageId": MessageId::fresh(), "role": "ROLE_USER", "content": content});
     json!({"message": message, "configuration": {"blocking": true}, "metadata": {"targetAgent": "guest"}})
 }
 
-/// The code and the reason of a refusal.
+/// Returns the code and the reason of an error.
 fn refusal<T: std::fmt::Debug>(answer: Result<T, RpcError>) -> Result<(i64, String)> {
     match answer {
         Err(RpcError::Refused { code, data, .. }) => {
@@ -31,7 +31,7 @@ fn refusal<T: std::fmt::Debug>(answer: Result<T, RpcError>) -> Result<(i64, Stri
     }
 }
 
-/// The kinds of what a stream tells.
+/// Returns the kinds of a stream's responses.
 fn kinds(told: &[Value]) -> Vec<&str> {
     let members = told.iter().filter_map(|told| told.as_object()?.keys().next());
     members.map(String::as_str).collect()
@@ -190,7 +190,7 @@ async fn extensions_are_activated_by_metadata() -> Result<()> {
 #[tokio::test]
 async fn grpc_is_guarded_as_http_is() -> Result<()> {
     let hub = hub_with_guest().await?;
-    // A name of somebody else's, beside the authority that every call has.
+    // A foreign host name, in addition to the authority that every call has.
     for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example")] {
         let page = GrpcClient::v1(&hub)?.with(name, value)?;
         let Err(RpcError::Refused { code, .. }) = page.call("SendMessage", v1("hi")).await else {
@@ -207,7 +207,7 @@ async fn grpc_is_guarded_as_http_is() -> Result<()> {
     Ok(())
 }
 
-/// Of a client that leaves it to the server to see to its deadline.
+/// Covers clients that rely on the server to enforce their deadline.
 #[tokio::test]
 async fn a_call_ends_when_its_client_waits_no_longer_and_its_task_goes_on() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -1,4 +1,4 @@
-//! A hostile guest fails its own task with a clear word, and nobody else notices.
+//! Tests of hostile guests: each fails its own task with a clear error, and affects nothing else.
 
 use crate::stage::{hub_with_guest, said, send, state};
 use a2a_hub_tests::Client;
@@ -31,7 +31,7 @@ async fn each_fault_is_told_on_its_task() -> Result<()> {
     Ok(())
 }
 
-/// The text names a file of the machine that built the component, and may hold anything.
+/// A panic's text names a file of the build machine, and may contain anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn panic_text_is_in_the_log_and_not_on_the_task() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -1,5 +1,5 @@
-//! A hub in the process of its test, with everything that it serves: on a free port, and with nothing of yours. What agents start is
-//! minded by a program of its own, as it is by `a2a-hub`.
+//! Hub in the process of its test, with all transports, on a free port and in temporary
+//! directories. A separate program minds the programs of agents, as `a2a-hub` itself does.
 
 use crate::log;
 use a2a_hub::{Hub, config::Settings};
@@ -8,20 +8,20 @@ use anyhow::{Context as _, Result};
 use std::{env, ops::Deref, path::PathBuf, process, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// Minds the programs of agents and compiles components.
+/// Helper program that minds the programs of agents and compiles components.
 const MINDER: &str = env!("CARGO_BIN_EXE_minding");
 
-/// More than the hub's own grace for its programs.
+/// Timeout of the shutdown, which exceeds the hub's own grace period for programs.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A running hub with directories of its own, which go with it.
+/// A running hub with temporary directories.
 pub(crate) struct InProcessHub {
     hub: Option<Hub>,
     endpoints: Endpoints,
     site: TemporarySite,
 }
 
-/// What is different about a hub before it starts.
+/// Configuration of a hub before its start.
 #[derive(Default)]
 pub(crate) struct HubBuilder {
     config: String,
@@ -29,20 +29,20 @@ pub(crate) struct HubBuilder {
 }
 
 impl HubBuilder {
-    /// Its configuration file, in TOML.
+    /// Sets the configuration file, in TOML.
     pub(crate) fn config(self, toml: impl Into<String>) -> Self {
         Self { config: toml.into(), ..self }
     }
 
-    /// A component to put into its plugins folder as `<name>.wasm`.
+    /// Adds a component to the plugins folder as `<name>.wasm`.
     pub(crate) fn plugin(mut self, name: &str, component: impl Into<PathBuf>) -> Self {
         self.plugins.push((name.to_owned(), component.into()));
         self
     }
 
-    /// Starts it. All its agents are there then.
+    /// Starts the hub, and waits until all its agents have joined.
     pub(crate) async fn start(self) -> Result<InProcessHub> {
-        // Tests are in `<profile>/deps`, and what hubs compiled in `<profile>`.
+        // Tests are in `<profile>/deps`, and the compile cache is in `<profile>`.
         let test = env::current_exe()?;
         let beside = test.ancestors().nth(2).context("no target directory")?.join("a2a-hub");
         let site = TemporarySite::new(&beside, Some(&self.config), &self.plugins)?;
@@ -55,17 +55,17 @@ impl HubBuilder {
 }
 
 impl InProcessHub {
-    /// A hub without a configuration and without plugins.
+    /// Starts a hub without a configuration and without plug-ins.
     pub(crate) async fn start() -> Result<Self> {
         Self::builder().start().await
     }
 
-    /// A hub that is different in some way.
+    /// Creates a builder of a hub.
     pub(crate) fn builder() -> HubBuilder {
         HubBuilder::default()
     }
 
-    /// The process id: the test's own.
+    /// Process id of the hub: the test's own.
     #[expect(
         clippy::unused_self,
         reason = "it is asked of the hub, whichever way that was started"
@@ -74,7 +74,7 @@ impl InProcessHub {
         process::id()
     }
 
-    /// What the hubs of this process logged so far: each test has a process of its own.
+    /// Returns the log of this process's hubs: each test runs in a separate process.
     #[expect(
         clippy::unused_self,
         reason = "it is asked of the hub, whichever way that was started"
@@ -83,7 +83,7 @@ impl InProcessHub {
         log::so_far()
     }
 
-    /// Takes it down, and waits until that is done.
+    /// Shuts the hub down, and waits until it has ended.
     pub(crate) async fn stop(&mut self) -> Result<()> {
         if let Some(hub) = self.hub.take() {
             timeout(STOPPED_WITHIN, hub.shutdown()).await.context("the hub did not stop")?;
@@ -91,7 +91,7 @@ impl InProcessHub {
         Ok(())
     }
 
-    /// Starts it again with the same data, after taking it down. Its port is another one then.
+    /// Restarts the hub with the same data. Its port changes.
     pub(crate) async fn restart(&mut self) -> Result<()> {
         self.stop().await?;
         let (hub, endpoints) = start(&self.site).await?;
@@ -109,7 +109,7 @@ impl Deref for InProcessHub {
     }
 }
 
-/// Starts a hub at this site as the program would, with the agents that are built in.
+/// Starts a hub at this site like the program, with the built-in agents.
 async fn start(site: &TemporarySite) -> Result<(Hub, Endpoints)> {
     log::start();
     let of = Site::clone(site);

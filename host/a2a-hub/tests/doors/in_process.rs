@@ -1,4 +1,5 @@
-//! Localized A2A: agents that are values of a program, called by it and by one another, without a socket.
+//! Tests of Localized A2A: agents that are values of a program, called by it and by one another
+//! without a socket.
 
 use a2a_hub::{
     Builder, BuiltIn, ChildRequest, Ended, Hub, Stage, completed,
@@ -23,7 +24,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Does as its message says.
+/// Agent that follows the instruction in its message.
 struct Worker;
 
 impl Agent for Worker {
@@ -66,7 +67,7 @@ async fn hub() -> Result<Hub> {
     builder().register("data_processor", Worker)?.start().await
 }
 
-/// The same message at once is a task of its own each time, also where a configuration says something else.
+/// A hub in memory does not recognise repeated messages, whatever the configuration says.
 #[tokio::test]
 async fn a_hub_in_memory_is_one_under_any_configuration() -> Result<()> {
     let mut config = Config { max_tasks: Some(8), ..Config::default() };
@@ -102,16 +103,16 @@ async fn a_call_is_a_value_or_its_text_and_is_answered_in_the_shape_of_l_a2a() -
     assert_eq!(agent.call(send(1, Some("task_123"), "hello")).await, ok(json!("HELLO"), 1));
     let text = send(2, Some("task_124"), "hello").to_string();
     assert_eq!(agent.call(text).await, ok(json!("HELLO"), 2));
-    // The task is one like any other.
+    // The task is also visible through other methods.
     let get =
         json!({ "jsonrpc": "2.0", "method": "tasks/get", "params": { "id": "task_123" }, "id": 3 });
     let task = hub.local().call(get).await;
     assert_eq!(task["result"]["status"]["state"], "completed", "{task}");
     assert_eq!(task["result"]["history"][0]["parts"][0]["text"], "hello");
-    // Who says nothing is answered with the task.
+    // An agent without a last message is answered with the task.
     let silent = agent.call(send(4, None, "silent")).await;
     assert_eq!(silent["result"]["status"]["state"], "completed", "{silent}");
-    // `message/send` names its agent as on any other way in.
+    // `message/send` selects its agent as on other transports.
     let message = json!({ "kind": "message", "messageId": "m", "role": "user",
         "parts": [{ "kind": "text", "text": "hi" }], "metadata": { "targetSkill": "work" } });
     let request = json!({ "jsonrpc": "2.0", "method": "message/send", "params": { "message": message }, "id": "a" });
@@ -120,7 +121,7 @@ async fn a_call_is_a_value_or_its_text_and_is_answered_in_the_shape_of_l_a2a() -
         (&answer["id"], &answer["result"]["status"]["message"]["parts"][0]["text"]),
         (&json!("a"), &json!("HI"))
     );
-    // A notification has no answer.
+    // A notification has no response.
     let mut notification = send(5, Some("quiet"), "hello");
     notification.as_object_mut().context("an object")?.remove("id");
     assert_eq!(agent.call(notification).await, Value::Null);
@@ -159,7 +160,7 @@ async fn what_is_wrong_is_an_error_of_json_rpc_under_its_id() -> Result<()> {
     6 -32004 "the agent's code broke: it panicked; the hub's log has the panic's text"
     7 -32005 "`message/stream` is a stream; `subscribe` has a function hear what happens to a task"
     "#);
-    // One that breaks costs its own task only.
+    // A panic affects only its own task.
     assert_eq!(agent.call(send(8, Some("v"), "hello")).await["result"], "HELLO");
     hub.shutdown().await;
     Ok(())
@@ -197,7 +198,7 @@ async fn agents_call_those_that_a_rule_lets_them_call() -> Result<()> {
         let refused = ask(caller, &format!("call {callee}")).await?;
         assert!(refused.contains("call `"), "{caller} called {callee}: {refused}");
     }
-    // The same for values of JSON-RPC, whoever holds the agent's voice.
+    // The rules also apply to JSON-RPC values, for any code that holds the agent's interface.
     let boss = hub.local().speaking_as("boss")?;
     let worker = boss.agent("worker").context("it is there")?;
     assert_eq!(worker.call(send(1, None, "hello")).await["result"], "HELLO");
@@ -244,12 +245,12 @@ async fn a_callback_that_panics_or_blocks_hurts_nobody() -> Result<()> {
     let made = json!({ "status": "completed", "message": "made", "artifacts": [{ "made": "it" }] });
     assert!(events.iter().any(|event| event == made));
     assert_eq!(calls.load(Ordering::Relaxed), 1, "it hears no more");
-    // Whoever comes late hears it all.
+    // A late callback receives all events.
     let (late, events) = mpsc::channel();
     hub.local().subscribe("t", move |event| drop(late.send(event.to_value())))?;
     let all = tokio::task::spawn_blocking(move || events.iter().collect::<Vec<_>>()).await?;
     assert_eq!(all.last(), Some(&made), "{all:?}");
-    // One that blocks keeps no hub from its end.
+    // A blocked callback does not delay the shutdown.
     let begun = Instant::now();
     hub.shutdown().await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
@@ -287,7 +288,7 @@ async fn a_typed_message_is_handed_over_and_kept_on_a_disk_if_that_is_asked_for(
     let message = Message::new(Role::User, vec![Part::text("make it"), Part::data(json!(1))]);
     let task = worker.send_as("own", message).await?;
     assert_eq!((task.status.state, task.id.as_str()), (TaskState::Completed, "own"));
-    // It holds the store.
+    // The handle keeps the store open.
     drop(worker);
     hub.shutdown().await;
     let hub = stored().register("worker", Worker)?.start().await?;

@@ -1,4 +1,4 @@
-//! Programs that live between the tasks of an agent: for whom, how long, and what becomes of all that is not theirs.
+//! Tests of processes that outlive a task of their agent: reuse, lifetime, and cleanup.
 
 use crate::{
     hub::InProcessHub,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 use tokio::time::Instant;
 
-/// A hub whose guest keeps programs: with these settings of the agent, and these limits.
+/// Starts a hub whose guest reuses processes, with these settings and limits.
 async fn keeping(agent: &str, limits: &str) -> Result<InProcessHub> {
     let hub = InProcessHub::builder().config(kept::config(agent, limits));
     hub.plugin("guest", test_guests()?).start().await
@@ -26,7 +26,7 @@ async fn keeps(client: &Client, wanted: u64) -> Result<()> {
     told.await.with_context(|| format!("it is to keep {wanted}"))
 }
 
-/// How many processes of the hub's programs have this on their command line.
+/// Counts the processes of the hub's programs with this command line.
 fn running(hub: &InProcessHub, command: &str) -> Result<usize> {
     let data = hub.data_dir().canonicalize()?;
     let of = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -51,7 +51,7 @@ async fn the_next_task_goes_on_with_the_program_of_the_last() -> Result<()> {
         assert_eq!(says(&client, COUNT).await?, "kept 3", "{tier}");
         assert_eq!(says(&client, "keep other n=$((n+1)); echo $n").await?, "new 1", "another key");
         keeps(&client, 2).await?;
-        // Its directory for temporary files lives as long as it does.
+        // The process's temporary directory lives as long as the process.
         says(&client, "keep k echo here >$TMPDIR/file").await?;
         assert_eq!(says(&client, "keep k cat $TMPDIR/file").await?, "kept here", "{tier}");
         let log = hub.log();
@@ -79,7 +79,7 @@ async fn what_a_task_left_in_the_background_is_gone_when_it_is_over_and_helpers_
     Ok(())
 }
 
-/// Sends a message with more metadata than whom it is for.
+/// Sends a message with additional metadata.
 async fn sends(client: &Client, text: &str, more: (&str, Value)) -> Result<String> {
     let mut message = message_to("guest", text);
     message["message"]["metadata"][more.0] = more.1;
@@ -210,7 +210,8 @@ async fn a_grant_that_is_taken_back_ends_what_is_kept_by_it() -> Result<()> {
     Ok(())
 }
 
-/// Asks at the hub's socket by one connection, which it holds, what each line says; `later` asks when its task is over.
+/// Program that sends each input line as a request on one connection to the hub; `later` sends it
+/// after the task has ended.
 const HOLDER: &str = r#"#!/usr/bin/env python3
 import json, os, socket, sys, threading, time
 it = socket.socket(socket.AF_UNIX)

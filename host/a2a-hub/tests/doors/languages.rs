@@ -1,5 +1,6 @@
-//! Agents in Python and JavaScript: the same story for both. `cargo xtask languages` builds the components; `cargo nextest run -E
-//! 'test(languages::)' --no-capture` shows what they cost.
+//! Tests of agents in Python and JavaScript, with the same scenario for both. `cargo xtask
+//! languages` builds the components; `cargo nextest run -E 'test(languages::)' --no-capture` shows
+//! their costs.
 
 use crate::{
     hub::InProcessHub,
@@ -14,30 +15,31 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// Python is 19 MB of code, for a compiler that is not optimised, beside other tests.
+/// Timeout of loading a component: Python has 19 MB of code, for an unoptimised compiler, next to
+/// other tests.
 const JOINS_WITHIN: Duration = Duration::from_secs(240);
 
-/// A task that is told to stop has so long. It is at work in an interpreter.
+/// Time in which a cancelled task must end, while an interpreter runs.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How many tasks are timed.
+/// Number of tasks that are timed.
 const TIMED: usize = 20;
 
-/// A language, as its agents show it.
+/// A language, with the behaviour of its agents.
 struct Language {
-    /// The component with many behaviours.
+    /// Component with many behaviours.
     guest: &'static str,
     /// Another component of the language: an example.
     example: &'static str,
-    /// What `boom` ends with.
+    /// Error of `boom`.
     boom: &'static str,
-    /// What a recursion without end comes to.
+    /// Error of endless recursion.
     deep: &'static str,
-    /// What an agent comes to that takes all memory.
+    /// Error of an agent that exhausts its memory.
     hog: &'static str,
-    /// What an object of JSON is to it.
+    /// Representation of a JSON object.
     data: &'static str,
-    /// What a value ends with that nobody can be told.
+    /// Error about a value that cannot be converted.
     nothing: &'static str,
 }
 
@@ -91,7 +93,7 @@ impl Language {
         self.is_replaced_while_it_works(&client, &hub).await
     }
 
-    /// A first compile that takes a while is no silence.
+    /// The status reports a first compilation that takes a while.
     async fn is_told_while_it_is_compiled(&self, client: &Client) -> Result<()> {
         let told = async {
             loop {
@@ -104,7 +106,7 @@ impl Language {
             }
         };
         let one = timeout(JOINS_WITHIN, told).await??;
-        // What was compiled by an earlier run of the tests joins at once.
+        // A component from an earlier test run is cached and joins at once.
         if !one.is_null() {
             ensure!(one["bytes"].as_u64() == Some(built(self.guest)?.metadata()?.len()), "{one}");
             ensure!(one["since"].as_str().is_some_and(|since| since.starts_with("20")), "{one}");
@@ -164,7 +166,7 @@ impl Language {
         let done = answer(client, &asked, "main").await?;
         ensure!((state(&done), said(&done)) == ("completed", "you said main"), "{done}");
         if self.guest == JAVASCRIPT.guest {
-            // What only promises do: several at once, and timers.
+            // Features of promises: concurrency, and timers.
             for (text, words) in [("race well?", "nobody said anything"), ("interval", "0,1,2")] {
                 let task = send(client, "guest", text).await?;
                 let end = match state(&task) {
@@ -199,7 +201,7 @@ impl Language {
         ensure!(said(&task) == "2000005", "{}", state(&task));
         for (data, words) in [
             (json!({ "a": [1, null, "ä"] }), self.data),
-            // As deep as the hub takes it.
+            // As deep as the hub accepts.
             ((0..60).fold(json!(1), |inner, _| json!([inner])), "[[[["),
         ] {
             let mut message = message_to("guest", "data");
@@ -238,7 +240,7 @@ impl Language {
         eventually_async(CANCELLED_WITHIN, async || hub.log().contains("woken")).await
     }
 
-    /// Who began with the old one ends with it; new tasks go to the new one.
+    /// A waiting task ends with the old component; new tasks use the new one.
     async fn is_replaced_while_it_works(&self, client: &Client, hub: &InProcessHub) -> Result<()> {
         let example = built(self.example)?;
         hub.plug(self.example, &built(self.guest)?)?;
@@ -313,7 +315,7 @@ impl Language {
     }
 }
 
-/// A hub that grants `guest` all that it asks for.
+/// Starts a hub that grants `guest` everything that it asks for.
 async fn hub(port: u16) -> Result<InProcessHub> {
     let config = format!(
         "plugins.compile_cpu_ms = 300000
@@ -334,7 +336,7 @@ async fn hub(port: u16) -> Result<InProcessHub> {
     InProcessHub::builder().config(config).start().await
 }
 
-/// A component that `cargo xtask languages` built.
+/// Path of a component that `cargo xtask languages` built.
 fn built(name: &str) -> Result<PathBuf> {
     let languages = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/languages");
     let component = Path::new(languages).join(name).join("dist").join(format!("{name}.wasm"));
@@ -360,7 +362,7 @@ async fn joins(client: &Client, id: &str) -> Result<()> {
     }
 }
 
-/// The client's word to a task that asked, and what the task comes to.
+/// Answers a task's question and returns the task.
 async fn answer(client: &Client, task: &Value, text: &str) -> Result<Value> {
     let mut answer = message_to("", text);
     answer["message"]["taskId"] = task["id"].clone();

@@ -1,4 +1,4 @@
-//! Components that cost more to load than they are worth, and compiled code that somebody else put there.
+//! Tests of components that are too expensive to compile, and of replaced compiled code.
 
 use crate::{
     hub::InProcessHub,
@@ -18,8 +18,8 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// A valid component of a few hundred kilobytes that takes the compiler most of a minute, or as long as it is let: a function of
-/// so many blocks, each inside of the one before.
+/// Builds a valid component of a few hundred kilobytes whose compilation takes most of a minute or
+/// longer: a function of `blocks` nested blocks.
 fn compile_bomb(blocks: usize) -> Vec<u8> {
     let mut body = vec![0];
     body.extend([0x02, 0x40].repeat(blocks));
@@ -32,7 +32,7 @@ fn compile_bomb(blocks: usize) -> Vec<u8> {
     [b"\0asm\x0d\0\x01\0\x01".to_vec(), leb128(module.len()), module].concat()
 }
 
-/// A number as WebAssembly writes it: seven bits a byte, the lowest first.
+/// Encodes a number as LEB128: seven bits per byte, the lowest first.
 fn leb128(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -46,7 +46,7 @@ fn leb128(mut number: usize) -> Vec<u8> {
     }
 }
 
-/// Why a file is no agent, once that is told.
+/// Waits for the reason why a file is rejected.
 async fn rejected(client: &Client, file: &str) -> Result<String> {
     for _ in 0..600 {
         let status = client.call("hub/status", json!({})).await?;
@@ -68,10 +68,11 @@ fn refusals(hub: &InProcessHub) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// What takes the compiler for ever is ended, told with the way out, and remembered; nobody waits for it.
+/// Endless compilation is ended, reported with a fix, and remembered; other components do not wait
+/// for it.
 #[tokio::test]
 async fn a_compile_bomb_is_ended_told_and_remembered_and_delays_nobody() -> Result<()> {
-    // Its agents are in the cache from now on: so little time is not enough for them.
+    // Caches the built-in agents, which could not be compiled within the short limit below.
     drop(InProcessHub::start().await?);
     let bombs = tempfile::tempdir()?;
     let mut builder = InProcessHub::builder().config("plugins.compile_cpu_ms = 1000");
@@ -114,7 +115,7 @@ async fn a_compile_bomb_is_ended_told_and_remembered_and_delays_nobody() -> Resu
     Ok(())
 }
 
-/// What was compiled of the echo agent, for whichever engine, and of another component.
+/// Returns the cached code of the echo agent, for all engines, and that of another component.
 fn of_echo_and_another(cache: &Path) -> Result<(Vec<PathBuf>, PathBuf)> {
     let echo = digest_of(&fs::read(test_guests()?.with_file_name("echo.wasm"))?);
     let mut all: Vec<_> = fs::read_dir(cache)?.filter_map(|it| Some(it.ok()?.path())).collect();
@@ -127,14 +128,15 @@ fn of_echo_and_another(cache: &Path) -> Result<(Vec<PathBuf>, PathBuf)> {
     Ok((echos, other.context("they were not compiled")?))
 }
 
-/// Compiled code is run as it stands: another component's, put in place of one that the operator trusts, is not.
+/// Compiled code is executed without verification by the compiler, so another component's code in
+/// place of a trusted one's must not run.
 #[tokio::test]
 async fn compiled_code_that_somebody_swapped_is_not_run() -> Result<()> {
     let mut hub = InProcessHub::start().await?;
     hub.stop().await?;
     let (echos, other) = of_echo_and_another(&hub.data_dir().join("cache"))?;
     let theirs = fs::read(other)?;
-    // Anew, for tests share what is compiled.
+    // New files, because tests share the cache by links.
     for echo in &echos {
         fs::remove_file(echo)?;
         fs::write(echo, &theirs)?;
@@ -151,14 +153,15 @@ async fn compiled_code_that_somebody_swapped_is_not_run() -> Result<()> {
     Ok(())
 }
 
-/// The agents as the hub tells of them, by name.
+/// Returns an agent in the hub's list, by id.
 async fn agent(client: &Client, id: &str) -> Result<Value> {
     let all = client.call("hub/agents/list", json!({})).await?;
     let all = all.as_array().or_else(|| all["agents"].as_array()).context("no list")?;
     Ok(all.iter().find(|agent| agent["id"] == id).cloned().unwrap_or_default())
 }
 
-/// Only what one of the operator's keys signed joins, whenever its signature comes; what is signed by nobody displaces nothing.
+/// Only components signed with a configured key join, once the signature exists; an unsigned one
+/// replaces nothing.
 #[tokio::test]
 async fn a_component_joins_once_a_known_key_has_signed_it() -> Result<()> {
     let (key, stranger) =
@@ -197,19 +200,19 @@ async fn a_component_joins_once_a_known_key_has_signed_it() -> Result<()> {
     }
     assert_eq!(agent(&client, "parrot").await?["signedBy"], "acme");
 
-    // Another component under the signature of this one; what is there serves on.
+    // Another component with this one's signature is rejected, and the present one stays in use.
     hub.plug("parrot", &test_guests()?)?;
     told("its signature is of another file: since the key `acme` signed").await?;
     assert_eq!(said(&send(&client, "parrot", "still me").await?), "still me");
 
-    // Nor is a signature read that others could have put there.
+    // A signature file that others may write is not used.
     fs::set_permissions(&signature, fs::Permissions::from_mode(0o666))?;
     hub.plug("parrot", &echo)?;
     told("its signature (the `.minisig` beside it) cannot be used: others may write to it").await?;
     Ok(())
 }
 
-/// A hub does not work in a directory that somebody else has a hand in.
+/// A hub refuses a data directory that another user may change.
 #[tokio::test]
 async fn a_data_directory_with_a_link_in_it_is_refused_with_what_mends_it() -> Result<()> {
     let mut hub = InProcessHub::start().await?;

@@ -1,4 +1,4 @@
-//! What the hubs of a test log, kept in memory: a line an event in JSON, as the program writes it.
+//! Log of the hubs of a test, in memory: one JSON event per line, as the program writes it.
 
 use parking_lot::Mutex;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use tracing_subscriber::{
 
 static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Where the lines go.
+/// Writer to the log in memory.
 struct Memory;
 
 impl Write for Memory {
@@ -25,18 +25,18 @@ impl Write for Memory {
     }
 }
 
-/// Starts logging, once a process.
+/// Starts logging, once per process.
 pub(crate) fn start() {
     let lines = fmt::layer().with_writer(|| Memory).with_ansi(false).with_target(false);
     let lines = lines.json().flatten_event(true).with_span_list(false);
-    // As much as the program logs where nothing else is set.
+    // The program's default level.
     let others = [("rmcp", LevelFilter::OFF), ("a2a_hub", LevelFilter::INFO)];
     let filter = Targets::new().with_default(LevelFilter::WARN).with_targets(others);
-    // A second hub in one process logs with the first.
+    // A second hub in the process uses the first one's log.
     let _ = registry().with(filter).with(lines).try_init();
 }
 
-/// What was logged so far.
+/// Returns the log so far.
 pub(crate) fn so_far() -> String {
     String::from_utf8_lossy(&LINES.lock()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What the Model Context Protocol opens to its client, and to nobody else.
+//! Tests of the access that MCP gives to its client, and to no one else.
 
 use crate::{
     hub::InProcessHub,
@@ -51,7 +51,7 @@ async fn a_connection_changes_its_language_between_requests() -> Result<()> {
     Ok(())
 }
 
-/// What an agent's program does with a session over HTTP that it got to know: it says how it is answered.
+/// Script of an agent's program that uses a foreign session over HTTP, and prints the statuses.
 const STOLEN: &str = r#"
 import sys, urllib.error, urllib.request
 
@@ -91,7 +91,7 @@ async fn a_session_is_of_no_use_to_anybody_else() -> Result<()> {
     Ok(())
 }
 
-/// Prints the capabilities that are announced over HTTP, with a handshake and without one.
+/// Script that prints the announced capabilities over HTTP, with and without a handshake.
 const ANNOUNCED: &str = r#"
 import json, sys, urllib.request
 
@@ -132,7 +132,7 @@ async fn an_agents_program_is_announced_tools_only() -> Result<()> {
     Ok(())
 }
 
-/// A client of MCP over HTTP, as far as it posts.
+/// Client of MCP over HTTP that only posts.
 struct Posts {
     url: String,
     session: Option<String>,
@@ -143,7 +143,7 @@ impl Posts {
         Self { url: format!("http://{}/mcp", hub.http()), session: None }
     }
 
-    /// Begins a session, and says what the version with a handshake wants said.
+    /// Starts a session with the messages of a version with a handshake.
     async fn begin(hub: &InProcessHub) -> Result<Self> {
         let mut posts = Self::new(hub);
         let begun = posts.post(&initialize().to_string()).await?.error_for_status()?;
@@ -173,7 +173,7 @@ impl Posts {
     }
 }
 
-/// The one message of a response, which is a stream of events.
+/// Returns the only message of a response, which is an event stream.
 async fn answered(response: reqwest::Response) -> Result<serde_json::Value> {
     let text = response.error_for_status()?.text().await?;
     let data = text.lines().filter_map(|line| line.strip_prefix("data:")).next_back();
@@ -246,7 +246,7 @@ async fn what_is_no_message_gets_an_error_of_json_rpc() -> Result<()> {
     Ok(())
 }
 
-/// A client that begins sessions and leaves them costs nobody a session but itself.
+/// A client that abandons sessions exhausts only its own.
 #[tokio::test]
 async fn sessions_that_are_left_behind_make_room() -> Result<()> {
     let hub = hub().await?;
@@ -262,7 +262,7 @@ async fn sessions_that_are_left_behind_make_room() -> Result<()> {
     Ok(())
 }
 
-/// Over HTTP the same guard stands before it as before everything else.
+/// Over HTTP, MCP has the same guard as all other endpoints.
 #[tokio::test]
 async fn a_web_page_reaches_no_tool() -> Result<()> {
     let hub = hub().await?;

@@ -1,4 +1,4 @@
-//! A message is sent and answered, whatever it travels on.
+//! Tests of sending and answering messages, on any transport.
 
 use crate::{
     hub::InProcessHub,
@@ -89,7 +89,7 @@ async fn a_task_has_so_long_and_no_longer() -> Result<()> {
     Ok(())
 }
 
-/// One that always has more to say does not put its deadline off.
+/// Continuous output does not postpone the deadline.
 #[tokio::test]
 async fn a_task_that_never_stops_talking_has_so_long_too() -> Result<()> {
     let config = GRANT.replace("events = 5000", "events = 100000");
@@ -102,7 +102,7 @@ async fn a_task_that_never_stops_talking_has_so_long_too() -> Result<()> {
     Ok(())
 }
 
-/// A question that nobody answers does not wait for ever.
+/// An unanswered question has a deadline.
 #[tokio::test]
 async fn a_question_has_a_deadline() -> Result<()> {
     let config = GRANT.replace("max_running", "answer_timeout_ms = 200\nmax_running");
@@ -161,7 +161,7 @@ async fn a_malformed_request_says_what_is_wrong() -> Result<()> {
     Ok::<(), anyhow::Error>(())
 }
 
-/// Many tasks at once, each asleep, and each is answered.
+/// Runs many sleeping tasks at once, of which each is answered.
 #[tokio::test]
 async fn many_tasks_at_once() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -182,7 +182,7 @@ async fn cancel_ends_the_task_and_its_programs() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let (id, mut updates) = stream(&client, "guest", "sh setsid sleep 600 & sleep 600").await?;
-    // The minder, the shell and two that sleep.
+    // The minder, the shell and two processes that sleep.
     eventually(Duration::from_secs(30), || processes_of_task(&id).len() >= 4).await?;
 
     let cancelled = client.call("tasks/cancel", json!({ "id": id })).await?;

@@ -1,4 +1,4 @@
-//! The hub in numbers, as Prometheus reads them.
+//! Tests of the metrics, as Prometheus reads them.
 
 use crate::{
     hub::InProcessHub,
@@ -27,7 +27,8 @@ async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
     assert!(send(&client, "nobody", "hi").await.is_err());
     let (_, mut watching) = stream(&client, "guest", "sh sleep 600").await?;
     until(&mut watching, |event| event["status"]["state"] == "working").await?;
-    // The guest of the task that is at work starts, and that of an answered one is dropped, whenever it has a core.
+    // The guest of the running task starts, and that of an answered one is dropped, once a core is
+    // free.
     let counted = async || {
         let told = scrape(&hub, "*/*").await;
         told.is_ok_and(|(_, told)| {
@@ -57,7 +58,7 @@ async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
     assert_eq!(media, "text/plain; version=0.0.4; charset=utf-8");
     assert!(told.contains("\na2a_hub_store_up 1\n") && !told.contains("# EOF"), "{told}");
 
-    // It is for whom the hub is for, as all else is.
+    // The endpoint has the same access control as all others.
     let page = reqwest::Client::new().get(format!("http://{}/metrics", hub.http()));
     let page = page.header("Origin", "http://evil.example").send().await?;
     assert_eq!(page.status(), 403);

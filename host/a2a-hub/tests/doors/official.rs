@@ -1,4 +1,5 @@
-//! Official A2A as it is on the wire, at an agent's endpoint and at the hub's: both versions, over JSON-RPC and REST.
+//! Tests of official A2A on the wire, at an agent's endpoint and at the hub's: both versions, over
+//! JSON-RPC and REST.
 
 mod cards;
 mod client;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// An endpoint, and what is said in every request's head.
+/// An endpoint, with headers for each request.
 struct Endpoint<'a> {
     hub: &'a InProcessHub,
     path: &'static str,
@@ -49,7 +50,7 @@ impl<'a> Endpoint<'a> {
         Ok(body.into_iter().fold(request, |request, body| request.json(&body)).send().await?)
     }
 
-    /// The whole response to a JSON-RPC request.
+    /// Sends a JSON-RPC request and returns the whole response.
     async fn call(&self, method: &str, params: Value) -> Result<Value> {
         let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         let answer = self.ask(Method::POST, "", Some(request)).await?;
@@ -58,7 +59,7 @@ impl<'a> Endpoint<'a> {
         Ok(answer)
     }
 
-    /// The result of one, which must have one.
+    /// Sends a JSON-RPC request and returns its result; an error fails the test.
     async fn result(&self, method: &str, params: Value) -> Result<Value> {
         let mut answer = self.call(method, params).await?;
         match answer.get_mut("result") {
@@ -67,7 +68,7 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// The code and the reason of a refusal.
+    /// Sends a JSON-RPC request and returns the code and reason of its error.
     async fn refusal(&self, method: &str, params: Value) -> Result<(i64, String)> {
         let answer = self.call(method, params).await?;
         let error = answer.get("error").with_context(|| format!("{method}: {answer}"))?;
@@ -75,14 +76,14 @@ impl<'a> Endpoint<'a> {
         Ok((error["code"].as_i64().unwrap_or_default(), reason.unwrap_or_default().to_owned()))
     }
 
-    /// What a JSON-RPC stream tells, to its end.
+    /// Sends a JSON-RPC request and returns the results of its stream.
     async fn stream(&self, method: &str, params: Value) -> Result<Vec<Value>> {
         let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         let told = events(self.ask(Method::POST, "", Some(request)).await?).await?;
         Ok(told.into_iter().map(|mut answer| answer["result"].take()).collect())
     }
 
-    /// Status and body of a REST call.
+    /// Sends a REST request and returns status and body.
     async fn rest(&self, method: Method, path: &str, body: Option<Value>) -> Result<(u16, Value)> {
         let answer = self.ask(method, &format!("/rest/{path}"), body).await?;
         let status = answer.status().as_u16();
@@ -90,7 +91,7 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// The data of all events.
+/// Returns the data of all events.
 async fn events(response: Response) -> Result<Vec<Value>> {
     let kind = response.headers().get(header::CONTENT_TYPE).cloned();
     let text = response.text().await?;
@@ -109,7 +110,7 @@ fn v03(text: &str) -> Value {
     json!({"message": {"kind": "message", "messageId": MessageId::fresh(), "role": "user", "parts": [{"kind": "text", "text": text}]}})
 }
 
-/// Says more to a task, in 1.0.
+/// Builds a message to an existing task, in 1.0.
 fn more(task: &Value, text: &str) -> Value {
     let mut params = v1(text);
     params["message"]["taskId"] = task.clone();
@@ -128,7 +129,7 @@ async fn both_versions_are_answered_in_their_own_words() -> Result<()> {
         let old = guest.result("message/send", v03("flood 2")).await?;
         assert_eq!((&old["kind"], &old["status"]["state"]), (&json!("task"), &json!("completed")));
 
-        // Each reads what the other began.
+        // Each version reads the other's tasks.
         let got = guest.result("tasks/get", json!({"id": new["task"]["id"]})).await?;
         assert_eq!((&got["kind"], &got["id"]), (&json!("task"), &new["task"]["id"]));
         let got = guest.result("GetTask", json!({"id": old["id"], "historyLength": 0})).await?;
@@ -165,7 +166,7 @@ async fn a_stream_is_one_message_or_a_task() -> Result<()> {
     assert_eq!(kinds(&told), ["task", "status-update", "artifact-update", "status-update"]);
     assert_eq!(told[3]["final"], true);
 
-    // It began as a task, and ends as one.
+    // The response began as a task, and ends as one.
     let told = guest.stream("SendStreamingMessage", v1("reply-late 600 hi")).await?;
     assert_eq!(kinds(&told), ["task", "statusUpdate", "statusUpdate"]);
     let status = &told[2]["statusUpdate"]["status"];
@@ -174,7 +175,7 @@ async fn a_stream_is_one_message_or_a_task() -> Result<()> {
     Ok(())
 }
 
-/// Python's clients of 0.3 fail at an event without data.
+/// Python's clients of 0.3 fail on an event without data.
 #[tokio::test]
 async fn a_stream_has_no_empty_events() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -224,7 +225,7 @@ async fn a_conversation_goes_on() -> Result<()> {
     assert_eq!(guest.refusal("SubscribeToTask", json!({ "id": id })).await?.0, -32004);
     let login = guest.result("SendMessage", v1("auth")).await?;
     assert_eq!(login["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED");
-    // The same name for two messages is no reason to refuse one.
+    // Two different messages may have the same id.
     let mut again = v1("history");
     again["message"]["contextId"] = context.clone();
     let again = guest.result("SendMessage", again).await?;
@@ -253,7 +254,7 @@ async fn a_client_waits_as_long_as_it_wants() -> Result<()> {
     assert_eq!(unsaid["status"]["state"], "working");
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 
-    // Listeners come and go, and hear the same.
+    // Several listeners come and go, and receive the same events.
     let listen = |method: &'static str| guest.stream(method, json!({"id": task["id"]}));
     let cancel = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -313,7 +314,7 @@ async fn tasks_are_listed_page_by_page() -> Result<()> {
     );
     let future = json!({"statusTimestampAfter": "2999-01-01T00:00:00+01:00"});
     assert_eq!(guest.result("ListTasks", future).await?["totalSize"], 0);
-    // The hub itself knows all of them.
+    // The hub's own endpoint lists all of them.
     let all = Endpoint::of(&hub, "/a2a").result("ListTasks", json!({})).await?;
     assert_eq!(all["totalSize"], 7);
     for bad in
@@ -324,7 +325,7 @@ async fn tasks_are_listed_page_by_page() -> Result<()> {
     Ok(())
 }
 
-/// What an agent can say, a client of either version hears.
+/// Clients of both versions receive every kind of part.
 #[tokio::test]
 async fn every_kind_of_part_comes_through() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -398,7 +399,7 @@ async fn the_hub_passes_messages_on() -> Result<()> {
     );
     named["metadata"] = json!({"targetAgent": "nobody"});
     assert_eq!(whole.refusal("SendMessage", named).await?, (-32602, "AGENT_NOT_FOUND".to_owned()));
-    // The Local Hub's own endpoint speaks 1.0 as well.
+    // The Local Hub's own endpoint supports 1.0 as well.
     let root = Endpoint::of(&hub, "/");
     assert_eq!(
         root.result("SendMessage", v1("hello")).await?["task"]["contextId"].as_str().map(str::len),
@@ -412,7 +413,7 @@ async fn the_hub_passes_messages_on() -> Result<()> {
     Ok(())
 }
 
-/// Method by method what is refused, and how each binding tells it.
+/// Checks the errors of each method on each binding.
 #[tokio::test]
 async fn each_binding_refuses_in_its_own_way() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -1,4 +1,5 @@
-//! Every method of the hub, on each door, for whoever may ask: what the table of access says is what happens.
+//! Tests of each method over each transport and for each principal against the table of required
+//! access.
 
 use crate::{
     hub::InProcessHub,
@@ -11,8 +12,8 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
 
-/// Asks on each door what stands in a file, a request a line, and prints what was answered, an answer a line. It waits for a file
-/// that tells which task it works on.
+/// Script that sends each request of a file (one per line) over each transport, and prints each
+/// response as a line. It first waits for a file with the id of its own task.
 const ASK: &str = r#"
 import json, os, socket, sys, time, urllib.error, urllib.request
 
@@ -51,7 +52,8 @@ for line in open("asked"):
         print(json.dumps({"door": door, "method": method, "answer": answer}), flush=True)
 "#;
 
-/// Each method with its example. Whoever answers with a stream is asked for no task that there is: it would go on for ever.
+/// Each method with its example. Methods that stream name unknown tasks, because their streams
+/// would never end.
 fn requests() -> Result<Vec<Value>> {
     let all = METHODS.iter().map(|method| {
         let params: Value = serde_json::from_str(method.example)?;
@@ -113,7 +115,7 @@ async fn an_agents_program_may_do_on_each_door_what_the_table_says_and_nothing_e
             assert_eq!(is_denied(&said["answer"]), access(request)? > Access::Delegate, "{case}");
             if request["method"] == "hub/tasks/tree" {
                 match request["params"]["id"].as_str() {
-                    // Those below its own task, and no other.
+                    // The program sees the tree of its own task and no other.
                     Some("OWN") => {
                         assert_eq!(said["answer"]["result"]["tasks"][0]["id"], id, "{case}");
                     }
@@ -132,7 +134,7 @@ async fn the_operator_is_denied_nothing_on_any_door() -> Result<()> {
     for (door, client) in [("http", Client::http(&hub)), ("unix", Client::unix(&hub))] {
         for request in requests()? {
             let method = request["method"].as_str().context("no method")?;
-            // A message would set an agent to work, and listening to the hub has no end.
+            // A message would start a task, and the stream of hub events never ends.
             if method.starts_with("message/") || method == "hub/events" {
                 continue;
             }

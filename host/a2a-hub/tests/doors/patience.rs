@@ -1,4 +1,4 @@
-//! Clients that dawdle, or are gone: what they hold of the hub is given back.
+//! Tests that the hub releases the resources of slow clients and of clients that disconnected.
 
 use crate::{
     hub::InProcessHub,
@@ -14,10 +14,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// How long the hub of these stories waits for its clients.
+/// The hub's timeout for clients.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long a test waits for the hub.
+/// Timeout of the tests.
 const WITHIN: Duration = Duration::from_secs(20);
 
 async fn impatient_hub(streams: usize) -> Result<InProcessHub> {
@@ -26,7 +26,7 @@ async fn impatient_hub(streams: usize) -> Result<InProcessHub> {
     InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await
 }
 
-/// All that the hub says until it hangs up, and how long that took.
+/// Reads until the hub closes the connection; returns the data and the elapsed time.
 async fn said_until_hung_up(mut connection: TcpStream) -> Result<(String, Duration)> {
     let (start, mut said) = (Instant::now(), String::new());
     timeout(WITHIN, connection.read_to_string(&mut said))
@@ -35,7 +35,7 @@ async fn said_until_hung_up(mut connection: TcpStream) -> Result<(String, Durati
     Ok((said, start.elapsed()))
 }
 
-/// Waits until a stream is let in.
+/// Waits until the hub accepts a stream.
 async fn let_in(hub: &InProcessHub) -> Result<()> {
     let client = Client::http(hub);
     eventually_async(WITHIN, async || stream(&client, "guest", "flood 1").await.is_ok()).await
@@ -90,7 +90,7 @@ async fn a_line_must_come_to_its_end_and_silence_between_lines_may_last() -> Res
     Ok(())
 }
 
-/// What it would have heard is more than the system keeps for it.
+/// The stream exceeds the system's socket buffers.
 #[tokio::test]
 async fn a_client_that_never_reads_is_hung_up_on() -> Result<()> {
     let hub = impatient_hub(1).await?;
@@ -125,7 +125,7 @@ async fn whoever_leaves_a_quiet_stream_makes_room_at_once() -> Result<()> {
     Ok(())
 }
 
-/// As `echo ... | socat` does: it has nothing more to say, and listens.
+/// Like `echo ... | socat`: closes its writing half and goes on reading.
 #[tokio::test]
 async fn whoever_has_said_all_still_listens() -> Result<()> {
     let hub = impatient_hub(1).await?;
@@ -140,7 +140,7 @@ async fn whoever_has_said_all_still_listens() -> Result<()> {
     Ok(())
 }
 
-/// As a proxy is asked, with a Host of the client's choice beside it.
+/// Sends an absolute URI, as to a proxy, with another Host header.
 #[tokio::test]
 async fn the_hub_is_no_proxy() -> Result<()> {
     let hub = InProcessHub::start().await?;
@@ -155,7 +155,7 @@ async fn the_hub_is_no_proxy() -> Result<()> {
     Ok(())
 }
 
-/// Frames of HTTP/2 that ask for nothing: each costs the hub more than its sender.
+/// HTTP/2 frames without a request: each costs the hub more than its sender.
 #[tokio::test]
 async fn a_flood_of_http2_control_frames_is_cut_off() -> Result<()> {
     let hub = InProcessHub::start().await?;
@@ -169,20 +169,20 @@ async fn a_flood_of_http2_control_frames_is_cut_off() -> Result<()> {
         let (mut read, mut write) = connection.into_split();
         let flood = async {
             for _ in 0..2_000 {
-                // Hung up on: it cannot be sent any more.
+                // The hub closed the connection.
                 if write.write_all(&frame.repeat(100)).await.is_err() {
                     break;
                 }
             }
             let mut said = Vec::new();
-            // It ends, or is reset.
+            // The read ends or fails with a reset.
             let _ = read.read_to_end(&mut said).await;
         };
         let begun = Instant::now();
         timeout(WITHIN, flood).await.with_context(|| format!("type {} goes on", frame[3]))?;
         ensure!(begun.elapsed() < WITHIN / 2, "it takes {:?}", begun.elapsed());
     }
-    // The log is written behind.
+    // The log is written asynchronously.
     let cut_off = || hub.log().matches("a flood of HTTP/2 control frames").count() == 3;
     eventually(WITHIN, cut_off).await?;
     Client::http(&hub).call("hub/status", json!({})).await?;

@@ -1,4 +1,4 @@
-//! A component dropped into the plugins folder is an agent; one that is none is told apart.
+//! Tests of the plugins folder: a component in it becomes an agent, and an invalid one is rejected.
 
 use crate::{
     hub::InProcessHub,
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
 
-/// Asks the hub for its status until it is as wanted.
+/// Polls the hub's status until it matches.
 async fn status_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
     for _ in 0..500 {
         let status = client.call("hub/status", json!({})).await?;
@@ -78,7 +78,8 @@ async fn what_cannot_join_is_told_and_displaces_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A task ends on the version of its agent that it began with, replaced or removed meanwhile.
+/// A task ends on the version of its agent that it started with, even if the agent is replaced or
+/// removed meanwhile.
 #[tokio::test]
 async fn reload_loses_no_task() -> Result<()> {
     let hub = InProcessHub::builder().plugin("parrot", test_guests()?).start().await?;
@@ -125,7 +126,7 @@ async fn memory_outlives_the_hub_and_has_a_limit() -> Result<()> {
     Ok(())
 }
 
-/// An agent knows of the others that it is granted, and of no others.
+/// An agent sees only the agents that its grant lists.
 #[tokio::test]
 async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
     let config = "
@@ -139,7 +140,7 @@ async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
     let hub = builder.plugin("two", test_guests()?).plugin("three", test_guests()?).start().await?;
     let client = Client::http(&hub);
     assert_eq!(said(&send(&client, "one", "agents").await?), "echo two");
-    // `three` was dropped into the folder, and nobody said a word about it.
+    // `three` was added to the folder, and no configuration names it.
     assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one");
     assert!(said(&send(&client, "three", "agents").await?).contains("[agents.three.grant]"));
     Ok(())

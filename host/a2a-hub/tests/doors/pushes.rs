@@ -1,5 +1,5 @@
-//! Push notifications: each arrives at least once and in order, whatever becomes of the receiver or the hub, and none
-//! where it must not.
+//! Tests of push notifications: each arrives at least once and in order, even if the receiver or
+//! the hub fails, and none goes to a forbidden address.
 
 mod proof;
 mod receivers;
@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A hub with the guest, one of whose settings of `push` is another.
+/// Starts a hub with the guest and one changed setting of `push`.
 async fn hub_with(setting: &str, value: impl Into<toml::Value>) -> Result<InProcessHub> {
     let mut config: toml::Table = GRANT.parse()?;
     let push = config["push"].as_table_mut().context("no settings")?;
@@ -48,7 +48,7 @@ async fn news_arrive_with_what_proves_them() -> Result<()> {
     Ok(())
 }
 
-/// One event is tried until it is taken, and the next one waits for that.
+/// The hub retries an event until it is delivered, and only then sends the next one.
 #[tokio::test]
 async fn events_arrive_one_by_one_in_their_order() -> Result<()> {
     let receiver = Receiver::start()?.answering(&[200, 200, 200, 503]);
@@ -105,7 +105,7 @@ async fn a_receiver_that_hangs_holds_up_no_other() -> Result<()> {
     }
     set(&client, &asked, "well", &well.url("/")).await?;
     assert_eq!(state(&answer(&client, &asked, "hi").await?), "completed");
-    // Sooner than the deaf one is given up for the first time.
+    // Before the first delivery to the hanging receiver times out.
     eventually(Duration::from_secs(5), || states(&well).contains(&"completed".to_owned())).await?;
     assert!(!deaf.came().is_empty());
     Ok(())

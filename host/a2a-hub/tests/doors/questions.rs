@@ -1,4 +1,4 @@
-//! Answers to questions that tasks ask: each counts for what was asked, and for nothing else.
+//! Tests that an answer counts only for the question that it names.
 
 use crate::stage::{hub_with_guest, said, send, state};
 use a2a_hub_tests::{
@@ -34,7 +34,8 @@ async fn an_answer_to_another_question_is_refused_with_the_one_that_is_asked() -
     Ok(())
 }
 
-/// A client's library may put the question's id into the metadata of the request: it counts there as in the message.
+/// A client's library may put the question's id into the request's metadata, where it counts as in
+/// the message.
 #[tokio::test]
 async fn question_named_by_request_counts() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -1,4 +1,4 @@
-//! More tasks than an agent runs at once: they wait in order, and beyond that they are refused.
+//! Tests of an agent's queue: further tasks wait in order, and beyond its limit they are rejected.
 
 use crate::hub::InProcessHub;
 use crate::stage::{get, said, send, state, stream, until};
@@ -10,7 +10,7 @@ use a2a_hub_tests::{
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-/// A hub whose agent runs one task at a time, and lets two wait.
+/// Starts a hub whose agent runs one task and queues two.
 async fn narrow_hub(more: &str) -> Result<InProcessHub> {
     InProcessHub::builder().config(narrow(more)).plugin("guest", test_guests()?).start().await
 }

@@ -1,5 +1,5 @@
-//! The red team: attempts that a stranger would make once the simple ones failed. Each names the promise that it is made against; what
-//! the promise is, `docs/SECURITY.md` says.
+//! Attacks that go beyond the simple ones. Each test names the promise that it attacks;
+//! `docs/SECURITY.md` defines the promises.
 
 use crate::{
     hub::InProcessHub,
@@ -31,7 +31,8 @@ fn change(hub: &InProcessHub, change: impl FnOnce(&mut Installations)) -> Result
     Ok(GrantsFile::of(&hub.data_dir()).change(change)?)
 }
 
-/// What is held on to ends at a limit that says so, whatever it is; nobody else notices.
+/// Each resource that an agent hoards has a limit with a clear error, and other agents notice
+/// nothing.
 #[tokio::test]
 async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -56,7 +57,7 @@ async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
     ] {
         let begun = Instant::now();
         let mut task = send(&client, "guest", text).await?;
-        // Who asks is answered when it asks.
+        // A task that asks a question returns when it asks.
         while ["working", "input-required"].contains(&state(&task)) {
             ensure!(begun.elapsed() < Duration::from_secs(20), "{text}: {task:#}");
             sleep(Duration::from_millis(50)).await;
@@ -67,7 +68,7 @@ async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
         ensure!(begun.elapsed() < Duration::from_secs(20), "{text}: {:?}", begun.elapsed());
         ensure!(said(&send(&client, "echo", "still here").await?) == "still here", "{text}");
     }
-    // Patience without end is a number like any other.
+    // An infinite timeout is a number like any other.
     let (id, mut updates) = stream(&client, "guest", "patient").await?;
     until(&mut updates, |event| event["status"]["state"] == "input-required").await?;
     client.call("tasks/cancel", json!({ "id": id })).await?;
@@ -75,7 +76,7 @@ async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
     Ok(())
 }
 
-/// A line that an agent logs is one line, in the operator's log and in every form of it.
+/// A line that an agent logs stays one line in the operator's log, in each format.
 #[tokio::test]
 async fn nobody_forges_a_line_of_the_log() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -93,7 +94,8 @@ async fn nobody_forges_a_line_of_the_log() -> Result<()> {
     Ok(())
 }
 
-/// The operator revokes, and the hub itself writes the file of grants before it has looked: the revocation still reaches the running.
+/// The operator revokes a grant while the hub itself writes the grants file, before it has read the
+/// revocation. The revocation still reaches running tasks.
 #[tokio::test]
 async fn a_revocation_is_not_lost_in_a_change_of_the_hubs_own() -> Result<()> {
     let hub = InProcessHub::start().await?;
@@ -113,7 +115,7 @@ async fn a_revocation_is_not_lost_in_a_change_of_the_hubs_own() -> Result<()> {
     for _ in 0..3 {
         let (id, mut updates) = stream(&client, "guest", "sh echo on; sleep 60").await?;
         until(&mut updates, |event| event["artifact"].is_object()).await?;
-        // Removing the file has the hub write that it is gone, at the same time.
+        // The hub records the removal of the file at the same time.
         hub.unplug("other")?;
         sleep(Duration::from_millis(300)).await;
         a2a_hub_tests::grants::revoke(&hub)?;
@@ -129,7 +131,7 @@ async fn a_revocation_is_not_lost_in_a_change_of_the_hubs_own() -> Result<()> {
     Ok(())
 }
 
-/// Directories, places and pins that are taken back are taken from tasks at work, too.
+/// Running tasks lose directories, paths and pins that the operator revokes.
 #[tokio::test]
 async fn a_narrower_grant_reaches_the_programs_that_run() -> Result<()> {
     let (hub, place) = (InProcessHub::start().await?, tempfile::tempdir()?);
@@ -172,7 +174,7 @@ async fn a_narrower_grant_reaches_the_programs_that_run() -> Result<()> {
     Ok(())
 }
 
-/// Files of the plugins folder, of the copies and of the grants that somebody put there, in every form that a file can have.
+/// Invalid files in the plugins folder, of each file type.
 #[tokio::test]
 async fn files_that_are_none_change_nothing() -> Result<()> {
     let (hub, dir) = (hub_with_guest().await?, tempfile::tempdir()?);
@@ -181,7 +183,7 @@ async fn files_that_are_none_change_nothing() -> Result<()> {
     let component = fs::read(test_guests()?)?;
     let outside = dir.path().join("outside.wasm");
     fs::write(&outside, &component)?;
-    // Each is a stranger that joins if it is taken for a component of the operator's.
+    // Each file would join as an agent if the hub took it for one of the operator's components.
     symlink(&outside, plugins.join("by-link.wasm"))?;
     fs::hard_link(&outside, plugins.join("by-hard-link.wasm"))?;
     symlink("/dev/zero", plugins.join("endless.wasm"))?;
@@ -244,7 +246,7 @@ async fn files_that_are_none_change_nothing() -> Result<()> {
     }
     assert_eq!(artifact(&send(&client, "guest", "sh echo hi").await?), "hi\n");
 
-    // A link that is swapped while the hub looks again and again never counts.
+    // A link that is swapped in during the hub's scans never counts.
     let (one, two) = (plugins.join("swap.wasm"), plugins.join("swap.new"));
     let until_then = Instant::now() + Duration::from_secs(3);
     while Instant::now() < until_then {
@@ -260,7 +262,8 @@ async fn files_that_are_none_change_nothing() -> Result<()> {
     Ok(())
 }
 
-/// What is compiled and granted is what was hashed, whatever stands in the file meanwhile.
+/// The hub compiles and grants exactly the bytes that it hashed, even if the file changes
+/// meanwhile.
 #[tokio::test]
 async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_component() -> Result<()>
 {
@@ -273,7 +276,7 @@ async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_comp
     for round in 0..30 {
         hub.plug("guest", if round % 2 == 0 { &granted } else { &other })?;
         sleep(Duration::from_millis(37 * (round % 5))).await;
-        // Whatever serves under the grant is the component that was granted.
+        // Only the granted component runs under the grant.
         let now = a2a_hub_tests::grants::plugin(&client).await?;
         if now["joined"] == true && now["sha256"] != json!(digest(&granted)?) {
             let refused = send(&client, "guest", "sh echo hi").await?;
@@ -285,7 +288,8 @@ async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_comp
     let held = plugin_when(&client, serves).await?;
     assert_eq!(held["sha256"], json!(digest(&granted)?));
 
-    // The copy that serves is swapped, and the hub starts anew: what is there is not what was granted, so nothing serves under it.
+    // The copy in use is swapped while the hub is stopped: its digest has no grant, so nothing runs
+    // under the grant.
     let mut hub = hub;
     hub.stop().await?;
     let copies = hub.data_dir().join("components");
@@ -303,7 +307,7 @@ async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_comp
     Ok(())
 }
 
-/// A file of grants that somebody wrote who is not the operator, or that is none.
+/// Grants files that another user wrote, or that are invalid.
 #[tokio::test]
 async fn a_hostile_file_of_grants_grants_nothing() -> Result<()> {
     let hub = InProcessHub::start().await?;
@@ -378,7 +382,7 @@ async fn a_hostile_file_of_grants_grants_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Nobody but the operator grants: neither by the hub's doors nor by what an agent can have written.
+/// Only the operator grants: neither a transport nor an agent's input can.
 #[tokio::test]
 async fn no_door_grants_anything() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -397,7 +401,7 @@ async fn no_door_grants_anything() -> Result<()> {
         ensure!(told.is_err(), "{method}: {told:?}");
     }
     let before = fs::read(hub.data_dir().join("grants.toml"))?;
-    // A message that says so, and metadata that claims it, are data.
+    // A grant in a message or in metadata is only data.
     let mut message = message_to("guest", "exec never-granted x");
     message["message"]["metadata"]["grant"] = json!({ "process": { "never-granted": {} } });
     message["message"]["metadata"]["principal"] = json!("operator");

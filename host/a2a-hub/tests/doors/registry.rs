@@ -1,4 +1,4 @@
-//! Agents are shown, asked, taken in, let go and read again; whoever listens hears of it.
+//! Tests of the agent registry: listing, health checks, registration, removal, reload and events.
 
 use crate::{
     hub::InProcessHub,
@@ -70,7 +70,8 @@ async fn an_agent_is_taken_in_and_let_go() -> Result<()> {
         assert_eq!(refused.code(), Some(-32602), "{refused}");
         assert!(refused.to_string().contains("is there already"), "{refused}");
     }
-    // The folder's own look finds nothing new: no second of it joins before the next one that is heard of.
+    // The scan of the folder finds nothing new, so no second event of the agent precedes the next
+    // one.
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     register(&client, "lori", &echo()?).await?;
     let next = until(&mut events, is_arrival).await?;
@@ -174,7 +175,8 @@ async fn an_agent_that_crashes_is_left_alone_for_a_while() -> Result<()> {
     Ok(())
 }
 
-/// Somebody who mended it and asks how it is need not wait; nor is an agent trusted for long that still fails.
+/// An operator who fixed an agent and requests a health check need not wait. An agent that still
+/// fails is blocked again at once.
 #[tokio::test]
 async fn a_good_check_that_was_asked_for_lets_tasks_through_again() -> Result<()> {
     let breaker = "[breaker]\nfailures = 2\npause_ms = 60000\n[health]\ninterval_ms = 100";
@@ -186,7 +188,7 @@ async fn a_good_check_that_was_asked_for_lets_tasks_through_again() -> Result<()
         while told().await?["breaker"]["state"] != "open" {
             send(&client, "guest", "panic").await?;
         }
-        // Checks that the hub makes by itself say nothing of crashes.
+        // Periodic health checks do not close the circuit breaker.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(told().await?["breaker"]["state"], "open");
         if how == "list" {
@@ -211,7 +213,7 @@ async fn a_good_check_that_was_asked_for_lets_tasks_through_again() -> Result<()
 async fn every_transport_tells_the_same_events() -> Result<()> {
     let mut hub = InProcessHub::start().await?;
     let (http, unix) = (Client::http(&hub), Client::unix(&hub));
-    // Not between two checks of its health.
+    // A health check now keeps the periodic ones out of the streams.
     agents(&unix, "health", "echo").await?;
     let mut streams = [listen(&http).await?, listen(&unix).await?];
     let (task, updates) = stream(&unix, "echo", "hello").await?;
@@ -253,13 +255,13 @@ async fn the_interface_describes_itself() -> Result<()> {
     Ok(())
 }
 
-/// Sixteen strangers that spin when they are asked how they are keep nobody from knowing how the others are.
+/// Sixteen agents with endless health checks do not delay the health of the others.
 #[tokio::test]
 async fn strangers_that_spin_hold_up_no_health_check() -> Result<()> {
     let mut config = "[agents.liar.settings]\nhealth = 'lie'\n".to_owned();
     let mut builder = InProcessHub::builder().plugin("liar", test_guests()?);
     for n in 0..16 {
-        // Before and after the others by name.
+        // Names before and after the others in the order.
         let name = format!("{}spinner-{n}", if n % 2 == 0 { "a" } else { "z" });
         config += &format!("[agents.{name}.settings]\nhealth = 'spin'\n");
         builder = builder.plugin(&name, test_guests()?);

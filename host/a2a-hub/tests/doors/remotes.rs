@@ -1,4 +1,4 @@
-//! Agents elsewhere as this hub's own: one hub's guest is another's.
+//! Tests of remote agents: the guest of another hub.
 
 use crate::{
     hub::InProcessHub,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// A hub whose agent `far` is the guest of another.
+/// Starts a hub whose agent `far` is the guest of another hub.
 async fn hub_before(there: &InProcessHub) -> Result<InProcessHub> {
     let remote = format!("[remote.far]\nurl = 'http://{}/agents/guest'\n", there.http());
     InProcessHub::builder().config(format!("{GRANT}\n{remote}")).start().await
@@ -80,7 +80,7 @@ async fn cancel_is_passed_on() -> Result<()> {
     anyhow::bail!("it goes on there")
 }
 
-/// A card that changed may be somebody else's.
+/// A changed card may come from somebody else.
 #[tokio::test]
 async fn another_card_than_the_pinned_is_told() -> Result<()> {
     let there = hub_with_guest().await?;
@@ -102,25 +102,26 @@ async fn another_card_than_the_pinned_is_told() -> Result<()> {
     Ok(())
 }
 
-/// A hub whose agent `far` is behind the front; `more` is said of it in the configuration.
+/// Starts a hub whose agent `far` is behind the front; `more` is its further configuration.
 async fn hub_before_front(front: &Front, more: &str) -> Result<InProcessHub> {
     let remote = format!("[remote.far]\nurl = '{}'\n{more}", front.url);
     InProcessHub::builder().config(remote).start().await
 }
 
-/// Signs a card of 0.3 as it is.
+/// Signs a card of 0.3.
 fn sign(card: &mut Value, key: &Ed25519KeyPair) {
     let header = BASE64.encode(json!({ "alg": "EdDSA", "kid": "k" }).to_string());
     if let Some(card) = card.as_object_mut() {
         card.remove("signatures");
     }
-    // Its members are in order, and its texts are plain: it is canonical.
+    // Members are sorted and texts are ASCII, so the JSON is canonical.
     let signed = format!("{header}.{}", BASE64.encode(card.to_string()));
     let signature = BASE64.encode(key.sign(signed.as_bytes()));
     card["signatures"] = json!([{ "protected": header, "signature": signature }]);
 }
 
-/// Where keys are named, their signature is what counts: none is no card, and a new one needs no approval.
+/// With configured keys, the signature decides: an unsigned card is rejected, and a changed card
+/// needs no approval.
 #[tokio::test]
 async fn a_signed_card_may_change_and_an_unsigned_one_is_none() -> Result<()> {
     let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).map_err(|why| anyhow!("{why}"))?;

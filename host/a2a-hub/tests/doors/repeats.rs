@@ -1,4 +1,4 @@
-//! Requests that are made again: by whom, for how long, over a restart, at once; and what else is told from them.
+//! Tests of repeated requests: per client, within the window, after a restart, and concurrently.
 
 use crate::{
     hub::InProcessHub,
@@ -43,7 +43,7 @@ async fn without_a_window_each_message_is_a_task_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// A conversation that is given makes another request, and so does one that was forgotten.
+/// Another conversation makes another request, and so does a deleted one.
 #[tokio::test]
 async fn what_was_forgotten_is_begun_anew() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -75,7 +75,7 @@ async fn a_task_of_one_agent_takes_no_message_for_another() -> Result<()> {
     Ok(())
 }
 
-/// A client that was cut off says it again, which is no answer to what the task asks by then.
+/// A disconnected client repeats its answer, which is no answer to the task's later question.
 #[tokio::test]
 async fn what_is_said_to_a_task_again_is_not_said_twice() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -1,4 +1,5 @@
-//! A plug-in that is replaced 500 times while tasks run: each task is done by one build, with the grant, and nothing piles up.
+//! Test of a plug-in that is replaced 500 times while tasks run: each task runs on one build with
+//! the grant, and no resource leaks.
 
 use crate::{
     hub::InProcessHub,
@@ -23,13 +24,13 @@ use tokio::time::{Instant, sleep};
 
 const ROUNDS: usize = 500;
 
-/// After so many rounds whatever grows once has grown.
+/// Rounds after which one-time growth is over.
 const SETTLED: usize = 100;
 
-/// By how much the hub may grow after that, in bytes; a component's code is four megabytes.
+/// Maximal later growth of the hub's memory in bytes; a component's code takes four megabytes.
 const MAX_GROWTH: u64 = 24 << 20;
 
-/// The test guests as another build of the same source, by its name.
+/// Writes the test guests as another build of the same source, under a name.
 fn build(dir: &TempDir, name: u8) -> Result<PathBuf> {
     let mut bytes = fs::read(test_guests()?)?;
     let word = b"build-is:";
@@ -40,7 +41,7 @@ fn build(dir: &TempDir, name: u8) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Ends the work when it is dropped.
+/// Stops the work when dropped.
 struct Stop<'a>(&'a Cell<bool>);
 
 impl Drop for Stop<'_> {
@@ -49,7 +50,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// What could pile up.
+/// Resources that could leak.
 #[derive(Debug)]
 struct Kept {
     memory: u64,
@@ -67,12 +68,12 @@ fn kept(hub: &InProcessHub) -> Result<Kept> {
     Ok(Kept { memory, threads, descriptors, files: files(&hub.data_dir())? })
 }
 
-/// All files and directories, however deep.
+/// Counts all files and directories below a directory.
 fn files(dir: &Path) -> Result<usize> {
     let mut count = 0;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        // A task's may go at any moment.
+        // A task's directory may disappear at any moment.
         let below = entry.file_type().is_ok_and(|kind| kind.is_dir());
         count += 1 + if below { files(&entry.path()).unwrap_or_default() } else { 0 };
     }
@@ -87,7 +88,7 @@ async fn a_plugin_that_is_replaced_five_hundred_times_loses_no_task_and_keeps_no
     let builds = [build(&dir, b'b')?, build(&dir, b'c')?];
     grant(&hub, NewGrant { dev: true, ..by_command(digest(&builds[0])?) })?;
     for one in &builds {
-        // The first time, it is compiled.
+        // The hub compiles each build the first time.
         hub.plug("guest", one)?;
         let new = json!(digest(one)?);
         plugin_when(&client, |now| now["sha256"] == new).await?;
@@ -96,7 +97,7 @@ async fn a_plugin_that_is_replaced_five_hundred_times_loses_no_task_and_keeps_no
 
     let (done, before) = (Cell::new(false), Cell::new(None));
     let replace = async {
-        // Also where it fails, or nobody would end the work.
+        // On failure too, because the work would never stop otherwise.
         let _stop = Stop(&done);
         for round in 0..ROUNDS {
             if round == SETTLED {
@@ -138,7 +139,7 @@ async fn a_plugin_that_is_replaced_five_hundred_times_loses_no_task_and_keeps_no
     replaced?;
     let tasks = one? + two? + three?;
     let before = before.take().context("it was not looked at")?;
-    // What still runs behind the last answers comes to its end.
+    // Work after the last responses ends meanwhile.
     sleep(Duration::from_secs(6)).await;
     let after = kept(&hub)?;
     tell(&format!(

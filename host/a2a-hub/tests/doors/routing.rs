@@ -1,4 +1,5 @@
-//! Messages for groups and for skills: who is given them, who is passed over, and what is told of that.
+//! Tests of messages to groups and for skills: the chosen agent, the passed-over agents, and the
+//! report of the choice.
 
 use a2a_hub::{
     Builder, ChildRequest, Crash, Ended, Failure, Hub, Native, Principal, Reply, Stage, completed,
@@ -28,12 +29,12 @@ fn id(name: &str) -> AgentId {
     AgentId::parse(name).expect("a good name")
 }
 
-/// An agent of that version with the skill `review`.
+/// Agent card of a version with the skill `review`.
 fn reviewer(version: &str) -> AgentCard {
     AgentCard { version: version.to_owned(), ..card("Reviewer", "Reviews", &["review"]) }
 }
 
-/// Says who it is; does as its message says.
+/// Agent that answers with its name or does what the message says.
 fn who(name: &'static str) -> Native {
     Native::new(move |stage: Stage| async move {
         match stage.text().as_str() {
@@ -59,7 +60,7 @@ fn builder(config: &str) -> Result<Builder> {
     Ok(Hub::in_memory().config(config))
 }
 
-/// The reviewers `a`, `b` and `c`.
+/// Starts a hub with the reviewers `a`, `b` and `c`.
 async fn three(config: &str) -> Result<Hub> {
     let builder = builder(&format!("aliases.reviewer = ['a', 'b', 'c', 'missing']\n{config}"))?;
     let each = ["a", "b", "c"].into_iter();
@@ -77,7 +78,7 @@ async fn handle_by(hub: &Hub, by: &Principal, send: SendMessage) -> Result<Task,
     }
 }
 
-/// A message whose metadata says so.
+/// Message with this metadata.
 fn message(text: &str, facts: Value) -> SendMessage {
     let Value::Object(facts) = facts else { panic!("{facts}") };
     let message = Message { metadata: Some(facts), ..Message::text(Role::User, text) };
@@ -96,7 +97,7 @@ fn routing(task: &Task) -> Value {
     task.metadata.as_ref().and_then(|facts| facts.get("routing")).cloned().unwrap_or_default()
 }
 
-/// The agents that were passed over, each with its reason.
+/// Passed-over agents, each with its reason.
 fn passed(task: &Task) -> BTreeMap<String, String> {
     let routing = routing(task);
     let all = routing["passedOver"].as_array().cloned().unwrap_or_default();
@@ -128,13 +129,13 @@ async fn a_group_is_served_in_turn_and_the_choice_is_told() -> Result<()> {
         (&json!("a"), &json!("round-robin"), &Value::Null)
     );
     assert_eq!(passed(&task), pairs([("b", "balance"), ("c", "balance")]));
-    // It is in the log, from the first event on.
+    // The log has it from the first event on.
     let get = Operation::GetTask { id: task.id.clone(), history_length: None };
     let Reply::One(Answer::Task(stored)) = hub.handle(&Principal::Operator, get).await? else {
         bail!("no task")
     };
     assert_eq!(routing(&stored), told);
-    // One that is named is not chosen, and nothing is told.
+    // An agent named by the client is not a choice, so the task has no report.
     let named = ask(&hub, "hi", json!({ "targetAgent": "b" })).await?;
     assert_eq!((words(&named).as_str(), routing(&named)), ("b", Value::Null));
     hub.shutdown().await;
@@ -182,13 +183,14 @@ async fn one_that_is_busy_or_left_alone_is_passed_over_and_one_that_began_is_not
         "it had its turn, and refused: {served:?}"
     );
 
-    // Rejected before anything was said: the next has it, and the one that rejected has a task that tells so.
+    // An agent that rejects before any output is followed by the next one; its own task records the
+    // rejection.
     let task = ask(&hub, "reject", json!({ "targetAgent": "reviewer" })).await?;
     assert_eq!(words(&task), "c");
     let rejected = routing(&task)["passedOver"].as_array().cloned().unwrap_or_default();
     let rejected: Vec<_> = rejected.iter().filter(|it| it["reason"] == "rejected").collect();
     assert!(rejected.iter().all(|it| it["agent"] == "b" && it["task"].is_string()), "{rejected:?}");
-    // After work began, it is the client's to hear.
+    // After the first output, the client gets the rejection.
     let begun = ask(&hub, "work and reject", json!({ "targetAgent": "reviewer" })).await?;
     assert_eq!((begun.status.state, words(&begun).as_str()), (TaskState::Rejected, "after all"));
 
@@ -266,7 +268,7 @@ async fn a_conversation_stays_with_the_agent_that_has_it() -> Result<()> {
             agents.push(words(&handle(&hub, send).await?));
         }
         assert!(agents.windows(2).all(|pair| pair[0] == pair[1]), "{agents:?}");
-        // Whoever had the last task of it has the next one.
+        // The agent with the latest task of the conversation gets the next one.
         let mut send = message("hi", json!({ "targetAgent": "b" }));
         send.message.context_id = Some(context.clone());
         handle(&hub, send).await?;
@@ -356,10 +358,10 @@ async fn one_that_rejects_at_once_is_passed_over_whoever_asks() -> Result<()> {
             assert_eq!((state, words.as_str()), (TaskState::Completed, "c"), "{whom}");
         }
     }
-    // Under one key, the one that took the task is joined, and not those that rejected it.
+    // Under one key, the call joins the accepted task and not the rejected ones.
     let twice = ask(&hub, "twice reviewer reject", json!({ "targetAgent": "boss" })).await?;
     assert_eq!(words(&twice), "c c");
-    // The last one's word is the caller's to hear.
+    // The caller gets the last agent's rejection.
     let alone = ask(&hub, "alone reject", json!({ "targetAgent": "boss" })).await?;
     assert_eq!(words(&alone), "not mine");
     hub.shutdown().await;
@@ -375,7 +377,7 @@ async fn what_an_agents_program_sends_again_is_done_once_for_each_task() -> Resu
         async move {
             begun.notify_one();
             waits.notified().await;
-            // Its programs call for as long as it is at work.
+            // Programs can call while the agent works.
             drop(stage);
             completed("done")
         }
@@ -412,8 +414,8 @@ async fn what_an_agents_program_sends_again_is_done_once_for_each_task() -> Resu
     Ok(())
 }
 
-/// Calls whom its message says: a group by name, or a skill where the name is `skill:…`. What it says follows the name; with `twice` before
-/// that, it calls two times under one key.
+/// Agent that calls the agent or group named in the message, or a skill if the name is `skill:…`.
+/// The rest of the message is its text. With `twice` in front, it calls two times under one key.
 fn caller() -> Native {
     Native::new(|stage: Stage| async move {
         let text = stage.text();

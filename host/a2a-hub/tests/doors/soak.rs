@@ -1,4 +1,5 @@
-//! A thousand tasks at once, each with an event a second: none is lost, and nothing is kept that is not needed.
+//! Test of a thousand concurrent tasks with an event per second each: no event is lost, and no
+//! memory leaks.
 
 use crate::{
     hub::InProcessHub,
@@ -10,30 +11,31 @@ use futures::future::try_join_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Tasks that are open at once.
+/// Number of concurrent tasks.
 const TASKS: usize = 1_000;
 
-/// Events of each, one a second.
+/// Events of each task, one per second.
 const EVENTS: usize = 30;
 
-/// By how much the hub may have grown after tasks like those it had before: caches fill up, lists grow once.
+/// Maximal growth of the hub's memory after an equal round; caches fill up and lists grow once.
 const MAX_GROWTH: u64 = 32 << 20;
 
-/// For the hub to finish what it does after the last answer.
+/// Time in which the hub finishes its work after the last response.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether the hub has given back what it does not need: it looks for that itself every few seconds.
+/// Number of checks for freed memory: the hub frees memory every few seconds.
 const LOOKS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_streams_lose_nothing() -> Result<()> {
-    // As many slots for guests as there are tasks, and some to spare: more of them fill up one after the other, and what a slot
-    // once held stays its own.
+    // One slot per task and some to spare: further slots fill up one by one, and a slot keeps its
+    // memory.
     let config = format!("max_tasks = {}\nagents.guest.max_running = {TASKS}", TASKS + 100);
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
-    // The first round pays for what all later ones share: slots for guests, connections, the allocator's places.
+    // The first round pays for shared resources: slots for guests, connections, the allocator's
+    // pools.
     round(&client, EVENTS).await?;
     let before = resident(&hub).await?;
     let begun = Instant::now();
@@ -57,7 +59,8 @@ async fn a_thousand_streams_lose_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Has all tasks tick so often, and returns how many events were heard; each heard its own, all of them, in order.
+/// Runs all tasks with that number of ticks, and returns the number of events. Each client gets its
+/// own events, all of them, in order.
 async fn round(client: &Client, events: usize) -> Result<usize> {
     let text = format!("tick {events} 1000");
     let expected: String = (1..=events).map(|n| format!("{n}\n")).collect();

@@ -1,4 +1,4 @@
-//! Spans of tasks, as a receiver of OTLP takes them; and what becomes of a hub whose receiver is down.
+//! Tests of tasks as OpenTelemetry spans, and of a receiver that is down.
 
 use crate::{
     hub::InProcessHub,
@@ -30,10 +30,10 @@ use std::{
 };
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// Longer than a batch is gathered, and a receiver is tried again.
+/// Exceeds the interval of a batch and of a retry.
 const SOON: Duration = Duration::from_secs(40);
 
-/// A receiver of OTLP, which takes spans while it is well.
+/// OTLP receiver that accepts spans unless `is_ill` is set.
 struct Collector {
     endpoint: String,
     shared: Arc<Shared>,

@@ -1,4 +1,5 @@
-//! The examples of the Local Hub specification, as they stand there: each is sent, and answered in the shape it shows.
+//! Tests with the examples of the Local Hub specification: each gets a response of the documented
+//! shape.
 
 use crate::{
     hub::InProcessHub,
@@ -9,15 +10,16 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-/// What the specification wants to come back.
+/// Expected response of an example.
 enum Wanted {
-    /// An answer of this shape, comments and all. Where the specification shows none, its types say what there is.
+    /// Response of this shape, comments included. If the specification shows no response, the shape
+    /// follows its types.
     Shape(&'static str),
-    /// A refusal: the example names something that is not there.
+    /// Error, because the example names an unknown object.
     Code(i64),
 }
 
-/// Each example: its request, and what is to come back.
+/// Each example: its request and its expected response.
 const EXAMPLES: &[(&str, Wanted)] = &[
     (
         r#"{
@@ -267,7 +269,7 @@ const EXAMPLES: &[(&str, Wanted)] = &[
     ),
 ];
 
-/// A `claude` that is well and does nothing: its task fails, in the same shape.
+/// Healthy `claude` that does nothing: its task fails, with the same shape.
 const CLAUDE: &str = r#"#!/bin/sh
 case "$1" in --version) echo 2.1.329 ;; auth) echo '{"loggedIn":true}' ;; *) exit 1 ;; esac
 "#;
@@ -283,7 +285,7 @@ async fn each_example_is_answered_in_the_shape_it_shows() -> Result<()> {
     let config = format!("{GRANT}\n{programs}");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
-    // Something to be listed.
+    // Creates entries for the lists.
     let mut hello = message_to("echo", "hello");
     hello["message"]["contextId"] = json!("optional-context-id");
     Client::http(&hub).call("message/send", hello).await?;
@@ -306,7 +308,8 @@ async fn each_example_is_answered_in_the_shape_it_shows() -> Result<()> {
     Ok(())
 }
 
-/// Whether `answer` has all that `shape` has, of the same kind; where words are given to choose from, one of them.
+/// Checks that `answer` has all members of `shape`, with the same types. A text with alternatives
+/// matches one of them.
 fn fits(shape: &Value, answer: &Value, at: &str) {
     match (shape, answer) {
         (Value::Object(shape), Value::Object(answer)) => {
@@ -337,7 +340,8 @@ fn without_comments(text: &str) -> String {
     pieces.fold(first, |text, piece| text + piece.split_once("*/").map_or("", |(_, rest)| rest))
 }
 
-/// All nine of the specification's states can be asked for, although no task of this hub is ever `unknown`.
+/// Tasks can be listed by all nine states of the specification, although no task of this hub is
+/// ever `unknown`.
 #[tokio::test]
 async fn tasks_are_listed_by_any_state() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -362,7 +366,7 @@ async fn tasks_are_listed_by_any_state() -> Result<()> {
     Ok(())
 }
 
-/// What the specification says of a card, in TypeScript there.
+/// The card's shape follows the TypeScript types of the specification.
 #[tokio::test]
 async fn cards_are_found_at_well_known_places() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -383,7 +387,8 @@ async fn cards_are_found_at_well_known_places() -> Result<()> {
         let (status, tag, card) = get(path).await?;
         assert_eq!(status, 200, "{path}");
         fits(&shape, &card, path);
-        // The first speaks the Local Hub's dialect; behind the others is an endpoint of its own.
+        // The first card's endpoint speaks the Local Hub's dialect; each other card has its own
+        // endpoint.
         assert_eq!(card["url"], format!("http://{}{url}", hub.http()));
         let again = client.get(format!("http://{}/.well-known/{path}", hub.http()));
         let again = again.header("If-None-Match", tag.context("no ETag")?).send().await?;

@@ -1,4 +1,4 @@
-//! What the stories share with those of the program, and a hub of their own.
+//! Items that these tests share with those of the program, and the usual hub.
 
 use crate::hub::InProcessHub;
 use a2a_hub_tests::test_guests;
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 pub(crate) use a2a_hub_tests::stage::*;
 
-/// A hub whose agent `guest` behaves as told.
+/// Starts a hub whose agent `guest` does what the message says.
 pub(crate) async fn hub_with_guest() -> Result<InProcessHub> {
     InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
 }

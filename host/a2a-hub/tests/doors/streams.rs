@@ -1,4 +1,4 @@
-//! What travels beside the answers: batches, event numbers, limits, and who is let in.
+//! Tests of the transports beyond responses: batches, event numbers, limits, and authentication.
 
 use crate::{
     hub::InProcessHub,
@@ -22,7 +22,7 @@ async fn json(answer: Response) -> Result<Value> {
     Ok(serde_json::from_str(&answer.text().await?)?)
 }
 
-/// What the hub says to each of these lines on one connection.
+/// Sends each line over one connection and returns the responses.
 async fn lines(socket: &Path, said: &[String]) -> Result<Vec<Value>> {
     let (read, mut write) = UnixStream::connect(socket).await?.into_split();
     let mut answers = BufReader::new(read).lines();
@@ -47,7 +47,7 @@ async fn a_line_that_is_too_long_costs_only_itself() -> Result<()> {
     Ok(())
 }
 
-/// A client that is cut off says what it heard last, and hears what came after.
+/// A disconnected client sends the number of its last event and gets the later events.
 #[tokio::test]
 async fn events_are_numbered_and_a_stream_goes_on_after_any_of_them() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -116,7 +116,8 @@ async fn a_request_that_holds_too_much_is_told_where() -> Result<()> {
     Ok(())
 }
 
-/// Loopback is shared by all users of a machine. Only root can try it as another one.
+/// All users of a machine share the loopback interface. Only root can run this test, as another
+/// user.
 #[tokio::test]
 async fn another_user_needs_the_token() -> Result<()> {
     let hub = InProcessHub::start().await?;
@@ -131,7 +132,7 @@ async fn another_user_needs_the_token() -> Result<()> {
     Ok(())
 }
 
-/// `curl`, run by a user who is nobody.
+/// `curl` under the user `nobody`.
 struct Stranger(String);
 
 impl Stranger {
@@ -146,7 +147,7 @@ impl Stranger {
         able.then(|| Self(format!("http://{}", hub.http())))
     }
 
-    /// The status it gets.
+    /// Requests a path and returns the HTTP status.
     #[expect(clippy::disallowed_methods, reason = "another user is another process")]
     async fn get(&self, path: &str, token: Option<&str>) -> Result<String> {
         let mut curl = tokio::process::Command::new("/usr/bin/setpriv");

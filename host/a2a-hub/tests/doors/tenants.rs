@@ -1,4 +1,4 @@
-//! Agents that work for several tenants of one hub.
+//! Tests of agents that work for several tenants.
 
 use crate::{
     hub::InProcessHub,
@@ -11,7 +11,7 @@ use a2a_hub_tests::{
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// What an agent remembers and whom it gives tasks to stays with the tenant that it works for.
+/// An agent's memory and its child tasks belong to the tenant that it works for.
 #[tokio::test]
 async fn an_agent_keeps_the_tenants_it_works_for_apart() -> Result<()> {
     let config = format!("{GRANT}{TENANTS}")

@@ -1,5 +1,5 @@
-//! Tools of servers of the Model Context Protocol that an operator names for an agent: reached by that one, tool by tool, whatever
-//! the server is up to.
+//! Tests of MCP tools that an operator configures for an agent: only that agent can call them, per
+//! tool, even if the server is hostile.
 
 use crate::{
     hub::InProcessHub,
@@ -14,7 +14,8 @@ use serde_json::json;
 use std::{fs, time::Duration};
 use tempfile::TempDir;
 
-/// A hub whose agent `guest` may call these tools of its server `files`; `other` may call one of a server that is nowhere.
+/// Starts a hub whose agent `guest` has these tools of its server `files`, and whose agent `other`
+/// has a tool of a server that cannot start.
 async fn hub(tools: &str) -> Result<(InProcessHub, TempDir)> {
     let place = tempfile::tempdir()?;
     fs::write(place.path().join("server.py"), SERVER)?;
@@ -30,7 +31,7 @@ async fn a_hostile_server_costs_its_calls_and_nothing_else() -> Result<()> {
         "'read', 'big', 'line', 'chatter', 'never', 'hang', 'die', 'wrong', 'shapeless', 'asks'";
     let (hub, _place) = hub(all).await?;
     let before = which(&hub).await?;
-    // It goes on after these.
+    // The server survives these calls.
     for (tool, why) in [
         ("big", "longer than 1 MiB"),
         ("never 500", "time"),
@@ -42,7 +43,7 @@ async fn a_hostile_server_costs_its_calls_and_nothing_else() -> Result<()> {
         assert!(told.contains(why), "{tool}: {told}");
     }
     assert_eq!(which(&hub).await?, before);
-    // After these another one is started.
+    // Each of these calls restarts the server.
     let mut before = before;
     for (tool, why) in [
         ("line", "it said a line of more than 4 MiB"),
@@ -56,7 +57,7 @@ async fn a_hostile_server_costs_its_calls_and_nothing_else() -> Result<()> {
         before = now;
         assert_eq!(servers(hub.pid()), 1, "{tool}");
     }
-    // The fifth start within the minute, and the last.
+    // The fifth start within a minute is the last one.
     call(&hub, "die").await?;
     which(&hub).await?;
     call(&hub, "die").await?;
@@ -77,7 +78,7 @@ async fn a_server_that_never_stops_talking_waits_and_is_ended() -> Result<()> {
     Ok(())
 }
 
-/// Another hub is the server: its agents are its tools.
+/// The server is another hub, whose agents are its tools.
 #[tokio::test]
 async fn a_server_at_a_url_is_called_by_the_agents_rules_for_http() -> Result<()> {
     let server = InProcessHub::start().await?;

@@ -1,4 +1,5 @@
-//! Traces: a task is a span of the trace that its client is in, on every binding, and what it has done elsewhere is a span below.
+//! Tests of traces: a task is a span of its client's trace over each binding, and remote work is a
+//! child span.
 
 use crate::{
     hub::InProcessHub,
@@ -15,11 +16,11 @@ const ABOVE: &str = "b7ad6b7169203331";
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// What a client in a trace sends beside its request.
+/// Headers of a client with a trace.
 const HEADERS: [(&str, &str); 3] =
     [("traceparent", TRACEPARENT), ("tracestate", "rojo=1"), ("x-workflow-id", "release")];
 
-/// Posts JSON with these headers, and returns the answer.
+/// Posts JSON with these headers and returns the response.
 async fn post(url: String, headers: &[(&str, &str)], body: &Value) -> Result<Value> {
     let mut request = reqwest::Client::new().post(url).body(body.to_string());
     request = request.header("content-type", "application/json");
@@ -28,7 +29,7 @@ async fn post(url: String, headers: &[(&str, &str)], body: &Value) -> Result<Val
         request = request.header(*name, *value);
     }
     let text = request.send().await?.text().await?;
-    // MCP answers with one event.
+    // MCP responds with one event.
     let text =
         text.lines().filter_map(|line| line.strip_prefix("data:")).next_back().unwrap_or(&text);
     Ok(serde_json::from_str(text)?)
@@ -46,7 +47,7 @@ fn call(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
-/// The latest task of the hub.
+/// Latest task of the hub.
 async fn latest(hub: &InProcessHub) -> Result<Value> {
     let mut tasks = Client::http(hub).call("hub/tasks/list", json!({ "limit": 1 })).await?;
     Ok(tasks[0].take())
@@ -132,7 +133,7 @@ async fn what_an_agent_elsewhere_does_is_a_span_below_and_of_the_same_workflow()
     let config = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['far']");
     let here = InProcessHub::builder().config(format!("{config}\n{far}"));
     let here = here.plugin("guest", test_guests()?).start().await?;
-    // A task that says nothing of a trace begins one, which goes on elsewhere.
+    // A task without a trace starts one, which continues in the remote hub.
     let root = send(&Client::http(&here), "guest", "call far hello").await?;
     assert_eq!(state(&root), "completed", "{root}");
     let child = latest(&here).await?;
@@ -141,7 +142,7 @@ async fn what_an_agent_elsewhere_does_is_a_span_below_and_of_the_same_workflow()
     assert_eq!(child["metadata"]["x-workflow-id"], root["id"]);
     assert_eq!(distant["metadata"]["x-workflow-id"], root["id"]);
     assert_eq!(distant["metadata"]["x-parent-span-id"], child["metadata"]["x-span-id"]);
-    // One that a client gives at once, too.
+    // The same holds for a task that a client sends directly.
     let begun = send(&Client::http(&here), "far", "hello").await?;
     let distant = latest(&there).await?;
     assert_eq!(distant["metadata"]["x-workflow-id"], begun["id"], "{distant}");
@@ -168,7 +169,7 @@ async fn what_is_sent_elsewhere_says_its_trace_in_headers() -> Result<()> {
     assert_eq!((header("tracestate"), header("x-workflow-id")), (Some("rojo=1"), Some("release")));
     assert_eq!(header("x-span-id"), task["metadata"]["x-span-id"].as_str());
 
-    // So does what carries no message.
+    // Requests without a message carry the trace too.
     let (id, mut updates) = stream(&client, "far", "nap 30000").await?;
     until(&mut updates, |event| state(event) == "working").await?;
     let before = front.headers().len();

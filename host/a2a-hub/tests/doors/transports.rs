@@ -1,4 +1,4 @@
-//! One table of cases over everything a client can speak, and over none of it: the answers are the same.
+//! One table of cases over each transport and in process: the responses are the same.
 
 use crate::{hub::InProcessHub, stage::GRANT};
 use a2a_hub::{BuiltIn, Hub, Reply, ReplyStream};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::{fs, sync::Arc};
 use tempfile::TempDir;
 
-/// Members that are different in each run.
+/// Members that differ in each run.
 const CHANGING: [&str; 6] = ["id", "taskId", "contextId", "messageId", "timestamp", "registeredAt"];
 
-/// One way to ask the hub: a result or several, or a refusal's code and reason.
+/// Transport for requests: returns one or several results, or an error's code and reason.
 type Way = Box<dyn Fn(&'static str, Value, bool) -> BoxFuture<'static, Result<Vec<Value>>>>;
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn every_transport_gives_the_same_answers() -> Result<()> {
     Ok(())
 }
 
-/// Method, parameters, and whether the answer is a stream.
+/// Method, parameters, and true for a streamed response.
 fn cases() -> Vec<(&'static str, Value, bool)> {
     let send = |text: &str| ("message/send", message_to("guest", text), false);
     let stream = |text: &str| ("message/stream", message_to("guest", text), true);
@@ -145,7 +145,7 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
     ]
 }
 
-/// A message whose notifications are to be sent somewhere.
+/// Message with a push configuration.
 fn pushed(url: &str) -> Value {
     let mut params = message_to("guest", "flood 2");
     params["configuration"] = json!({ "pushNotificationConfig": { "url": url } });
@@ -196,7 +196,7 @@ fn over(client: Client) -> Way {
     })
 }
 
-/// Also what is no stream comes as an event there.
+/// Sends each request as a stream; over SSE, a single response is an event too.
 fn over_sse(client: Client) -> Way {
     let way = over(client);
     Box::new(move |method, params, _| way(method, params, true))
@@ -234,7 +234,7 @@ fn in_process(hub: Arc<Hub>) -> Way {
     })
 }
 
-/// A hub of the same agents with no transport, and where it keeps things.
+/// Starts a hub with the same agents and without transports; also returns its directory.
 async fn hub_in_process() -> Result<(Arc<Hub>, TempDir)> {
     let dir = tempfile::tempdir()?;
     let plugins = dir.path().join("plugins");

@@ -1,4 +1,4 @@
-//! What an operator does while the hub works: it takes a new configuration.
+//! Tests of configuration reloads while the hub works.
 
 use crate::{
     hub::InProcessHub,
@@ -9,7 +9,8 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use std::fs;
 
-/// A guest works where it may work now, and is held to the limits of now; the task that runs keeps those it began with.
+/// Workspaces and limits of a new configuration count for new tasks. A running task keeps those
+/// that it started with.
 #[tokio::test]
 async fn a_workspace_and_a_limit_count_once_the_configuration_is_reloaded() -> Result<()> {
     let hub = hub_with_guest().await?;

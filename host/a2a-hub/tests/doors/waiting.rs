@@ -1,4 +1,5 @@
-//! Tasks that wait for their client: they keep nobody else out, and are told from those that a stop cuts off.
+//! Tests of tasks that wait for their client: they keep nobody else out, and differ from tasks that
+//! a stop ends.
 
 use crate::{
     hub::InProcessHub,

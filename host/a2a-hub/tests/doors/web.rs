@@ -1,4 +1,4 @@
-//! What a web page in the user's browser can reach: nothing.
+//! Tests that a web page in the user's browser cannot reach the hub.
 
 use crate::hub::InProcessHub;
 use anyhow::Result;

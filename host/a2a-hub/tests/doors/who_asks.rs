@@ -1,5 +1,6 @@
-//! An agent's program runs as the hub's own user, and does nothing in its operator's place. By which tricks it could be taken for the
-//! operator is tried on the program `a2a-hub`, which owns its process.
+//! Tests that an agent's program, which runs as the hub's own user, never acts as the operator. The
+//! tests of the program `a2a-hub`, which owns its process, cover the tricks to pass as the
+//! operator.
 
 use crate::{
     hub::InProcessHub,

@@ -1,4 +1,4 @@
-//! What an agent at work knows of other agents, and whom of them it may call.
+//! Calls from one agent to others: discovery and permission.
 
 use super::Agent;
 use a2a_hub_protocol::{
@@ -10,22 +10,22 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 impl Agent {
-    /// Whether it may call other agents at all.
+    /// True if the agent may call other agents.
     pub fn delegates(&self) -> bool {
         self.peers.is_some()
     }
 
-    /// Whether its programs may work there.
+    /// True if the agent's programs may work in `directory`.
     pub fn may_work_in(&self, directory: &str) -> bool {
         self.programs.directory(Some(directory)).is_ok()
     }
 
-    /// The cards of the agents that it may call.
+    /// Cards of the agents that this one may call.
     pub fn peers(&self) -> Vec<Value> {
         self.peers.as_ref().map(|peers| peers.cards()).unwrap_or_default()
     }
 
-    /// Those of the agents that it may call which fit a question.
+    /// Searches the agents that this one may call.
     pub async fn find_peers(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
         match &self.peers {
             Some(peers) => peers.search(query).await,
@@ -33,17 +33,18 @@ impl Agent {
         }
     }
 
-    /// The id of the agent that is called so, by its id or an alias, of those that it may know of.
+    /// Resolves an id or alias among the agents that this one may know; returns `name` if none
+    /// matches.
     pub fn peer_called(&self, name: &AgentId) -> AgentId {
         self.peers.as_ref().map_or_else(|| name.clone(), |peers| peers.called(name))
     }
 
-    /// The other names that its manifest claims, which count once the operator vouches for it.
+    /// Aliases that the agent's manifest claims; they count once the operator approves the agent.
     pub(crate) fn claimed_aliases(&self) -> &BTreeSet<AgentId> {
         &self.runtime.ask().aliases
     }
 
-    /// Refuses a call of an agent that it may not call now.
+    /// Refuses a call to an agent that this one may not call now.
     pub fn may_call(&self, agent: &AgentId) -> Result<(), Failure> {
         match &self.peers {
             Some(peers) => peers.must_allow(agent),
@@ -53,7 +54,7 @@ impl Agent {
         }
     }
 
-    /// Waits until the operator takes away that it may call that agent.
+    /// Waits until the operator revokes the right to call `agent`.
     pub async fn may_no_longer_call(&self, agent: &AgentId) {
         let agent = agent.clone();
         let revocation = self.live.watch(move |held| held.may_call(agent.as_str()));

@@ -1,4 +1,4 @@
-//! Asking an agent how it is: how often, and for how long.
+//! Health checks of agents: rate, deadlines and limits.
 
 use super::{
     Agent,
@@ -10,30 +10,32 @@ use a2a_hub_runtime::Failure;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long an agent may take to say how it is: some CLIs need two seconds to start, and half a minute on a machine that has
-/// never read them from its disk.
+/// Deadline of a health check. Some CLIs need two seconds to start, and half a minute on a machine
+/// that has never read them from its disk.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How old an agent's last word on its health may be when somebody asks for it.
+/// Greatest age of a cached health report that answers a request.
 const HEALTH_AGE: Duration = Duration::from_secs(5);
 
-/// How old an agent's word that it cannot work may be before it is asked again for a message, which would be refused.
+/// Greatest age of a cached report that the agent cannot work: before a message is refused for it,
+/// the agent is checked again.
 const MENDED: Duration = Duration::from_secs(1);
 
-/// How long a stranger may take to say how it is, which has nothing to wait for: it was granted nothing.
+/// Deadline for an unapproved plug-in, which has no grant and so nothing to wait for.
 const STRANGERS_DEADLINE: Duration = Duration::from_secs(1);
 
-/// How much time on the processor that may cost: a hundred times of what it takes.
+/// CPU time for an unapproved plug-in's health check: a hundred times the usual cost.
 const STRANGERS_CPU: Duration = Duration::from_millis(100);
 
 impl Agent {
-    /// How it is; it is asked unless it was since then. Those who ask at once share the answer. What somebody `wanted` to know,
-    /// rather than the hub as it does all the time, tells that the agent may have been mended.
+    /// Health of the agent, from the cache if it was checked after `since`. Concurrent callers
+    /// share one check. `wanted` marks a check that somebody asked for, as opposed to a periodic
+    /// one; its success tells the circuit breaker that the agent may have been mended.
     pub async fn check(&self, since: Instant, wanted: bool) -> AgentHealth {
         self.ask(since, wanted).await.unwrap_or_else(|late| *late.health)
     }
 
-    /// The same for somebody who wants its own word, and is told if that did not come in time.
+    /// Same as [`Self::check`], with an error if the agent did not answer in time.
     pub async fn ask(&self, since: Instant, wanted: bool) -> Result<AgentHealth, Late> {
         let _checking = self.checking.lock().await;
         if let Some(health) = self.monitor.health_since(since, wanted) {
@@ -64,8 +66,8 @@ impl Agent {
         Ok(health)
     }
 
-    /// Refuses where a task would only fail, for it says itself that it cannot work. It is asked again before, so that what is
-    /// mended counts at once.
+    /// Refuses a task if the agent reports that it cannot work. A cached report is renewed first,
+    /// so that a repair counts at once.
     pub async fn must_work(&self) -> Result<(), NotWorking> {
         if !is_known_not_to_work(&self.health()) {
             return Ok(());
@@ -78,13 +80,13 @@ impl Agent {
     }
 }
 
-/// Since when an agent's last word on its health is new enough for whoever asks for it.
+/// Oldest acceptable time of a health check whose report answers a request.
 pub fn lately() -> Instant {
     ago(HEALTH_AGE)
 }
 
 fn ago(age: Duration) -> Instant {
     let now = Instant::now();
-    // A machine that has just started has no time before.
+    // Shortly after boot the clock has no such earlier instant.
     now.checked_sub(age).unwrap_or(now)
 }

@@ -1,4 +1,4 @@
-//! How an agent stands: what it last said of its health, whether tasks reach it, and the telling of both.
+//! Health and circuit breaker of one agent, and the events about both.
 
 use crate::event_sink::EventSink;
 use a2a_hub_clock as clock;
@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// What is known of one agent's health, and its circuit breaker.
+/// Last reported health of one agent, and its circuit breaker.
 pub(super) struct HealthMonitor {
     agent: AgentId,
     events: Arc<dyn EventSink>,
@@ -25,23 +25,23 @@ pub(super) struct HealthMonitor {
 
 struct Judged {
     health: AgentHealth,
-    /// When it was last asked how it is.
+    /// Time of the last health check.
     asked: Option<Instant>,
     breaker: Breaker,
-    /// What went wrong the last time.
+    /// Cause of the last failure.
     cause: Option<String>,
 }
 
-/// An agent that is not tried, for it failed again and again.
+/// An agent whose circuit breaker is open after repeated failures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unavailable {
-    /// The agent that is left alone.
+    /// Agent whose circuit breaker is open.
     pub agent: AgentId,
-    /// Where its breaker stands.
+    /// State of the circuit breaker.
     pub breaker: AgentBreaker,
-    /// When it will be tried again.
+    /// Time until the next attempt.
     pub retry_in: Duration,
-    /// The command that mends it, if it knows one.
+    /// Command that mends the agent, if it reported one.
     pub fix: Option<String>,
 }
 
@@ -52,7 +52,8 @@ impl HealthMonitor {
         Self { agent, events, judged: Mutex::new(judged) }
     }
 
-    /// What it last said of its health, if it was asked since. That counts as an answer to whoever `wanted` one.
+    /// Last reported health, if it is not older than `since`. With `wanted`, a healthy report
+    /// counts as mended for the breaker.
     pub(super) fn health_since(&self, since: Instant, wanted: bool) -> Option<AgentHealth> {
         let mut judged = self.judged();
         if judged.asked.is_none_or(|asked| asked < since) {
@@ -73,12 +74,12 @@ impl HealthMonitor {
         self.judged().told(Instant::now())
     }
 
-    /// Whether no task may go ahead now.
+    /// True if the circuit breaker admits no task now.
     pub(super) fn is_left_alone(&self) -> bool {
         !self.judged().breaker.would_admit(Instant::now().into_std())
     }
 
-    /// Whether a task may go ahead now.
+    /// Admits a task, or returns the breaker's refusal.
     pub(super) fn admit(&self) -> Result<(), Unavailable> {
         let (mut judged, now) = (self.judged(), Instant::now());
         let before = judged.breaker.state();
@@ -92,7 +93,7 @@ impl HealthMonitor {
         })
     }
 
-    /// Takes in how a task ended.
+    /// Records the result of a task.
     pub(super) fn task_ended(&self, task: &Task) {
         let reason = task.metadata.as_ref().and_then(|facts| facts.get("reason")?.as_str());
         let said = task.status.message.as_ref().map(|message| message.joined_text());
@@ -102,7 +103,8 @@ impl HealthMonitor {
         }
     }
 
-    /// Takes in what it says of its health, having been `asked` then, by the hub itself or as somebody `wanted`.
+    /// Records a health report of a check that began at `asked`; `wanted` marks a check that
+    /// somebody asked for.
     pub(super) fn checked(&self, health: AgentHealth, asked: Instant, wanted: bool) {
         let mut judged = self.judged();
         let before = judged.health.status;
@@ -137,7 +139,7 @@ impl HealthMonitor {
         self.events.publish(Happened::AgentHealth { agent_id: self.agent.clone(), health });
     }
 
-    /// Tells that the breaker moved, if it did; what it counts meanwhile is its own affair.
+    /// Publishes a transition of the breaker; a change of its failure count alone is not published.
     fn tell_breaker(&self, judged: &Judged, before: State, now: Instant) {
         let after = judged.breaker.state();
         if before == after

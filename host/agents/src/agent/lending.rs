@@ -1,4 +1,5 @@
-//! What an agent hands on of its rights to another one that it calls: no more than the operator says, and never more than it has.
+//! Rights that an agent passes on to an agent that it calls: at most those that the operator
+//! grants, and never more than its own.
 
 use super::{Agent, narrowed::most};
 use a2a_hub_config::Permissions;
@@ -10,15 +11,16 @@ use a2a_hub_protocol::{
 };
 
 impl Agent {
-    /// The most that another agent's program may do without asking in a task that this one gives it for `task`: what the operator
-    /// grants, and no more than this one's own may there if others bound that.
+    /// Most permissive mode for the programs of `child` in a child task of `task`: the operator's
+    /// grant, limited to the caller's own mode in `task` if that is bounded.
     pub fn lends(&self, child: &AgentId, task: &Task) -> Permissions {
         let granted = self.live.now().agents.terms(child.as_str()).unwrap_or_default().permissions;
         most(task, facts::has(task, PARENT_TASK)).map_or(granted, |most| most.min(granted))
     }
 
-    /// Whether this agent may answer what one that it called asks: ordinary questions, and where the operator leaves that to it, what that
-    /// one wants permission for. A login is for the client alone, and so is what others ask further down.
+    /// True if this agent may answer a question of an agent that it called. It may answer ordinary
+    /// questions; permission requests only if the operator grants `approve` and the child itself
+    /// asks. Logins, and permission requests from further down, are for the client alone.
     pub fn answers(&self, child: &AgentId, asked: &Question) -> bool {
         let terms = self.live.now().agents.terms(child.as_str()).unwrap_or_default();
         match asked.kind {

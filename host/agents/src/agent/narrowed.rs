@@ -1,14 +1,15 @@
-//! What an agent may do less of, in a task that another agent gave it, or whose client wants it so.
+//! Permissions of an agent's programs, narrowed by the calling agent or by the client.
 
 use a2a_hub_config::Permissions;
 use a2a_hub_core::facts;
 use a2a_hub_protocol::task::Task;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The setting that says what an agent's program may do without asking, and the member of a message's metadata that says less.
+/// Setting for what an agent's program may do without asking, and the member of a message's
+/// metadata that narrows it.
 const PERMISSIONS: &str = "permissions";
 
-/// What the operator set for an agent, in a task that wants it narrower.
+/// The operator's settings for an agent, narrowed to `most` for one task.
 pub(super) fn narrowed(
     settings: &Arc<BTreeMap<String, String>>,
     most: Option<Permissions>,
@@ -24,13 +25,15 @@ pub(super) fn narrowed(
     }
 }
 
-/// The most that an agent's program may do without asking in this task. In one that another agent gave it asks before it changes
-/// anything, unless the operator grants the other more: the questions go to the client of the task at the root. A client says less in its message; the last word counts.
+/// Most permissive mode for an agent's programs in this task; none if nothing bounds it. In a child
+/// task the programs ask before each change, unless the operator grants the caller more; their
+/// questions go to the client of the root task. A client narrows the mode in its messages; the
+/// latest value counts.
 pub(super) fn most(task: &Task, is_child: bool) -> Option<Permissions> {
     let granted = facts::text(task, facts::GRANTED_PERMISSIONS).and_then(Permissions::named);
     let of_agents = is_child.then_some(granted.unwrap_or_default());
     let of_client = facts::said_last(task, PERMISSIONS).map(|word| {
-        // What nobody knows allows the least.
+        // An unknown word allows the least.
         Permissions::named(word).unwrap_or(Permissions::ReadOnly)
     });
     [of_agents, of_client].into_iter().flatten().min()

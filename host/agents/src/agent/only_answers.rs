@@ -1,18 +1,19 @@
-//! An agent that can do nothing but answer.
+//! Detection of agents without side effects.
 
 use super::Agent;
 use a2a_hub_core::grant::EffectiveGrant;
 
 impl Agent {
-    /// Whether all that it can do is to answer: nothing of its work can be noticed but by what it tells.
+    /// True if answers are the agent's only effect: its runtime is sealed, it holds no capability,
+    /// and its runs are not replayed.
     pub fn only_answers(&self) -> bool {
         self.runtime.is_enclosed() && is_nothing(&self.held) && !self.replays()
     }
 }
 
-/// Whether whoever holds this holds no capability.
+/// True if the grant holds no capability.
 fn is_nothing(held: &EffectiveGrant) -> bool {
-    // Each of them, lest a new one be forgotten.
+    // Destructures every field, so that the compiler reports a new one.
     let EffectiveGrant {
         programs,
         memory_bytes,

@@ -1,13 +1,14 @@
-//! What an agent lacks as the operator is told it: with the line of the configuration, or the command, that would allow it.
+//! Missing grants as shown to the operator, each with the configuration line or the command that
+//! allows it.
 
 use a2a_hub_core::lacks::Lack;
 use a2a_hub_protocol::{id::AgentId, operation::NotGranted};
 
-/// What an agent lacks, as the operator is told it; to a plug-in it is granted by command.
+/// Describes a missing grant. For a plug-in the description includes the command that grants it.
 pub(super) fn remedied(lack: Lack, plugin: Option<&AgentId>) -> NotGranted {
     let Lack { capability, what, reason, setting, arguments } = lack;
     let quoted = |argument: &String| {
-        // A star is a shell's.
+        // Quoted, because a shell expands these characters.
         if argument.contains(['*', '[']) { format!("'{argument}'") } else { argument.clone() }
     };
     let command = plugin.filter(|_| !arguments.is_empty()).map(|id| {

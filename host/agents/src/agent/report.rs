@@ -1,4 +1,4 @@
-//! What an agent says of its health, and what is made of it.
+//! Health reports of agents, and the health that the hub derives from them.
 
 use a2a_hub_clock as clock;
 use a2a_hub_core::{plain_text::line, span::Span};
@@ -9,34 +9,34 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{Failure, Report};
 use std::time::Duration;
 
-/// An agent that did not say in time how it is.
+/// A health check that got no answer in time.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "ask `{agent}` how it is: no answer within {}; its log, or `a2a-hub doctor`, may tell why",
     Span(*within)
 )]
 pub struct Late {
-    /// The agent that was asked.
+    /// Agent that was checked.
     pub agent: AgentId,
-    /// How long it had.
+    /// Deadline of the check.
     pub within: Duration,
-    /// What it is taken for.
+    /// Health that the hub assumes meanwhile.
     pub health: Box<AgentHealth>,
 }
 
-/// An agent that has said that it cannot work, and what mends that.
+/// An agent that reports that it cannot work, with the remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotWorking {
-    /// The agent that was asked.
+    /// Agent that was checked.
     pub agent: AgentId,
-    /// Its word on it.
+    /// Health that the agent reports.
     pub health: Box<AgentHealth>,
 }
 
-/// Characters of why an agent could not say how it is: it stands in a line of a list.
+/// Longest reason for a failed health check, in characters: it is one line of a list.
 const MAX_WHY: usize = 400;
 
-/// What a stranger has others do to mend it is a stranger's word, and no advice of the hub's.
+/// Marks the `fix` of an agent without a grant as a quotation, because it is not the hub's advice.
 pub(crate) fn as_its_own_words(health: &mut AgentHealth) {
     health.fix = health
         .fix
@@ -50,7 +50,7 @@ pub(crate) fn judge(
     deadline: Duration,
 ) -> AgentHealth {
     let report = report.unwrap_or_else(|why| Report {
-        // One that could not be asked is not to blame.
+        // A full hub is not the agent's fault.
         status: if why == Failure::HubFull {
             HealthStatus::Unknown
         } else {
@@ -86,7 +86,7 @@ mod tests {
 
     const HEALTH_DEADLINE: Duration = Duration::from_secs(60);
 
-    /// That it was tested with another version is told, and is no fault.
+    /// Another tested version is shown as a detail and is no error.
     #[test]
     fn what_an_agent_adds_to_its_health_is_told() {
         let report = |status| Report {
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((ill.detail, ill.error_message.as_deref()), (None, Some("tested with 1")));
     }
 
-    /// One that is slow is there: to install it would mend nothing.
+    /// A slow agent is installed: advice to install it would not help.
     #[test]
     fn an_agent_that_does_not_answer_in_time_is_asked_again() {
         let late = judge(Err(Failure::Timeout), HEALTH_DEADLINE, HEALTH_DEADLINE);

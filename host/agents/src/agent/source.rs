@@ -1,23 +1,23 @@
-//! Where an agent came from, and so whose it is.
+//! Source of an agent, which decides its origin class.
 
 use a2a_hub_core::tier::Origin;
 use std::fmt;
 
-/// Where an agent came from.
+/// Source of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The hub itself: it travels inside the program.
+    /// A component bundled with the hub's executable.
     BuiltIn,
-    /// The very program that holds the hub.
+    /// A function of the program that embeds the hub.
     Native,
     /// A file of the plugins folder.
     File(String),
-    /// Elsewhere, at this URL.
+    /// A remote agent at this URL.
     Remote(String),
 }
 
 impl Source {
-    /// Whose the agent is.
+    /// Origin class of the agent for confinement defaults.
     pub(crate) fn origin(&self) -> Origin {
         match self {
             Self::BuiltIn | Self::Native => Origin::BuiltIn,

@@ -1,12 +1,13 @@
-//! How many agents are asked at once how they are.
+//! Concurrency limits of health checks.
 
 use tokio::sync::Semaphore;
 
-/// Who may be asked at once how they are (bulkhead): however many strangers there are, no other waits for them.
+/// Semaphores for concurrent health checks (bulkhead): any number of unapproved plug-ins delays no
+/// other agent.
 pub(crate) struct Turns {
-    /// Of those that the operator knows of: each may start a program.
+    /// For approved agents: each check may start a program.
     pub(super) others: Semaphore,
-    /// Of the others: they have nothing to wait for, and little time.
+    /// For unapproved plug-ins: their checks wait for nothing and have a short deadline.
     pub(super) strangers: Semaphore,
 }
 

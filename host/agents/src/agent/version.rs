@@ -1,4 +1,4 @@
-//! Which component an agent is, as the journals of its runs keep it.
+//! Identity of an agent's component as recorded in the journals of its runs.
 
 use super::{Agent, Terms};
 use a2a_hub_core::{
@@ -7,29 +7,29 @@ use a2a_hub_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Which component began a run, and what it was granted then, as the run's journal keeps it.
+/// Component that began a run, with its grant at that time, as recorded in the run's journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentVersion {
-    /// The component's SHA-256 digest, in hexadecimal digits.
+    /// SHA-256 digest of the component, in hexadecimal digits.
     pub(crate) sha256: String,
     pub(crate) installation: InstallationId,
     pub(crate) grant: Grant,
 }
 
 impl Agent {
-    /// Which component it is, and what it was granted; none if it is no component.
+    /// Digest and grant of the agent's component; none if the agent is not a component.
     pub fn version(&self) -> Option<AgentVersion> {
         let sha256 = self.runtime.digest()?.to_owned();
         let Terms { installation, grant } = self.terms.clone();
         Some(AgentVersion { sha256, installation, grant })
     }
 
-    /// Whether it is the component of this version.
+    /// True if the agent runs the component of this version.
     pub fn is(&self, version: &AgentVersion) -> bool {
         self.runtime.digest() == Some(version.sha256.as_str())
     }
 
-    /// Whether its runs are recorded, to be run again from their start.
+    /// True if the agent's runs are journaled and replayed from their start.
     pub fn replays(&self) -> bool {
         self.resume() == Resume::Replay
     }

@@ -1,4 +1,5 @@
-//! How one agent's programs are confined: what they see, write and reach, by what the operator granted and where they work.
+//! Confinement of one agent's programs: the files they see and write, and the network they reach,
+//! derived from the grant and the workspace.
 
 use super::{door::Door, environment::last};
 use a2a_hub_config::{self as config, AgentConfig, is_the_systems};
@@ -16,8 +17,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What of a home directory no confined program sees, though its workspace be that home: keys, passwords, and the logins of other
-/// programs. An agent's own are named by its manifest or its operator.
+/// Paths below a home directory that every confined program is denied, even if its workspace is
+/// that home: keys, passwords, and logins of other programs. An agent's own paths are named by its
+/// manifest or its operator.
 const SECRETS: &[&str] = &[
     ".aws",
     ".azure",
@@ -47,47 +49,51 @@ const SECRETS: &[&str] = &[
     ".vibe",
 ];
 
-/// The memory of a plug-in's program with all it starts, unless the operator says otherwise, in bytes: a compiler or a runtime with a
-/// garbage collector fits. On a small machine it is half of what that has.
+/// Default memory limit of a plug-in's program with all its children, in bytes: enough for a
+/// compiler or a runtime with a garbage collector. A machine with little memory uses half of its
+/// memory instead.
 const STRANGERS_MEMORY: u64 = 8 << 30;
 
-/// The walls around the programs of one agent that are confined.
+/// Confinement settings of one agent's programs.
 pub(crate) struct Confining {
     agent: AgentId,
     config: config::Confined,
     network: Network,
-    /// Whether what the manifest says of its programs' own files counts.
+    /// Set for built-in agents: the manifest's `keeps` paths are honoured, and memory is unlimited
+    /// by default.
     is_built_in: bool,
     /// The hub's data directory, with its database, its keys and other agents' homes.
     data_dir: PathBuf,
 }
 
-/// Where a program is to run, and with what.
+/// Paths that a program to be confined needs.
 pub(crate) struct Place<'p> {
-    /// The program, as the grant or the `PATH` has it.
+    /// The program's path from the grant or the `PATH`.
     pub(crate) program: &'p Path,
-    /// Where it keeps what is its own, as the agent's manifest says.
+    /// Paths of the program's own files, from the agent's manifest.
     pub(crate) keeps: Option<&'p BTreeSet<String>>,
-    /// The granted directory that holds the one it starts in.
+    /// The granted directory that contains the working directory.
     pub(crate) workspace: &'p Path,
-    /// Where the agent's programs are at home.
+    /// Home directory of the agent's programs.
     pub(crate) home: &'p Path,
-    /// The instance's directory for temporary files; beside it is what the agent wrote for the program.
+    /// The instance's directory for temporary files; files that the agent wrote for the program are
+    /// its siblings.
     pub(crate) temporary: &'p Path,
-    /// The hub's own door, for programs that may use it.
+    /// Connection to the hub, for programs that may use it.
     pub(crate) door: Option<&'p Door>,
 }
 
-/// A program that is to be confined.
+/// A program with its confinement.
 pub(crate) struct Confined {
-    /// By which path it finds itself: behind the links of its directory, for those are not there.
+    /// Path of the program with all links of its directory resolved, because those links do not
+    /// exist inside.
     pub(crate) program: PathBuf,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) confinement: Confinement,
 }
 
 impl Confining {
-    /// How the programs of `agent` are confined; none if they are not.
+    /// Confinement of the programs of `agent`; none if they run unconfined.
     pub(crate) fn of(
         agent: &AgentId,
         origin: Origin,
@@ -104,17 +110,18 @@ impl Confining {
         Some(Self { agent, config, network, is_built_in: origin == Origin::BuiltIn, data_dir })
     }
 
-    /// Refuses where this machine cannot hold a program so: nothing is started that is held less.
+    /// Refuses if this machine cannot provide the confinement: no program is started with a weaker
+    /// one.
     pub(crate) async fn is_possible(&self, supervisor: &Supervisor) -> Result<(), Failure> {
         self.shortfall(supervisor).await.map_or(Ok(()), |why| Err(Failure::Unavailable(why)))
     }
 
-    /// What keeps this machine from it, and the ways out.
+    /// Reason why this machine cannot confine the programs, with the ways out; none if it can.
     pub(crate) async fn shortfall(&self, supervisor: &Supervisor) -> Option<String> {
         let agent = &self.agent;
         let why = match supervisor.support().await {
             Ok(support) => support.allows(&self.network).err()?.to_string(),
-            Err(SpawnError::ShuttingDown { .. }) => return None, // and nothing is started
+            Err(SpawnError::ShuttingDown { .. }) => return None, // nothing is started then
             Err(why) => why.to_string(),
         };
         Some(format!(
@@ -123,7 +130,7 @@ impl Confining {
         ))
     }
 
-    /// What a program sees in its place. Waits for the disk.
+    /// Builds the confinement of one program. Blocks on the disk.
     pub(crate) fn confine(
         &self,
         place: &Place<'_>,
@@ -154,7 +161,8 @@ impl Confining {
         let named = |paths: &[PathBuf]| paths.iter().map(|path| real(path)).collect::<Vec<_>>();
         let mut scratch = Vec::new();
         if let Some(passed) = last(&env, "HOME").filter(|_| !own_home) {
-            // It is told where its user is at home, and finds nothing there that is not named.
+            // The program sees the real `HOME` as an empty directory that contains only what is
+            // named.
             scratch.push(real(Path::new(passed)));
         }
         let kept = place.keeps.filter(|_| self.is_built_in).into_iter().flatten();
@@ -173,12 +181,12 @@ impl Confining {
         Ok(Confined { program, env, confinement })
     }
 
-    /// What it does not see, though it lie in its workspace.
+    /// Paths that stay hidden even inside the workspace.
     fn hidden(&self) -> Vec<PathBuf> {
         let homes = config::environment(&["HOME".to_owned()].into());
         let secrets = homes.iter().flat_map(|(_, home)| {
             let secrets = SECRETS.iter().map(|name| Path::new(home).join(name));
-            // What is a link leads to what is hidden by its own name.
+            // Resolves links, because hiding works on the target's own path.
             secrets.filter_map(|path| fs::canonicalize(path).ok())
         });
         let data_dir = self.data_dir.canonicalize().unwrap_or_else(|_| self.data_dir.clone());
@@ -202,7 +210,7 @@ impl Confining {
     }
 }
 
-/// In bytes.
+/// Memory of the machine, in bytes.
 fn memory_of_the_machine() -> u64 {
     let told = rustix::system::sysinfo();
     #[expect(clippy::useless_conversion, reason = "of 32 bits on some machines")]
@@ -210,19 +218,19 @@ fn memory_of_the_machine() -> u64 {
     memory.saturating_mul(told.mem_unit.into())
 }
 
-/// How an agent's programs are held, as it is told.
+/// Confinement tier as reported to clients.
 pub(crate) fn told(confining: Option<&Confining>) -> ProgramTier {
     confining.map_or(ProgramTier::Plain, |_| ProgramTier::Confined)
 }
 
-/// Where a word of a manifest's `keeps` leads, if that is there, or is a directory that can be made.
+/// Resolves an entry of a manifest's `keeps`: an existing path, or a directory that can be created.
 fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
     let path = match word.strip_prefix('$') {
         Some(variable) => PathBuf::from(last(env, variable)?),
         None => Path::new(last(env, "HOME")?).join(word),
     };
     if word.ends_with('/') {
-        // What cannot be made is not there, and the program will say so.
+        // If the directory cannot be created, the program reports that itself.
         let _ = fs::DirBuilder::new().mode(0o700).create(&path);
     }
     path.canonicalize().ok().filter(|path| !is_the_systems(path))

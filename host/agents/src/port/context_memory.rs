@@ -1,4 +1,4 @@
-//! What an agent has in mind in one conversation, kept by the store.
+//! Context memory of an agent in one context, persisted by the store.
 
 use super::{
     live_grant::{LiveGrant, revoked},
@@ -14,10 +14,11 @@ use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};
 use a2a_hub_store::{Memories, Search, StorageError};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Of what an agent may keep, others may fill this part with what they hand over: the rest is its own.
+/// Denominator of the share of an agent's capacity that others may fill with memory that they hand
+/// over; the rest is reserved for the agent.
 const HANDED_OVER: u64 = 2;
 
-/// What one installation of an agent has in mind in one conversation, within what it holds.
+/// Context memory of one installation of an agent in one context, within its effective grant.
 #[derive(Clone)]
 pub struct Mind {
     place: MemoryPlace,
@@ -38,7 +39,7 @@ impl Mind {
         Self { place, room, live, storage }
     }
 
-    /// The room that there still is; refused once the operator took it away.
+    /// Remaining capacity. Fails once the grant is revoked.
     fn room(&self) -> Result<MemoryRoom, Failure> {
         let held = self.live.now();
         let bytes = held.memory_bytes.ok_or_else(|| revoked("use what it has in mind"))?;
@@ -46,7 +47,8 @@ impl Mind {
         Ok(MemoryRoom { max_bytes: self.room.max_bytes.min(bytes), max_items })
     }
 
-    /// What may be handed over of it, as far as it is asked for: the working memory, and items, best first.
+    /// Memory that may be handed over, narrowed by a query: the working memory, and items, best
+    /// first.
     pub async fn offered(
         &self,
         query: Option<&str>,
@@ -71,7 +73,8 @@ impl Mind {
         Ok((working, items))
     }
 
-    /// Takes in what another agent hands over: all of it or, where it has no room for that, nothing, and says why.
+    /// Stores memory that another agent hands over: all of it, or nothing if it does not fit, with
+    /// the reason.
     pub async fn take_in(&self, changes: Vec<Change>) -> Result<Option<String>, StorageError> {
         let room = match self.room() {
             Ok(room) => room,
@@ -90,7 +93,7 @@ impl Mind {
         }
     }
 
-    /// Forgets what it took in for a conversation that did not begin.
+    /// Deletes memory that was taken in for a context that did not begin.
     pub async fn abandon(&self) {
         if let Err(why) = self.storage.abandon(&self.place).await {
             tracing::warn!(%why, "what was handed over for a task that did not begin is forgotten with the next start");
@@ -103,7 +106,7 @@ impl ContextMemoryPort for Mind {
     async fn working(&self) -> Result<WorkingMemory, Failure> {
         self.room()?;
         let working = self.storage.working(&self.place).await.map_err(|why| failure(&why))?;
-        // It may have been taken away while the store looked.
+        // The grant may have been revoked during the read.
         self.room()?;
         Ok(working)
     }

@@ -1,5 +1,5 @@
-//! The hub's own door for the programs of agents that may call others: the command `a2a-hub`, and the socket that it asks at. Whose
-//! program knocks there the kernel says, not what it was told here.
+//! Access to the hub for the programs of agents that may call others: the command `a2a-hub` and its
+//! socket. The kernel identifies the calling program, so neither is a credential.
 
 use super::environment::last;
 use std::{
@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The variable that names the socket, which the command heeds.
+/// Environment variable that names the socket; the command reads it.
 const SOCKET: &str = "A2A_HUB_SOCKET";
 
-/// What an agent's program needs to give tasks to others: a command, and where it asks.
+/// Command and socket with which an agent's program delegates tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     program: PathBuf,
@@ -19,25 +19,27 @@ pub struct Door {
 }
 
 impl Door {
-    /// The door of a hub that listens at `socket`, by the command `program`. None if one of them is not there.
+    /// Access to a hub that listens at `socket`, by the command `program`. None if one of them does
+    /// not exist.
     pub fn new(program: &Path, socket: &Path) -> Option<Self> {
-        // No link leads to what confined programs are shown; the socket itself is none.
+        // Confined programs see resolved paths only; the socket itself is no link.
         let (directory, name) = (socket.parent()?.canonicalize().ok()?, socket.file_name()?);
         Some(Self { program: program.canonicalize().ok()?, socket: directory.join(name) })
     }
 
-    /// What an agent is told of it, as settings.
+    /// Settings that tell an agent the two paths.
     pub(crate) fn told(&self) -> [(String, String); 2] {
         [("hub_program", &self.program), ("hub_socket", &self.socket)]
             .map(|(name, path)| (name.to_owned(), path.display().to_string()))
     }
 
-    /// What a confined program has to see of it, each at the path that it has outside.
+    /// Paths that a confined program must see, each at its outside path.
     pub(crate) fn paths(&self) -> [PathBuf; 2] {
         [self.program.clone(), self.socket.clone()]
     }
 
-    /// Has programs with this environment find the command, after all others, and the socket.
+    /// Adds the command to the end of `PATH`, and the socket's variable, in a program's
+    /// environment.
     pub(crate) fn furnish(&self, env: &mut Vec<(String, String)>) {
         env.push((SOCKET.to_owned(), self.socket.display().to_string()));
         let Some(directory) = self.program.parent() else { return };
@@ -46,7 +48,7 @@ impl Door {
         if !places.iter().any(|place| place == directory) {
             places.push(directory.to_owned());
         }
-        // A directory with a colon in its name is on no path.
+        // A directory with a colon in its name cannot be part of a path list.
         let path = env::join_paths(places).ok().and_then(|path| path.into_string().ok());
         env.extend(path.map(|path| ("PATH".to_owned(), path)));
     }

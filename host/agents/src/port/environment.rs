@@ -1,6 +1,6 @@
-//! The environment of a program, as it is put together.
+//! Lookup in the environment that is built for a program.
 
-/// The value of a variable that counts: of two for one name, the later.
+/// Effective value of a variable: the last entry wins.
 pub(crate) fn last<'e>(env: &'e [(String, String)], name: &str) -> Option<&'e str> {
     env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }

@@ -1,5 +1,5 @@
-//! The files that agents hand to their programs, and those that the programs need for a while: a directory for each
-//! instance, made when the first is written, and gone soon after the instance.
+//! Files that agents pass to their programs, and the programs' temporary files: one directory for
+//! each instance, created with its first file and removed soon after the instance ends.
 
 use super::live_grant::{LiveGrant, Revocation, revoked};
 use a2a_hub_process::{Supervisor, run_blocking};
@@ -20,19 +20,19 @@ use std::{
 use tokio::{runtime::Handle, task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
 
-/// The folder of the data directory that holds the instances' directories.
+/// Folder of the data directory that contains the instances' directories.
 const FOLDER: &str = "files";
 
-/// The folder of an instance's directory that holds what the agent wrote.
+/// Folder of an instance's directory for files that the agent wrote.
 const GIVEN: &str = "given";
 
-/// The one for the temporary files of its programs.
+/// Folder of an instance's directory for its programs' temporary files.
 const TEMPORARY: &str = "tmp";
 
-/// How long a directory waits for the programs that may still write into it; then it is removed all the same.
+/// Time that the removal of a directory waits for programs that may still write into it.
 const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 
-/// Makes directories for instances. Clones are one.
+/// Creates directories for instances. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Files(Arc<Shared>);
 
@@ -43,7 +43,8 @@ struct Shared {
     removals: TaskTracker,
 }
 
-/// Removes what instances of a hub that was killed have left in its data directory. For the start of a hub.
+/// Removes directories that a killed hub process left in its data directory. Called at the start of
+/// a hub.
 pub fn sweep_files(data_dir: &Path) -> io::Result<()> {
     gone(fs::remove_dir_all(data_dir.join(FOLDER)))
 }
@@ -55,13 +56,14 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
 impl Files {
     pub(crate) fn new(data_dir: &Path, supervisor: Supervisor) -> Self {
         let folder = data_dir.join(FOLDER);
-        // What programs are told must hold wherever they stand.
+        // Programs receive these paths and may have another working directory.
         let folder = std::path::absolute(&folder).unwrap_or(folder).into();
         let (made, removals) = (AtomicU64::new(0), TaskTracker::new());
         Self(Arc::new(Shared { folder, supervisor, made, removals }))
     }
 
-    /// The directory of a new instance, whose programs run on behalf of `owner`, and which may write what `live` allows.
+    /// Directory of a new instance. Its programs run on behalf of `owner`; `live` limits what it
+    /// may write.
     pub(crate) fn of(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
         let number = self.0.made.fetch_add(1, Relaxed);
         let folder = Arc::clone(&self.0.folder);
@@ -79,14 +81,14 @@ impl Files {
         }
     }
 
-    /// Waits until the directories of all instances that ended are gone.
+    /// Waits until the directories of all ended instances are removed.
     pub(crate) async fn shutdown(&self) {
         self.0.removals.close();
         self.0.removals.wait().await;
     }
 }
 
-/// The files of one instance. Dropping it removes them, once the instance's programs are gone.
+/// Files of one instance. Dropping it removes them once the instance's programs have exited.
 pub(crate) struct InstanceFiles {
     directory: Arc<Directory>,
     places: Places,
@@ -94,33 +96,34 @@ pub(crate) struct InstanceFiles {
     /// Bytes that the agent wrote.
     written: AtomicU64,
     live: LiveGrant,
-    /// Takes away what the agent wrote, once it may not any more.
+    /// Removes the agent's files on revocation.
     watch: OnceLock<Withdrawing>,
     owner: String,
     shared: Arc<Shared>,
 }
 
-/// Waits for the grant to be taken away, and removes what was written by it.
+/// Waits for the revocation of the grant and removes the files that were written under it.
 struct Withdrawing {
     _revocation: Revocation,
     _removing: JoinSet<()>,
 }
 
 struct Directory {
-    /// That of all instances, and which of this hub's it is.
+    /// Folder of all instances; `number` is unique within this process.
     folder: Arc<Path>,
     number: u64,
-    /// What comes after this must not bring it back.
+    /// Set on removal; later writes fail instead of recreating the directory.
     is_removed: Mutex<bool>,
 }
 
 impl Directory {
-    /// Few instances have files: it is put together when it is needed.
+    /// Computed on demand, because few instances have files.
     fn path(&self) -> PathBuf {
         self.folder.join(format!("{}-{}", std::process::id(), self.number))
     }
 
-    /// Makes a folder in it if need be, and does something there; it is not removed meanwhile.
+    /// Creates `folder` if necessary and runs `act` in it. The lock keeps the directory from
+    /// removal meanwhile.
     fn with<T>(&self, folder: &str, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
         let is_removed = self.is_removed.lock();
         if *is_removed {
@@ -134,14 +137,14 @@ impl Directory {
     fn write(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         self.with(folder, |folder| {
             let file = folder.join(name);
-            // `create_new` follows no link, whatever a program may have put there.
+            // `create_new` follows no link, even one that a program has planted.
             let mut options = fs::OpenOptions::new();
             options.write(true).create_new(true).mode(0o600).open(&file)?.write_all(bytes)?;
             Ok(file)
         })
     }
 
-    /// Removes what the agent wrote; its programs keep their temporary files.
+    /// Removes the agent's files; its programs keep their temporary files.
     fn withdraw(&self, folder: &str) -> io::Result<()> {
         let _guard = self.is_removed.lock();
         gone(fs::remove_dir_all(self.path().join(folder)))
@@ -153,25 +156,26 @@ impl Directory {
     }
 }
 
-/// Where an instance writes: in a folder of its own directory, or of that which a program sees that it took up.
+/// Folder that an instance writes to: in its own directory, or in the directory that a readmitted
+/// program sees.
 #[derive(Clone)]
 struct Given {
     directory: Arc<Directory>,
     folder: Cow<'static, str>,
 }
 
-/// All places where an instance has written, the one where it writes now last.
+/// All folders that an instance has written to, the current one last.
 type Places = Arc<Mutex<Vec<Given>>>;
 
-/// Removes what was written at all these places. Waits for the disk.
+/// Removes the files in all these folders. Blocks on the disk.
 fn withdraw(places: &Places) -> io::Result<()> {
     let places = places.lock().clone();
     places.iter().try_for_each(|given| given.directory.withdraw(&given.folder))
 }
 
 impl InstanceFiles {
-    /// Has what is written from now on stand where a program sees it that was started with the files of `other`. It goes with this
-    /// instance all the same.
+    /// Redirects later writes to a folder visible to a program that was started with the files of
+    /// `other`. The folder is still removed with this instance.
     pub(crate) fn share(&self, other: &Self) {
         let number = self.shared.made.fetch_add(1, Relaxed);
         let (directory, folder) =
@@ -181,7 +185,7 @@ impl InstanceFiles {
         places.push(Given { directory, folder });
     }
 
-    /// Writes where it is to be written now: beside its program, unless that has ended.
+    /// Writes to the current folder: the program's, or the instance's own if the program has ended.
     fn write(places: &Places, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let places = places.lock().clone();
         let there = places.iter().rev().find(|given| !*given.directory.is_removed.lock());
@@ -190,13 +194,13 @@ impl InstanceFiles {
         directory.write(folder, name, bytes)
     }
 
-    /// The directory for the temporary files of its programs, made if need be. Waits for the disk.
+    /// Directory for the programs' temporary files, created if necessary. Blocks on the disk.
     pub(crate) fn temporary(&self) -> io::Result<PathBuf> {
         self.is_used.store(true, Relaxed);
         self.directory.with(TEMPORARY, Ok)
     }
 
-    /// Has what is written go as soon as the agent may not write files any more.
+    /// Starts the removal of the agent's files on revocation of the right to write files.
     fn withdraw_when_revoked(&self) {
         self.watch.get_or_init(|| {
             let revocation = self.live.watch(|held| held.files_bytes.is_some());
@@ -234,7 +238,7 @@ impl FilesPort for InstanceFiles {
         let path = written.map_err(io::Error::other).and_then(|path| path).map_err(failed)?;
         if let Err(why) = self.live.must(what, |held| held.files_bytes.is_some()) {
             let places = Arc::clone(&self.places);
-            // The one that waits for it may have come before this file was there.
+            // The revocation's removal may have run before this file existed.
             let _ = run_blocking(move || withdraw(&places)).await;
             return Err(why);
         }
@@ -246,7 +250,7 @@ impl FilesPort for InstanceFiles {
 
 impl Drop for InstanceFiles {
     fn drop(&mut self) {
-        // Without a runtime the hub is past its end, and the next one sweeps.
+        // Without a runtime the hub has already shut down; the next start sweeps the directory.
         if !*self.is_used.get_mut() || Handle::try_current().is_err() {
             return;
         }

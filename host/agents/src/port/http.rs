@@ -1,5 +1,5 @@
-//! Requests that one agent sends by HTTP: the secrets that the hub puts in and takes out of what comes back, which addresses are
-//! dialled, how many are under way, and that all of them end when the grant is taken back.
+//! HTTP requests of one agent: adds secrets to requests and redacts them from responses, restricts
+//! the dialled addresses, bounds concurrency, and aborts on revocation.
 
 use super::{
     live_grant::{LiveGrant, Revocation, revoked},
@@ -28,36 +28,37 @@ use tokio::{
     time::timeout,
 };
 
-/// Requests of one agent that may be under way at once, of all its tasks: each is a connection.
+/// Concurrent requests of one agent over all its tasks: each is a connection.
 const AT_ONCE: usize = 64;
 
-/// How long a body may say nothing (slow loris, from a server's side). Models think for minutes.
+/// Longest pause within a response body (slow loris, from a server's side). Models think for
+/// minutes.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Headers by which an answer comes encoded or in parts, so that a secret in it would not be found.
+/// Request headers that lead to encoded or partial responses, in which a secret could not be found.
 const DISGUISES: [&str; 3] = ["accept-encoding", "if-range", "range"];
 
-/// What is refused when a grant is taken back.
+/// Operation named in the refusal after a revocation.
 const SENDING: &str = "send a request";
 
-/// What one agent sends requests with.
+/// HTTP client of one agent.
 pub(crate) struct Http {
     agent: AgentId,
     outbound: Outbound,
     secrets: SecretStore,
     under_way: Arc<Semaphore>,
-    /// What it may send now.
+    /// Current grant.
     live: LiveGrant,
 }
 
 impl Http {
-    /// What an agent sends requests with as this machine knows addresses; none if it may send none.
+    /// Client of an agent with this machine's name resolution; none if the grant has no HTTP.
     pub(crate) fn of(id: &AgentId, live: LiveGrant, secrets: &SecretStore) -> Option<Arc<Self>> {
         let may_send = !live.now().http.is_empty();
         may_send.then(|| Arc::new(Self::new(id.clone(), live, secrets.clone(), Arc::new(resolve))))
     }
 
-    /// Requests as `live` allows them, by addresses that `resolve` finds.
+    /// Client whose requests `live` allows, with addresses that `resolve` finds.
     pub(crate) fn new(
         agent: AgentId,
         live: LiveGrant,
@@ -72,7 +73,7 @@ impl Http {
         Self { agent, outbound, secrets, under_way: Arc::new(Semaphore::new(AT_ONCE)), live }
     }
 
-    /// Cancelled once the operator takes back what allows a request; refused if that is so already.
+    /// Watches the grant of an admitted request. Fails if it is revoked already.
     fn watch(&self, admitted: &Admitted) -> Result<Revocation, Failure> {
         let (agent, Admitted { method, url, .. }) = (self.agent.clone(), admitted.clone());
         let is_allowed =
@@ -81,7 +82,7 @@ impl Http {
         Ok(self.live.watch(is_allowed))
     }
 
-    /// The request as it goes out, and the secrets in it.
+    /// Builds the outgoing request, and the secrets in it.
     async fn prepare(
         &self,
         outgoing: Outgoing,
@@ -184,7 +185,8 @@ fn not_sent(host: &str, why: &OutboundError, patience: Duration) -> Failure {
     }
 }
 
-/// Whether a body comes otherwise than as its own bytes: encoded as content, or for its transfer by more than chunks.
+/// True if a body is not sent as plain bytes: it has a content encoding, or a transfer encoding
+/// other than chunked.
 fn is_encoded(headers: &HeaderMap) -> bool {
     let is_other = |name: HeaderName, plain: &[u8]| {
         let mut encodings = headers.get_all(name).into_iter();
@@ -194,7 +196,7 @@ fn is_encoded(headers: &HeaderMap) -> bool {
         || is_other(header::TRANSFER_ENCODING, b"chunked")
 }
 
-/// The headers that the guest is told, without secrets.
+/// Response headers for the guest, without secrets.
 fn told(headers: &HeaderMap, secrets: &Secrets) -> Vec<(String, Vec<u8>)> {
     let headers = headers.iter().filter(|(name, _)| !is_of_the_connection(name.as_str()));
     let hidden = headers.map(|(name, value)| {
@@ -206,9 +208,9 @@ fn told(headers: &HeaderMap, secrets: &Secrets) -> Vec<(String, Vec<u8>)> {
     hidden.collect()
 }
 
-/// The body of one answer.
+/// Body of one response.
 struct Body {
-    /// None once it has ended, and its connection is given back or closed.
+    /// None once the body has ended and its connection is returned or closed.
     incoming: Option<Incoming>,
     growing: GrowingBytes,
     secrets: Secrets,

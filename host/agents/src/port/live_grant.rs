@@ -1,5 +1,5 @@
-//! What an agent may do as the operator has it now, also for tasks that are at work: what is taken away ends within a moment
-//! (revocation). Running tasks keep what they were granted when they began as far as that is not taken away.
+//! Current grant of an agent, also for running tasks: a revocation takes effect within a moment.
+//! Running tasks keep the grant from their start, minus everything revoked since.
 
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{
@@ -16,7 +16,7 @@ use std::{
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// What one agent of one version may do now. Clones follow the same grant.
+/// Current grant of one version of an agent. Clones follow the same grant.
 #[derive(Clone)]
 pub(crate) struct LiveGrant(Arc<watch::Sender<Arc<EffectiveGrant>>>);
 
@@ -25,18 +25,19 @@ impl LiveGrant {
         Self(Arc::new(watch::Sender::new(held)))
     }
 
-    /// Takes away what `held` does not have.
+    /// Revokes everything that `held` does not include.
     #[cfg(test)]
     pub(crate) fn narrow_to(&self, held: EffectiveGrant) {
         self.0.send_replace(Arc::new(held));
     }
 
-    /// What it may do now.
+    /// The current grant.
     pub(crate) fn now(&self) -> Arc<EffectiveGrant> {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Refuses `what` unless it is `allowed` now, to an agent that was allowed to when its task began.
+    /// Refuses `what` unless the current grant satisfies `allowed`. The agent was allowed it at the
+    /// start of its task.
     pub(crate) fn must(
         &self,
         what: &str,
@@ -45,7 +46,7 @@ impl LiveGrant {
         if allowed(&self.now()) { Ok(()) } else { Err(revoked(what)) }
     }
 
-    /// A token that is cancelled as soon as `allowed` does not hold any more.
+    /// Token that is cancelled as soon as the grant no longer satisfies `allowed`.
     pub(crate) fn watch(
         &self,
         allowed: impl Fn(&EffectiveGrant) -> bool + Send + Sync + 'static,
@@ -53,7 +54,7 @@ impl LiveGrant {
         let (token, mut watching) = (CancellationToken::new(), JoinSet::new());
         let (cancel, mut now) = (token.clone(), self.0.subscribe());
         watching.spawn(async move {
-            // Without a sender nobody can take anything away any more.
+            // Without a sender the grant can no longer change.
             if now.wait_for(|held| !allowed(held)).await.is_ok() {
                 cancel.cancel();
             }
@@ -62,37 +63,38 @@ impl LiveGrant {
     }
 }
 
-/// Why something is not done that was allowed before.
+/// Refusal after a revocation.
 pub(crate) fn revoked(what: &str) -> Failure {
     Failure::Denied(format!(
         "{what}: the grant was revoked by the operator; `a2a-hub plugin list` tells what is granted now"
     ))
 }
 
-/// Waits for something to be taken away. Dropping it ends the wait.
+/// Watcher of one right. Dropping it stops the watch.
 pub(crate) struct Revocation {
-    /// Cancelled once it is.
+    /// Cancelled on revocation.
     pub(crate) token: CancellationToken,
     _watching: JoinSet<()>,
 }
 
-/// The agents that have, or had, a place on this hub and may still be at work.
+/// All versions of agents that are, or were, registered on this hub and may still run tasks.
 #[derive(Default)]
 pub(crate) struct Seats(Mutex<BTreeMap<AgentId, Vec<Seat>>>);
 
-/// An agent of one version, under the settings that it has.
+/// One version of an agent under its settings.
 struct Seat {
-    /// What its component asks for, and which it is. The component itself goes with the agent.
+    /// The component's request for capabilities and its digest. The component itself is dropped
+    /// with the agent.
     ask: Ask,
     digest: Option<String>,
     installation: InstallationId,
     config: AgentConfig,
-    /// Gone with the agent and all that its tasks hold.
+    /// Dead once the agent and all its tasks are dropped.
     live: Weak<watch::Sender<Arc<EffectiveGrant>>>,
 }
 
 impl Seats {
-    /// Takes note of an agent that has a place from now on.
+    /// Adds a newly registered agent.
     pub(crate) fn add(
         &self,
         id: &AgentId,
@@ -109,15 +111,14 @@ impl Seats {
         of_agent.push(Seat { ask, digest, installation, config, live });
     }
 
-    /// The digests of the components that have a place, or are at work.
+    /// Digests of the components that are registered or still run tasks.
     pub(crate) fn digests(&self) -> BTreeSet<String> {
         let seats = self.0.lock();
         let there = seats.values().flatten().filter(|seat| seat.live.strong_count() > 0);
         there.filter_map(|seat| seat.digest.clone()).collect()
     }
 
-    /// Has all agents of that name that are of the same installation, or have the same component, hold no more than `grant` allows
-    /// of what they ask for.
+    /// Narrows all versions of `id` with the same installation or the same component to `grant`.
     pub(crate) fn narrow(
         &self,
         id: &AgentId,

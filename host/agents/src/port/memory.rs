@@ -1,4 +1,4 @@
-//! The values one agent remembers, kept by the store.
+//! Values that one agent remembers, persisted by the store.
 
 use super::live_grant::{LiveGrant, revoked};
 use a2a_hub_core::installation::InstallationId;
@@ -7,7 +7,7 @@ use a2a_hub_runtime::{Failure, port::memory::MemoryPort};
 use a2a_hub_store::{AgentMemory, StorageError};
 use std::{borrow::Cow, sync::Arc};
 
-/// The values of one installation of an agent, within the bytes it holds: those that it remembers for one tenant.
+/// Values of one installation of an agent for one tenant, within the granted bytes.
 #[derive(Clone)]
 pub(crate) struct BoundedMemory {
     owner: InstallationId,
@@ -27,17 +27,17 @@ impl BoundedMemory {
         Self { owner, tenant: TenantId::default(), max_bytes, live, storage }
     }
 
-    /// The values that it remembers for this tenant. All tenants share the bytes.
+    /// Values for this tenant. All tenants share the byte limit.
     pub(crate) fn of(&self, tenant: &TenantId) -> Self {
         Self { tenant: tenant.clone(), ..self.clone() }
     }
 
-    /// A key as the store has it.
+    /// Key in the store for a guest's key.
     fn stored<'k>(&self, key: &'k str) -> Cow<'k, str> {
         stored(&self.tenant, key)
     }
 
-    /// The bytes that there still are; refused once the operator took them away.
+    /// Current byte limit. Fails once the grant is revoked.
     fn bytes(&self) -> Result<u64, Failure> {
         let bytes = self.live.now().memory_bytes.ok_or_else(|| revoked("remember values"))?;
         Ok(bytes.min(self.max_bytes))
@@ -53,7 +53,7 @@ impl MemoryPort for BoundedMemory {
             .recall(&self.owner, &self.stored(key))
             .await
             .map_err(|why| failure(&why))?;
-        // It may have been taken away while the store looked.
+        // The grant may have been revoked during the read.
         self.bytes()?;
         Ok(value)
     }
@@ -81,11 +81,12 @@ impl MemoryPort for BoundedMemory {
     }
 }
 
-/// Before the tenant's name in a key, and behind it.
+/// Delimiter of the tenant's name in a key.
 const MARK: char = '\u{1f}';
 
-/// A guest's key as the store has it: as it is for the default tenant, and else behind the tenant's name, so that what an agent
-/// remembers for one tenant is nothing that it can ask for at work for another.
+/// Maps a guest's key to the store's key. Keys of the default tenant stay as they are; others get
+/// the tenant's name as a prefix, so that an agent cannot reach one tenant's values while it works
+/// for another.
 fn stored<'k>(tenant: &TenantId, key: &'k str) -> Cow<'k, str> {
     if tenant.is_default() && !key.starts_with(MARK) {
         return key.into();
@@ -93,7 +94,7 @@ fn stored<'k>(tenant: &TenantId, key: &'k str) -> Cow<'k, str> {
     format!("{MARK}{tenant}{MARK}{key}").into()
 }
 
-/// The guest's key that the store has as `key`; none if it is another tenant's.
+/// Maps a store's key back to the guest's key; none if it belongs to another tenant.
 fn told(tenant: &TenantId, key: String) -> Option<String> {
     match key.strip_prefix(MARK).and_then(|marked| marked.split_once(MARK)) {
         Some((of, own)) => (of == tenant.as_str()).then(|| own.to_owned()),
@@ -101,7 +102,7 @@ fn told(tenant: &TenantId, key: String) -> Option<String> {
     }
 }
 
-/// What a guest is told: its memory is full, the store does not work now, or what is stored cannot be used.
+/// Failure for the guest: memory is full, the store is down, or the stored data is unusable.
 pub(crate) fn failure(why: &StorageError) -> Failure {
     if matches!(why, StorageError::Full { .. } | StorageError::FullOfItems { .. }) {
         Failure::Exhausted(why.to_string())
@@ -136,7 +137,7 @@ mod tests {
             assert_eq!(of.keys("").await.unwrap(), ["\u{1f}k", "k"]);
             assert_eq!(of.keys("\u{1f}").await.unwrap(), ["\u{1f}k"]);
         }
-        // As another tenant's would be called in the store.
+        // The store's name for the other tenant's key.
         assert_eq!(values.get("\u{1f}acme\u{1f}k").await.unwrap(), None);
         acme.delete("k").await.unwrap();
         assert_eq!(values.keys("k").await.unwrap(), ["k"]);

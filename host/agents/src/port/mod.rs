@@ -1,5 +1,5 @@
-//! The hub's side of what agents hold, as the ports of [`a2a_hub_runtime::port`]: each looks at what its agent holds now, so
-//! that what is taken away is taken from tasks at work, too.
+//! The hub's side of agents' capabilities, as the ports of [`a2a_hub_runtime::port`]. Each port
+//! reads the current grant, so that a revocation reaches running tasks as well.
 
 pub(crate) mod confining;
 pub(crate) mod context_memory;

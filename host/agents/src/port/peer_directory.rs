@@ -1,4 +1,4 @@
-//! The other agents, as far as one agent may know of them.
+//! The other agents that one agent may know.
 
 use super::live_grant::LiveGrant;
 use a2a_hub_core::nearest::nearest;
@@ -15,38 +15,38 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// An agent of this hub, as another one sees it.
+/// An agent of this hub as another agent sees it.
 pub(crate) struct Peer {
-    /// Its name on this hub.
+    /// Id of the agent on this hub.
     pub id: AgentId,
-    /// What it is called besides.
+    /// Aliases of the agent.
     pub aliases: Vec<AgentId>,
-    /// How it was when it was asked last.
+    /// Health of the agent at the last check.
     pub health: HealthStatus,
-    /// Whether the operator knows of it.
+    /// True if the operator approved the agent.
     pub is_vouched_for: bool,
-    /// Its card, as it is published.
+    /// Published card of the agent.
     pub card: Value,
 }
 
-/// Tells which agents there are now.
+/// Lists the current agents.
 pub(crate) type ListPeers = Arc<dyn Fn() -> Vec<Peer> + Send + Sync>;
 
-/// Finds those of these agents that fit a question.
+/// Searches the given agents.
 pub(crate) type FindPeers = Arc<
     dyn Fn(Vec<AgentId>, AgentQuery) -> BoxFuture<'static, Result<FoundAgents, A2aError>>
         + Send
         + Sync,
 >;
 
-/// The others, as agents are told of them.
+/// Access to the other agents.
 #[derive(Clone)]
 pub(crate) struct Peers {
     pub list: ListPeers,
     pub find: FindPeers,
 }
 
-/// The agents that `agent` may call.
+/// Agents that `agent` may call.
 pub(crate) struct PeerDirectory {
     agent: AgentId,
     live: LiveGrant,
@@ -60,9 +60,9 @@ impl PeerDirectory {
 }
 
 impl PeerDirectory {
-    /// The cards of those that it may call, without those that are known to be unwell: whoever calls them calls in vain. A
-    /// stranger, which is in the plugins folder and was granted nothing, is told of only where the operator names it: what it says
-    /// of itself stands in prompts.
+    /// Cards of the agents that this one may call, without those known to be unhealthy, because a
+    /// call to them fails. An unapproved plug-in is included only if the operator names it: its own
+    /// words would end up in prompts.
     pub(crate) fn cards(&self) -> Vec<Value> {
         self.callable().map(|peer| peer.card).collect()
     }
@@ -74,14 +74,14 @@ impl PeerDirectory {
         (self.peers.list)().into_iter().filter(may_be_called)
     }
 
-    /// Those of the same agents that fit a question: none that it may not call is looked at, nor shows in a score.
+    /// Searches the callable agents only, so that no other agent affects a score.
     pub(crate) async fn search(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
         let callable = self.callable().map(|peer| peer.id).collect();
         let found = (self.peers.find)(callable, query).await;
         found.map_err(|why| Failure::Invalid(format!("find agents: {}", why.message)))
     }
 
-    /// The id of the agent that is called so, by its id or an alias.
+    /// Resolves an id or alias; returns `name` if none matches.
     pub(crate) fn called(&self, name: &AgentId) -> AgentId {
         let peers = (self.peers.list)();
         if peers.iter().any(|peer| peer.id == *name) {
@@ -98,7 +98,7 @@ impl PeerDirectory {
         is_named || (is_every_other && held.may_call(peer.id.as_str()))
     }
 
-    /// Refuses a call of an agent that this one may not call, or that is not there.
+    /// Refuses a call to an agent that this one may not call, or that does not exist.
     pub(crate) fn must_allow(&self, agent: &AgentId) -> Result<(), Failure> {
         let peers = (self.peers.list)();
         match peers.iter().find(|peer| peer.id == *agent) {
@@ -126,7 +126,7 @@ fn not_granted(caller: &AgentId, agent: &AgentId) -> Failure {
     ))
 }
 
-/// For calls outside of a task: there is nobody whose child another task could be.
+/// Implementation for calls outside of a task, which have no task that a child could belong to.
 #[async_trait::async_trait]
 impl DelegatePort for PeerDirectory {
     async fn agents(&self) -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! The programs one agent holds: where they are, what they inherit, where they may work, how many run at once.
+//! Programs of one agent: their paths, environment, working directories and concurrency limits.
 
 mod fit;
 mod running;
@@ -34,33 +34,35 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Where programs look for others, after the directory they stand in, unless the grant passes on the hub's own `PATH`.
+/// Search path of programs, after the program's own directory, unless the grant passes on the hub's
+/// own `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The programs that one agent may run: where they are, where they may work, how many run.
+/// Programs that one agent may run, with their workspaces and concurrency limits.
 pub(crate) struct Programs {
     agent: AgentId,
-    /// Where it keeps programs between its tasks.
+    /// The agent's part of the idle pool.
     seat: Arc<Seat>,
     programs: BTreeMap<String, Program>,
     workspaces: Vec<PathBuf>,
-    /// Where its programs are at home unless the grant passes on the hub's own `HOME`.
+    /// Home of the programs unless the grant passes on the hub's own `HOME`.
     home: PathBuf,
-    /// The walls around them; none if they are the operator's to trust.
+    /// Confinement of the programs; none if the operator trusts them.
     confining: Option<Confining>,
-    /// The hub's own door, if its agent may call others.
+    /// Connection to the hub, if the agent may call others.
     door: Option<Door>,
     supervisor: Supervisor,
-    /// Whether a program must stand where nobody else can put another one: what agents that are no part of the hub run.
+    /// True if a program's file must be one that no other user can replace. Set for agents that are
+    /// not built in.
     is_guarded: bool,
 }
 
 struct Program {
-    /// Found when the grant was read; a program that comes later is looked for again.
+    /// Path found when the grant was read; if none was found, each start searches again.
     path: Option<PathBuf>,
-    /// Where it keeps what is its own, as its agent's manifest says.
+    /// Paths of the program's own files, from the agent's manifest.
     keeps: BTreeSet<String>,
-    /// Whether it must be one very file.
+    /// Requirement on the program's file.
     pin: Pin,
     running: Arc<Semaphore>,
 }
@@ -89,27 +91,28 @@ impl Programs {
         Self { agent, seat, programs, workspaces, home, confining, door, supervisor, is_guarded }
     }
 
-    /// The same, which find the hub by this door.
+    /// Sets the connection to the hub for the programs.
     pub(crate) fn at(self, door: Option<Door>) -> Self {
         Self { door, ..self }
     }
 
-    /// The walls around them, if there are any programs, and any walls.
+    /// Confinement of the programs; none without programs or without confinement.
     pub(crate) fn confining(&self) -> Option<&Confining> {
         self.confining.as_ref().filter(|_| !self.programs.is_empty())
     }
 
-    /// Whether it may run any.
+    /// True if the agent may run no program.
     pub(crate) fn is_empty(&self) -> bool {
         self.programs.is_empty()
     }
 
-    /// What keeps this machine from confining them as they must be, and the ways out.
+    /// Reason why this machine cannot confine the programs as required, with the ways out; none if
+    /// it can.
     pub(crate) async fn shortfall(&self) -> Option<String> {
         self.confining()?.shortfall(&self.supervisor).await
     }
 
-    /// The same, run on behalf of `owner`, whose temporary files go with `files`.
+    /// Programs for one run on behalf of `owner`, whose temporary files are in `files`.
     pub(crate) fn of(
         programs: &Arc<Self>,
         owner: &str,
@@ -121,7 +124,7 @@ impl Programs {
         OwnedPrograms { programs, owner, holder, files, live }
     }
 
-    /// How many programs are kept between its agent's tasks.
+    /// Number of programs that stay idle between the agent's tasks.
     pub(crate) fn kept(&self) -> usize {
         self.seat.count()
     }
@@ -147,7 +150,7 @@ impl Programs {
         }
     }
 
-    /// Whether the program is the one that the operator granted. Waits for the disk.
+    /// Checks that the program's file is the one that the operator granted. Blocks on the disk.
     fn guard(&self, name: &str, path: &Path) -> Result<(), Failure> {
         let denied = |why: config::ProgramFileError| Failure::Denied(why.to_string());
         if self.is_guarded {
@@ -167,14 +170,14 @@ impl Programs {
         })
     }
 
-    /// Has kept programs of that name give way to those that run.
+    /// Evicts idle programs of that name in favour of new ones.
     fn make_room(&self, name: &str, max: usize) {
         let Some(program) = self.programs.get(name) else { return };
         let free = program.running.available_permits();
         self.seat.make_room(name, free.min(max));
     }
 
-    /// Whether a program is still to be found where it was when its agent's task began, and is held to the same file.
+    /// True if a program still has the path and the pin that it had when the agent's task began.
     fn is_as_granted(&self, name: &str, held: &EffectiveGrant) -> bool {
         let Some((then, now)) = self.programs.get(name).zip(held.programs.get(name)) else {
             return false;
@@ -184,7 +187,8 @@ impl Programs {
         same_place && then.pin == now.pin
     }
 
-    /// Whether a program may still work in this directory, which a workspace held when it was started. Waits for the disk.
+    /// True if a program may still work in this directory, which a workspace contained at its
+    /// start. Blocks on the disk.
     fn may_work_in(&self, cwd: &Path, held: &EffectiveGrant) -> bool {
         let Some(directories) = &held.directories else { return true };
         let holds = |directory: &Path| {
@@ -193,12 +197,13 @@ impl Programs {
         directories.iter().any(|directory| holds(Path::new(directory))) || holds(&self.home)
     }
 
-    /// Where a program starts if nobody says otherwise.
+    /// Default working directory.
     pub(crate) fn first_directory(&self) -> &Path {
         self.workspaces.first().unwrap_or(&self.home)
     }
 
-    /// Where to start: the directory asked for if a workspace holds it, the first workspace if none was asked for.
+    /// Working directory: the requested one if a workspace contains it, or the first workspace if
+    /// none is requested.
     pub(crate) fn directory(&self, asked: Option<&str>) -> Result<PathBuf, Failure> {
         let Some(asked) = asked else {
             return Ok(self.first_directory().to_owned());
@@ -221,14 +226,14 @@ impl Programs {
         )))
     }
 
-    /// The granted directory that holds `cwd`: its home, if no workspace does.
+    /// Granted directory that contains `cwd`; the home, if no workspace does.
     fn workspace_of(&self, cwd: &Path) -> &Path {
         let holds =
             |workspace: &&PathBuf| fs::canonicalize(workspace).is_ok_and(|w| cwd.starts_with(w));
         self.workspaces.iter().find(holds).unwrap_or(&self.home)
     }
 
-    /// A clean environment: what every program needs, what is passed on, what is set.
+    /// Builds a clean environment: required, passed and set variables.
     fn environment(
         &self,
         pass: &BTreeSet<String>,
@@ -246,12 +251,13 @@ impl Programs {
         fixed.into_iter().chain(config::environment(pass)).chain(set.iter().cloned()).collect()
     }
 
-    /// The agent's own home exists only once a program needs it.
+    /// Creates the agent's home, which exists only once a program needs it.
     pub(crate) fn make_home(&self) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.home)
     }
 
-    /// What is to be started, where and with what around it. Waits for the disk, which may be a network's.
+    /// Prepares a launch: path, directory, environment and confinement. Blocks on the disk, which
+    /// may be a network's.
     fn prepare(
         &self,
         launch: Launch,
@@ -259,7 +265,7 @@ impl Programs {
         files: &InstanceFiles,
     ) -> Result<Prepared, Failure> {
         let program = self.path(&launch.program)?;
-        // Before it is started: if another is put in its place meanwhile, that is noticed later.
+        // Taken before the start: a later replacement of the file is then noticed.
         let file = fingerprint(&program).ok();
         let keeps = self.programs.get(&launch.program).map(|program| &program.keeps);
         self.guard(&launch.program, &program)?;
@@ -275,7 +281,8 @@ impl Programs {
         Ok(Prepared { launch, file })
     }
 
-    /// The agent's home, and the directory for the temporary files of an instance, which is returned.
+    /// Creates the agent's home and the instance's directory for temporary files; returns the
+    /// latter.
     fn make_places(&self, files: &InstanceFiles) -> Result<PathBuf, Failure> {
         let unmade =
             |what: &str, why: io::Error| Failure::Unavailable(format!("make {what}: {why}"));
@@ -283,7 +290,7 @@ impl Programs {
         files.temporary().map_err(|why| unmade("a directory for temporary files", why))
     }
 
-    /// The program with the walls around it, if there are any.
+    /// Adds the confinement, if any, to the launch.
     fn placed(&self, placing: Placing<'_>) -> Result<a2a_hub_process::Launch, Failure> {
         let Placing { owner, program, keeps, door, args, env, cwd, temporary } = placing;
         let (program, env, confinement) = match &self.confining {
@@ -301,13 +308,13 @@ impl Programs {
     }
 }
 
-/// What is to be started, and what tells its file from another.
+/// A prepared launch, with the fingerprint of the program's file.
 struct Prepared {
     launch: a2a_hub_process::Launch,
     file: Option<String>,
 }
 
-/// A program that is to be started, before it is known what it sees.
+/// A launch before its confinement is known.
 struct Placing<'p> {
     owner: String,
     program: PathBuf,
@@ -319,7 +326,7 @@ struct Placing<'p> {
     temporary: PathBuf,
 }
 
-/// Where a program looks for others: beside itself, then among the system's.
+/// Search path of a program: its own directory, then the system's.
 fn search_path(program: &Path) -> String {
     let beside = program.parent().unwrap_or(Path::new("/")).display();
     format!("{beside}:{PATH}")
@@ -335,8 +342,8 @@ pub(crate) struct OwnedPrograms {
 }
 
 impl OwnedPrograms {
-    /// What is to be started with these files, and what of it must be the same for a program that is taken up. Waits for the disk
-    /// elsewhere.
+    /// Prepares a launch with these files, and the properties that a readmitted program must share
+    /// with it. The disk access runs on another thread.
     async fn prepare(
         &self,
         launch: Launch,
@@ -352,12 +359,12 @@ impl OwnedPrograms {
         Ok((launch, fit))
     }
 
-    /// Takes a program up that is kept there, if it is what `launch` would start.
+    /// Readmits the idle program at `spot` if it equals the one that `launch` would start.
     async fn take(&self, spot: &Spot, launch: Launch) -> Result<Option<Running>, Failure> {
         let (seat, program) = (&self.programs.seat, launch.program.clone());
         let permit = self.programs.permit(&program, launch.max_running)?;
         let Some(running) = seat.take(spot).await else { return Ok(None) };
-        // Until it is handed to the guest, dropping it ends it.
+        // Until the guest owns the program, dropping it ends it.
         let (_, now) = self.prepare(launch, &running.files).await?;
         let differs = running.fit.differs(&now).or_else(|| {
             let is_its_agents = Arc::ptr_eq(&running.seat, seat);
@@ -377,7 +384,7 @@ impl OwnedPrograms {
     }
 }
 
-/// Whether what is to be started, or was, is still granted as it was then.
+/// True if a launch is granted, with the program's path and pin as at the start of the task.
 fn is_granted(programs: &Programs, launch: &Launch, held: &EffectiveGrant) -> bool {
     let agent = programs.agent.as_str();
     let program = held.program(agent, &launch.program, &launch.args, &launch.set);
@@ -410,7 +417,8 @@ impl ProcessPort for OwnedPrograms {
         let (programs, cwd) = (Arc::clone(&self.programs), launch.cwd.clone());
         let revocation =
             self.live.watch(move |held| is_granted(held) && programs.may_work_in(&cwd, held));
-        // It counts until all of it is gone, whatever became of the guest's handle; and so long its files are there.
+        // The permit counts until the whole process tree is gone, even after the guest drops its
+        // handle; the files stay as long.
         let (permit, files) = (Arc::new(Mutex::new(permit)), Arc::clone(&self.files));
         let held = (Arc::clone(&permit), Arc::clone(&files));
         let child = self.programs.supervisor.spawn_holding(launch, held).await;
@@ -436,7 +444,7 @@ impl ProcessPort for OwnedPrograms {
     }
 }
 
-/// Where a program is, behind all links, how long its file is, and when it was written last.
+/// Fingerprint of a program: resolved path, file size and modification time.
 fn fingerprint(path: &Path) -> Result<String, Failure> {
     let looked = fs::canonicalize(path).and_then(|real| {
         let meta = fs::metadata(&real)?;
@@ -448,7 +456,7 @@ fn fingerprint(path: &Path) -> Result<String, Failure> {
     looked.map_err(unread)
 }
 
-/// What a guest is told of it: arguments too long are its own fault, the rest is this machine's.
+/// Failure for the guest: overlong arguments are its own fault, all else is the machine's.
 fn not_started(why: &SpawnError) -> Failure {
     if matches!(why, SpawnError::TooLong { .. }) {
         Failure::Invalid(why.to_string())

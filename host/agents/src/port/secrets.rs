@@ -1,5 +1,5 @@
-//! The secrets that the hub puts into agents' requests: from its own environment, or from files that only its user can read. They
-//! are looked up for each request, so that one that was changed or put there counts at once.
+//! Secrets that the hub adds to agents' requests: from its environment, or from files that only its
+//! user can read. Each request looks them up, so that a change counts at once.
 
 use a2a_hub_config::{
     self as config,
@@ -16,33 +16,33 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder of the data directory that holds them.
+/// Folder of the data directory that contains the secrets.
 const FOLDER: &str = "secrets";
 
-/// The largest secret, in bytes: no header is longer.
+/// Longest secret, in bytes: no header is longer.
 const MAX_BYTES: u64 = 8 << 10;
 
-/// Where secrets are.
+/// Reads secrets from the environment and the data directory.
 #[derive(Clone, Debug)]
 pub(crate) struct SecretStore {
     folder: PathBuf,
 }
 
-/// Why a secret is not used.
+/// Reason why a secret is not used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
-    /// It is nowhere.
+    /// Neither the variable nor the file exists.
     #[error("it is not there: set the variable `{name}` where the hub is started, or put it into {}, with mode 0600", .file.display())]
     Missing { name: String, file: PathBuf },
-    /// Somebody else could have written or read it.
+    /// Another user could have written or read the file.
     #[error("{} is not the hub's alone: make it a plain file of the hub's own user, with `chmod 600`", .0.display())]
     Open(PathBuf),
-    /// It is none that a header can have.
+    /// The value cannot be part of a header.
     #[error(
         "it is no text of one line with {MIN_BYTES} to {MAX_BYTES} bytes, which is what a header can have and the hub can find again"
     )]
     Unfit,
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("read {}: {why}", .file.display())]
     Unread { file: PathBuf, why: io::Error },
 }
@@ -52,7 +52,7 @@ impl SecretStore {
         Self { folder: data_dir.join(FOLDER) }
     }
 
-    /// The secrets of these names. Waits for the disk.
+    /// Secrets of these names. Blocks on the disk.
     pub(crate) fn all<'n>(
         &self,
         names: impl IntoIterator<Item = &'n str>,
@@ -64,8 +64,9 @@ impl SecretStore {
         names.into_iter().map(secret).collect()
     }
 
-    /// What an agent must not tell: those of its variables and settings, and those that are sent for it. It never sees the latter,
-    /// but it may learn them elsewhere.
+    /// Values that an agent must not disclose: secrets among its variables and settings, and those
+    /// that are sent for it. The agent never sees the latter here, but it may learn them another
+    /// way.
     pub(crate) fn among(
         &self,
         known: impl Iterator<Item = (String, String)>,
@@ -76,7 +77,8 @@ impl SecretStore {
         Secrets::of(known.filter(|(name, _)| is_secret(name)).chain(sent))
     }
 
-    /// One secret: the file is asked first, for it is the operator's latest word.
+    /// One secret. The file takes precedence over the variable, because it is the operator's latest
+    /// word.
     fn secret(&self, name: &str) -> Result<String, SecretError> {
         let file = self.folder.join(name);
         let value = match read(&file) {

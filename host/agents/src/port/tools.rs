@@ -1,10 +1,12 @@
-//! The tools that one agent may call: those of the servers of the Model Context Protocol that its operator names for it, and nobody
-//! else reaches.
+//! Tools of one agent: those of the servers of the Model Context Protocol that its operator
+//! configures for it. No other agent reaches these servers.
 //!
 //! ```text
-//! a guest ─► capability `tools` ─► Tools ─► Server ─► Connection ─► rmcp ═╦► a pump ═► the program, under its minder
-//!              is it granted?     is it still?  runs it?   one run of it    ╚► Elsewhere ═► a URL, by the agent's rules for HTTP
+//! a guest ─► capability `tools` ─► Tools ─► Server ─► Connection ─► rmcp ═╦► a pump ═► the program
+//!            is it granted?   is it still?  runs it?  one run of it       ╚► Elsewhere ═► a URL
 //! ```
+//!
+//! A program runs under its minder; a URL is called by the agent's rules for HTTP.
 
 mod connection;
 mod elsewhere;
@@ -30,7 +32,7 @@ use serde_json::Value;
 use server::Server;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The tools of one agent. Its servers end with it.
+/// Tools of one agent. Its servers end when it is dropped.
 pub(crate) struct Tools {
     agent: AgentId,
     live: LiveGrant,
@@ -38,7 +40,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// The tools that an agent was granted; none if that are none.
+    /// Granted tools of an agent; none if no tool is granted.
     pub(crate) fn of(
         agent: &AgentId,
         live: &LiveGrant,
@@ -119,7 +121,7 @@ impl ToolsPort for Tools {
             () = revocation.token.cancelled() => return Err(revoked(&what)),
             called = self.server(&call.server)?.call(&what, call) => called,
         };
-        // A server that goes with its grant may be gone before that is heard here.
+        // A server that ends on revocation may fail the call before the watch fires.
         called.or_else(|why| self.live.must(&what, is_granted).and(Err(why)))
     }
 }

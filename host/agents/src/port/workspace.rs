@@ -1,4 +1,4 @@
-//! The working directory of a task, for an agent that sees its files itself.
+//! Working directory of a task, for an agent that reads its files directly.
 
 use super::{live_grant::LiveGrant, programs::Programs};
 use a2a_hub_core::workspace_grant::WorkspaceAccess;
@@ -16,18 +16,18 @@ use std::{
     sync::Arc,
 };
 
-/// The workspaces of one agent: those that its programs may start in.
+/// Workspaces of one agent: those that its programs may start in.
 pub(crate) struct Workspace {
     programs: Arc<Programs>,
     access: WorkspaceAccess,
-    /// The directories of the grant under which its tasks began.
+    /// Directories of the grant at the start of the agent's tasks.
     directories: Option<BTreeSet<String>>,
-    /// What it may do now.
+    /// Current grant.
     live: LiveGrant,
 }
 
 impl Workspace {
-    /// Those of an agent, if it may see any.
+    /// Workspaces of an agent; none if its grant has none.
     pub(crate) fn of(programs: &Arc<Programs>, live: &LiveGrant) -> Option<Arc<Self>> {
         let now = live.now();
         let (access, directories) = (now.workspace?, now.directories.clone());
@@ -50,12 +50,12 @@ impl WorkspacePort for Workspace {
         let is_left = |left: &BTreeSet<String>| {
             self.directories.as_ref().is_some_and(|then| then.is_subset(left))
         };
-        // Whichever directory was taken away: it may be the one that is open.
+        // Any revoked directory ends access, because it may be the open one.
         now.workspace.filter(|_| now.directories.as_ref().is_none_or(is_left))
     }
 }
 
-/// Opens a directory, and judges what was opened: who can write beside it may have put a link in its place meanwhile.
+/// Opens a directory and validates the opened one: a link may have replaced it meanwhile (TOCTOU).
 fn open(programs: &Programs, asked: Option<&str>) -> Result<File, Failure> {
     let path = programs.directory(asked)?;
     let unopened = |path: &Path, why: io::Error| {

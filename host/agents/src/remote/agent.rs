@@ -1,4 +1,4 @@
-//! An agent elsewhere as one of this hub's own: its trusted card, how it is, and how it is set to work.
+//! A remote agent as one of this hub's agents: its trusted card, its health and its tasks.
 
 use super::{
     endpoint::RemoteEndpoint,
@@ -21,7 +21,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// An agent of ours whose work is done by one elsewhere.
+/// An agent of this hub that forwards its work to a remote agent.
 pub(crate) struct RemoteAgent {
     id: AgentId,
     peer: Peer,
@@ -29,15 +29,15 @@ pub(crate) struct RemoteAgent {
     outbound: Outbound,
     card: AgentCard,
     trusted: Trusted,
-    /// It has no capability of this machine.
+    /// Empty: a remote agent has no capability of this machine.
     ask: Ask,
-    /// Whether its card is another one by now, which is trusted as well.
+    /// True if the remote card has changed and the new one is trusted.
     renewed: AtomicBool,
 }
 
 impl RemoteAgent {
-    /// The agent that is to be called `id` here, by the card that is in use, without asking it; the first time, by the
-    /// card that it has.
+    /// Creates the agent `id` from the cached trusted card, without a request. The first time, from
+    /// the card that it fetches.
     pub(crate) async fn find(
         id: AgentId,
         endpoint: RemoteEndpoint,
@@ -50,8 +50,8 @@ impl RemoteAgent {
         }
     }
 
-    /// The same by the card that it has now, if that is trusted: from now on it is the one in use. The operator approves
-    /// it by its digest, in hex.
+    /// Creates the agent `id` from the card that it fetches, if that is trusted, and caches the
+    /// card. With `accepted`, the operator approves the card of this digest (hexadecimal).
     pub(crate) async fn find_anew(
         id: AgentId,
         endpoint: RemoteEndpoint,
@@ -82,17 +82,17 @@ impl RemoteAgent {
         Ok(Self { id, peer, endpoint, outbound, card, trusted, ask, renewed })
     }
 
-    /// The card of the agent elsewhere.
+    /// Card of the remote agent.
     pub(crate) fn card(&self) -> &AgentCard {
         &self.card
     }
 
-    /// The URL at which the agent is called.
+    /// URL of the remote agent.
     pub(crate) fn url(&self) -> &str {
         &self.endpoint.url
     }
 
-    /// Whether its card is there, and still the one in use, or another that is trusted as well.
+    /// Fetches the card: healthy if it is the one in use or is trusted as well.
     async fn check(&self) -> Report {
         let now =
             Trusted::look(&self.id, &self.endpoint, &self.outbound, Some(&self.trusted), None)

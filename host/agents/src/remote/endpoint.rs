@@ -1,17 +1,17 @@
-//! Where an agent elsewhere is found, and what makes its card trusted: what its `[remote.<id>]` says.
+//! Address of a remote agent and the trust settings for its card: the values of `[remote.<id>]`.
 
 use a2a_hub_protocol::push::Secret;
 
-/// Where an agent elsewhere is found, and what makes its card trusted.
+/// Address of a remote agent and the trust settings for its card.
 pub(crate) struct RemoteEndpoint {
-    /// The URL below which its card is looked for.
+    /// Base URL of the card.
     pub(crate) url: String,
-    /// What it is shown.
+    /// Bearer token sent to the agent.
     pub(crate) token: Option<Secret>,
-    /// The digest of its card, if the operator pins it; otherwise the first that was seen is.
+    /// Digest of the card, if the operator pins it. Otherwise the first card seen is pinned.
     pub sha256: Option<String>,
-    /// Origins that its card may send us to beside its own.
+    /// Origins that the card may refer to besides its own.
     pub(crate) origins: Vec<String>,
-    /// Where the keys are of which one must have signed its card; none if it need not be signed.
+    /// Sources of the keys that may sign the card; empty if no signature is required.
     pub(crate) keys: Vec<String>,
 }

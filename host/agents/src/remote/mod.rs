@@ -1,4 +1,4 @@
-//! Agents elsewhere as agents of this hub: each is pinned by its card, and does its work where it is.
+//! Remote agents as agents of this hub, each pinned by its card.
 
 mod agent;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! The other side of a task that is elsewhere: whom it is asked of, and what that agent calls our tasks and conversations.
+//! Client of a remote agent, and the mapping of local task and context ids to remote ones.
 
 use a2a_hub_client::{A2aClient, ClientError, TaskStream};
 use a2a_hub_core::installation::InstallationId;
@@ -12,22 +12,22 @@ use a2a_hub_store::{AgentMemory, StorageError};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use std::{fmt, sync::Arc};
 
-/// What an agent elsewhere tells of one task, in order.
+/// Events of one remote task, in order.
 pub(super) type Responses = BoxStream<'static, Result<StreamResponse, ClientError>>;
 
-/// What is asked of an agent elsewhere for a task.
+/// Requests to a remote agent about a task.
 #[async_trait::async_trait]
 pub(super) trait RemoteClient: Send + Sync {
-    /// Says something, and listens to what comes of it.
+    /// Sends a message and streams the response.
     async fn stream(&self, send: SendMessage) -> Result<Responses, ClientError>;
 
-    /// Listens to a task that it has.
+    /// Subscribes to a task of the remote agent.
     fn subscribe(&self, task: TaskId) -> Responses;
 
-    /// Looks at a task that it has.
+    /// Reads a task of the remote agent.
     async fn get(&self, task: TaskId) -> Result<Task, ClientError>;
 
-    /// Has it stop.
+    /// Cancels a task of the remote agent.
     async fn cancel(&self, task: TaskId) -> Result<(), ClientError>;
 }
 
@@ -55,10 +55,10 @@ fn responses(stream: TaskStream) -> Responses {
     stream::unfold(stream, next).boxed()
 }
 
-/// How many bytes of names are remembered of one agent: those of ten thousand conversations.
+/// Bytes of id mappings stored for one agent: enough for ten thousand contexts.
 pub(super) const MAX_NAMES: u64 = 1 << 20;
 
-/// An agent elsewhere, with its names for what is ours, which outlive the hub. Cheap to clone.
+/// A remote agent with the persistent mapping of ids. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Peer {
     id: AgentId,
@@ -73,7 +73,7 @@ impl fmt::Debug for Peer {
 }
 
 impl Peer {
-    /// The agent that is called `id` here and is reached by `client`.
+    /// Peer for the agent `id`, reached through `client`.
     pub(super) fn new(
         id: AgentId,
         client: Arc<dyn RemoteClient>,
@@ -82,17 +82,18 @@ impl Peer {
         Self { id, client, storage }
     }
 
-    /// What its names are kept under.
+    /// Storage owner of the id mapping.
     fn owner(&self) -> InstallationId {
         InstallationId::from(&self.id)
     }
 
-    /// Whether it was given a task of ours, and has said what it calls it.
+    /// True if the remote agent has accepted this task and named it.
     pub(super) async fn has(&self, task: &TaskId) -> bool {
         self.task(task).await.is_some()
     }
 
-    /// Has it stop what it does for a task of ours, if it still does; by the name that it gave the task, or the one that was kept.
+    /// Cancels the remote task of a local task, by the given remote id or the stored one, if it
+    /// still runs.
     pub(super) async fn stop(
         &self,
         task: &TaskId,
@@ -112,12 +113,12 @@ impl Peer {
         &*self.client
     }
 
-    /// What it calls a task of ours that it still works on.
+    /// Remote id of a local task that is not over.
     pub(super) async fn task(&self, ours: &TaskId) -> Option<TaskId> {
         self.known(&task_key(ours)).await.map(TaskId::new)
     }
 
-    /// What it calls a conversation of ours.
+    /// Remote id of a local context.
     pub(super) async fn context(&self, ours: &ContextId) -> Option<ContextId> {
         self.known(&context_key(ours)).await.map(ContextId::new)
     }
@@ -133,7 +134,7 @@ impl Peer {
         }
     }
 
-    /// A task of ours is over: what it is called there is of no use any more.
+    /// Drops the remote id of a finished task.
     pub(super) async fn forget(&self, ours: &TaskId) {
         if let Err(why) = self.storage.forget(&self.owner(), &task_key(ours)).await {
             tracing::warn!(agent = %self.id, %why, "cannot forget the name of a task");
@@ -145,8 +146,8 @@ impl Peer {
         String::from_utf8(found.ok().flatten()?).ok()
     }
 
-    /// What cannot be kept costs a conversation its memory, not the task. Where there is no room, the conversations that began first
-    /// give it up.
+    /// Stores a remote id. A failure costs the context its continuity, not the task. If the storage
+    /// is full, the oldest contexts are dropped.
     async fn keep(&self, key: &str, name: &str) {
         let kept = match name.len() {
             ..=MAX_NAME => self.remember_name(key, name).await,
@@ -165,7 +166,7 @@ impl Peer {
             kept => return kept.map_err(|why| why.to_string()),
         }
         let keys = self.storage.keys(&owner, PREFIX).await.map_err(|why| why.to_string())?;
-        // Fresh ids begin with their time, so that they are sorted by that.
+        // Generated ids begin with their time, so their order is chronological.
         let oldest = keys.iter().filter(|key| key.contains(CONTEXT)).take(FORGOTTEN);
         for name in oldest {
             self.storage.forget(&owner, name).await.map_err(|why| why.to_string())?;
@@ -174,14 +175,14 @@ impl Peer {
     }
 }
 
-/// What all names are kept under, and what those of conversations have.
+/// Key prefix of all mappings, and the part that marks contexts.
 const PREFIX: &str = "remote/";
 const CONTEXT: &str = "context/";
 
-/// How long a name may be, in bytes: whoever makes ids makes shorter ones.
+/// Longest remote id, in bytes: generated ids are shorter.
 const MAX_NAME: usize = 1 << 10;
 
-/// How many conversations' names are given up at once.
+/// Number of contexts that are dropped at once.
 const FORGOTTEN: usize = 1_000;
 
 fn task_key(ours: &TaskId) -> String {
@@ -190,7 +191,8 @@ fn task_key(ours: &TaskId) -> String {
 
 fn context_key(ours: &ContextId) -> String {
     match ours.tenant().name() {
-        // No name of a tenant holds a colon, and no client's of the default tenant gets in front of it.
+        // Tenant names contain no colon, so no context id of the default tenant can match this
+        // prefix.
         Some(tenant) => format!("remote/tenant:{tenant}/context/{ours}"),
         None => format!("remote/context/{ours}"),
     }

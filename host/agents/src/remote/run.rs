@@ -1,4 +1,5 @@
-//! A task of ours at work at an agent elsewhere: what that tells becomes ours, and its questions our client's.
+//! A local task that a remote agent works on: its events become the local task's, and its questions
+//! go to the local client.
 
 #[cfg(test)]
 mod tests;
@@ -40,22 +41,23 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// How long an agent may take to hear that it is to stop.
+/// Time that a cancel request to a remote agent may take.
 const STOP: Duration = Duration::from_secs(2);
 
-/// How often a task is looked at that waits for our client: its agent may go on without us.
+/// Interval at which an interrupted remote task is polled: the agent may continue without an
+/// answer.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// What is told of a task that the agent has forgotten.
+/// Failure of a task that the remote agent no longer knows.
 const LOST: &str = "the agent elsewhere does not know the task any more; send its message anew";
 
-/// An agent elsewhere at work on a task of ours. Dropping it only stops listening.
+/// Run of a remote agent. Dropping it only stops listening.
 #[derive(Debug)]
 pub(super) struct RemoteRun {
     run: JoinSet<Ended>,
     cancel: CancellationToken,
     peer: Peer,
-    /// Our name for the task.
+    /// Local id of the task.
     task: TaskId,
 }
 
@@ -66,7 +68,7 @@ impl RemoteRun {
         Self::new(peer, &call.ports, work.task, Some(said))
     }
 
-    /// Listens again to what goes on since the hub before this one ended.
+    /// Reattaches to a remote task after a restart of the hub.
     pub(super) fn follow(peer: Peer, call: &Call, task: Task) -> Self {
         Self::new(peer, &call.ports, task, None)
     }
@@ -101,7 +103,8 @@ impl Run for RemoteRun {
         }
     }
 
-    /// Has the agent stop, unless it waits for our client: that outlives the hub, and `Runtime::clean_up` ends it.
+    /// Cancels the remote task unless it waits for the client: such a task outlives the hub, and
+    /// `Runtime::clean_up` ends it.
     fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -116,27 +119,27 @@ impl Run for RemoteRun {
     }
 }
 
-/// A task of ours and the one at the agent elsewhere that stands for it.
+/// A local task and its remote counterpart.
 struct RemoteTask {
     peer: Peer,
     port: Arc<dyn TaskPort>,
-    /// Our task, as far as it was told.
+    /// The local task, updated by the events received so far.
     ours: Task,
-    /// What the agent calls the task, once it has said so.
+    /// Remote id of the task, once known.
     theirs: Option<TaskId>,
-    /// Whether the agent waits for our client.
+    /// True if the remote agent waits for the client.
     asking: bool,
-    /// What the agent calls the question that it asked last, if it gives questions names.
+    /// Remote id of the last question, if it has one.
     question: Option<QuestionId>,
-    /// What it asked last.
+    /// The last question.
     prompt: Option<(Need, Message)>,
 }
 
-/// What went wrong with a task at an agent elsewhere.
+/// Failure of a remote task.
 enum Broken {
-    /// It refuses, or does not answer.
+    /// The remote agent refuses, or does not answer.
     There(ClientError),
-    /// Something of ours.
+    /// A local failure.
     Here(Failure),
 }
 
@@ -161,14 +164,15 @@ impl From<Broken> for Failure {
     }
 }
 
-/// Where the agent came to rest.
+/// State in which a remote task comes to rest.
 enum Rest {
     Ended(Ended),
     Asks(Need, Message),
 }
 
 impl RemoteTask {
-    /// `said` is what the client says; without it, the agent has the task already.
+    /// Runs the task. `said` is the client's message; without it, the remote agent already has the
+    /// task.
     async fn run(mut self, said: Option<Answer>, cancel: CancellationToken) -> Ended {
         let ended = cancel.run_until_cancelled(self.talk(said)).await;
         match ended {
@@ -177,7 +181,8 @@ impl RemoteTask {
                 self.stop().await;
                 Ended::Failed(why)
             }
-            // A question outlives the hub; who cancels the task stops the agent as well.
+            // The remote task stays pending, because a question outlives the hub. If the task
+            // itself was cancelled, `Runtime::clean_up` cancels the remote task.
             None if self.asking => Ended::Failed(Failure::Cancelled),
             None => {
                 self.stop().await;
@@ -186,7 +191,7 @@ impl RemoteTask {
         }
     }
 
-    /// What goes wrong here is the same as never having heard of it.
+    /// Cancels the remote task. Failures are logged and ignored.
     async fn stop(&self) {
         let stopped = self.peer.stop(&self.ours.id, self.theirs.clone());
         if let Ok(Err(why)) = timeout(STOP, stopped).await {
@@ -194,10 +199,10 @@ impl RemoteTask {
         }
     }
 
-    /// Says what the client says, until the agent asks no more.
+    /// Relays messages until the remote agent asks no further question.
     async fn talk(&mut self, mut said: Option<Answer>) -> Result<Ended, Failure> {
         let context = self.peer.context(&self.ours.context_id).await;
-        // It was at work, or waited for its client, when the hub before this one ended.
+        // Known if the task was working or interrupted when the previous process ended.
         self.theirs = self.peer.task(&self.ours.id).await;
         loop {
             let answers = said.is_some() && self.theirs.is_some();
@@ -213,7 +218,7 @@ impl RemoteTask {
         }
     }
 
-    /// Says what the client says, if it says something, and hears what comes of it.
+    /// Sends the client's message, if any, and handles the response.
     async fn exchange(
         &mut self,
         said: Option<Answer>,
@@ -226,7 +231,7 @@ impl RemoteTask {
         let mut pauses = PAUSES.iter();
         let stream = loop {
             match (self.say(said.clone(), context.cloned()).await, self.theirs.is_some()) {
-                // It has heard nothing, and waits for this.
+                // Nothing was delivered, so the message can be sent again.
                 (Err(Broken::There(why)), true) if why.was_not_sent() => {
                     let Some(pause) = pauses.next() else { return Err(why.into()) };
                     sleep(Duration::from_secs(*pause)).await;
@@ -237,8 +242,8 @@ impl RemoteTask {
         self.follow(stream).await
     }
 
-    /// Has the client answer what the agent asks; nothing if the agent has gone on without the answer, or asks something else by now,
-    /// which is looked for now and then.
+    /// Asks the client the remote agent's question. Returns none if the remote agent has continued
+    /// without the answer or asks something else; the remote task is polled for that.
     async fn ask(&mut self, need: Need, prompt: Message) -> Result<Option<Answer>, Failure> {
         self.asking = true;
         let text = prompt.joined_text();
@@ -251,7 +256,7 @@ impl RemoteTask {
                 () = sleep(LOOK) => {}
             }
             let Some(theirs) = self.theirs.clone() else { continue };
-            // One that cannot be reached is looked for again.
+            // An unreachable agent is polled again.
             let Ok(now) = self.peer.client().get(theirs).await else { continue };
             let asked = Question::of(now.metadata.as_ref()).map(|asked| asked.id);
             let said = now.status.message.map(|said| said.joined_text()).unwrap_or_default();
@@ -265,8 +270,8 @@ impl RemoteTask {
         Ok(answer)
     }
 
-    /// Where the agent stands that did not take an answer: what it asks by now is our client's to answer, and its end is the task's.
-    /// One that was not reached is asked for again.
+    /// State of a remote task after a refused answer: a new question goes to the client, and a
+    /// final state ends the task. If the agent was not reached, the same question is asked again.
     async fn not_taken(&mut self, why: ClientError) -> Result<Rest, Failure> {
         let tell = |what: &str| {
             let message = Message::text(Role::Agent, format!("{what}: {why}"));
@@ -293,12 +298,13 @@ impl RemoteTask {
         }
     }
 
-    /// Where its task is in the trace: a span below that of ours.
+    /// Trace context for the remote task: a span below that of the local task.
     fn trace(&self) -> Metadata {
         Trace::of(&self.ours.id, self.ours.metadata.as_ref()).members()
     }
 
-    /// What the client says, as the agent is to hear it: with its own names for things, and of ours those of the trace.
+    /// Rewrites the client's message for the remote agent: with remote ids, and with the local
+    /// trace context.
     fn said(&self, message: Message, context: Option<ContextId>) -> Message {
         let mut metadata = without_trace(message.metadata.unwrap_or_default());
         metadata.retain(|name, _| {
@@ -318,7 +324,7 @@ impl RemoteTask {
         metadata.extend(self.trace());
         Message {
             task_id: self.theirs.clone(),
-            // It knows which conversation its task belongs to.
+            // The remote task already belongs to a context.
             context_id: context.filter(|_| self.theirs.is_none()),
             metadata: Some(metadata),
             reference_task_ids: Vec::new(),
@@ -348,7 +354,7 @@ impl RemoteTask {
         Err(Failure::Unavailable("it hung up before the task ended".to_owned()).into())
     }
 
-    /// Takes in what the agent tells; where it came to rest, if it did.
+    /// Handles an event of the remote task; returns the resting state, if it has one.
     async fn hear(&mut self, told: StreamResponse) -> Result<Option<Rest>, Failure> {
         match told {
             StreamResponse::Message(message) => Ok(Some(Rest::Ended(Ended::Reply(anew(message))))),
@@ -377,7 +383,7 @@ impl RemoteTask {
         }
     }
 
-    /// Whether nothing is new about its work.
+    /// True if a status adds nothing to the last one.
     fn has_said(&self, now: &TaskStatus) -> bool {
         let before = &self.ours.status;
         let id = |status: &TaskStatus| status.message.as_ref().map(|it| it.message_id.clone());
@@ -432,7 +438,7 @@ impl RemoteTask {
         for update in updates {
             let mut event = TaskEvent::Artifact(update);
             task::begin_artifact(&self.ours, &mut event);
-            // A task that lives takes any artifact.
+            // A task that is not final accepts any artifact.
             let _ = task::apply(&mut self.ours, &event);
             if let TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) = event {
                 made.push(Emitted::Artifact { artifact, append, last_chunk });
@@ -446,7 +452,7 @@ impl RemoteTask {
     }
 }
 
-/// The same without its names for the task and the conversation: the hub puts its own.
+/// Removes remote ids from a message; the hub adds its own.
 fn anew(message: Message) -> Message {
     Message { task_id: None, context_id: None, reference_task_ids: Vec::new(), ..message }
 }

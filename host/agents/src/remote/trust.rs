@@ -1,5 +1,5 @@
-//! Which card of an agent elsewhere is used: the one that its operator trusts. It is kept, so that what the agent says of
-//! itself later moves nothing until it is trusted, too.
+//! Trust in the cards of remote agents. The trusted card is cached, so that a later change of the
+//! card has no effect until it is trusted as well.
 
 use super::{endpoint::RemoteEndpoint, peer::MAX_NAMES};
 use a2a_hub_client::{
@@ -15,85 +15,85 @@ use a2a_hub_store::{AgentMemory, StorageError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Where the card is kept, among the agent's own values.
+/// Key of the trusted card among the agent's stored values.
 const KEY: &str = "remote/card";
 
-/// How much room there is for it beside the names of tasks and conversations, in bytes.
+/// Storage for the card and the id mappings, in bytes.
 const ROOM: u64 = MAX_NAMES + 4 * card::MAX_CARD as u64;
 
-/// How much of a digest people look at, in letters.
+/// Characters of a digest that are shown to people.
 const SHORT: usize = 12;
 
-/// A card that is trusted.
+/// A trusted card.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Trusted {
-    /// The URL it was looked for at.
+    /// URL from which the card was fetched.
     url: String,
-    /// The card as it came.
+    /// The card as received.
     card: Value,
-    /// What of it is signed, if it must be.
+    /// Signed content of the card, if a signature is required.
     signed: Option<Value>,
 }
 
-/// Why a card is not used.
+/// Reason why a card is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// There is none, or its agent cannot be talked to.
+    /// The card cannot be fetched, or its agent cannot be called.
     #[error(transparent)]
     Remote(#[from] ClientError),
     /// The operator's keys cannot be used.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// Nobody whom the operator trusts has signed it.
+    /// No trusted key has signed the card.
     #[error("trust the card of `{agent}`: {why}")]
     NotSigned {
-        /// The agent whose card it is.
+        /// Agent that the card describes.
         agent: AgentId,
-        /// What is wrong with its signatures.
+        /// Problem with the signatures.
         why: SignatureError,
     },
-    /// The configuration pins another one.
+    /// The configuration pins another card.
     #[error(
         "trust the card of `{agent}`: its SHA-256 digest is {digest}, and `remote.{agent}.sha256` pins {pinned}"
     )]
     NotPinned {
-        /// The agent whose card it is.
+        /// Agent that the card describes.
         agent: AgentId,
-        /// The digest that its card has now: SHA-256 in hex.
+        /// Current digest of the card: SHA-256 in hexadecimal digits.
         digest: String,
-        /// What it must have.
+        /// Pinned digest.
         pinned: String,
     },
-    /// It changed while it was looked at.
+    /// The card differs from the one that the operator approved.
     #[error("trust the card of `{agent}`: its digest is {digest} by now; look again")]
     NotAccepted {
-        /// The agent whose card it is.
+        /// Agent that the card describes.
         agent: AgentId,
-        /// The digest that its card has now: SHA-256 in hex.
+        /// Current digest of the card: SHA-256 in hexadecimal digits.
         digest: String,
     },
-    /// It is another one than the one in use.
+    /// The card differs from the one in use.
     #[error(
         "trust the card of `{agent}`: it was {} and is {}, and the old one stays in use; {}",
         short(.used), short(.digest), .changes.join("; ")
     )]
     Changed {
-        /// The agent whose card it is.
+        /// Agent that the card describes.
         agent: AgentId,
-        /// The digest of the card in use.
+        /// Digest of the card in use.
         used: String,
-        /// That of the one that is there now.
+        /// Digest of the current card.
         digest: String,
-        /// What is different between the two, a line each.
+        /// Differences between the two cards, one line each.
         changes: Vec<String>,
     },
-    /// The store does not work. Without it, no card could be told from the first.
+    /// The store failed. Without the store, a changed card cannot be told from the first one.
     #[error("keep the card: {0}")]
     Store(#[from] StorageError),
 }
 
 impl TrustError {
-    /// Whether the agent is there, but not as it is trusted.
+    /// True if the agent answers with a card that is not trusted.
     pub(super) fn is_distrust(&self) -> bool {
         match self {
             Self::NotSigned { .. }
@@ -104,7 +104,7 @@ impl TrustError {
         }
     }
 
-    /// What has the card used, if one command does.
+    /// Command or instruction that makes the card trusted, if one does.
     pub(super) fn fix(&self) -> Option<String> {
         match self {
             Self::Changed { agent, digest, .. } => {
@@ -123,7 +123,7 @@ impl TrustError {
 }
 
 impl TrustError {
-    /// The same with its fix, if there is one.
+    /// Message of the error with its fix, if any.
     pub fn with_way_out(&self) -> String {
         let fix = self.fix().map(|fix| format!("; fix: {fix}"));
         format!("{self}{}", fix.unwrap_or_default())
@@ -131,7 +131,7 @@ impl TrustError {
 }
 
 impl Trusted {
-    /// What of it may be believed.
+    /// The part of the card that may be believed: the signed content, if a signature is required.
     pub(super) fn card(&self) -> &Value {
         self.signed.as_ref().unwrap_or(&self.card)
     }
@@ -140,7 +140,7 @@ impl Trusted {
         card::digest(&self.card)
     }
 
-    /// The card that was trusted when it was last looked at, if it still is.
+    /// The cached card, if the current settings still trust it.
     pub(super) async fn recall(
         id: &AgentId,
         endpoint: &RemoteEndpoint,
@@ -151,11 +151,12 @@ impl Trusted {
             return Ok(None);
         };
         let kept = serde_json::from_slice::<Self>(&kept).ok();
-        // What is elsewhere is another agent.
+        // Another URL means another agent.
         let Some(kept) = kept.filter(|kept| kept.url == endpoint.url) else { return Ok(None) };
         match Self::judge(id, endpoint, outbound, kept.card.clone(), Some(&kept), None).await {
             Ok(still) => Ok(Some(still)),
-            // It was signed when it came, and the keys are elsewhere, too.
+            // The card was signed when it was cached, and the key server is temporarily
+            // unreachable.
             Err(TrustError::Keys(why)) if why.is_passing() && kept.signed.is_some() => {
                 Ok(Some(kept))
             }
@@ -164,7 +165,7 @@ impl Trusted {
         }
     }
 
-    /// The card that is there now, if it is trusted.
+    /// Fetches the card, if it is trusted.
     pub(super) async fn look(
         id: &AgentId,
         endpoint: &RemoteEndpoint,

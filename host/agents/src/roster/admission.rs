@@ -1,5 +1,6 @@
-//! Whether the component in a plug-in's file joins, and what it holds: what was granted to this very component, or nothing. A
-//! component that takes the place of a granted one without leave is held back, and the granted one serves on from its copy.
+//! Admission of plug-in components: a component gets the grant that is recorded for its digest, or
+//! nothing. If a file's granted component is replaced without approval, the new one is held back
+//! and the granted one runs on from its stored copy.
 
 use super::{
     Agents, JoinError,
@@ -27,13 +28,14 @@ use std::{
     sync::Arc,
 };
 
-/// Lines of what a component asks for that are told: more than an operator reads, and less than floods whoever asks.
+/// Most lines of differences that are reported: more than an operator reads, few enough not to
+/// flood a reader.
 const MAX_CHANGES: usize = 64;
 
 impl Agents {
-    /// The agent that comes of a component in a file of the plugins folder: of this one, or of the one that was granted before it,
-    /// while this one is held back.
-    /// `signature` is the text of the one beside the file, which counts if it is by the key that the grant names.
+    /// Agent for a component in a file of the plugins folder: this component, or the granted one
+    /// while this one is held back. `signature` is the text of the file's detached signature; it
+    /// counts if it is by the key that the grant names.
     pub(super) async fn admit_file(
         &self,
         id: &AgentId,
@@ -65,8 +67,9 @@ impl Agents {
         Ok(Admitted { agent, candidate: Some(candidate) })
     }
 
-    /// The agent that is to have its place now: what its component goes on with, or the configuration grants it, is recorded, and its
-    /// terms are those of now. Compiling it may have taken long; if it stands otherwise by now, it is to be read again.
+    /// Builds the agent to be registered now, under the current terms, and records its grant and
+    /// succession. Compiling may have taken long: if the component's standing has changed
+    /// meanwhile, the file has to be read again.
     pub(super) async fn finish(&self, admitted: Admitted) -> Result<Agent, FileError> {
         let Admitted { agent, candidate } = admitted;
         let Some(candidate) = candidate else { return Ok(self.anew(&agent)) };
@@ -87,7 +90,7 @@ impl Agents {
         let looked = run_blocking(move || {
             let is_signed =
                 key.as_ref().is_some_and(|key| is_signed(&bytes, signature.as_deref(), key));
-            // Nothing that is asked for counts yet: one that cannot be read says no version.
+            // Nothing counts yet: an unreadable manifest has no version.
             let said =
                 if is_signed { manifest::read(&bytes).unwrap_or_default() } else { Ask::default() };
             (digest_of(&bytes), key.filter(|_| is_signed), said.version, bytes)
@@ -101,12 +104,12 @@ impl Agents {
         Ok(candidate)
     }
 
-    /// The agent of that name, if it came from there and is this very component.
+    /// The registered agent of that id, if it has this source and this component.
     fn serving(&self, id: &AgentId, source: &Source, digest: &str) -> Option<Arc<Agent>> {
         self.find(id).filter(|it| it.source == *source && it.runtime.digest() == Some(digest))
     }
 
-    /// The same agent under the terms and settings of now.
+    /// Rebuilds an agent under the current terms and settings.
     pub(super) fn anew(&self, agent: &Agent) -> Agent {
         let Agent { id, runtime, card, source, .. } = agent;
         let terms = self.terms_of(id, source, runtime.ask(), runtime.digest());
@@ -117,7 +120,7 @@ impl Agents {
         anew
     }
 
-    /// The granted component in place of the one that waits.
+    /// Builds the agent from the granted component instead of the new one, which is held back.
     async fn hold_back(
         &self,
         id: &AgentId,
@@ -153,7 +156,7 @@ impl Agents {
             changes.push(format!("~ what is different cannot be told: {lacking}"));
         }
         if signed_by.is_some() {
-            // All that keeps a signed one back.
+            // The only reason to hold back a signed component.
             let older = "~ it is signed, and its version is older than the granted one's, or cannot be told";
             changes.insert(0, older.to_owned());
         }
@@ -188,13 +191,13 @@ impl Agents {
         });
     }
 
-    /// What waits in the place of this agent, if something does.
+    /// The held-back component of this agent, if any.
     pub fn held_back(&self, id: &AgentId) -> Option<HeldBack> {
         self.shared.held_back.lock().get(id).cloned()
     }
 
-    /// Records what the operator grants in the configuration, and that a component goes on with a grant; keeps a copy of what is
-    /// granted something.
+    /// Records the configuration's grant and the component's succession; stores a copy of a
+    /// component with a grant.
     async fn install(&self, agent: &Agent, candidate: Candidate) -> Result<(), FileError> {
         let (shared, id, file) =
             (Arc::clone(&self.shared), agent.id.clone(), agent.source.to_string());
@@ -227,7 +230,7 @@ impl Agents {
                 shared.kept.keep(&bytes)?;
             }
             if by.is_some() {
-                // The one before it serves no more, and its copy is of no use.
+                // The predecessor no longer runs, so its copy can go.
                 shared.sweep_kept();
             }
             Ok(())
@@ -235,7 +238,7 @@ impl Agents {
         installed.await.map_err(io::Error::other)?
     }
 
-    /// What an agent holds, by whose word.
+    /// Grant and installation of an agent, from the configuration or the records.
     pub(super) fn terms_of(
         &self,
         id: &AgentId,
@@ -266,7 +269,7 @@ impl Agents {
         }
     }
 
-    /// Records what the configuration grants to a component before it has joined.
+    /// Records the configuration's grant for a component that has not joined yet.
     pub(super) fn adopt(&self, id: &AgentId, file: &str, bytes: &Bytes) {
         let Ok(ask) = manifest::read(bytes) else { return };
         let there = self.shared.built_in.component(id).is_some();
@@ -278,7 +281,7 @@ impl Agents {
         }
     }
 
-    /// Takes note that a plug-in's file is gone. Waits for the disk.
+    /// Records that a plug-in's file is gone. Blocks on the disk.
     pub(super) fn miss(&self, id: &AgentId) {
         self.shared.held_back.lock().remove(id);
         let ledger = &self.shared.ledger;
@@ -290,7 +293,7 @@ impl Agents {
         }
     }
 
-    /// Ends the installation of a plug-in that was let go: what it has kept is forgotten.
+    /// Ends the installation of a removed plug-in and deletes its stored data.
     pub(super) async fn end_installation(&self, id: &AgentId) {
         let (shared, agent) = (Arc::clone(&self.shared), id.clone());
         let ended = run_blocking(move || {
@@ -309,7 +312,7 @@ impl Agents {
         }
     }
 
-    /// Has the records follow what the configuration grants to those that have joined.
+    /// Updates the records of all registered plug-ins from the configuration.
     pub(super) async fn take_over_all(&self) {
         let files = self.all().into_iter().filter(|it| matches!(it.source, Source::File(_)));
         let files: Vec<_> = files.collect();
@@ -330,7 +333,7 @@ impl Agents {
 }
 
 impl super::Shared {
-    /// Records what the configuration grants to a component, if that is news.
+    /// Records the configuration's grant for a component, if it is new.
     fn take_over(
         &self,
         id: &AgentId,
@@ -362,7 +365,7 @@ impl super::Shared {
             after.grant = grant;
             Some(wrong)
         };
-        // Without the lock first: most of the time there is nothing to do.
+        // Tried without the lock first: usually nothing changes.
         let mut tried = (*self.ledger.grants()).clone();
         tried.take_over(id, configured);
         if tried == *self.ledger.grants() {
@@ -392,7 +395,7 @@ impl super::Shared {
         }
     }
 
-    /// Removes copies of components that no record names any more.
+    /// Removes stored components that no record names.
     pub(super) fn sweep_kept(&self) {
         let grants = self.ledger.grants();
         let used: BTreeSet<_> = grants.plugins.values().map(|it| it.sha256.as_str()).collect();
@@ -402,7 +405,7 @@ impl super::Shared {
     }
 }
 
-/// Whether a component is signed with this very key, a public one of minisign. Hashes all of the component.
+/// True if a component is signed with this minisign public key. Hashes the whole component.
 fn is_signed(component: &[u8], signature: Option<&[u8]>, key: &str) -> bool {
     let Some(Ok(signature)) = signature.map(str::from_utf8) else { return false };
     let named = BTreeMap::from([("grant".to_owned(), key.to_owned())]);

@@ -1,4 +1,4 @@
-//! A component that was read from a plug-in's file, and the agent that comes of it, until that has its place.
+//! Components on their way from a plug-in's file to a registered agent.
 
 use crate::agent::Agent;
 use a2a_hub_core::{
@@ -7,15 +7,15 @@ use a2a_hub_core::{
 };
 use bytes::Bytes;
 
-/// A component that was read from a plug-in's file.
+/// A component read from a plug-in's file.
 pub(super) struct Candidate {
     pub(super) bytes: Bytes,
     pub(super) digest: String,
-    /// The version that it says it is, if it is signed.
+    /// Version in the manifest, if the component is signed.
     pub(super) version: Option<OneLine>,
-    /// The key of the record, if the component is signed with it.
+    /// Key of the record, if the component is signed with it.
     pub(super) signed_by: Option<String>,
-    /// Whether the configuration pins it beside a grant.
+    /// True if the configuration pins this component next to a grant.
     pub(super) is_pinned: bool,
     pub(super) standing: Standing,
 }
@@ -28,15 +28,15 @@ impl Candidate {
     }
 }
 
-/// An agent that may join, and what is to be recorded once it does.
+/// An agent that may be registered, with the data to record at that time.
 pub(super) struct Admitted {
     pub(super) agent: Agent,
-    /// The component that it is; none if that one is held back, and the agent is another.
+    /// The agent's component; none if it is held back and the agent runs the granted one.
     pub(super) candidate: Option<Candidate>,
 }
 
 impl Admitted {
-    /// Whether the agent is not the component that was read, for that one is held back.
+    /// True if the component that was read is held back, and the agent runs another.
     pub(super) fn is_another(&self) -> bool {
         self.candidate.is_none()
     }

@@ -1,4 +1,4 @@
-//! What a component asks for, as it is told to people.
+//! Summary of the capabilities that a component asks for.
 
 use a2a_hub_core::{
     difference::asked_of,
@@ -7,7 +7,7 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::operation::AskedCapability;
 
-/// What a component asks for, with its reasons.
+/// Capabilities that a component asks for, with its reasons.
 pub fn asked(ask: &Ask) -> Vec<AskedCapability> {
     let all = lacks(ask, &intersect(ask, &Grant::default())).into_iter();
     let told = all.map(|asked| {

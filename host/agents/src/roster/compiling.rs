@@ -1,5 +1,5 @@
-//! Components that take the compiler long, told while it is at work: a first compile of Python takes a quarter of a minute, and
-//! nobody should take that for silence.
+//! Progress reports of slow compilations: the first compilation of a Python agent takes a quarter
+//! of a minute and should not look like a hang.
 
 use super::Agents;
 use a2a_hub_clock as clock;
@@ -8,17 +8,18 @@ use parking_lot::Mutex;
 use std::{pin::pin, time::Duration};
 use tokio::time::sleep;
 
-/// What is there within that, as what was compiled before, is not worth a word.
+/// Time after which a load is reported; a component from the compile cache is faster.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
-/// One that is told of until this is dropped, however its loading ends.
+/// An entry in the list of running compilations, removed on drop.
 struct Told<'a> {
     all: &'a Mutex<Vec<CompilingPlugin>>,
     one: CompilingPlugin,
 }
 
 impl Agents {
-    /// Waits until a component of so many bytes is loaded, and tells of it meanwhile where that takes long.
+    /// Awaits `loading` of a component of `bytes` bytes, and lists it as compiling if it takes
+    /// long.
     pub(super) async fn telling_of<T>(
         &self,
         file: &str,
@@ -41,7 +42,7 @@ impl Agents {
         loading.await
     }
 
-    /// The components that are being compiled for longer than a moment.
+    /// Components whose compilation takes longer than a second.
     pub fn compiling(&self) -> Vec<CompilingPlugin> {
         self.shared.compiling.lock().clone()
     }
@@ -57,7 +58,7 @@ impl<'a> Told<'a> {
 impl Drop for Told<'_> {
     fn drop(&mut self) {
         let mut all = self.all.lock();
-        // A file that was replaced meanwhile may be there twice.
+        // A file that was replaced meanwhile may be listed twice.
         if let Some(place) = all.iter().position(|it| *it == self.one) {
             all.remove(place);
         }

@@ -1,4 +1,4 @@
-//! Agents that the configuration names and that are elsewhere: each joins once its card is found.
+//! Registration of remote agents from the configuration, once their cards are found.
 
 use super::Agents;
 use crate::{
@@ -12,31 +12,31 @@ use futures::future;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
-/// How long the hub waits for them when it starts; one that takes longer joins later.
+/// Time that the start of the hub waits for remote agents; slower ones are registered later.
 const AT_THE_START: Duration = Duration::from_secs(3);
 
 impl Agents {
-    /// Has those join that are elsewhere. Those that were never found are looked for until they are.
+    /// Registers all configured remote agents. Agents that were never found are retried.
     pub(super) async fn join_remote(&self) {
         let ids: Vec<_> = self.shared.config().remote.keys().cloned().collect();
         self.join_these(&ids).await;
     }
 
-    /// Has those of these names join, now or once they are found.
+    /// Registers these remote agents, now or once they are found.
     async fn join_these(&self, ids: &[AgentId]) {
         let all = ids.iter().map(|id| async move {
             let mut on_its_way = self.shared.joining.one();
             match timeout(AT_THE_START, self.join_one_remote(id)).await {
                 Ok(true) => return,
-                // It cannot be found now.
+                // The agent cannot be found now.
                 Ok(false) => on_its_way = None,
-                // Nobody knows yet.
+                // The result is not known yet.
                 Err(_) => {}
             }
             let (agents, id) = (self.clone(), id.clone());
             self.shared.asks.spawn(async move {
                 let looking = async {
-                    // One that is no longer named is not looked for.
+                    // The search stops once the configuration no longer names the agent.
                     while agents.find(&id).is_none()
                         && agents.endpoint(&id).is_some()
                         && !agents.join_one_remote(&id).await
@@ -51,7 +51,8 @@ impl Agents {
         future::join_all(all).await;
     }
 
-    /// Has those of these names follow a new configuration: each leaves, and joins again by what is said of it now.
+    /// Applies a new configuration to these remote agents: each leaves and is registered again
+    /// under its new settings.
     pub(super) async fn rejoin_remote(&self, ids: &BTreeSet<AgentId>) {
         for id in ids {
             if self.find(id).is_some_and(|agent| matches!(agent.source, Source::Remote(_))) {
@@ -65,8 +66,9 @@ impl Agents {
         self.join_these(&named).await;
     }
 
-    /// Has the agent elsewhere that is called `id` here join by the card that it has now, which the operator may approve
-    /// by its digest; none if the configuration names no such agent. If it cannot, what was there stays.
+    /// Registers the remote agent `id` with its current card, which the operator may approve by
+    /// digest. None if the configuration names no such agent. On failure the registered agent
+    /// stays.
     pub(super) async fn reload_remote(
         &self,
         id: &AgentId,
@@ -78,7 +80,8 @@ impl Agents {
         Some(found.map(|remote| self.seat_remote(id, remote)))
     }
 
-    /// Whether it was found, and joined. Why not is told where plugins are that cannot join.
+    /// Registers a remote agent; false if it was not found. The reason is listed with the rejected
+    /// plug-ins.
     async fn join_one_remote(&self, id: &AgentId) -> bool {
         let Some(endpoint) = self.endpoint(id) else { return false };
         let (outbound, storage) = (self.shared.outbound.clone(), self.shared.storage.clone());
@@ -108,7 +111,7 @@ impl Agents {
         self.register(Agent::new(id.clone(), runtime, card, source, deps));
     }
 
-    /// Where the configuration says that it is.
+    /// Endpoint settings of the agent from the configuration.
     fn endpoint(&self, id: &AgentId) -> Option<RemoteEndpoint> {
         let remote = self.shared.config().remote.get(id)?.clone();
         let Remote { url, token_env, sha256, origins, keys } = remote;
@@ -123,7 +126,7 @@ impl Agents {
     }
 }
 
-/// Its place in the configuration.
+/// Name of the agent's table in the configuration.
 fn table(id: &AgentId) -> String {
     format!("remote.{id}")
 }

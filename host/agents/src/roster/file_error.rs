@@ -1,50 +1,50 @@
-//! Why a file of the plugins folder is not an agent.
+//! Reasons why a file of the plugins folder is not an agent.
 
 use super::{JoinError, held_back::HeldBackError};
 use a2a_hub_config::ConfigError;
 use a2a_hub_core::signature::Untrusted;
 use std::io;
 
-/// Why a file is not an agent.
+/// Reason why a file is not an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It is called as no agent can be.
+    /// The file's name is not a valid agent id.
     #[error("its name cannot name an agent: {0}")]
     Name(#[from] a2a_hub_protocol::id::InvalidAgentId),
-    /// It is not the file itself.
+    /// The file is a link or not a regular file.
     #[error("it is a link, or no plain file; copy the component itself into the folder")]
     NotPlain,
-    /// Something is wrong with the file of its signature.
+    /// The signature file cannot be used.
     #[error("its signature (the `.minisig` beside it) cannot be used: {0}")]
     Signature(Box<Self>),
-    /// It is not signed as the operator wants it.
+    /// The operator's signature policy refuses the component.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
     /// The operator's keys cannot be used.
     #[error(transparent)]
     Keys(#[from] ConfigError),
-    /// Somebody else put it there.
+    /// The file belongs to another user.
     #[error("it belongs to another user; only your own files are loaded")]
     Foreign,
-    /// Somebody else may change it.
+    /// Other users may write to the file.
     #[error("others may write to it; run `chmod go-w` on it")]
     Writable,
-    /// It is not what it was when it began to be read.
+    /// The file changed or vanished while it was read.
     #[error("it changed, or went, while it was read; the file that is there now is read by itself")]
     Changed,
-    /// It is larger than anything of its kind.
+    /// The file exceeds the size limit.
     #[error("it is larger than {0} bytes")]
     Large(u64),
-    /// The system would not let it be read.
+    /// The file cannot be read.
     #[error("read it: {0}")]
     Io(#[from] io::Error),
-    /// What it was granted cannot be found out.
+    /// The file of grants cannot be read.
     #[error("{0}; until then no plug-in joins, and those that are there go on as they are")]
     Grants(String),
-    /// It waits for the operator, and nothing serves in its place.
+    /// The component is held back, and no granted one runs instead.
     #[error(transparent)]
     HeldBack(Box<HeldBackError>),
-    /// It may not join.
+    /// The agent may not join.
     #[error(transparent)]
     Join(#[from] JoinError),
 }

@@ -1,5 +1,5 @@
-//! The indexes by which agents are found, kept until one of their agents is another; and who else is asked: a server that compares texts
-//! by meaning, and other registries.
+//! Agent search: cached indexes, which are rebuilt when one of their agents changes; an embeddings
+//! server; and other registries.
 
 mod listed;
 mod meaning;
@@ -25,10 +25,10 @@ use std::{
 };
 use tokio::sync::Mutex;
 
-/// How many indexes are kept: those of all agents, and of the agents that some of them may call.
+/// Number of cached indexes: of all agents, and of the agents that some agents may call.
 const MAX_KEPT: usize = 8;
 
-/// Keeps the indexes that were made last, the latest first.
+/// Cache of the most recently used indexes, the latest first.
 #[derive(Default)]
 pub(super) struct Finder {
     kept: Mutex<VecDeque<Kept>>,
@@ -36,7 +36,7 @@ pub(super) struct Finder {
     pub(super) registries: Registries,
 }
 
-/// An index, and the texts that its agents are compared by in what they mean, once somebody asks for that.
+/// An index and, computed on demand, the texts that its agents are compared by for meaning.
 pub(super) struct Searchable {
     pub(super) index: Index,
     texts: OnceLock<Vec<Text>>,
@@ -50,9 +50,9 @@ impl Searchable {
     }
 }
 
-/// An index, and the agents that it is of.
+/// A cached index with the agents that it covers.
 struct Kept {
-    /// Weak, so that one that left is not kept by it, and no other takes its place in memory.
+    /// Weak references: they do not keep an agent alive, and no other agent gets the same address.
     agents: Vec<Weak<Agent>>,
     aliases: Aliases,
     index: Arc<Searchable>,
@@ -69,7 +69,7 @@ impl Kept {
 }
 
 impl Finder {
-    /// The index of these agents, which are called so besides.
+    /// Index of these agents under these aliases, from the cache or built.
     pub(super) async fn index(
         &self,
         among: &[Arc<Agent>],
@@ -86,7 +86,7 @@ impl Finder {
             Description::of(agent.id.as_str(), aliases, &agent.card)
         });
         let described: Vec<_> = described.collect();
-        // Of a thousand cards it is no work of a moment.
+        // An index of a thousand cards takes a while to build.
         let made = run_blocking(move || Index::new(described)).await;
         let index = made.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
         let index = Arc::new(Searchable { index, texts: OnceLock::new() });
@@ -96,8 +96,8 @@ impl Finder {
         Ok(index)
     }
 
-    /// How similar the agents are in what they mean to what they are to do, where the operator has a server for that; or why words
-    /// alone are compared.
+    /// Similarity of the agents to the query's text, if the operator has configured an embeddings
+    /// server; or a note why only words are compared.
     pub(super) async fn similar(
         &self,
         searchable: &Searchable,

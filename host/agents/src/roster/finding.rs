@@ -1,5 +1,4 @@
-//! Agents are found by what they are called, can do and say of themselves. An index of their cards is made once, and again when one of
-//! them is another.
+//! Search for agents by name, skills and description, over an index of their cards.
 
 use super::Agents;
 use crate::{
@@ -16,8 +15,8 @@ use serde_json::json;
 use std::sync::Arc;
 
 impl Agents {
-    /// Those of these agents that fit, the best first. It is refused if none does but agents of other versions, or if nobody could
-    /// follow what is asked.
+    /// The matching agents, best first. Fails if only agents of other versions match, or if the
+    /// query cannot be understood.
     pub async fn search(
         &self,
         among: &[Arc<Agent>],
@@ -51,8 +50,8 @@ impl Agents {
         })
     }
 
-    /// The agents that fit and that the operator's registries list, the best first, and the registries that told of nobody. None
-    /// is this hub's by that: what is called here is what `[remote.<id>]` names.
+    /// Matching agents that the operator's registries list, best first, and the registries that
+    /// failed. A listed agent does not become an agent of this hub; `[remote.<id>]` does that.
     pub async fn search_elsewhere(
         &self,
         query: &AgentQuery,
@@ -66,7 +65,7 @@ impl Agents {
         let all =
             told.iter().flat_map(|(registry, all)| all.iter().map(move |one| (registry, one)));
         let all: Vec<_> = all.collect();
-        // Whatever they found it by, it must fit here as well, and is ranked among those of the others.
+        // The registries' results must match the query here as well, and are ranked together.
         let index = Index::new(all.iter().map(|(_, one)| one.description.clone()).collect());
         let found = index.find(query, None).map_err(refused)?;
         let elsewhere = found.hits.into_iter().filter_map(|hit| {
@@ -83,7 +82,7 @@ impl Agents {
         Ok((elsewhere.collect(), untold))
     }
 
-    /// The agent of this hub that is elsewhere, at this URL or above it, as the operator said.
+    /// The remote agent of this hub whose configured URL is this one or a prefix of it.
     fn known_at(&self, url: &str) -> Option<AgentId> {
         let config = self.shared.config();
         let is_there = |at: &str| {
@@ -95,7 +94,8 @@ impl Agents {
         known.map(|(id, _)| id.clone()).filter(|id| self.find(id).is_some())
     }
 
-    /// Finds agents for other agents; weak, for the agents own it and are owned by what it looks into.
+    /// Search function for other agents; weak, because the agents that hold it are owned by the
+    /// registry that it searches.
     pub(super) fn find_peers(&self) -> FindPeers {
         let shared = Arc::downgrade(&self.shared);
         Arc::new(move |callable: Vec<AgentId>, query: AgentQuery| {
@@ -110,7 +110,7 @@ impl Agents {
     }
 }
 
-/// Why nobody is found, with what there is for machines.
+/// Error of a search without a match, with details for machines.
 fn refused(why: NotFound) -> A2aError {
     match why {
         NotFound::Unclear(why) => why,
@@ -125,7 +125,7 @@ fn refused(why: NotFound) -> A2aError {
     }
 }
 
-/// A score as it is told: more digits say nothing.
+/// A score as reported: more digits carry no information.
 fn rounded(score: f64) -> f64 {
     (score * 10_000.0).round() / 10_000.0
 }

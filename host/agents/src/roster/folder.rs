@@ -1,9 +1,11 @@
-//! The plugins folder: a component dropped there joins, one replaced there takes the old one's place, one removed leaves.
+//! The plugins folder: a component copied there joins, a replaced one takes the old one's place, a
+//! removed one leaves.
 //!
-//! The folder is looked at twice a second rather than watched: a file counts once it stood still between two looks, so a
-//! copy is never read half way, and no event can be missed. A file that cannot join leaves what was there as it is.
+//! The folder is polled twice a second instead of watched: a file counts once it is unchanged
+//! between two polls. So a half-written copy is never read, and no event is missed. A file that
+//! cannot join leaves the registered agent as it is.
 //!
-//! Each file is taken in by itself: one that takes long to compile, or to say its card, holds up no other and nobody who looks.
+//! Each file is loaded independently: a slow compilation or card delays no other file and no poll.
 
 use super::{
     Agents,
@@ -41,66 +43,66 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-/// How often the folder is looked at; a file must stand still for that long.
+/// Polling interval; a file must be unchanged for that long.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the start of the hub waits for what is in the folder; what takes longer joins later.
-/// A compiler that is not optimised takes longer for everything.
+/// Time that the start of the hub waits for the folder's components; slower ones join later. An
+/// unoptimised compiler takes longer for everything.
 const AT_THE_START: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 3 });
 
-/// How long it waits for those that have unfinished tasks, which would fail without them: a new version of the hub compiles
-/// all components anew.
+/// Time that the start waits for agents with unfinished tasks, which would fail without them: a new
+/// version of the hub compiles all components anew.
 const FOR_THEIR_TASKS: Duration = Duration::from_secs(30);
 
-/// How long is waited before it is looked again whether a plug-in has been read.
+/// Interval at which a refresh checks whether granted plug-ins have been read.
 const A_MOMENT: Duration = Duration::from_millis(10);
 
-/// When a file is tried again that could not join for no fault of its own.
+/// Delay before the retry of a file that failed for a transient reason.
 const NEXT_TRY: Duration = Duration::from_secs(30);
 
-/// Larger components are refused: a Python agent is about 20 MiB.
+/// Largest component, in bytes: a Python agent has about 20 MiB.
 pub(super) const MAX_BYTES: u64 = 128 << 20;
 
-/// The folder, and what was seen in it. Cheap to clone.
+/// The folder and the files seen in it. Cheap to clone.
 #[derive(Clone)]
 pub struct PluginFolder {
     pub(super) dir: Arc<Path>,
     pub(super) agents: Agents,
-    /// Held by whoever changes the folder or takes in what is there, so that nobody does at the same time.
+    /// Lock on the folder: held to change it or to register its files.
     seen: Arc<Mutex<SeenFiles>>,
 }
 
-/// A file that is being taken in, and what comes of that; what is wrong with it is kept for whoever asks.
+/// Task that loads a file; its error is also kept in the list of rejected files.
 type Taking = JoinHandle<Result<Option<AgentId>, FileError>>;
 
-/// The files that were seen, by name.
+/// Files seen, by name.
 pub(super) type SeenFiles = BTreeMap<String, Seen>;
 
-/// A file as it was last seen.
+/// State of a file at the last poll.
 pub(super) struct Seen {
     stamp: Stamp,
-    /// Whether this very state of it was read, or is being read.
+    /// True if this state of the file was read or is being read.
     read: bool,
-    /// When it is read once more, though it is as it was.
+    /// Time of a repeated read of the unchanged file.
     again: Option<Instant>,
-    /// Ends the reading when the file is another one, or gone.
+    /// Cancels the read when the file changes or vanishes.
     reading: Option<DropGuard>,
-    /// The agent that came of it.
+    /// Agent registered from the file.
     joined: Option<AgentId>,
 }
 
-/// An agent that came of a file and has no place yet.
+/// An agent built from a file and not yet registered.
 struct Prepared {
     admitted: Admitted,
-    /// The configuration that it was made under: there may be another one once it is to have its place.
+    /// Configuration under which the agent was built; a newer one may be in force at registration.
     config: Arc<Config>,
 }
 
-/// What changes when a file does.
+/// Metadata that changes with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     component: FileStamp,
-    /// That of the signature beside it.
+    /// Metadata of the signature file.
     signature: Option<FileStamp>,
 }
 
@@ -112,14 +114,14 @@ struct FileStamp {
 }
 
 impl PluginFolder {
-    /// The folder `dir`, made if it is not there, private to this user.
+    /// Opens the folder `dir`; creates it if necessary, with access for this user only.
     pub fn open(dir: PathBuf, agents: Agents) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         Ok(Self { dir: dir.into(), agents, seen: Arc::default() })
     }
 
-    /// Takes in what is there now, without waiting for it to stand still. What takes long is not waited for: it joins later. Those
-    /// that are `awaited` are given more time.
+    /// Loads the current files at the start, without waiting for them to be unchanged. Slow ones
+    /// join later; the `awaited` ones get more time.
     pub(super) async fn load(&self, awaited: &BTreeSet<AgentId>) {
         self.adopt().await;
         self.look().await;
@@ -140,14 +142,14 @@ impl PluginFolder {
         }
     }
 
-    /// Takes in what is there, without waiting for it to stand still, and returns once it has joined or is told why not; what takes
-    /// long is not waited for.
+    /// Loads the current files without waiting for them to be unchanged; returns once each has
+    /// joined or failed. Slow ones join later.
     pub(super) async fn look_twice(&self) {
         let mut began = self.look().await;
         began.extend(self.look().await);
         let joining = async {
             future::join_all(began.into_iter().map(|(_, job)| job)).await;
-            // Who looks by itself may have begun with what the operator has just granted.
+            // The background poll may already be reading a file that was just granted.
             while self.is_reading_granted().await {
                 sleep(A_MOMENT).await;
             }
@@ -157,7 +159,7 @@ impl PluginFolder {
         }
     }
 
-    /// Whether a plug-in is being read that something is granted to.
+    /// True if a plug-in with a grant is being read.
     async fn is_reading_granted(&self) -> bool {
         let grants = self.agents.shared.ledger.grants();
         let is_granted = |name| named_by(name).is_some_and(|id| grants.plugins.contains_key(&id));
@@ -165,7 +167,7 @@ impl PluginFolder {
         seen.iter().any(|(name, seen)| seen.reading.is_some() && is_granted(name))
     }
 
-    /// Looks again and again, until `stop`.
+    /// Polls until `stop`.
     pub fn watch(self, tasks: &TaskTracker, stop: CancellationToken) {
         tasks.spawn(async move {
             loop {
@@ -180,12 +182,12 @@ impl PluginFolder {
         });
     }
 
-    /// What was seen; nobody else looks or changes anything meanwhile.
+    /// Locks the folder; no other poll or change runs meanwhile.
     pub(super) async fn seen(&self) -> MutexGuard<'_, SeenFiles> {
         self.seen.lock().await
     }
 
-    /// Begins to take in what is new, and tells what.
+    /// Polls once; returns the loads that it started.
     async fn look(&self) -> Vec<(String, Taking)> {
         let mut seen = self.seen().await;
         let folder = Arc::clone(&self.dir);
@@ -215,7 +217,7 @@ impl PluginFolder {
         began
     }
 
-    /// Has a file taken in, beside everything else.
+    /// Starts to load a file in the background.
     fn begin(&self, seen: &mut Seen, name: String) -> Taking {
         let (cancel, stamp) = (self.agents.shared.stop.child_token(), seen.stamp);
         (seen.read, seen.again) = (true, None);
@@ -232,7 +234,7 @@ impl PluginFolder {
         })
     }
 
-    /// Lets go of a file that is gone, and of the agent that came of it.
+    /// Drops a vanished file and its agent.
     pub(super) fn forget(&self, seen: &mut SeenFiles, name: &str) {
         if let Some(Seen { joined: Some(agent), .. }) = seen.remove(name) {
             self.agents.leave(&agent);
@@ -243,7 +245,7 @@ impl PluginFolder {
         self.agents.set_rejected(name, None);
     }
 
-    /// Reads a file as it is now and has it join; none if the operator disabled it.
+    /// Loads a file now and registers it; none if the operator disabled it.
     pub(super) async fn take(&self, name: &str) -> Result<Option<AgentId>, FileError> {
         let taking = {
             let mut seen = self.seen().await;
@@ -252,12 +254,12 @@ impl PluginFolder {
             seen.stamp = now;
             self.begin(seen, name.to_owned())
         };
-        // It comes to its end also where whoever wants it has left.
+        // The load completes even if the caller has left.
         taking.await.map_err(io::Error::other)?
     }
 
-    /// Gives the agent that came of a file its place, or keeps why none did. Whatever came of a file that is another one by now is
-    /// nobody's business.
+    /// Registers the agent built from a file, or stores the reason of the failure. Discards the
+    /// result if the file changed while it was being loaded.
     async fn settle(
         &self,
         name: &str,
@@ -275,7 +277,7 @@ impl PluginFolder {
         };
         match &joined {
             Ok(agent) => seen.joined.clone_from(agent),
-            // It stands otherwise than it did when it was read.
+            // The component's standing has changed since it was read.
             Err(FileError::Changed) => seen.again = Some(Instant::now()),
             Err(FileError::Join(super::JoinError::Load(LoadError::NotNow(_)))) => {
                 seen.again = Some(Instant::now() + NEXT_TRY);
@@ -283,7 +285,7 @@ impl PluginFolder {
             Err(_) => {}
         }
         if let Some(reading) = seen.reading.take() {
-            // It has come to its end: there is nothing to cancel.
+            // The read is complete, so nothing is left to cancel.
             drop(reading.disarm());
         }
         let refused = joined.as_ref().err().map(ToString::to_string);
@@ -294,7 +296,7 @@ impl PluginFolder {
         joined
     }
 
-    /// Gives an agent its place.
+    /// Registers an agent.
     async fn seat(&self, prepared: Prepared) -> Result<AgentId, FileError> {
         let Prepared { admitted, config } = prepared;
         let agent = self.agents.finish(admitted).await?;
@@ -306,14 +308,14 @@ impl PluginFolder {
         Ok(id)
     }
 
-    /// Has a plug-in's file read once more at the next look, though it is as it was.
+    /// Marks an unchanged file to be read again at the next poll.
     pub(super) async fn read_again(&self, id: &AgentId) {
         if let Some(seen) = self.seen().await.get_mut(&format!("{id}.wasm")) {
             seen.read_again();
         }
     }
 
-    /// Those whose files are there, and wait for a word of the operator's or for the grants to be readable.
+    /// Plug-ins that wait for the operator's approval or for a readable file of grants.
     pub(super) async fn waiting(&self) -> BTreeSet<AgentId> {
         let seen = self.seen().await;
         let of_file = seen.iter().filter_map(|(name, seen)| Some((named_by(name)?, seen)));
@@ -324,8 +326,8 @@ impl PluginFolder {
         of_file.filter(|(id, seen)| is_waiting(id, seen)).map(|(id, _)| id).collect()
     }
 
-    /// The first time that there are records of grants: what the configuration grants to those that are there now is recorded for
-    /// them, and with it what they have kept so far.
+    /// On the first start with a file of grants: records the configuration's grants for the present
+    /// components, together with the data that they have stored so far.
     async fn adopt(&self) {
         let agents = self.agents.clone();
         if agents.shared.ledger.grants().adopted || agents.shared.ledger.trouble().is_some() {
@@ -346,7 +348,7 @@ impl PluginFolder {
         }
     }
 
-    /// Plug-ins whose files went while no hub looked on.
+    /// Handles plug-ins whose files vanished while no hub ran.
     async fn miss_those_not_there(&self) {
         let seen = self.seen().await;
         let there: BTreeSet<_> = seen.keys().filter_map(|name| named_by(name)).collect();
@@ -361,7 +363,7 @@ impl PluginFolder {
         }
     }
 
-    /// The agent that comes of a file; none if the operator disabled it.
+    /// Builds the agent of a file; none if the operator disabled it.
     async fn prepare(&self, name: &str) -> Result<Option<Prepared>, FileError> {
         let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
         let config = self.agents.shared.config();
@@ -387,23 +389,23 @@ impl PluginFolder {
 }
 
 impl Seen {
-    /// A file that was not read.
+    /// State of an unread file.
     fn unread(stamp: Stamp) -> Self {
         Self { stamp, read: false, again: None, reading: None, joined: None }
     }
 
-    /// The file at `path` as it is now, which was read; `joined` came of it.
+    /// Current state of the file at `path`, marked as read, with its agent.
     pub(super) fn read(path: &Path, joined: Option<AgentId>) -> io::Result<Self> {
         let stamp = Stamp::at(path)?;
         Ok(Self { read: true, joined, ..Self::unread(stamp) })
     }
 
-    /// Has it read once more, though it is as it was.
+    /// Marks the unchanged file to be read again.
     pub(super) fn read_again(&mut self) {
         self.again = Some(Instant::now());
     }
 
-    /// Whether the file is as it was at the last look and is to be read, having the stamp that it has `now`.
+    /// True if the file is unchanged since the last poll and has to be read.
     fn stands_still(&mut self, now: Stamp) -> bool {
         if self.stamp != now {
             let joined = self.joined.take();
@@ -415,7 +417,7 @@ impl Seen {
 }
 
 impl Stamp {
-    /// Of the component at `path`, and its signature.
+    /// Metadata of the component at `path` and of its signature.
     fn at(path: &Path) -> io::Result<Self> {
         let component = FileStamp::of(&fs::symlink_metadata(path)?);
         let signature = fs::symlink_metadata(beside(path)).ok();
@@ -429,12 +431,12 @@ impl FileStamp {
     }
 }
 
-/// The agent that a file is, if it can be one.
+/// Agent id that a file's name stands for, if it is valid.
 fn named_by(file: &str) -> Option<AgentId> {
     AgentId::parse(file.strip_suffix(".wasm")?).ok()
 }
 
-/// The components in the folder: what is not hidden and ends in `.wasm`.
+/// Components in the folder: files that are not hidden and end in `.wasm`.
 fn stamps(dir: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir)? {
@@ -443,21 +445,22 @@ fn stamps(dir: &Path) -> io::Result<BTreeMap<String, Stamp>> {
         if name.starts_with('.') || !name.ends_with(".wasm") {
             continue;
         }
-        // A file that went away between the two looks is not there.
+        // The file vanished between the two system calls.
         let Ok(stamp) = Stamp::at(&entry.path()) else { continue };
         found.insert(name, stamp);
     }
     Ok(found)
 }
 
-/// The room that a file takes up while it is loaded: one that grows meanwhile is another file.
+/// Size of a file in KiB, for the memory budget. A file that grows meanwhile counts as another
+/// file.
 fn kibibytes(file: &Path) -> u32 {
     let bytes = fs::symlink_metadata(file).map_or(0, |meta| meta.len().min(MAX_BYTES));
     u32::try_from(bytes >> 10).unwrap_or_default() + 1
 }
 
-/// Reads a file that nobody but this user can have put there: what is checked is what was opened, and what is read once
-/// is what is hashed and compiled.
+/// Reads a file that only this user can have written. The checks apply to the open file, and the
+/// bytes are read once for hash and compiler.
 fn read_trusted(path: &Path, most: u64) -> Result<Bytes, FileError> {
     let file = own_file::open(path, 0o022).map_err(|why| match why {
         NotOwn::Io(why) => FileError::Io(why),
@@ -471,7 +474,8 @@ fn read_trusted(path: &Path, most: u64) -> Result<Bytes, FileError> {
     read_all(file, most)
 }
 
-/// The signature beside a component, by the reader of both; none if there is none.
+/// Signature file of a component, read by the same function as the component; none if it does not
+/// exist.
 pub(super) fn signature_of(
     component: &Path,
     read: impl FnOnce(&Path, u64) -> Result<Bytes, FileError>,
@@ -483,7 +487,8 @@ pub(super) fn signature_of(
     }
 }
 
-/// Reads a file whose owner asks for it, be it linked or writable to others: what is read now is what counts.
+/// Reads a file that the caller names; links and write access of others are allowed, because only
+/// the bytes read now count.
 pub(super) fn read_offered(path: &Path, most: u64) -> Result<Bytes, FileError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?;

@@ -1,27 +1,27 @@
-//! Groups of agents, as the operator's configuration has them now.
+//! Groups of agents from the operator's current configuration.
 
 use super::Agents;
 use a2a_hub_core::routing::Balance;
 use a2a_hub_protocol::id::AgentId;
 
 impl Agents {
-    /// The agents of a group, whether or not they are there; none if no group is called so.
+    /// Agents of a group, registered or not; none if the group does not exist.
     pub fn group(&self, name: &AgentId) -> Option<Vec<AgentId>> {
         self.shared.config().group(name).map(<[AgentId]>::to_vec)
     }
 
-    /// All groups, with their agents.
+    /// All groups with their agents.
     pub fn groups(&self) -> Vec<(AgentId, Vec<AgentId>)> {
         let config = self.shared.config();
         config.aliases.iter().map(|(name, agents)| (name.clone(), agents.clone())).collect()
     }
 
-    /// How messages are shared out that name a skill or a group.
+    /// Load-balancing policy for messages addressed to a skill or a group.
     pub fn balance(&self, skill: Option<&str>, group: Option<&AgentId>) -> Balance {
         self.shared.config().routing.balance(skill, group)
     }
 
-    /// Groups that hide an agent of the same name, or hold one that is not there.
+    /// Warnings about groups that hide an agent of the same name, or contain an unknown agent.
     pub fn group_troubles(&self) -> Vec<String> {
         let mut troubles = Vec::new();
         for (group, agents) in self.groups() {

@@ -1,8 +1,8 @@
-//! A component that is held back, in words.
+//! Message about a component that is held back.
 
 use a2a_hub_protocol::{id::AgentId, operation::HeldBack};
 
-/// A component that waits for the operator.
+/// A component that awaits the operator's approval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "held back: `{agent}` was granted to another component (SHA-256 {}), and this one ({}) waits for your word; {}; {}; \
@@ -13,16 +13,16 @@ use a2a_hub_protocol::{id::AgentId, operation::HeldBack};
     if held.changes.is_empty() { "nothing is known to differ in what it asks for".to_owned() } else { first(&held.changes) },
 )]
 pub struct HeldBackError {
-    /// The agent whose file it is in.
+    /// Agent whose file contains the component.
     pub agent: AgentId,
-    /// Which one waits, and which one was granted.
+    /// Digests of the new and the granted component, and their differences.
     pub held: HeldBack,
 }
 
-/// Lines that stand in one sentence.
+/// Most differences in one message.
 const TOLD: usize = 6;
 
-/// The first of the lines, and how many there are besides.
+/// The first differences, and the number of the others.
 fn first(changes: &[String]) -> String {
     let told = changes.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
     match changes.len().saturating_sub(TOLD) {
@@ -31,7 +31,7 @@ fn first(changes: &[String]) -> String {
     }
 }
 
-/// As much of a digest as tells it from others.
+/// Prefix of a digest that distinguishes it.
 fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }

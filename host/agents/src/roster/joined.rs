@@ -1,18 +1,18 @@
-//! The agents of a hub that starts, once they have joined: nothing else of the hub begins before.
+//! Agents of a starting hub after registration; nothing else of the hub starts before.
 
 use super::{Agents, JoinError, folder::PluginFolder};
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_runtime::Runtime;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The agents and the plugins folder of a hub whose agents have joined. What takes long to load or to find is known to be on its way.
+/// Registered agents and the plugins folder. Agents that load slowly may still be on their way.
 pub struct Joined {
     agents: Agents,
     plugins: PluginFolder,
 }
 
 impl Joined {
-    /// The agents, and the folder of those that are plug-ins.
+    /// The agents, and the plugins folder.
     pub fn into_parts(self) -> (Agents, PluginFolder) {
         (self.agents, self.plugins)
     }
@@ -24,12 +24,12 @@ impl Joined {
 }
 
 impl PluginFolder {
-    /// Has all agents join, in this order: those that are values of the program, those built in, those of the folder and those elsewhere.
-    /// What takes long is waited for as long as a start may take, and longer for those that are `awaited`; then it joins by itself.
+    /// Registers all agents in this order: native, built-in, plug-ins, remote. Slow ones are
+    /// awaited for a limited time, the `awaited` ones longer, and are registered later.
     ///
     /// # Errors
     ///
-    /// If two agents of the program have one name.
+    /// If two native agents have one id.
     pub async fn join_all(
         self,
         native: Vec<(AgentId, AgentCard, Arc<dyn Runtime>)>,

@@ -1,16 +1,18 @@
-//! Agents that are on their way while the hub starts: which agents there are is settled once each has joined or cannot.
+//! Count of agents that are still loading at the start of the hub. The set of agents is settled
+//! once each has joined or failed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
-/// Counts the agents that are on their way since the hub began to start.
+/// Counts the agents that are loading since the start of the hub.
 pub(super) struct Joining {
     on_their_way: watch::Sender<usize>,
-    /// Whether the hub still looks for agents that were there before it: what is dropped into the folder later was not.
+    /// Set while the hub loads the agents that existed before its start; agents added later are not
+    /// counted.
     starts: AtomicBool,
 }
 
-/// One agent that is on its way, until this is dropped.
+/// Guard for one loading agent.
 pub(super) struct OnItsWay(watch::Sender<usize>);
 
 impl Default for Joining {
@@ -20,7 +22,7 @@ impl Default for Joining {
 }
 
 impl Joining {
-    /// One more agent is on its way; nothing for one that came after the start.
+    /// Counts one more agent; none after the start.
     pub(super) fn one(&self) -> Option<OnItsWay> {
         if !self.starts.load(Ordering::Relaxed) {
             return None;
@@ -29,19 +31,20 @@ impl Joining {
         Some(OnItsWay(self.on_their_way.clone()))
     }
 
-    /// All agents were looked for that there were before the hub.
+    /// Ends the start phase: later agents are not counted.
     pub(super) fn started(&self) {
         self.starts.store(false, Ordering::Relaxed);
     }
 
-    /// Whether nobody is on the way.
+    /// True if no agent is loading.
     pub(super) fn is_settled(&self) -> bool {
         *self.on_their_way.borrow() == 0
     }
 
-    /// Returns once nobody is on the way. Loading a component and looking for a card have deadlines of their own.
+    /// Waits until no agent is loading. Loading a component and fetching a card have their own
+    /// deadlines.
     pub(super) async fn settled(&self) {
-        // The sender is here: the wait cannot fail.
+        // The sender is `self`, so the wait cannot fail.
         let _ = self.on_their_way.subscribe().wait_for(|agents| *agents == 0).await;
     }
 }

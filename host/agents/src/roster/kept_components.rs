@@ -1,6 +1,7 @@
-//! Copies of components by their digest, in folders of the data directory. `components/<sha256>.wasm` are those that were granted
-//! something: the one that was granted serves from there while another one in its file is held back, also after a restart.
-//! `replays/<sha256>.wasm` are those whose runs are run again after a restart, by the very component that began them.
+//! Store of components by digest, in folders of the data directory. `components/<sha256>.wasm` has
+//! components with a grant: the granted one runs from there while a new one in its file is held
+//! back, also after a restart. `replays/<sha256>.wasm` has components whose runs are replayed after
+//! a restart by the component that began them.
 
 use a2a_hub_config::own_file;
 use a2a_hub_sandbox::digest_of;
@@ -15,25 +16,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folders' names in the data directory.
+/// Folders in the data directory.
 const GRANTED: &str = "components";
 const REPLAYED: &str = "replays";
 
-/// Larger components are not loaded either.
+/// Largest component, in bytes; larger ones are not loaded either.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// The copy of one component.
+/// Stored copy of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptCopy {
     /// The component.
     Whole(Bytes),
-    /// The file of the copy is another component, or none.
+    /// The file contains something else than the component.
     Damaged(PathBuf),
-    /// The file of the copy is missing.
+    /// The file is missing.
     Missing(PathBuf),
 }
 
-/// What is lacking of a copy, as the end of a sentence.
+/// Describes the state of a copy, as the end of a sentence.
 impl fmt::Display for KeptCopy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -48,28 +49,28 @@ impl fmt::Display for KeptCopy {
     }
 }
 
-/// The copies that one hub keeps. All methods wait for the disk.
+/// Stored components of one hub. All methods block on the disk.
 #[derive(Clone, Debug)]
 pub struct KeptComponents {
     folder: PathBuf,
 }
 
 impl KeptComponents {
-    /// The copies of what was granted something, in this data directory.
+    /// Store of granted components in this data directory.
     pub fn of(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(GRANTED) }
     }
 
-    /// The copies of what is run again after a restart, in this data directory.
+    /// Store of components for replays in this data directory.
     pub(super) fn of_replays(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(REPLAYED) }
     }
 
-    /// Keeps a copy of a component, unless one is there.
+    /// Stores a copy of a component, unless one exists.
     ///
     /// # Errors
     ///
-    /// If it cannot be written, such as on a full disk; then there is none.
+    /// If the copy cannot be written, such as on a full disk; then no copy exists.
     pub fn keep(&self, component: &[u8]) -> io::Result<()> {
         let sha256 = digest_of(component);
         if self.read(&sha256)?.is_some() {
@@ -79,11 +80,11 @@ impl KeptComponents {
         own_file::replace(&self.file(&sha256), component)
     }
 
-    /// The component of this digest; none if no copy is kept, or what is kept is not that component.
+    /// The component of this digest; none if the copy is missing or damaged.
     ///
     /// # Errors
     ///
-    /// If a copy is there and cannot be read.
+    /// If the copy exists and cannot be read.
     pub fn read(&self, sha256: &str) -> io::Result<Option<Bytes>> {
         Ok(match self.look(sha256)? {
             KeptCopy::Whole(bytes) => Some(bytes),
@@ -91,13 +92,13 @@ impl KeptComponents {
         })
     }
 
-    /// The copy of the component of this digest.
+    /// State of the copy of this digest.
     ///
     /// # Errors
     ///
-    /// If a copy is there and cannot be read.
+    /// If the copy exists and cannot be read.
     pub fn look(&self, sha256: &str) -> io::Result<KeptCopy> {
-        // The digest becomes a path.
+        // Validated, because the digest becomes a path.
         if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Ok(KeptCopy::Missing(self.folder.clone()));
         }
@@ -117,11 +118,11 @@ impl KeptComponents {
         })
     }
 
-    /// Removes the copies of all components but these, given by their digests.
+    /// Removes all copies except those of the given digests.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be read, or a copy not be removed.
+    /// If the folder cannot be read, or a copy cannot be removed.
     pub fn retain(&self, used: &BTreeSet<&str>) -> io::Result<()> {
         let entries = match fs::read_dir(&self.folder) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,34 +1,35 @@
-//! The file of grants as the hub follows it: what was read last, and whether it can be read now.
+//! In-memory view of the file of grants.
 //!
-//! A file that cannot be read takes nothing away and gives nothing: what is in force stays so, and no plug-in joins until the file
-//! is mended, for nobody knows what it was granted.
+//! An unreadable file neither grants nor revokes anything: the known grants stay in force, and no
+//! plug-in joins until the file is mended, because its grant is unknown.
 
 use a2a_hub_config::{GrantsError, GrantsFile, GrantsStamp};
 use a2a_hub_core::installation::Installations;
 use parking_lot::Mutex;
 use std::{path::Path, sync::Arc};
 
-/// The grants of one hub. Reads and writes wait for the disk.
+/// Grants of one hub. Reads and writes block on the disk.
 pub(super) struct Ledger {
     file: GrantsFile,
-    /// Held while the hub itself writes, and while it looks for what others wrote: its own change is no news. Whoever only wants to know
-    /// does not wait for it, nor for another writer's lock.
+    /// Held during the hub's own writes and during a refresh, so that the hub's own change is not
+    /// taken for another's. Readers of `known` wait neither for it nor for another process's lock.
     writing: Mutex<()>,
     known: Mutex<Known>,
 }
 
 struct Known {
     stamp: Option<GrantsStamp>,
-    /// What the file said when it could be read last.
+    /// Content of the file when it was last readable.
     grants: Arc<Installations>,
-    /// What was granted before somebody else's change that the hub met with when it wrote, and that nobody has followed yet.
+    /// Grants before a change by another process that the hub found while it wrote; the next
+    /// refresh reports that change.
     unfollowed: Option<Arc<Installations>>,
-    /// Why it cannot be read now.
+    /// Reason why the file cannot be read now.
     trouble: Option<String>,
 }
 
 impl Ledger {
-    /// Reads the grants that are kept in `data_dir`.
+    /// Reads the grants stored in `data_dir`.
     pub(super) fn open(data_dir: &Path) -> Self {
         let file = GrantsFile::of(data_dir);
         let known = Known { stamp: None, grants: Arc::default(), unfollowed: None, trouble: None };
@@ -37,18 +38,18 @@ impl Ledger {
         ledger
     }
 
-    /// What is granted, as far as is known.
+    /// The known grants.
     pub(super) fn grants(&self) -> Arc<Installations> {
         Arc::clone(&self.known.lock().grants)
     }
 
-    /// Why the file cannot be followed now, if it cannot.
+    /// Reason why the file cannot be read now, if any.
     pub(super) fn trouble(&self) -> Option<String> {
         self.known.lock().trouble.clone()
     }
 
-    /// Looks whether the file is another one than was read, and reads it. What was granted before, if that changed or can be read
-    /// again.
+    /// Reads the file if it has changed. Returns the previous grants if they changed or if the file
+    /// became readable again.
     pub(super) fn refresh(&self) -> Option<Arc<Installations>> {
         let _nobody_writes = self.writing.lock();
         let mut known = self.known.lock();
@@ -63,7 +64,7 @@ impl Ledger {
         (before != known.grants || is_mended).then_some(before)
     }
 
-    /// Changes the grants by what the hub itself finds out.
+    /// Writes a change that the hub itself makes.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Installations) -> T,
@@ -78,7 +79,7 @@ impl Ledger {
         })?;
         let mut known = self.known.lock();
         if let Some((found, after)) = seen {
-            // A revocation that was written a moment ago is not lost in the hub's own change.
+            // A revocation written a moment ago is not lost in the hub's own change.
             if found != *known.grants && known.unfollowed.is_none() {
                 known.unfollowed = Some(Arc::clone(&known.grants));
             }
@@ -89,7 +90,7 @@ impl Ledger {
     }
 
     fn read(&self, known: &mut Known) {
-        // Looked at before it is read: what changes meanwhile is seen the next time.
+        // Taken before the read, so that a concurrent change is seen the next time.
         known.stamp = self.file.stamp();
         match self.file.read() {
             Ok(grants) => {
@@ -159,7 +160,7 @@ mod tests {
         let notes = AgentId::parse("notes").unwrap();
         ledger.change(|all| grant_to(all, "aa")).unwrap();
         let before = ledger.grants();
-        // Revoked, and before anybody looked, the hub itself writes something else.
+        // Revoked by another process; before a refresh, the hub writes something else.
         cli.change(|all| all.plugins.clear()).unwrap();
         ledger.change(|all| all.adopted = true).unwrap();
         ledger.change(|all| all.adopted = false).unwrap();

@@ -1,4 +1,4 @@
-//! The agents of this hub: which there are, where they came from, and how they are.
+//! Registry of this hub's agents: their sources, their registration and their health.
 
 mod admission;
 mod admitted;
@@ -73,123 +73,124 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How many KiB of components may be in memory that are not loaded yet: however many files wait for the compiler, they fill no
-/// memory. Four of the largest, so that two that compile for long leave room.
+/// Memory for components that wait for the compiler, in KiB, independent of the number of files:
+/// four of the largest, so that two slow ones leave capacity for others.
 const MAX_UNLOADED: usize = 512 << 10;
 
-/// How many say their cards at once when they join: each may use up a second of time on the processor, and says nothing.
+/// Concurrent card requests to joining components: each may use a second of CPU time.
 const INTRODUCED_AT_ONCE: usize = 2;
 
-/// The agents there are. Cheap to clone.
+/// The registered agents. Cheap to clone.
 #[derive(Clone)]
 pub struct Agents {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// As it is now: it changes while the hub runs.
+    /// Current configuration; it changes while the hub runs.
     config: RwLock<Arc<Config>>,
     built_in: BuiltIn,
     data_dir: PathBuf,
     engine: Engine,
-    /// Where programs find the hub, if they may.
+    /// Connection to the hub for programs, if they may use it.
     door: Option<Door>,
     supervisor: Supervisor,
     storage: Arc<dyn Memories>,
     files: Files,
     events: Arc<dyn EventSink>,
     asking: Arc<Turns>,
-    /// Holds a permit for each that says its card.
+    /// One permit for each component that reports its card.
     introducing: Semaphore,
-    /// Holds a permit for each KiB of a component that is in memory to be loaded.
+    /// One permit for each KiB of a component that waits in memory.
     unloaded: Semaphore,
-    /// The tasks that ask agents how they are.
+    /// Health-check loops of the agents.
     asks: TaskTracker,
     stop: CancellationToken,
     known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     rejected: Mutex<BTreeMap<String, String>>,
-    /// What is being compiled for longer than a moment.
+    /// Components whose compilation takes long.
     compiling: Mutex<Vec<CompilingPlugin>>,
-    /// What the operator granted to which plug-in.
+    /// The operator's grants for plug-ins.
     ledger: Ledger,
-    /// Copies of the components that were granted something.
+    /// Copies of components with a grant.
     kept: KeptComponents,
-    /// The programs that agents keep between their tasks.
+    /// Idle programs of all agents.
     kept_programs: KeptPrograms,
-    /// Copies of the components whose runs are run again after a restart.
+    /// Copies of components whose runs are replayed after a restart.
     replays: KeptComponents,
-    /// Components that wait for the operator, while the one that was granted serves on.
+    /// Components that await approval while the granted ones run on.
     held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
-    /// Whoever may be at work, so that what is taken away is taken from them too.
+    /// Agents that may be running tasks, for revocation.
     seats: Seats,
-    /// Dials the agents that are elsewhere.
+    /// HTTP client for remote agents.
     outbound: Outbound,
-    /// Those that are on their way while the hub starts.
+    /// Agents that are still loading at the start of the hub.
     joining: Joining,
-    /// Finds agents by what their cards say.
+    /// Search over the agents' cards.
     finder: Finder,
 }
 
 impl Shared {
-    /// The configuration as it is now.
+    /// The current configuration.
     fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read())
     }
 }
 
-/// Why an agent could not join.
+/// Reason why an agent could not join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The component is not an agent.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It is not the component that the operator pinned.
+    /// The component is not the one that the operator pinned.
     #[error(
         "its SHA-256 digest is {found}, and `agents.{agent}.sha256` in the configuration pins {pinned}"
     )]
     Digest {
-        /// The agent that the component was to be.
+        /// Agent that the component was to become.
         agent: AgentId,
-        /// The digest it has.
+        /// Digest of the component.
         found: String,
-        /// The digest it must have.
+        /// Pinned digest.
         pinned: String,
     },
-    /// It says that it is for another name.
+    /// The component's manifest names another id.
     #[error(transparent)]
     Manifest(InvalidManifest),
-    /// The operator calls another agent so.
+    /// The operator uses the id as an alias of another agent.
     #[error(
         "`{0}` is an alias of the agent `{1}` by `agents.{1}.aliases` in the configuration; take another name, or remove the alias"
     )]
     IsAnAlias(AgentId, AgentId),
-    /// Another agent has its name.
+    /// Another agent has the id.
     #[error("an agent called `{0}` is there already, from {1}; take another name")]
     Taken(AgentId, String),
 }
 
-/// What the agents of a hub are made with: all of it is there before the first of them joins.
+/// Dependencies of the registry.
 pub struct AgentsSetup {
-    /// The configuration of the hub.
+    /// Configuration of the hub.
     pub config: Config,
-    /// The components that travel inside the hub.
+    /// Components bundled with the hub.
     pub built_in: BuiltIn,
-    /// Where the hub keeps what it has.
+    /// Data directory of the hub.
     pub data_dir: PathBuf,
     /// Compiles and runs components.
     pub engine: Engine,
     /// Runs programs of agents.
     pub supervisor: Supervisor,
-    /// Keeps what agents remember.
+    /// Stores the agents' memory.
     pub storage: Arc<dyn Memories>,
-    /// Is told what happens to agents.
+    /// Receives events about agents.
     pub events: Arc<dyn EventSink>,
-    /// Where the programs of agents that may call others find the hub; none if they cannot.
+    /// Connection to the hub for programs of agents that may call others; none if they cannot use
+    /// it.
     pub door: Option<Door>,
 }
 
 impl Agents {
-    /// The agents of a hub, none of which is there yet.
+    /// Creates an empty registry.
     pub fn new(setup: AgentsSetup) -> Self {
         let AgentsSetup { config, built_in, data_dir, engine, supervisor, storage, .. } = setup;
         let files = Files::new(&data_dir, supervisor.clone());
@@ -226,7 +227,7 @@ impl Agents {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Loads the agents that travel inside the hub.
+    /// Registers the bundled agents.
     async fn join_built_in(&self) {
         let config = self.shared.config();
         let ids: Vec<_> =
@@ -242,7 +243,8 @@ impl Agents {
         future::join_all(joining).await;
     }
 
-    /// Takes in an agent whose code is that of the program itself, such as a [`Native`](crate::native::Native) one.
+    /// Registers an agent whose code is part of the program, such as a
+    /// [`Native`](crate::native::Native) one.
     fn join_native(
         &self,
         id: AgentId,
@@ -259,7 +261,7 @@ impl Agents {
         Ok(())
     }
 
-    /// Loads the agent of that name which travels inside the hub, if one does.
+    /// Registers the bundled agent `id`, if one exists.
     fn join_one_built_in(
         &self,
         id: &AgentId,
@@ -274,8 +276,8 @@ impl Agents {
         })
     }
 
-    /// Reads a component and checks whether it may join under `id`. An agent of that name gives way if it is from the
-    /// same place; the names of the built-in ones are theirs also while they are away.
+    /// Loads a component and checks that it may join as `id`. An agent from the same source is
+    /// replaced; the ids of bundled agents stay reserved while these are not registered.
     async fn prepare(
         &self,
         id: &AgentId,
@@ -298,17 +300,17 @@ impl Agents {
         Ok((plugin, card))
     }
 
-    /// On whose behalf that tree of processes runs now; none if it is gone.
+    /// Owner of a process tree now; none if the tree is gone.
     pub fn on_behalf(&self, tree: &str) -> Option<OnBehalf> {
         self.shared.supervisor.of_tree(tree)
     }
 
-    /// How many guests are alive at once.
+    /// Capacity for concurrent guests.
     pub fn room(&self) -> Room {
         self.shared.engine.room()
     }
 
-    /// What the hub gives to the agent called `id`, which holds and keeps what its terms say.
+    /// Dependencies of the agent `id` under these terms.
     fn deps_of(&self, id: &AgentId, terms: Terms) -> AgentDeps {
         let (shared, config) = (&self.shared, self.shared.config());
         AgentDeps {
@@ -331,7 +333,8 @@ impl Agents {
         }
     }
 
-    /// Tells an agent which others there are; weak, for the agents own it and are owned by what it looks into.
+    /// Directory of all agents for one agent; weak, because the registry owns the agents that hold
+    /// it.
     fn peers(&self) -> Peers {
         let shared = Arc::downgrade(&self.shared);
         let find = self.find_peers();
@@ -351,11 +354,11 @@ impl Agents {
         Peers { list, find }
     }
 
-    /// Gives an agent its place; from now on it is asked how it is.
+    /// Registers an agent and starts its health checks.
     fn register(&self, agent: Agent) {
         let agent = Arc::new(agent);
         let Agent { id, runtime, terms, config, live, .. } = &*agent;
-        // Those before it, too, hold no more than it does of what its installation is granted.
+        // Earlier versions of the installation are narrowed to the same grant.
         self.shared.seats.narrow(id, &terms.installation, runtime.digest(), &terms.grant);
         let (config, installation) = (config.clone(), terms.installation.clone());
         self.shared.seats.add(id, &**runtime, installation, config, live);
@@ -383,17 +386,17 @@ impl Agents {
         }
     }
 
-    /// The agent called `id`.
+    /// The agent with this id.
     pub fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {
         self.known().get(id).cloned()
     }
 
-    /// All agents, by name.
+    /// All agents, ordered by id.
     pub fn all(&self) -> Vec<Arc<Agent>> {
         self.known().values().cloned().collect()
     }
 
-    /// Files of the plugins folder that are not agents, and why.
+    /// Files of the plugins folder that are not agents, with the reasons.
     pub fn rejected(&self) -> Vec<RejectedPlugin> {
         let rejected = self.shared.rejected.lock();
         let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
@@ -405,17 +408,17 @@ impl Agents {
         told.into_iter().map(|(file, error)| RejectedPlugin { file, error }).collect()
     }
 
-    /// What keeps the grants of plug-ins from being followed, if something does.
+    /// Reason why the grants of plug-ins cannot be read, if any.
     pub fn grants_trouble(&self) -> Option<String> {
         self.shared.ledger.trouble()
     }
 
-    /// What the hub tells of an agent.
+    /// Public description of an agent.
     pub fn info(&self, agent: &Agent, health: Option<AgentHealth>) -> AgentInfo {
         agent.info(health, self.held_back(&agent.id))
     }
 
-    /// How the agents are, for somebody who wants to know; those are asked that were not since then.
+    /// Checks all agents on request; results newer than `since` are reused.
     pub async fn check(&self, since: Instant) -> Vec<(Arc<Agent>, AgentHealth)> {
         let checks = self.all().into_iter().map(|agent| async move {
             let health = agent.check(since, true).await;
@@ -424,7 +427,7 @@ impl Agents {
         future::join_all(checks).await
     }
 
-    /// Asks nobody any more, and returns once the files of those that were at work are gone.
+    /// Stops health checks, and waits until the files of ended runs are removed.
     pub async fn shutdown(&self) {
         self.shared.stop.cancel();
         self.shared.asks.close();
@@ -433,7 +436,7 @@ impl Agents {
         self.shared.files.shutdown().await;
     }
 
-    /// Returns once the files of programs are gone that lived on until their supervisor ended them.
+    /// Waits until the files of programs that outlived their runs are removed.
     pub async fn files_gone(&self) {
         self.shared.files.shutdown().await;
     }
@@ -455,7 +458,7 @@ impl Agents {
     }
 }
 
-/// Refuses a component that is not the one whose digest the operator pins.
+/// Refuses a component that does not have the digest that the operator pins.
 fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinError> {
     match digest {
         Some(pinned) if !pinned.eq_ignore_ascii_case(found) => Err(JoinError::Digest {
@@ -467,7 +470,7 @@ fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinErr
     }
 }
 
-/// Asks an agent how it is when it joins, and again and again until it leaves.
+/// Checks an agent's health when it joins and then periodically until it leaves.
 async fn ask(agents: Agents, agent: Arc<Agent>) {
     let interval = agents.shared.config().health.interval();
     loop {

@@ -1,4 +1,4 @@
-//! What agents are called: their ids, and the aliases that their operator and their manifests give them.
+//! Names of agents: their ids, and the aliases from the configuration and the manifests.
 
 use super::{Agents, JoinError};
 use a2a_hub_core::{
@@ -8,8 +8,8 @@ use a2a_hub_core::{
 use a2a_hub_protocol::id::AgentId;
 
 impl Agents {
-    /// The aliases of the agents that are there. What the manifest of a stranger claims is not heard: anybody may have put it into
-    /// the plugins folder.
+    /// Aliases of the registered agents. Aliases in the manifest of an unapproved plug-in are
+    /// ignored, because any file may be in the plugins folder.
     pub fn aliases(&self) -> Aliases {
         let config = self.shared.config();
         let all = self.all();
@@ -26,7 +26,7 @@ impl Agents {
         Aliases::new(&ids, claims.collect())
     }
 
-    /// The id of the agent that is called so, by its id or an alias; none if nobody is.
+    /// Resolves an id or alias to an id; none if no agent has the name.
     pub fn called(&self, name: &AgentId) -> Option<AgentId> {
         if self.find(name).is_some() {
             return Some(name.clone());
@@ -34,13 +34,14 @@ impl Agents {
         self.aliases().agent(name).cloned()
     }
 
-    /// The aliases that do not count, and why.
+    /// Warnings about aliases that do not count.
     pub fn alias_troubles(&self) -> Vec<String> {
         self.aliases().left_out.iter().map(ToString::to_string).collect()
     }
 
-    /// Names in the configuration that no agent has: of the agent that messages go to which name none, of the one whose card is at the
-    /// root, and of settings whose name is a slip of an agent's. Settings may be there before their agent is.
+    /// Warnings about names in the configuration that match no agent: `default_agent`,
+    /// `root_agent`, and settings whose name resembles an agent's. Settings may exist before their
+    /// agent.
     pub fn name_troubles(&self) -> Vec<String> {
         let config = self.shared.config();
         let all = self.all();
@@ -72,7 +73,8 @@ impl Agents {
         troubles
     }
 
-    /// Refuses an id that is the operator's word for another agent: what is dropped into the plugins folder would be sent its messages.
+    /// Refuses an id that the operator uses as an alias of another agent: a file in the plugins
+    /// folder would receive that agent's messages.
     pub(super) fn must_be_no_alias(&self, id: &AgentId) -> Result<(), JoinError> {
         match self.shared.config().agent_by_alias(id) {
             Some(agent) if agent != id => Err(JoinError::IsAnAlias(id.clone(), agent.clone())),

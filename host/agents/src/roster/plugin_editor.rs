@@ -1,7 +1,7 @@
-//! The operator's changes to plug-ins: components that are added and removed, grants that are given and taken away.
+//! The operator's changes to plug-ins: add, grant, deny, revoke, remove.
 //!
-//! One data directory is changed here, whoever does it: a hub for its operator ([`PluginFolder::edit`]), or the command line while no hub
-//! uses the directory. Who asks was checked before.
+//! The editor changes one data directory, on behalf of a running hub ([`PluginFolder::edit`]) or of
+//! the command line while no hub uses the directory. The caller is authorised before.
 
 use super::{
     file_error::FileError,
@@ -38,20 +38,20 @@ use std::{
 /// A change of one plug-in.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PluginEdit {
-    /// A component is put into the plugins folder.
+    /// Puts a component into the plugins folder.
     Add(Box<AddPlugin>),
-    /// The component that is there is granted something.
+    /// Grants capabilities to the present component.
     Grant(Box<GrantPlugin>),
-    /// Some of what was granted is taken away: capabilities by their names, such as `process.git`.
+    /// Revokes some capabilities by name, such as `process.git`.
     Deny(AgentId, Vec<String>),
-    /// All that was granted is taken away.
+    /// Revokes the whole grant.
     Revoke(AgentId),
-    /// The plug-in and all that it keeps are removed.
+    /// Removes the plug-in and its stored data.
     Remove(AgentId),
 }
 
 impl PluginEdit {
-    /// The kind of change, for the log.
+    /// Kind of change, for the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Add(_) => "add",
@@ -62,7 +62,7 @@ impl PluginEdit {
         }
     }
 
-    /// The plug-in that is changed.
+    /// Plug-in that is changed.
     pub fn agent(&self) -> &AgentId {
         match self {
             Self::Add(add) => &add.id,
@@ -72,21 +72,21 @@ impl PluginEdit {
     }
 }
 
-/// Why nothing was changed.
+/// Reason why a change was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginEditError {
     /// The file of grants cannot be read or written.
     #[error(transparent)]
     Grants(#[from] GrantsError),
-    /// It is not granted, or a wider grant would go on allowing it.
+    /// The capability is not granted, or a wider grant would still allow it.
     #[error(transparent)]
     Deny(#[from] DenyError),
-    /// There is neither a component nor a grant of that name.
+    /// Neither a component nor a grant has the id.
     #[error(
         "there is no plug-in `{0}`: `a2a-hub plugin list` lists those there are, and `a2a-hub plugin add FILE` adds one"
     )]
     Unknown(AgentId),
-    /// The component is another one than was looked at.
+    /// The component is not the one that the operator inspected.
     #[error(
         "change the plug-in `{agent}`: the component that is there has the digest {found}, and {meant} was looked at; look at it with \
          `a2a-hub plugin inspect {agent}`"
@@ -94,30 +94,30 @@ pub enum PluginEditError {
     Digest {
         /// The plug-in.
         agent: AgentId,
-        /// The digest that was named.
+        /// Digest in the request.
         meant: String,
-        /// The digest of what is there.
+        /// Digest of the present component.
         found: String,
     },
-    /// The grant that the new one was made from does not count any more.
+    /// The grant has changed since the new one was derived from it.
     #[error(
         "grant something to `{0}`: its grant was changed meanwhile; look at it with `a2a-hub plugin list`, and grant again"
     )]
     Outdated(AgentId),
-    /// The grant is not one.
+    /// The grant cannot be parsed.
     #[error("grant something to `{agent}`: `grant` cannot be read: {why}")]
     Grant {
         /// The plug-in.
         agent: AgentId,
-        /// What is wrong with it.
+        /// Parse error.
         why: serde_json::Error,
     },
-    /// A program that is granted cannot be found or trusted.
+    /// A granted program cannot be found or trusted.
     #[error("grant something to `{agent}`: {why}")]
     Program {
         /// The plug-in.
         agent: AgentId,
-        /// The program, and what is wrong with it.
+        /// The program and its problem.
         why: ProgramFileError,
     },
     /// The component's manifest cannot be read.
@@ -125,21 +125,21 @@ pub enum PluginEditError {
     Manifest {
         /// The plug-in.
         agent: AgentId,
-        /// What is wrong with it.
+        /// Problem with the manifest.
         why: ManifestError,
     },
-    /// The component says that it is for another name.
+    /// The component's manifest names another id.
     #[error("use the component as `{agent}`: {why}")]
     NotForName {
         /// The plug-in.
         agent: AgentId,
-        /// The name that it says.
+        /// Id in the manifest.
         why: InvalidManifest,
     },
-    /// Another agent has the name.
+    /// Another agent has the id.
     #[error("add `{0}`: an agent of that name is there already, from {1}; choose another name")]
     Taken(AgentId, String),
-    /// A plug-in of that name is there, and was granted nothing: no update of it is known to be meant.
+    /// A plug-in without a grant has the id, so the request cannot be recognised as an update.
     #[error(
         "add `{0}`: a plug-in of that name is there already; `a2a-hub plugin remove {0}` takes it out, or choose another name"
     )]
@@ -149,22 +149,22 @@ pub enum PluginEditError {
     File {
         /// The plug-in.
         agent: AgentId,
-        /// What is wrong with the file.
+        /// Problem with the file.
         why: FileError,
     },
-    /// The system did not let the files be written.
+    /// The files cannot be written.
     #[error("change the plug-in `{agent}` in {}: {why}", .path.display())]
     Io {
         /// The plug-in.
         agent: AgentId,
-        /// The file or folder.
+        /// File or folder.
         path: PathBuf,
         /// The system's error.
         why: io::Error,
     },
 }
 
-/// A data directory whose plug-ins are changed. All methods wait for the disk.
+/// Editor of the plug-ins in a data directory. All methods block on the disk.
 #[derive(Debug)]
 pub struct PluginEditor<'c> {
     dir: &'c Path,
@@ -173,8 +173,8 @@ pub struct PluginEditor<'c> {
 }
 
 impl<'c> PluginEditor<'c> {
-    /// Creates an editor of the data directory `dir`. `config` says where programs are and whose signatures count; `by` is who asks,
-    /// for the record.
+    /// Creates an editor of the data directory `dir`. `config` has the programs' paths and the
+    /// trusted signature keys; `by` names the requester in the records.
     pub fn new(dir: &'c Path, config: &'c Config, by: &'c str) -> Self {
         Self { dir, config, by }
     }
@@ -182,7 +182,7 @@ impl<'c> PluginEditor<'c> {
     /// Carries out one change.
     ///
     /// # Errors
-    /// If it is refused or cannot be written; then nothing counts that did not count before.
+    /// If the change is refused or cannot be written; then the grants are as before.
     pub fn carry_out(&self, change: PluginEdit) -> Result<(), PluginEditError> {
         match change {
             PluginEdit::Add(add) => self.add(*add),
@@ -213,7 +213,7 @@ impl<'c> PluginEditor<'c> {
             return Err(PluginEditError::Exists(id));
         }
         if let Some(grant) = grant {
-            // Before the component is there: it never joins without what it is to hold.
+            // Recorded first, so that the component never joins without its grant.
             self.record(&id, &bytes, sha256, &ask, grant)?;
         }
         let put = put(&place, &bytes, signature.as_deref());
@@ -234,7 +234,7 @@ impl<'c> PluginEditor<'c> {
         self.record(&id, &bytes, sha256, &ask, grant)
     }
 
-    /// What the component asks for, if it is the one that is meant and may be called so.
+    /// Manifest of the component, if it has the digest `meant` and may have this id.
     fn checked(&self, id: &AgentId, component: &[u8], meant: &str) -> Result<Ask, PluginEditError> {
         let found = digest_of(component);
         if !found.eq_ignore_ascii_case(meant) {
@@ -248,7 +248,7 @@ impl<'c> PluginEditor<'c> {
         Ok(ask)
     }
 
-    /// Records a grant, for this component and no other.
+    /// Records a grant for this component only.
     fn record(
         &self,
         id: &AgentId,
@@ -268,7 +268,7 @@ impl<'c> PluginEditor<'c> {
         }
         let failed =
             |path: PathBuf| move |why| PluginEditError::Io { agent: id.clone(), path, why };
-        // The one that is granted serves from the copy while another is held back.
+        // The granted component runs from this copy while a new one is held back.
         let kept = KeptComponents::of(self.dir).keep(component);
         kept.map_err(failed(self.dir.to_owned()))?;
         let chance = getrandom::u32().map_err(io::Error::other);
@@ -295,7 +295,7 @@ impl<'c> PluginEditor<'c> {
             move |why| PluginEditError::Io { agent: id.clone(), path, why }
         };
         let chance = getrandom::u32().map_err(io::Error::other).map_err(failed(self.dir))?;
-        // Read first: where the grants cannot be followed, the component stays.
+        // Read first: if the grants are unreadable, the component stays.
         self.grants().read()?;
         let was_there = place.symlink_metadata().is_ok();
         for file in [place.clone(), beside(&place)] {
@@ -314,17 +314,17 @@ impl<'c> PluginEditor<'c> {
     }
 }
 
-/// The file of the plug-in `id` of the data directory `dir`, whether or not it is there.
+/// Path of the plug-in `id` in the data directory `dir`, whether or not the file exists.
 pub fn plugin_file(dir: &Path, id: &AgentId) -> PathBuf {
     let folder = dir.join("plugins");
-    // The folder may be a link, and is made by the hub, for its user only.
+    // The folder may be a link. The hub creates it with access for its user only.
     fs::canonicalize(&folder).unwrap_or(folder).join(format!("{id}.wasm"))
 }
 
-/// A grant was made from one that does not count any more.
+/// The new grant was derived from one that has changed.
 struct Outdated;
 
-/// Records the grant, unless the one that it was made from is another one by now (optimistic concurrency).
+/// Records the grant, unless the one that it was derived from has changed (optimistic concurrency).
 fn grant_unless_outdated(
     all: &mut Installations,
     id: &AgentId,
@@ -342,8 +342,8 @@ fn grant_unless_outdated(
     Ok(())
 }
 
-/// Puts a component and its signature into the plugins folder, whole or not at all: the signature first, for it is read only beside a
-/// component.
+/// Writes a component and its signature atomically into the plugins folder. The signature comes
+/// first, because it is read only next to a component.
 fn put(place: &Path, component: &[u8], signature: Option<&str>) -> io::Result<()> {
     let folder = place.parent().unwrap_or(place);
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -355,11 +355,11 @@ fn put(place: &Path, component: &[u8], signature: Option<&str>) -> io::Result<()
 }
 
 impl PluginFolder {
-    /// Carries out a change of a plug-in for the operator, and follows it: running tasks lose what was taken away before this returns.
-    /// `by` is who asks, for the record.
+    /// Carries out a change of a plug-in and applies it: running tasks lose revoked capabilities
+    /// before this returns. `by` names the requester in the records.
     ///
     /// # Errors
-    /// If it is refused or cannot be written; then nothing has changed.
+    /// If the change is refused or cannot be written; then nothing has changed.
     pub async fn edit(
         &self,
         change: PluginEdit,
@@ -385,7 +385,7 @@ impl PluginFolder {
         Ok(PluginChanged { agent_id: id, plugin, trouble })
     }
 
-    /// Refuses the name of an agent that is no plug-in: no file takes its place.
+    /// Refuses the id of an agent that is not a plug-in: no file can replace it.
     fn must_be_no_others_name(&self, id: &AgentId) -> Result<(), PluginEditError> {
         let source = self.agents.find(id).map(|there| there.source.clone());
         let built_in = || self.agents.shared.built_in.component(id).map(|_| Source::BuiltIn);
@@ -406,10 +406,10 @@ mod tests {
         AgentId::parse("notes").unwrap()
     }
 
-    /// The least that counts as a component: its head, and no section.
+    /// The smallest component: a header without sections.
     const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-    /// What minisign 0.10 wrote with a key that no configuration names.
+    /// Output of minisign 0.10 with a key that no configuration names.
     const SIGNATURE: &str = "untrusted comment: signature
 RUSWo1m4ztjchSI5QTdfOUZlVt9QbSMCc5UR31P/J7KBZgC8dnTqN0V2zZdj0vgSQ6MiFTCEAl0AwLG4sAz9WNKZaKQZLu6p0go=
 trusted comment: a trusted comment

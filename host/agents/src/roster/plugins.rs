@@ -1,5 +1,5 @@
-//! What the operator is told of plug-ins, and how the hub follows what the operator granted or took away: within a second by
-//! itself, or at once when asked.
+//! List of plug-ins for the operator, and the application of changed grants: by polling within a
+//! second, or at once on request.
 
 use super::{Agents, asked::asked, folder::PluginFolder};
 use crate::agent::{Agent, Source};
@@ -15,7 +15,8 @@ use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 
 impl PluginFolder {
-    /// What plug-ins ask for, are granted, and what of it waits: of every file in the folder, and every record of a grant.
+    /// Plug-ins with their requests, grants and held-back components: one entry for each file in
+    /// the folder and each recorded grant.
     pub async fn plugins(&self) -> Vec<PluginInfo> {
         let seen = self.seen().await;
         let of_file = |name: &String| AgentId::parse(name.strip_suffix(".wasm")?).ok();
@@ -27,8 +28,8 @@ impl PluginFolder {
         ids.iter().map(|id| self.agents.plugin(id, &grants, &rejected)).collect()
     }
 
-    /// Looks at once for what the operator granted and took away, and at the folder. What is there has joined, or is told why not,
-    /// when this returns.
+    /// Applies changed grants and files now. When it returns, each file has joined or is rejected
+    /// with a reason.
     pub async fn refresh(&self) -> PluginsRefreshed {
         let mut changed = self.follow_grants().await;
         let before = self.standings().await;
@@ -42,21 +43,21 @@ impl PluginFolder {
         PluginsRefreshed { changed, trouble: self.agents.shared.ledger.trouble() }
     }
 
-    /// How each plug-in stands, in words.
+    /// Status line of each plug-in.
     async fn standings(&self) -> Vec<(AgentId, String)> {
         let told = |plugin: PluginInfo| (plugin.agent_id.clone(), standing(&plugin));
         self.plugins().await.into_iter().map(told).collect()
     }
 
-    /// Follows the file of grants, if it changed: who is granted more or another component joins anew, and what is taken away is
-    /// taken from running tasks too.
+    /// Applies the file of grants if it has changed: a plug-in with a wider grant or another
+    /// component joins anew, and revocations reach running tasks.
     pub(super) async fn follow_grants(&self) -> Vec<PluginChange> {
         let shared = Arc::clone(&self.agents.shared);
         let before = run_blocking(move || shared.ledger.refresh()).await;
         let Ok(Some(before)) = before else { return Vec::new() };
         let after = self.agents.shared.ledger.grants();
         let mut concerned = differing(&before, &after);
-        // Who waits for a word may have been given it.
+        // Plug-ins that await approval may have received it.
         let waiting = self.waiting().await;
         concerned.extend(waiting);
         for id in &concerned {
@@ -78,20 +79,20 @@ impl PluginFolder {
     }
 }
 
-/// Those whose records are not the same.
+/// Ids whose records differ.
 fn differing(before: &Installations, after: &Installations) -> BTreeSet<AgentId> {
     let all = before.plugins.keys().chain(after.plugins.keys());
     all.filter(|id| before.plugins.get(*id) != after.plugins.get(*id)).cloned().collect()
 }
 
 impl Agents {
-    /// Takes from all agents of this name, also those at work on tasks, what their installation is not granted any more.
+    /// Revokes capabilities from all agents of this id, including those that run tasks.
     fn withdraw(&self, id: &AgentId, before: &Installations, after: &Installations) {
         let Some(Installation { id: installation, sha256, .. }) = before.plugins.get(id) else {
             return;
         };
         let record = after.plugins.get(id).filter(|it| it.id == *installation);
-        // A file that was taken away with its record took nothing from the tasks that it began.
+        // A file removed together with its record revokes nothing from the tasks that it began.
         let is_there = self.find(id).is_some();
         if record.is_none() && !is_there {
             return;
@@ -131,7 +132,7 @@ impl Agents {
         }
     }
 
-    /// Forgets what an installation that ended has kept.
+    /// Deletes the stored data of an ended installation.
     pub(super) async fn purge(&self, installation: InstallationId) {
         let storage = Arc::clone(&self.shared.storage);
         if let Err(why) = storage.forget_mind(&installation).await {
@@ -155,7 +156,7 @@ impl Agents {
     }
 }
 
-/// How a plug-in stands, in a line.
+/// Status of a plug-in in one line.
 fn standing(plugin: &PluginInfo) -> String {
     match plugin {
         PluginInfo { held_back: Some(held), .. } if held.serves => {

@@ -1,22 +1,23 @@
-//! Who signed a file of the plugins folder: the detached signature `x.wasm.minisig` beside `x.wasm`, read with the same care.
+//! Signers of files in the plugins folder: the detached signature `x.wasm.minisig` next to `x.wasm`
+//! is read with the same checks.
 
 use super::file_error::FileError;
 use a2a_hub_config::Plugins;
 use a2a_hub_core::signature::{Provenance, SignaturePolicy, Untrusted};
 use std::path::{Path, PathBuf};
 
-/// What the name of a signature has after that of its component.
+/// Suffix of a signature file's name.
 pub(super) const ENDING: &str = ".minisig";
 
-/// Where the signature of a component is, if there is one.
+/// Path of a component's signature file, whether or not it exists.
 pub fn beside(component: &Path) -> PathBuf {
     let mut path = component.as_os_str().to_owned();
     path.push(ENDING);
     path.into()
 }
 
-/// Who signed a component, which may join if the operator's policy admits that. Hashes the component: call it where blocking is
-/// allowed.
+/// Verifies a component's signature against the operator's policy and returns its signer. Hashes
+/// the component, so it blocks.
 pub(super) fn admit(
     component: &[u8],
     signature: Option<&[u8]>,

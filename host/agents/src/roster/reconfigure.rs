@@ -1,6 +1,6 @@
-//! The agents under a new configuration, while the hub runs: those whose settings changed are seated anew with the component
-//! they have, those that may not work any more leave, and those that may join now do. Running tasks keep the agent that they
-//! began with.
+//! Application of a new configuration at run time: agents with changed settings are registered anew
+//! with their present component, disabled ones leave, and enabled ones join. Running tasks keep the
+//! agent that they began with.
 
 use super::{
     Agents,
@@ -12,14 +12,14 @@ use a2a_hub_config::{Config, Followed};
 use a2a_hub_protocol::{id::AgentId, operation::LeftOut};
 use std::sync::Arc;
 
-/// Sections that every agent is set up by.
+/// Sections of the configuration that affect every agent.
 const EVERYBODY: &[&str] = &["workspaces", "health", "breaker"];
 
 impl PluginFolder {
-    /// Has all agents follow a new configuration, and tells which of them it leaves without a place.
+    /// Applies a new configuration to all agents; returns those that could not stay or join.
     pub async fn follow(&self, followed: &Followed) -> Vec<LeftOut> {
         let agents = &self.agents;
-        // Nobody joins meanwhile by the old one.
+        // Locked, so that no agent joins under the old configuration meanwhile.
         let mut seen = self.seen().await;
         agents.set_config(followed.config.clone());
         agents.take_over_all().await;
@@ -33,7 +33,7 @@ impl PluginFolder {
             }
         }
         if followed.concerns(&["plugins"]) {
-            // Who signed them is asked again.
+            // The signature policy may have changed.
             seen.values_mut().for_each(Seen::read_again);
         }
         let files: Vec<_> = seen.keys().cloned().collect();
@@ -55,7 +55,7 @@ impl PluginFolder {
             tell(&mut left_out, id, joined);
         }
         drop(seen);
-        // Each of them may take long, and holds up nobody.
+        // Loads may be slow, so they run without the lock.
         for (id, file) in to_take {
             let joined = self.take(&file).await.map(drop).map_err(|why| why.to_string());
             tell(&mut left_out, &id, joined);
@@ -65,7 +65,7 @@ impl PluginFolder {
     }
 }
 
-/// Tells of an agent that could not join, unless it is told already that it had to leave.
+/// Reports an agent that could not join, unless it is reported already.
 fn tell(left_out: &mut Vec<LeftOut>, id: &AgentId, joined: Result<(), String>) {
     if let Err(error) = joined
         && left_out.iter().all(|told| told.agent_id != *id)
@@ -75,7 +75,7 @@ fn tell(left_out: &mut Vec<LeftOut>, id: &AgentId, joined: Result<(), String>) {
 }
 
 impl Agents {
-    /// Has an agent that was made under an earlier configuration follow the one that counts now.
+    /// Applies the current configuration to an agent that was built under an earlier one.
     pub(super) fn follow_late(&self, id: &AgentId) {
         if let Some(agent) = self.find(id)
             && let Err(LeftOut { error, .. }) = self.seat_anew(&agent)
@@ -88,7 +88,8 @@ impl Agents {
         *self.shared.config.write() = Arc::new(config);
     }
 
-    /// Gives an agent its place anew, under the settings as they are now; it leaves if they have none for it.
+    /// Registers an agent anew under the current settings; it leaves if these disable it or pin
+    /// another component.
     fn seat_anew(&self, agent: &Agent) -> Result<(), LeftOut> {
         let Agent { id, runtime, source, .. } = agent;
         let config = self.shared.config().agent(id);

@@ -1,5 +1,5 @@
-//! What administrators do to the agents: take one in, let one go, read one again. Each is done when it returns, and the
-//! plugins folder then says the same.
+//! Administrative changes of the agents: register, deregister, reload. When such a call returns,
+//! the plugins folder reflects the change.
 
 use super::{
     JoinError,
@@ -26,51 +26,51 @@ use std::{
     sync::Arc,
 };
 
-/// Why the agents are as they were.
+/// Reason why a change of the agents was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// There is no such agent.
+    /// No agent has the id.
     #[error("no agent is called `{0}`")]
     Unknown(AgentId),
-    /// The operator wants none of it.
+    /// The configuration disables the agent.
     #[error(
         "`agents.{0}.enabled` is false in the configuration; change that, and call `a2a-hub reload`"
     )]
     Disabled(AgentId),
-    /// What was offered is not an agent, or may not be called so.
+    /// The file is not an agent, or may not have the id.
     #[error("take in `{agent}`: {why}")]
     Refused {
-        /// What it was to be called.
+        /// Requested id.
         agent: AgentId,
-        /// What is wrong with the file.
+        /// Problem with the file.
         why: FileError,
     },
-    /// The component cannot be loaded any more.
+    /// The component can no longer be loaded.
     #[error("load `{agent}` again: {why}")]
     Kept {
-        /// Which; if it was there, it still is.
+        /// The agent; if it was registered, it still is.
         agent: AgentId,
-        /// What is wrong with the file.
+        /// Problem with the file.
         why: FileError,
     },
-    /// The agent is elsewhere, and its card is not used.
+    /// The agent is remote, and its card is not used.
     #[error("load `{agent}` again: {}", .why.with_way_out())]
     Elsewhere {
-        /// Which; if it was there, it still is.
+        /// The agent; if it was registered, it still is.
         agent: AgentId,
-        /// Why its card is not used.
+        /// Reason why the card is not used.
         why: TrustError,
     },
-    /// A card cannot be approved of an agent that has none elsewhere.
+    /// Only the card of a remote agent can be approved.
     #[error("approve a card of `{0}`: it is a component; `agents.{0}.sha256` pins one")]
     NotElsewhere(AgentId),
-    /// The plugins folder cannot be written to.
+    /// The plugins folder cannot be written.
     #[error("change the plugins folder: {0}")]
     Folder(#[from] io::Error),
 }
 
 impl PluginFolder {
-    /// Takes in an agent, for good.
+    /// Registers an agent permanently.
     pub async fn register(
         &self,
         id: &AgentId,
@@ -106,7 +106,7 @@ impl PluginFolder {
             return Err(refused(why.into()));
         }
         admitted.agent.signed_by = provenance.signer().map(str::to_owned);
-        // It may have taken long, and others joined meanwhile.
+        // Loading may have taken long, and others may have joined meanwhile.
         let mut seen = self.seen().await;
         is_free()?;
         let agent = self.agents.finish(admitted).await.map_err(refused)?;
@@ -122,7 +122,7 @@ impl PluginFolder {
         self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
     }
 
-    /// Lets an agent go. Its tasks go on to their end.
+    /// Deregisters an agent. Its tasks run to their end.
     pub async fn deregister(&self, id: &AgentId) -> Result<Deregistered, RegistryError> {
         let mut seen = self.seen().await;
         let agent = self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))?;
@@ -146,8 +146,8 @@ impl PluginFolder {
         Ok(Deregistered { agent_id: id.clone(), source, returns_on_restart })
     }
 
-    /// Reads an agent's component again, or the card of one that is elsewhere, which the operator may approve by its digest.
-    /// If it cannot be loaded, the agent stays as it was.
+    /// Reloads an agent's component, or the card of a remote agent, which the operator may approve
+    /// by its digest. On failure the agent stays as it was.
     pub async fn reload(
         &self,
         id: &AgentId,
@@ -162,7 +162,7 @@ impl PluginFolder {
         if accept.is_some() && there.is_some() {
             return Err(RegistryError::NotElsewhere(id.clone()));
         }
-        // Its code is the program's own: there is nothing to read.
+        // A native agent's code is part of the program, so nothing can be reloaded.
         if let Some(native) = there.filter(|agent| agent.source == Source::Native) {
             return Ok(native);
         }
@@ -192,7 +192,7 @@ fn file_name(id: &AgentId) -> String {
     format!("{id}.wasm")
 }
 
-/// Puts a component into its place, and before that its signature; one that is left of another component goes.
+/// Writes a component after its signature; a leftover signature of another component is removed.
 fn place_signed(
     dir: &Path,
     name: &str,
@@ -210,7 +210,7 @@ fn place_signed(
     place(dir, name, component)
 }
 
-/// Writes a component beside its place, hidden from those who look, and then moves it there; a file that is there stays.
+/// Writes a hidden temporary file and renames it to its name; an existing file stays.
 fn place(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = dir.join(format!(".{name}.draft"));
     let flags =
@@ -228,7 +228,7 @@ fn place(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Removes a file, if it is still there.
+/// Removes a file, if it exists.
 fn remove(dir: &Path, name: &str) -> io::Result<()> {
     match std::fs::remove_file(dir.join(name)) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),

@@ -1,6 +1,6 @@
-//! Versions of agents that have lost their place to another one, and have runs that are not over: a run that is run again after a
-//! restart of the hub is run by the component that began it, which is kept until then, and holds no more than it held then, nor
-//! more than the operator leaves it now.
+//! Earlier versions of agents with unfinished runs. A run that is replayed after a restart uses the
+//! component that began it, which is stored until then, under the grant of that time limited to the
+//! current one.
 
 use super::{Agents, pinned};
 use crate::agent::{Agent, AgentVersion, Source, Terms};
@@ -14,25 +14,26 @@ use a2a_hub_sandbox::Plugin;
 use bytes::Bytes;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Who knows the agents by their names, and their earlier versions.
+/// Lookup of agents by id, and of their earlier versions.
 #[async_trait::async_trait]
 pub trait FindAgent: Send + Sync {
-    /// The agent that has this name now.
+    /// The agent that has this id now.
     fn find(&self, id: &AgentId) -> Option<Arc<Agent>>;
 
-    /// Whether each agent that was on its way when the hub started has joined, or cannot: until then, who is not there may be soon.
+    /// True if each agent that was loading at the start of the hub has joined or failed. Until then
+    /// a missing agent may still appear.
     fn is_settled(&self) -> bool {
         true
     }
 
-    /// Returns once that is so.
+    /// Waits until [`Self::is_settled`] holds.
     async fn settled(&self) {}
 
-    /// The agent of this name as it was.
+    /// An earlier version of an agent.
     ///
     /// # Errors
     ///
-    /// Why it cannot be had any more, as a sentence for people.
+    /// The reason why the version is no longer available, as a sentence for people.
     async fn version(&self, id: &AgentId, version: &AgentVersion) -> Result<Arc<Agent>, String>;
 }
 
@@ -79,7 +80,7 @@ impl FindAgent for Agents {
 }
 
 impl Agents {
-    /// What the operator's records leave an installation now; none if they say nothing of agents from there.
+    /// The operator's current grant for an installation; none if the agent is not a plug-in.
     fn granted_now(
         &self,
         id: &AgentId,
@@ -94,8 +95,8 @@ impl Agents {
         Some(record.map(|record| record.grant.clone()).unwrap_or_default())
     }
 
-    /// Keeps a copy of a component whose runs are to be run again by the same one. Without it, they fail where another has
-    /// taken its place.
+    /// Stores a copy of a component whose runs are replayed. Without the copy, those runs fail once
+    /// another component has replaced it.
     pub(super) async fn keep_for_replays(&self, id: &AgentId, plugin: &Plugin, bytes: Bytes) {
         if plugin.ask().resume != Resume::Replay {
             return;
@@ -107,7 +108,8 @@ impl Agents {
         }
     }
 
-    /// Removes the copies of components that have neither a place nor a run that is not over. Waits for the disk.
+    /// Removes copies of components that are neither registered nor needed by an unfinished run.
+    /// Blocks on the disk.
     pub fn sweep_replays(&self) {
         let used = self.shared.seats.digests();
         let used: BTreeSet<_> = used.iter().map(String::as_str).collect();

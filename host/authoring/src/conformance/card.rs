@@ -1,4 +1,4 @@
-//! What a component says of itself: its card, and how it is.
+//! Checks of a component's card and health report.
 
 use super::{
     report::{Check, failed, passed, said},
@@ -21,7 +21,8 @@ fn a2a(card: &AgentCard) -> Check {
     }
 }
 
-/// What a card lacks that A2A 1.0, section 4.4, has in each, or says that is not its to say.
+/// Lists what a card lacks that A2A 1.0, section 4.4, requires, and members that only the hub may
+/// set.
 fn lacks(card: &AgentCard) -> Vec<(String, &'static str)> {
     let mut lacks = Vec::new();
     if card.skills.is_empty() {
@@ -59,7 +60,7 @@ fn lacks(card: &AgentCard) -> Vec<(String, &'static str)> {
     lacks
 }
 
-/// Whether it is a media type, or a range of such (RFC 9110, sections 8.3.1 and 12.5.1).
+/// True for a media type or a media range (RFC 9110, sections 8.3.1 and 12.5.1).
 fn is_media_range(text: &str) -> bool {
     let essence = text.split(';').next().unwrap_or_default().trim();
     let is_token = |text: &str| {

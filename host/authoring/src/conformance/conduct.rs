@@ -1,4 +1,5 @@
-//! How a component behaves at work: what it makes of each kind of message, of a cancelled task, of limits and denials.
+//! Checks of a component's runs: its reaction to each kind of message, to cancellation, to limits
+//! and to denials.
 
 use super::{
     report::{Check, failed, not_applicable, passed, said},
@@ -19,19 +20,20 @@ use std::{
     time::Duration,
 };
 
-/// How soon a task is cancelled that tells nothing of its work.
+/// Delay until a task that emits nothing is cancelled.
 const SOON: Duration = Duration::from_millis(50);
 
-/// How long a task is at work while its component is loaded again.
+/// Duration of the task that runs while its component is loaded again.
 const LONG: Duration = Duration::from_secs(2);
 
-/// Events and bytes that a task may tell where it is to use them up.
+/// Limits of events and bytes for a task that shall exhaust them.
 const FEW: (u64, u64) = (1, 1_024);
 
-/// How much of the processor such a task may use: whoever goes on telling uses it up soon.
+/// CPU limit of such a task: a component that keeps emitting exhausts it soon.
 const LITTLE_CPU: Duration = Duration::from_secs(1);
 
-/// What a hub says of an outcome that it cannot take; an agent that says the same says it of itself.
+/// Prefixes of the hub's errors about an invalid outcome. An agent that fails with the same text
+/// declares the outcome invalid itself.
 const NO_OUTCOMES: [&str; 5] = [
     "the agent returned while ",
     "a message has at least one part",
@@ -40,7 +42,7 @@ const NO_OUTCOMES: [&str; 5] = [
     "emit a status that is ",
 ];
 
-/// One thing that is tried.
+/// One check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Try {
     Plain,
@@ -55,7 +57,7 @@ pub(super) enum Try {
     Output,
     Reload,
     Granted,
-    /// What all the others showed of denials: the last.
+    /// The denials that the other checks showed; runs last.
     Denials,
 }
 
@@ -75,16 +77,16 @@ pub(super) const ALL: &[Try] = &[
     Try::Denials,
 ];
 
-/// What was seen of a component so far.
+/// Results of a component's runs so far.
 pub(super) struct Conduct<'a> {
     stage: &'a Stage,
     card: &'a AgentCard,
     prompts: Vec<String>,
-    /// What it asked for and does not hold.
+    /// Denied capabilities.
     refused: BTreeSet<String>,
-    /// What was denied in a run that broke, and how that broke.
+    /// Capabilities that were denied in a run that broke, with the reason.
     broke: BTreeMap<String, String>,
-    /// What was denied in a run that did not.
+    /// Capabilities that were denied in a run that did not break.
     survived: BTreeSet<String>,
 }
 
@@ -151,7 +153,7 @@ impl<'a> Conduct<'a> {
         seen
     }
 
-    /// All of these side by side.
+    /// Runs all trials concurrently.
     async fn run_all(&mut self, trials: &[Trial]) -> Vec<Seen> {
         let all = join_all(trials.iter().map(|trial| self.stage.run(trial))).await;
         all.iter().for_each(|seen| self.note(seen));
@@ -171,10 +173,10 @@ impl<'a> Conduct<'a> {
         self.refused.extend(seen.refused.iter().cloned());
     }
 
-    /// Whether each of these ends as a task may.
+    /// Checks that each trial ends in a valid way.
     async fn hears(&mut self, id: &'static str, mut all: Vec<Trial>) -> Check {
         let mut came = BTreeSet::new();
-        // What the card does not take, the hub turns away.
+        // The hub refuses messages that the card does not accept.
         all.retain(|trial| self.card.part_not_taken(&trial.message).is_none());
         for (trial, seen) in all.iter().zip(self.run_all(&all).await) {
             let heard = told(&trial.message);
@@ -220,7 +222,7 @@ impl<'a> Conduct<'a> {
         }
     }
 
-    /// Tasks that may tell almost nothing.
+    /// Runs tasks with almost no output limit.
     async fn output(&mut self) -> Check {
         let id = "limits.output";
         let (events, output_bytes) = FEW;
@@ -262,7 +264,7 @@ impl<'a> Conduct<'a> {
         }
     }
 
-    /// Loads the component again while a task of it is at work.
+    /// Loads the component again while one of its tasks runs.
     async fn reload(&mut self) -> Check {
         let id = "reload";
         let fix = "keep nothing between tasks but what `ctx.remember` keeps: each runs in an instance of its own";
@@ -314,7 +316,7 @@ impl<'a> Conduct<'a> {
 
     fn denied(&self) -> Check {
         let id = "capabilities.denied";
-        // What it went on without in one task is not what broke it in another.
+        // A capability whose denial one run survived did not break another run.
         let mut broke = self.broke.iter().filter(|(used, _)| !self.survived.contains(*used));
         if let Some((used, why)) = broke.next() {
             let fix = "take `Failure::Denied` for an answer: say what is missing, or pass it on with `?`; never `unwrap` it";
@@ -360,7 +362,7 @@ async fn clean_up(stage: &Stage) -> Check {
     }
 }
 
-/// How a run broke, if it did: no end that a task may have.
+/// Returns the reason if a run broke, that is, ended in a way that no task may.
 fn broke(came: &Came) -> Option<String> {
     let (Came::Ended(ended) | Came::Stopped(ended)) = came else { return None };
     let Ended::Failed(failure) = ended else { return None };
@@ -385,7 +387,7 @@ fn broke(came: &Came) -> Option<String> {
     }
 }
 
-/// Where a run ended, in a word.
+/// Names the outcome of a run.
 fn outcome(came: &Came) -> &'static str {
     match came {
         Came::Ended(Ended::Reply(_)) => "a message",
@@ -398,7 +400,7 @@ fn outcome(came: &Came) -> &'static str {
     }
 }
 
-/// Whether a manifest asks for what was used.
+/// True if a manifest asks for the capability.
 fn is_asked(ask: &Ask, used: &str) -> bool {
     match used.split_once('.') {
         Some(("process", program)) => ask.process.contains_key(program),
@@ -417,7 +419,7 @@ fn list(words: &BTreeSet<String>) -> String {
     words.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// What was said, for people who would say it again.
+/// Describes a message for people who may want to send it again.
 fn told(message: &Message) -> String {
     let text = message.joined_text();
     match message.parts.first().map(|part| &part.content) {
@@ -431,7 +433,7 @@ fn told(message: &Message) -> String {
     }
 }
 
-/// Text that is hard on whoever counts in bytes, trusts what it prints, or takes words for commands.
+/// Texts that break code which counts bytes, prints untrusted text, or mistakes text for commands.
 const ODD: &[&str] = &[
     "größer ❤️ 👩‍👩‍👧 مرحبا 漢字 e\u{301}",
     "\u{1b}[2J\u{1b}]0;owned\u{7}\u{0}\u{202e}txt.exe\u{feff}",
@@ -440,7 +442,7 @@ const ODD: &[&str] = &[
     "{\"jsonrpc\":\"2.0\"",
 ];
 
-/// The same in a conversation that the component has not heard of, with much said before.
+/// Creates a trial in a conversation that is new to the component and has a long history.
 fn in_context(text: &str) -> Trial {
     let mut trial = Trial::saying(text);
     let odd = json!({ "": null, "urn:unknown": { "level": [1, 2, 3] } });

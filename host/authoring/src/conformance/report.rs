@@ -1,4 +1,4 @@
-//! What was found about a component, for people and for programs such as an index of components.
+//! Report about a component, for people and for programs such as an index of components.
 
 use a2a_hub_core::{grant::Ask, plain_text::line};
 use a2a_hub_sandbox::digest_of;
@@ -6,39 +6,39 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What the report is: another name is given to one that its readers would not understand.
+/// Schema of the report; an incompatible schema needs a new name.
 const SCHEMA: &str = "urn:a2a-hub:plugin-test:v1";
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The component keeps what it is to keep.
+    /// The component conforms.
     Passed,
-    /// It does not.
+    /// The component does not conform.
     Failed,
-    /// There was nothing to be seen of it here.
+    /// The component showed nothing that the check could judge.
     NotApplicable,
 }
 
-/// What was found about one thing. Words of the component's own are one plain line by now.
+/// Result of one check. Text from the component is sanitised to one plain line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// By which it is known from one version of the hub to the next.
+    /// Stable name of the check across versions of the hub.
     pub id: &'static str,
-    /// What is asked of every component.
+    /// Requirement for every component.
     pub rule: &'static str,
-    /// What came of it.
+    /// Result of the check.
     #[serde(rename = "result")]
     pub verdict: Verdict,
-    /// What was found.
+    /// Finding.
     pub found: String,
-    /// What mends it, if it failed.
+    /// Fix, if the check failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<&'static str>,
 }
 
-/// What each check asks of a component, by the check's name, in the order of a report.
+/// Requirement of each check, by the check's name, in the order of a report.
 pub(super) const RULES: &[(&str, &str)] = &[
     ("manifest.read", "its manifest can be followed"),
     ("component.loads", "it compiles within the hub's limits and fits the contract"),
@@ -84,12 +84,12 @@ pub(super) fn failed(id: &'static str, found: impl Into<String>, fix: &'static s
     Check { fix: Some(fix), ..check(id, Verdict::Failed, found) }
 }
 
-/// What a component said, or is said of it, as one plain line.
+/// Sanitises text by or about a component to one plain line.
 pub(super) fn said(text: &str) -> String {
     line(text, 400)
 }
 
-/// All that was found about one component.
+/// Results of all checks of one component.
 #[derive(Debug)]
 pub struct Report {
     file: PathBuf,
@@ -107,7 +107,7 @@ impl Report {
         Self { file, sha256, bytes: bytes.len(), id, version, checks }
     }
 
-    /// What it is by its manifest.
+    /// Records the component's id and version from its manifest.
     pub(super) fn manifest(&mut self, ask: &Ask) {
         self.id = ask.id.as_ref().map(ToString::to_string);
         self.version = ask.version.as_ref().map(ToString::to_string);
@@ -119,7 +119,7 @@ impl Report {
         format!("{id}{}", version.unwrap_or_default())
     }
 
-    /// The checks, in the order in which they were made.
+    /// Returns the checks in the order of their execution.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
@@ -128,7 +128,7 @@ impl Report {
         self.checks.push(check);
     }
 
-    /// The checks that were not made say so, for this reason.
+    /// Adds the checks that did not run as not applicable, with this reason.
     pub(super) fn cut_off(mut self, why: &str) -> Self {
         for (id, _) in RULES.iter().filter(|(id, _)| *id != "time.bounded") {
             if self.checks.iter().all(|check| check.id != *id) {
@@ -138,7 +138,7 @@ impl Report {
         self
     }
 
-    /// Whether no check failed.
+    /// True if no check failed.
     pub fn is_passed(&self) -> bool {
         self.count(Verdict::Failed) == 0
     }
@@ -147,7 +147,7 @@ impl Report {
         self.checks.iter().filter(|check| check.verdict == verdict).count()
     }
 
-    /// The same for programs, such as an index of components.
+    /// Returns the report as JSON, for programs such as an index of components.
     pub fn to_json(&self) -> Value {
         let Self { file, sha256, bytes, id, version, checks } = self;
         let file = file.display().to_string();

@@ -1,4 +1,4 @@
-//! Where a component is tried: the sandbox as a hub has it, and behind it nothing but what is counted here.
+//! Test environment of a component: a hub's sandbox with ports that only record calls.
 
 use super::report::said;
 use a2a_hub_core::grant::{Ask, EffectiveGrant, Grant, intersect};
@@ -38,31 +38,32 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How long a task may be at work before it is cancelled: an answer without a program, a host or a model is there sooner, and to be at
-/// work for longer is no fault.
+/// Time after which a running task is cancelled. Without a program, a host or a model, an answer
+/// arrives sooner; running longer is no failure.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How much of the processor it may use meanwhile.
+/// CPU limit of a run.
 const CPU: Duration = Duration::from_secs(3);
 
-/// How long a task that is cancelled may take to end. A hub gives it half as long, on a machine that is not busy with this.
+/// Time that a cancelled task has to end. A hub allows half of it, because its machine is not busy
+/// with these checks.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a component has to say how it is that was granted nothing, and of that on the processor; as in a hub.
+/// Timeout and CPU limit of a health report without any grant; as in a hub.
 const HEALTH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(100));
 
-/// How long it has to clean up.
+/// Timeout of cleaning up.
 const CLEAN_UP: Duration = Duration::from_secs(2);
 
-/// How long it is waited for a guest that is ended by force.
+/// Timeout of ending a guest by force.
 const END: Duration = Duration::from_secs(10);
 
-/// How many questions of one task are answered.
+/// Maximum number of a task's questions that are answered.
 const ANSWERS: usize = 8;
 
-/// A component, and what it is tried with.
+/// A component, with its test environment.
 pub(super) struct Stage {
-    /// Where it was loaded, and from what.
+    /// Engine and content from which the component was loaded.
     source: (Engine, Bytes),
     plugin: Plugin,
     agent: AgentId,
@@ -70,27 +71,27 @@ pub(super) struct Stage {
     held: Arc<EffectiveGrant>,
 }
 
-/// What becomes of what a component tells of its task, and asks.
+/// Reaction of the task port to a component's events and questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Hears {
-    /// It is taken, and answered.
+    /// Accepts events and answers questions.
     #[default]
     All,
-    /// The first is never taken: the component is at work, until its time is over.
+    /// Blocks the first call forever: the component runs until its time limit.
     Nothing,
-    /// The same, and it is cancelled at once.
+    /// Blocks the first call forever and cancels the task at once.
     Cancelling,
 }
 
-/// One run: what the component hears, and under which terms.
+/// One run: the message for the component, and the conditions.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) message: Message,
     pub(super) history: Vec<Message>,
     pub(super) limits: Limits,
-    /// What becomes of what it tells.
+    /// Reaction of the task port.
     pub(super) hears: Hears,
-    /// How long it may be at work before it is cancelled.
+    /// Time after which the running task is cancelled.
     pub(super) patience: Duration,
 }
 
@@ -105,29 +106,29 @@ impl Trial {
     }
 }
 
-/// How a run came to its end.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Came {
-    /// By itself.
+    /// The task ended by itself.
     Ended(Ended),
-    /// Once it was cancelled, within its grace.
+    /// The task ended within the grace period after its cancellation.
     Stopped(Ended),
-    /// Not within its grace: it was ended by force.
+    /// The task exceeded the grace period and was ended by force.
     Cut,
 }
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) came: Came,
-    /// What was asked for and is not held, in the words of a grant.
+    /// Capabilities that were denied, in the words of a grant.
     pub(super) refused: BTreeSet<String>,
-    /// How often it told something.
+    /// Number of calls that emitted events.
     pub(super) told: usize,
 }
 
 impl Stage {
-    /// Grants nothing at all.
+    /// Creates a test environment that grants nothing.
     pub(super) fn new(
         source: (Engine, Bytes),
         plugin: Plugin,
@@ -144,7 +145,8 @@ impl Stage {
         self.plugin.ask()
     }
 
-    /// The same with memory and files, as far as it asks for them: neither reaches anything. None if it asks for neither.
+    /// Grants memory and files, as far as the component asks for them: neither reaches the outside.
+    /// Returns `None` if it asks for neither.
     pub(super) fn harmless(&self) -> Option<Self> {
         let ask = self.ask();
         let all = Grant::everything(ask);
@@ -154,7 +156,7 @@ impl Stage {
         has_some.then(|| self.with(self.plugin.clone(), held))
     }
 
-    /// The same component, loaded once more.
+    /// Loads the same component again.
     pub(super) async fn reloaded(&self) -> Result<Self, String> {
         let (engine, bytes) = &self.source;
         let plugin = Plugin::load(engine, bytes.clone()).await.map_err(|why| why.to_string())?;
@@ -166,25 +168,25 @@ impl Stage {
         Self { source, plugin, agent, client: self.client.clone(), held: Arc::new(held) }
     }
 
-    /// What it says of itself, asked once more.
+    /// Requests the card again.
     pub(super) async fn card(&self) -> Result<AgentCard, String> {
         self.plugin.card(&self.agent).await.map_err(|why| why.in_full())
     }
 
-    /// How it says that it is; none if it did not in time.
+    /// Requests the health report; `None` after a timeout.
     pub(super) async fn health(&self) -> Option<Result<Report, Failure>> {
         let (deadline, cpu) = HEALTH;
         let (call, _) = self.call(Limits { cpu, ..Limits::default() }, None);
         timeout(deadline, self.plugin.health(call)).await.ok()
     }
 
-    /// What comes of cleaning up after a task; none if it did not end in time.
+    /// Runs the cleaning up after a task; `None` after a timeout.
     pub(super) async fn clean_up(&self) -> Option<Result<(), Failure>> {
         let (call, _) = self.call(Limits { cpu: CPU, ..Limits::default() }, None);
         timeout(CLEAN_UP, self.plugin.clean_up(call, &TaskId::fresh())).await.ok()
     }
 
-    /// Runs it on a task to its end, whichever that is.
+    /// Runs the component on a task until the task ends or is cancelled.
     pub(super) async fn run(&self, trial: &Trial) -> Seen {
         let listener = Arc::new(Listener { hears: trial.hears, ..Listener::default() });
         let (call, refused) = self.call(trial.limits, Some(Arc::clone(&listener)));
@@ -206,7 +208,7 @@ impl Stage {
                 stopped.map_or(Came::Cut, Came::Stopped)
             }
         };
-        // What is not over by then ends with the process.
+        // A guest that still runs after this ends with the process.
         let _ = timeout(END, run.end()).await;
         let refused = std::mem::take(&mut *refused.lock());
         Seen { came, refused, told: listener.told.load(Relaxed) }
@@ -217,7 +219,7 @@ impl Stage {
         let hear = Arc::clone(&refused);
         let keep = move |capability: &str| {
             let mut refused = hear.lock();
-            // Names in it are the component's to choose.
+            // Components choose the names, so their number is bounded.
             if refused.len() < 32 {
                 refused.insert(said(capability));
             }
@@ -247,7 +249,7 @@ impl Stage {
 
 type Refused = Arc<Mutex<BTreeSet<String>>>;
 
-/// What every agent finds among its settings.
+/// Settings that every agent has.
 fn settings() -> BTreeMap<String, String> {
     [("permissions", "ask"), ("approval_timeout", "1000")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -272,7 +274,7 @@ fn work(trial: &Trial) -> Work {
     Work { task, message, history: trial.history.clone(), live: true, journal: None }
 }
 
-/// A client that answers what it is asked, as often as somebody would.
+/// Client that answers a limited number of questions.
 #[derive(Default)]
 struct Listener {
     hears: Hears,
@@ -282,7 +284,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// For ever, or not at all.
+    /// Blocks forever, or returns at once, depending on the configured reaction.
     async fn hold(&self) {
         match self.hears {
             Hears::All => return,
@@ -312,7 +314,7 @@ impl TaskPort for Listener {
     }
 }
 
-/// Programs that there are none of, and files that no program reads.
+/// Process port without programs, and files port whose files no program reads.
 struct NoPrograms;
 
 #[async_trait::async_trait]
@@ -338,7 +340,7 @@ impl FilesPort for NoPrograms {
     }
 }
 
-/// Values of one run, which nobody keeps.
+/// In-memory values of one run.
 struct Values {
     most: usize,
     values: Mutex<BTreeMap<String, Vec<u8>>>,

@@ -1,4 +1,5 @@
-//! The reference of the command line in the book is what `clap` knows of it. Above the marker it is written by hand.
+//! Tests that the reference of the command line in the book is what `clap` knows. The text above
+//! the marker is written by hand.
 
 use super::CommandLine;
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
@@ -39,7 +40,8 @@ fn option_is_rendered_with_its_values() {
     assert_eq!(rows, expected);
 }
 
-/// What follows the marker: the options of every command, a list of the commands, and a section for each.
+/// Text below the marker: the options of every command, a list of the commands, and a section for
+/// each.
 fn rendered() -> String {
     let mut program = CommandLine::command();
     program.build();
@@ -127,7 +129,7 @@ fn row(arg: &Arg) -> String {
     format!("| {short}`{typed}` | {} |\n", said.join(" ").trim())
 }
 
-/// A line of help in a cell of a table: a sentence, of which nothing is taken for a mark but what stands between backticks.
+/// Help text as a sentence in the cell of a table, escaped except between backticks.
 fn sentence(help: &str) -> String {
     let line = help.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
     let pieces = line.split('`').enumerate();

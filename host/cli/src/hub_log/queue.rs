@@ -1,5 +1,6 @@
-//! The log's queue: a bounded buffer before a thread that writes, so that who logs never waits and never fails. What finds
-//! no room, or cannot be written, is shed, counted, and told once writing works again (load shedding).
+//! Queue of the log: a bounded buffer in front of a writer thread, so that logging never blocks and
+//! never fails. Lines that exceed the bound or cannot be written are shed, counted, and reported
+//! once writing succeeds again (load shedding).
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
@@ -11,19 +12,20 @@ use std::{
     time::Duration,
 };
 
-/// Bytes of lines that may wait to be written: seconds of a busy log, for a disk or a reader that stalls.
+/// Maximum size, in bytes, of buffered lines: seconds of a busy log, for a disk or a reader that
+/// stalls.
 const MAX_WAITING: usize = 1 << 20;
 
-/// Where lines are handed in. Cheap to clone.
+/// Sender side of the queue. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Queue(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// There is a line, or the queue was closed.
+    /// Signalled when a line is queued or the queue is closed.
     come: Condvar,
-    /// Everything was written, or shed.
+    /// Signalled when all lines are written or shed.
     done: Condvar,
 }
 
@@ -31,16 +33,16 @@ struct Shared {
 struct Waiting {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Lines that found no room since the writer last took one.
+    /// Number of lines shed since the writer last took one.
     shed: u64,
-    /// Whether the writer has a line in its hands.
+    /// True while the writer writes a line.
     is_writing: bool,
     is_closed: bool,
 }
 
 impl Queue {
-    /// A queue before a thread of its own that writes to `out`. `tell` is called on that thread with how many lines were
-    /// lost, once one can be written again; it may log.
+    /// Creates a queue and a thread that writes its lines to `out`. The thread calls `tell` with
+    /// the number of lost lines once a line can be written again; `tell` may log.
     pub(super) fn before(
         out: impl Write + Send + 'static,
         tell: impl Fn(u64) + Send + 'static,
@@ -52,7 +54,7 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Hands a line in, or sheds it if too much waits.
+    /// Queues a line, or sheds it if the buffer is full.
     fn offer(&self, line: &[u8]) {
         let mut waiting = self.waiting();
         if waiting.is_closed || waiting.bytes + line.len() > MAX_WAITING {
@@ -64,7 +66,8 @@ impl Queue {
         self.0.come.notify_one();
     }
 
-    /// The next line, and how many were shed since the one before; none once the queue is closed and empty.
+    /// Waits for the next line and returns it with the number of lines shed since the one before;
+    /// `None` once the queue is closed and empty.
     fn take(&self) -> Option<(Vec<u8>, u64)> {
         let mut waiting = self.waiting();
         waiting.is_writing = false;
@@ -82,7 +85,8 @@ impl Queue {
         }
     }
 
-    /// Waits until what was handed in is written, but not for ever; what comes later is shed.
+    /// Closes the queue and waits at most `patience` until all queued lines are written. Later
+    /// lines are shed.
     pub(super) fn close(&self, patience: Duration) {
         let mut waiting = self.waiting();
         waiting.is_closed = true;
@@ -96,7 +100,7 @@ impl Queue {
     }
 }
 
-/// One write is one line. It never fails, for who logs could do nothing about it.
+/// Each write is one line. Writing never fails, because the logging code could not handle an error.
 impl Write for Queue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.offer(line);
@@ -108,10 +112,10 @@ impl Write for Queue {
     }
 }
 
-/// The thread that writes.
+/// State of the writer thread.
 struct Writer<W> {
     out: W,
-    /// Whether a line broke off: the next one must not be taken for its rest.
+    /// True if the last line was written in part: the next one must start on a new line.
     is_torn: bool,
 }
 
@@ -156,7 +160,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(10);
 
-    /// A disk of so many bytes, and what was written to it.
+    /// Writer with a capacity in bytes, and the bytes written to it.
     #[derive(Clone, Default)]
     struct Disk(Arc<Mutex<(usize, Vec<u8>)>>);
 
@@ -213,7 +217,7 @@ mod tests {
         assert!(hears.try_recv().is_err(), "each loss is told once");
     }
 
-    /// A pipe whose reader does nothing.
+    /// Pipe whose reader stalls.
     struct Stalled(mpsc::Receiver<()>);
 
     impl Write for Stalled {
@@ -233,7 +237,7 @@ mod tests {
         let (told, hears) = mpsc::channel();
         let queue = Queue::before(Stalled(reads), move |lost| told.send(lost).unwrap()).unwrap();
         let line = vec![b'x'; MAX_WAITING / 4];
-        // One may be in the writer's hands, beside the four that fit.
+        // The writer holds at most one line; four more fit into the queue.
         (0..10).for_each(|_| queue.offer(&line));
         let shed = queue.waiting().shed;
         assert!((5..=6).contains(&shed), "{shed} were shed");

@@ -1,4 +1,5 @@
-//! `plugin add`: a component is fetched, its signature checked, what it asks for shown, and put into the plugins folder.
+//! `plugin add`: fetches a component, checks its signature, shows what it asks for, and puts it
+//! into the plugins folder.
 
 use super::{
     component::{self, file_of, name},
@@ -23,10 +24,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A plug-in of that name is there.
+/// Reason of a refusal: a plug-in of that name exists.
 const TAKEN: &str = "PLUGIN_EXISTS";
 
-/// Nobody whom the operator trusts signed it.
+/// Reason of a refusal: the component is not signed by a trusted key.
 const UNTRUSTED: &str = "UNTRUSTED_COMPONENT";
 
 pub(super) fn add(
@@ -90,16 +91,16 @@ pub(super) fn add(
         }
         Ok(shown)
     })?;
-    // It is in its place, and of no use there.
+    // The file is in the plugins folder, but the hub refuses to load it.
     Ok(if standing::is_refused(standing.as_ref()) { Exit::Fault } else { Exit::Done })
 }
 
-/// A file of this machine, with the signature beside it, if there is one.
+/// Reads a local component and the signature file beside it, if one exists.
 fn of_file(path: &Path) -> anyhow::Result<Fetched> {
     let component = read_at_most(path, MAX_BYTES);
     let component = component.with_context(|| format!("read {}", path.display()))?;
     let signature = match read_at_most(&beside(path), SIGNATURE_BYTES as u64) {
-        // What is no text is no signature either, and is told as one that cannot be read.
+        // Bytes that are not UTF-8 are no signature; the check reports them as unreadable.
         Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
         Err(why) if why.kind() == io::ErrorKind::NotFound => None,
         Err(why) => return Err(why).context("read the signature beside it"),
@@ -107,7 +108,7 @@ fn of_file(path: &Path) -> anyhow::Result<Fetched> {
     Ok(Fetched { component, signature })
 }
 
-/// What a component is called that nobody named: as it says, or by its file.
+/// Default name of a component: its manifest's id, or else its file's name.
 fn its_name(component: &Component) -> String {
     if let Some(id) = &component.ask.id {
         return id.to_string();

@@ -1,4 +1,4 @@
-//! `plugin build`: the component of a project, with its manifest inside.
+//! `plugin build`: builds a project's component, with the manifest embedded.
 
 use super::component;
 use crate::{
@@ -20,7 +20,7 @@ use tokio::{
     time::sleep,
 };
 
-/// The running program, which minds the tools of a build.
+/// The running program, which supervises the tools of a build.
 pub(super) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 #[derive(Debug, Args)]
@@ -62,7 +62,7 @@ pub(super) fn build(global: &Global, build: &Build) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Returns once the user wants this to end.
+/// Waits for SIGINT or SIGTERM.
 pub(super) async fn stopped() -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -73,20 +73,20 @@ pub(super) async fn stopped() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How what the tools of a build say is shown.
+/// Display of the build tools' output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Say {
-    /// On a terminal in a line that moves; all of it where the build fails.
+    /// On a terminal, one line that is overwritten; the whole output if the build fails.
     InOneLine,
-    /// Line by line, for other things are told meanwhile.
+    /// Line by line, because other messages are printed in between.
     AllOfIt,
 }
 
-/// Where the tools of a build are seen at work.
+/// Display of a build's tools.
 pub(super) struct Screen<'a> {
     global: &'a Global,
     say: Say,
-    /// The tool at work.
+    /// Progress display of the tool that runs.
     progress: RefCell<Option<Progress>>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Screen<'a> {
         Self { global, say, progress: RefCell::default() }
     }
 
-    /// Has the moving line move, until it is dropped.
+    /// Redraws the progress line until the future is dropped.
     async fn keep_drawing(&self) -> Infallible {
         loop {
             sleep(TICK).await;
@@ -127,7 +127,7 @@ impl Observer for Screen<'_> {
     }
 }
 
-/// A path as somebody who is in the current directory would type it.
+/// Formats a path for a shell in the current directory.
 pub(super) fn shown(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let short = here.as_deref().and_then(|here| path.strip_prefix(here).ok());

@@ -1,4 +1,4 @@
-//! Which component is meant, and what is told of one.
+//! Lookup and JSON of a plug-in's component.
 
 use crate::{Global, failure::CommandError};
 use a2a_hub::builtin;
@@ -9,7 +9,7 @@ use a2a_hub_protocol::id::AgentId;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The component that the hub finds under this name in its plugins folder.
+/// Reads the component of this name from the plugins folder.
 pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Component> {
     let path = file_of(global, id)?;
     if !path.exists() {
@@ -23,23 +23,23 @@ pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Compone
     Ok(Component::read(&path)?)
 }
 
-/// What is told of it to programs.
+/// Returns the JSON description of a component.
 pub(super) fn to_json(component: &Component) -> Value {
     let Ask { id, version, publisher, description, .. } = &component.ask;
     json!({ "file": component.path, "sha256": component.sha256, "bytes": component.bytes.len(), "id": id, "version": version,
         "publisher": publisher, "description": description, "asks": asked(&component.ask) })
 }
 
-/// There is nothing of the kind in the plugins folder.
+/// Reason of a refusal: the plugins folder has no such plug-in.
 pub(super) const NO_PLUGIN: &str = "NO_SUCH_PLUGIN";
 
-/// The name of a plug-in, as it was typed.
+/// Parses the name of a plug-in.
 pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {
     AgentId::parse(text)
         .map_err(|why| CommandError::usage(format!("name a plug-in `{text}`: {why}")).into())
 }
 
-/// Refuses the names of the agents that come with the hub: no file takes the place of one.
+/// Refuses names of built-in agents, which no file can replace.
 pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
     if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
         return Err(CommandError::usage(format!(
@@ -49,7 +49,7 @@ pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Where the hub looks for the plug-in.
+/// Path of the plug-in's file in the plugins folder.
 pub(super) fn file_of(global: &Global, id: &AgentId) -> anyhow::Result<PathBuf> {
     Ok(plugin_file(&global.data_dir()?, id))
 }

@@ -1,5 +1,5 @@
-//! `plugin dev`: a project is built into a running hub, and again whenever its sources change. A build that fails is told, and the one
-//! before serves on.
+//! `plugin dev`: builds a project into a running hub and rebuilds it on each change of its sources.
+//! A failed build is reported, and the previous one stays in use.
 
 use super::{
     build::{Say, Screen, THIS_PROGRAM, stopped},
@@ -25,10 +25,10 @@ use clap::Args;
 use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Somebody else's plug-in has this name.
+/// Reason of a refusal: the name belongs to a plug-in that is not in development.
 const TAKEN: &str = "PLUGIN_EXISTS";
 
-/// How often sources and the log are looked at.
+/// Interval at which sources and the log are polled.
 const LOOK: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
     edit::must_be_the_operator(global, &format!("develop `{id}`"))?;
     may_be_replaced(global, &id)?;
     block_on(async {
-        // Before anything is compiled: where no hub runs, that is what is wrong.
+        // Connects before compiling, so that a missing hub is reported first.
         let feed = Feed::of(global, &id).await?;
         let workshop = Workshop::new(THIS_PROGRAM, &project.dir);
         let bench = Bench { global, project: &project, workshop: &workshop, wanted: &dev.wanted };
@@ -63,7 +63,7 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Refuses to put a build in the place of a plug-in that is not in development.
+/// Refuses to replace a plug-in that is not in development.
 fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
     must_be_free(id)?;
     let grants = GrantsFile::of(&global.data_dir()?).read()?;
@@ -90,7 +90,7 @@ fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
     }
 }
 
-/// Where a project is developed.
+/// Development loop of one project.
 struct Bench<'a> {
     global: &'a Global,
     project: &'a Project,
@@ -99,7 +99,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Builds now and whenever the sources change, and tells what happens meanwhile, until it is dropped.
+    /// Builds at once and on each change of the sources, and reports the hub's events in between.
+    /// Never returns without an error.
     async fn work(&self, mut feed: Feed<'_>) -> anyhow::Result<()> {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -128,7 +129,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Builds the project as it is described now.
+    /// Builds the project from its current manifest.
     fn build(&self) -> Building<'_> {
         Box::pin(async {
             let project = Project::of(&self.project.dir)?;
@@ -144,7 +145,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Puts what was built into the hub, with a grant that it keeps whatever is built next.
+    /// Adds the built component to the hub, with a grant that later builds keep.
     async fn serve(&self, built: anyhow::Result<Built>, feed: &Feed<'_>) -> anyhow::Result<()> {
         let Built { component, took } = built?;
         let id = &self.project.name;
@@ -160,8 +161,9 @@ impl Bench<'_> {
         feed.standing(&component, plugin.as_ref(), &duration(took.as_secs()))
     }
 
-    /// The grant that has the plug-in's record say that it is being developed, which `plugin grant` without `--dev` takes back; none if the
-    /// record says so already and nothing more is wanted.
+    /// Returns the grant that marks the plug-in as in development; `plugin grant` without `--dev`
+    /// revokes that mark. Returns `None` if the plug-in has the mark and no further permissions are
+    /// requested.
     fn grant(&self, id: &AgentId, component: &Component) -> anyhow::Result<Option<PluginGrant>> {
         let grants = GrantsFile::of(&self.global.data_dir()?).read()?;
         let record = grants.continued_by(id, &component.sha256);
@@ -173,10 +175,10 @@ impl Bench<'_> {
     }
 }
 
-/// A build that is under way.
+/// Future of a running build.
 type Building<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Built>> + 'a>>;
 
-/// Waits for the build that is under way; for ever where none is.
+/// Waits for the running build; pending forever if none runs.
 async fn done(building: &mut Option<Building<'_>>) -> anyhow::Result<Built> {
     match building {
         Some(building) => building.await,

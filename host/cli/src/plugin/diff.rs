@@ -1,4 +1,4 @@
-//! `plugin diff`: what an update asks for that the granted component does not, and the other way round.
+//! `plugin diff`: compares what an update and the granted component ask for.
 
 use super::component::{self, NO_PLUGIN};
 use crate::{

@@ -1,4 +1,5 @@
-//! A change of a plug-in, carried out by the hub that uses the data directory, or here where none does.
+//! Executes a change of a plug-in: through the hub that uses the data directory, or in this process
+//! if none does.
 
 use crate::{Global, block_on, client::Client, owner::Owner};
 use a2a_hub_agents::{PluginEdit, PluginEditor};
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use tempfile::NamedTempFile;
 
-/// Refuses what only the operator may do before anything is looked up or asked: `what` says what that is. A hub that runs is asked.
+/// Refuses an operator's command early, before any lookup or prompt. A running hub decides itself;
+/// `what` names the operation.
 pub(super) fn must_be_the_operator(global: &Global, what: &str) -> anyhow::Result<()> {
     block_on(async {
         let dir = global.data_dir()?;
@@ -19,15 +21,16 @@ pub(super) fn must_be_the_operator(global: &Global, what: &str) -> anyhow::Resul
     })
 }
 
-/// Carries out a change, and returns how the plug-in stands now: null if the hub knows it no more, none if no hub runs.
+/// Executes a change and returns the plug-in's state: JSON null if the hub no longer knows the
+/// plug-in, `None` if no hub runs.
 ///
 /// # Errors
-/// If it is refused, and nothing has changed; or if the hub cannot follow what it wrote.
+/// If the change is refused and nothing was written, or if the hub cannot apply what it wrote.
 pub(super) fn edit(global: &Global, edit: PluginEdit) -> anyhow::Result<Option<Value>> {
     block_on(edited(global, edit))
 }
 
-/// The same for a caller that waits for other things as well.
+/// Async form of [`edit`], for callers that wait for other events as well.
 pub(super) async fn edited(global: &Global, edit: PluginEdit) -> anyhow::Result<Option<Value>> {
     let dir = global.data_dir()?;
     let what = format!("{} the plug-in `{}`", edit.name(), edit.agent());
@@ -45,7 +48,7 @@ pub(super) async fn edited(global: &Global, edit: PluginEdit) -> anyhow::Result<
 
 async fn ask(mut client: Client, edit: PluginEdit) -> anyhow::Result<Value> {
     let of = |id| json!({ "agentId": id });
-    // Kept until the hub has read it.
+    // Temporary file, kept until the hub has read it.
     let mut sent = None;
     let (method, params) = match edit {
         PluginEdit::Add(add) => {

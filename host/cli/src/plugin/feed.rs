@@ -1,5 +1,5 @@
-//! What the developer of one agent is told while it serves: what the hub does with it, how its tasks go, what it was denied, and what
-//! it logs.
+//! Live report for the developer of one agent: the hub's events, the agent's tasks, denied
+//! capabilities and log lines.
 
 use crate::{
     Global,
@@ -15,22 +15,22 @@ use a2a_hub_authoring::Component;
 use a2a_hub_protocol::id::AgentId;
 use serde_json::{Value, json};
 
-/// Characters of a task's id that tell people one from another.
+/// Number of characters of a task's id that are shown.
 const SHORT: usize = 8;
 
-/// What is told of one agent, as it happens.
+/// Report on one agent.
 pub(super) struct Feed<'a> {
     global: &'a Global,
     agent: &'a AgentId,
-    /// The hub's events; none while no hub runs.
+    /// Subscription to the hub's events; `None` while no hub runs.
     events: Option<Client>,
     log: Option<Log>,
-    /// The beginning of a line of the log whose end is still to come.
+    /// Incomplete last line of the log.
     line: String,
 }
 
 impl<'a> Feed<'a> {
-    /// Listens to the hub.
+    /// Subscribes to the hub's events.
     ///
     /// # Errors
     /// If no hub runs.
@@ -40,7 +40,7 @@ impl<'a> Feed<'a> {
         let log = Log::open(global.data_dir()?.join(LOG_FILE)).ok();
         feed.log = log;
         if let Some(log) = &mut feed.log {
-            // What was logged before is of another time.
+            // Skips what was logged before.
             log.more()?;
         } else {
             global
@@ -57,7 +57,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Listens again to a hub that was gone, if there is one.
+    /// Subscribes again after the hub was gone, if a hub runs.
     pub(super) async fn return_to_hub(&mut self) -> anyhow::Result<()> {
         if self.events.is_none() && self.listen().await.is_ok() {
             self.say("hub", "the hub is back", PLAIN_STATE)?;
@@ -65,7 +65,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Waits for the hub's next event. May be dropped and called again.
+    /// Waits for the hub's next event. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Value, Gone> {
         let Some(events) = &mut self.events else { return std::future::pending().await };
         match events.next().await {
@@ -77,7 +77,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Tells of an event, if it is about this agent.
+    /// Reports an event if it concerns this agent.
     pub(super) async fn tell(&mut self, event: Result<Value, Gone>) -> anyhow::Result<()> {
         let Ok(event) = event else {
             return self.say(
@@ -133,7 +133,7 @@ impl<'a> Feed<'a> {
         let value = json!({ "about": "task", "taskId": id, "state": state, "said": said });
         self.global.show(&value, || {
             let mut line = about("task");
-            // Ids are made of their time: what tells them apart stands at their end.
+            // Ids begin with their time, so their last characters distinguish them.
             let short = id.get(id.len().saturating_sub(SHORT)..).unwrap_or(id);
             line.push(FAINT, &format!("{short} "));
             line.push(style_of(state), state);
@@ -144,8 +144,8 @@ impl<'a> Feed<'a> {
         })
     }
 
-    /// What the agent, or the hub for it, says where the task is now: a question, an answer, or why it failed, which names what was
-    /// denied and the command that grants it.
+    /// Returns the task's status message: a question, an answer, or the reason of a failure, which
+    /// names what was denied and the command that grants it.
     async fn said(&self, event: &Value) -> String {
         if !["input-required", "auth-required", "failed", "rejected"]
             .contains(&text(&event["state"]))
@@ -156,7 +156,7 @@ impl<'a> Feed<'a> {
             let mut client = Client::connect(self.global).await?;
             client.call("tasks/get", json!({ "id": event["taskId"], "historyLength": 0 })).await
         };
-        // A task that is forgotten meanwhile says nothing.
+        // The task may have been deleted in the meantime.
         let Ok(task) = task.await else { return String::new() };
         let said = parts_text(&task["status"]["message"]["parts"]);
         let reason = text(&task["metadata"]["reason"]);
@@ -164,7 +164,7 @@ impl<'a> Feed<'a> {
         format!("{reason}{said}")
     }
 
-    /// Tells what the agent has logged since it was last asked.
+    /// Reports the agent's new log lines.
     pub(super) fn tell_log(&mut self) -> anyhow::Result<()> {
         let Some(log) = &mut self.log else { return Ok(()) };
         self.line.push_str(&log.more()?);
@@ -183,7 +183,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Tells something of the agent.
+    /// Reports one line about the agent.
     pub(super) fn say(&self, what: &str, said: &str, state: &str) -> anyhow::Result<()> {
         self.global.show(&json!({ "about": what, "said": said }), || {
             let mut line = about(what);
@@ -192,7 +192,8 @@ impl<'a> Feed<'a> {
         })
     }
 
-    /// Tells how a component that was just put there stands: what it may not do, and what would allow it.
+    /// Reports the state of a component that was just added: what it may not do, and the command
+    /// that grants it.
     pub(super) fn standing(
         &self,
         component: &Component,
@@ -225,19 +226,20 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// A state that calls for no colour.
+/// State without a colour.
 const PLAIN_STATE: &str = "";
 
-/// The hub hung up.
+/// The hub closed the connection.
 #[derive(Debug)]
 pub(super) struct Gone;
 
-/// What a line begins with.
+/// Prefix of a line.
 fn about(what: &str) -> Text {
     Text::styled(FAINT, format!("{what:<7}  "))
 }
 
-/// Whether a line of the hub's log is the agent's own, or of a fault; what else the hub logs of it is told as an event.
+/// True for a log line of the agent itself, or of an error; the hub's other lines about the agent
+/// also arrive as events.
 fn is_of(line: &str, agent: &AgentId) -> bool {
     let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
     let is_about = event["agent"] == agent.as_str() || event["span"]["agent"] == agent.as_str();

@@ -1,4 +1,5 @@
-//! A component from elsewhere, with its detached signature: over HTTPS, no redirect followed, no byte more than a component has.
+//! Fetches a component and its detached signature over HTTPS, without redirects and with a size
+//! limit.
 
 use crate::{block_on, failure::CommandError};
 use a2a_hub_authoring::MAX_BYTES;
@@ -10,22 +11,22 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a server may take to begin its answer.
+/// Timeout of the response's head.
 const HEAD: Duration = Duration::from_secs(30);
 
-/// How long the whole component may take to come.
+/// Timeout of the whole download.
 const WHOLE: Duration = Duration::from_secs(600);
 
-/// A component, and the text of the signature that lies beside it.
+/// A component, and the text of its detached signature.
 pub(super) struct Fetched {
     pub(super) component: Vec<u8>,
     pub(super) signature: Option<String>,
 }
 
-/// It could not be had.
+/// Reason of a failure: the component could not be downloaded.
 const NOT_FETCHED: &str = "COMPONENT_NOT_FETCHED";
 
-/// Fetches the component at `url`, and `url.minisig`.
+/// Fetches the component at `url`, and its signature at `url.minisig`.
 pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
     must_be_private(url)?;
     block_on(async {
@@ -43,7 +44,8 @@ pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
     })
 }
 
-/// Refuses a URL over which anybody on the way could put another component; to this machine itself nobody is on the way.
+/// Refuses a URL on which a third party could replace the component: only HTTPS and loopback
+/// addresses pass.
 fn must_be_private(url: &str) -> Result<(), CommandError> {
     let uri = url.parse::<Uri>().unwrap_or_default();
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
@@ -61,7 +63,7 @@ fn must_be_private(url: &str) -> Result<(), CommandError> {
     )))
 }
 
-/// What is at a URL; none if there is nothing.
+/// Downloads up to `most` bytes; `None` if the server answers 404 or 410.
 async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option<Bytes>> {
     let failed = |why: String| CommandError::new(NOT_FETCHED, format!("fetch {url}: {why}"));
     let request = Request::get(url).header(header::ACCEPT, "application/wasm, */*");

@@ -1,4 +1,4 @@
-//! `plugin grant`: what a component may do from now on, and that an update may come in.
+//! `plugin grant`: grants a component permissions and admits updates.
 
 use super::{
     component, edit,
@@ -24,7 +24,7 @@ use a2a_hub_protocol::{
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
 
-/// Nothing was granted, for nobody said what.
+/// Reason of a refusal: no permission was named.
 const NOT_GRANTED: &str = "NOTHING_GRANTED";
 
 pub(super) fn grant(
@@ -58,7 +58,7 @@ pub(super) fn grant(
     Ok(Exit::Done)
 }
 
-/// The differences of a component to the granted one, a line each; or that they cannot be told.
+/// Lists the differences to the granted component, one per line, or states that they are unknown.
 fn changes(
     kept: &KeptComponents,
     granted: &str,
@@ -78,7 +78,8 @@ fn changes(
     })
 }
 
-/// The grant that this makes for the component, on top of what its plug-in holds. Programs are found by this command's `PATH`.
+/// Builds the grant for the component, on top of its plug-in's present grant. Programs are resolved
+/// through this command's `PATH`.
 pub(super) fn planned(
     global: &Global,
     id: &AgentId,
@@ -92,7 +93,7 @@ pub(super) fn planned(
     let grant = wanted.on_top_of(before.clone().unwrap_or_default(), &component.ask)?;
     let (mut grant, wrong) = config::resolve(grant, &settings.config.agent(id).programs);
     for why in wrong {
-        // Of all that it asks for, nobody meant one program in particular.
+        // With `--all`, a missing program was not named by the operator, so it is skipped.
         if let ProgramFileError::Missing(name) = &why
             && wanted.all
             && !wanted.names(name)
@@ -112,7 +113,7 @@ pub(super) fn planned(
     })
 }
 
-/// The public key that is meant: one of the configuration, by its name, or the key itself.
+/// Resolves a public key: a name from the configuration, or the key itself.
 fn key_of(settings: &Settings, word: &str) -> anyhow::Result<String> {
     if let Some(key) = settings.config.plugins.keys.get(word) {
         return Ok(key.clone());
@@ -129,7 +130,8 @@ fn key_of(settings: &Settings, word: &str) -> anyhow::Result<String> {
     Ok(word.to_owned())
 }
 
-/// What is to be granted once whoever sits at the terminal agreed; none if they did not. Who names it has agreed.
+/// Returns the permissions to grant after the user has confirmed them; `None` if the user declines.
+/// Named permissions need no confirmation.
 fn confirmed(
     global: &Global,
     id: &AgentId,

@@ -1,4 +1,4 @@
-//! `plugin inspect`, and the words in which any command shows what a component asks for.
+//! `plugin inspect`, and the text in which all commands show what a component asks for.
 
 use super::component;
 use crate::{
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::path::Path;
 
 pub(super) fn inspect(global: &Global, what: &str) -> anyhow::Result<Exit> {
-    // A file that is there is meant, also where a plug-in has its name.
+    // An existing file takes precedence over a plug-in of the same name.
     let component = match AgentId::parse(what) {
         Ok(id) if !Path::new(what).is_file() => component::of_plugin(global, &id)?,
         Ok(_) | Err(_) => Component::read(Path::new(what))?,
@@ -24,7 +24,7 @@ pub(super) fn inspect(global: &Global, what: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A component for people: what it is, and what it asks for with its reasons.
+/// Formats a component for people: its description, and what it asks for with the reasons.
 pub(super) fn shown(told: &Value, columns: Option<usize>) -> Text {
     let mut out = Text::new();
     let mut line = |word: &str, said: &str| {
@@ -44,7 +44,7 @@ pub(super) fn shown(told: &Value, columns: Option<usize>) -> Text {
     out
 }
 
-/// What is asked for, a capability a paragraph. Its maker's words stand in quotes.
+/// Formats what is asked for, one capability per paragraph, with the publisher's words in quotes.
 pub(super) fn asked(out: &mut Text, asks: &[Value], columns: Option<usize>) {
     if asks.is_empty() {
         return out.push(PLAIN, "It asks for nothing: it gets a message and answers it.\n");
@@ -61,7 +61,7 @@ pub(super) fn asked(out: &mut Text, asks: &[Value], columns: Option<usize>) {
     }
 }
 
-/// Whether a component gets a message and answers it, and that is all.
+/// True if a component asks for no capability.
 pub(super) fn asks_for_nothing(told: &Value) -> bool {
     list(&told["asks"]).is_empty()
 }
@@ -75,7 +75,7 @@ fn paragraph(out: &mut Text, mark: &str, said: &str, columns: Option<usize>) {
     }
 }
 
-/// A plug-in's name, as it was typed, and the component that the hub finds under it.
+/// Parses a plug-in's name and reads its component from the plugins folder.
 pub(super) fn plugin(global: &Global, id: &str) -> anyhow::Result<(AgentId, Component)> {
     let id = component::name(id)?;
     let component = component::of_plugin(global, &id)?;

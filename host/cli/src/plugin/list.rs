@@ -1,4 +1,4 @@
-//! `plugin list`: the plug-ins of a running hub.
+//! `plugin list`: lists the plug-ins of a running hub.
 
 use crate::{
     Exit, Global, ask,
@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Digits of a digest that tell people one component from another.
+/// Number of digits of a digest that are shown.
 const SHORT: usize = 12;
 
 pub(super) fn list(global: &Global) -> anyhow::Result<Exit> {
@@ -24,7 +24,7 @@ pub(super) fn list(global: &Global) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Of the files that are not loaded, those whose names can name no agent: no row tells of them.
+/// Returns the rejected files that are no valid agent name and therefore have no row.
 fn nameless(plugins: &Value, rejected: &Value) -> Value {
     let is_told = |file: &Value| {
         let name = text(&file["file"]).trim_end_matches(".wasm");
@@ -33,7 +33,7 @@ fn nameless(plugins: &Value, rejected: &Value) -> Value {
     elements(rejected).iter().filter(|file| !is_told(file)).cloned().collect()
 }
 
-/// Plug-ins, a row each, and below it what is granted, what is not, and what waits.
+/// Renders plug-ins as a table; below each row its grants, its missing grants and a pending update.
 fn shown(plugins: &[Value], columns: Option<usize>) -> Text {
     if plugins.is_empty() {
         return "there are no plug-ins; `a2a-hub plugin add FILE` adds one\n".into();
@@ -115,12 +115,13 @@ fn below(table: &mut Table, plugin: &Value, id: &str) {
     table.below(format!("let it in with: a2a-hub plugin grant {id} --sha256 {digest}"));
 }
 
-/// How the plug-in gets what it lacks, if `plugin grant` without a word does not give it.
+/// Returns the way to grant what is missing, unless `plugin grant` without arguments grants it.
 fn way_to(id: &str, lack: &Value, is_granted_anew: bool) -> Option<String> {
     if let Some(command) = lack["command"].as_str() {
         return (!is_granted_anew).then(|| format!("grant it with: {command}"));
     }
-    // What is asked for in a word for many is for the operator to name.
+    // A request for an unspecified set, such as all tools of a server, must be narrowed by the
+    // operator.
     let (place, setting) = (text(&lack["capability"]), lack["setting"].as_str()?);
     Some(match place.split_once('.') {
         Some(("tools", server)) => {

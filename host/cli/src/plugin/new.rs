@@ -1,4 +1,5 @@
-//! `plugin new`: the project of a new agent, which builds, has tests, and carries what it is built with.
+//! `plugin new`: creates the project of a new agent, which builds, has tests, and vendors its build
+//! dependencies.
 
 use super::{build::shown, component};
 use crate::{Exit, Global, failure::CommandError};
@@ -7,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// The language that an agent is written in.
+/// Language of a new agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lang {
     /// Compiled by cargo

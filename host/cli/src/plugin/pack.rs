@@ -1,4 +1,4 @@
-//! `plugin pack`: puts a manifest into a component that somebody else's tool made.
+//! `plugin pack`: embeds a manifest into a component that another tool built.
 
 use super::{component, inspect};
 use crate::{Exit, Global, failure::CommandError, text::PLAIN};

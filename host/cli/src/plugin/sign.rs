@@ -1,4 +1,4 @@
-//! `plugin keygen` and `plugin sign`: a publisher's key, and signatures of minisign beside components.
+//! `plugin keygen` and `plugin sign`: the publisher's key, and detached minisign signatures.
 
 use crate::{
     Exit, Global,
@@ -14,7 +14,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// What a key is called in the data directory.
+/// Default file name of the key, in the data directory.
 const OWN_KEY: &str = "signing.key";
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(super) fn keygen(global: &Global, keygen: &Keygen) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Asks for the password of a new key, twice.
+/// Asks twice for the password of a new key.
 fn new_password(global: &Global) -> anyhow::Result<String> {
     let password = password(global, "a password for the new key")?;
     if password.is_empty() {
@@ -88,14 +88,14 @@ pub(super) fn sign(global: &Global, sign: &Sign) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// How others come to trust a key.
+/// Instruction for operators that want to trust a key.
 fn trusting(base64: &str) -> String {
     format!(
         "whoever trusts you says, in the configuration of the hub: plugins.keys.NAME = \"{base64}\"\n"
     )
 }
 
-/// Where the key is, as an absolute path.
+/// Absolute path of the key's file.
 fn key_file(global: &Global, named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let place = match named {
         Some(named) => named.to_owned(),
@@ -104,14 +104,14 @@ fn key_file(global: &Global, named: Option<&Path>) -> anyhow::Result<PathBuf> {
     std::path::absolute(place).context("find the key")
 }
 
-/// Reads a secret key, and asks for its password if it has one.
+/// Reads a secret key, and asks for its password if it is encrypted.
 fn secret_key(global: &Global, place: &Path) -> anyhow::Result<SigningKey> {
     let file = KeyFile::read(place).map_err(|why| with_way_out(why, place))?;
     let password = file.needs_password().then(|| password(global, "the password of the key"));
     Ok(file.unlock(password.transpose()?)?)
 }
 
-/// What is wrong with a key, with the command that mends it.
+/// Adds the command that fixes a key's error.
 fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
     let word = shell_word(&place.display().to_string());
     let kind = why.kind();
@@ -137,7 +137,7 @@ fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
     }
 }
 
-/// Asks for a password, which the terminal does not show.
+/// Asks for a password without echo.
 fn password(global: &Global, what: &str) -> anyhow::Result<String> {
     if !global.console().is_attended() {
         let why = format!(

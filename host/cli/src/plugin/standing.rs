@@ -1,9 +1,10 @@
-//! How a plug-in stands after a change of its grant.
+//! State of a plug-in after a change of its grant.
 
 use crate::render::{list, text};
 use serde_json::Value;
 
-/// How a plug-in stands, in a line for people: null if the hub knows it no more, none if no hub runs.
+/// Describes a plug-in's state in one line: JSON null if the hub no longer knows the plug-in,
+/// `None` if no hub runs.
 pub(super) fn line(standing: Option<&Value>) -> String {
     let Some(plugin) = standing else {
         return "no hub runs: it counts from its next start".to_owned();
@@ -25,7 +26,7 @@ pub(super) fn line(standing: Option<&Value>) -> String {
     }
 }
 
-/// Whether the hub refused to load it.
+/// True if the hub refused to load the plug-in.
 pub(super) fn is_refused(standing: Option<&Value>) -> bool {
     standing.is_some_and(|plugin| plugin["error"].is_string() && plugin["joined"] != true)
 }

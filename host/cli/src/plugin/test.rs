@@ -1,4 +1,4 @@
-//! `plugin test`: whether a component keeps what the contract asks of it.
+//! `plugin test`: checks that a component conforms to the contract.
 
 use super::build::THIS_PROGRAM;
 use crate::{
@@ -13,10 +13,10 @@ use anyhow::Context as _;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Columns of a report for people.
+/// Width, in columns, of a report for people.
 const COLUMNS: usize = 100;
 
-/// What `plugin test --help` ends with.
+/// Text at the end of `plugin test --help`.
 const MORE: &str = "\
 The component runs in a sandbox of its own, with no program, host, file or agent within reach, and nothing is kept of it. Exit status: 0 \
 if it passes, 1 if a check failed, 2 if it could not be tried. With `--format json` the report is one object.";
@@ -31,7 +31,7 @@ pub(crate) struct Test {
     say: Vec<String>,
 }
 
-/// Tries a component, and tells what was found.
+/// Tests a component and prints the report.
 pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
     let bytes = read_at_most(&asked.component, MAX_BYTES);
     let what = || format!("read the component {}", asked.component.display());
@@ -56,18 +56,18 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
     let report = runtime.block_on(async {
         tokio::select! {
             report = authoring::check(subject, told) => report.map(Some),
-            // What was laid down for it goes with it.
+            // Dropping the check removes its temporary files.
             _ = tokio::signal::ctrl_c() => Ok(None),
         }
     });
-    // A guest that is not at its end is of no interest any more.
+    // A guest that still runs must not delay the exit.
     runtime.shutdown_background();
     let Some(report) = report? else { return Ok(Exit::Interrupted) };
     global.show(&report.to_json(), || Ok(shown(report.checks())))?;
     Ok(if report.is_passed() { Exit::Done } else { Exit::TaskFailed })
 }
 
-/// What came of a check, in a word.
+/// Word for a verdict.
 fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Passed => "ok",
@@ -76,7 +76,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What was found, for people.
+/// Formats the report for people.
 fn shown(checks: &[Check]) -> Text {
     let mut out = Text::new();
     for Check { id, rule, verdict, found, fix } in checks {

@@ -1,4 +1,4 @@
-//! What the operator says on the command line that a plug-in is to be granted, and the grant that this makes.
+//! Command-line options for a plug-in's permissions, and the grant that they make.
 
 use crate::failure::CommandError;
 use a2a_hub_core::{
@@ -154,23 +154,23 @@ fn access(text: &str) -> Result<WorkspaceAccess, String> {
 }
 
 impl Wanted {
-    /// Whether it names nothing that is to be granted.
+    /// True if the options name no permission.
     pub(super) fn is_empty(&self) -> bool {
         let Self { pin: _, key: _, dev: _, .. } = self;
         let named = Self { pin: false, key: None, dev: false, ..self.clone() };
         named == Self::default()
     }
 
-    /// Whether this program is wanted by its name.
+    /// True if the program is named by `--program`.
     pub(super) fn names(&self, program: &str) -> bool {
         self.program.iter().any(|(name, _)| name == program)
     }
 
-    /// What was granted before, and what is wanted on top, to a component that asks `ask`.
+    /// Adds the requested permissions to the grant `before` of a component that asks for `ask`.
     ///
     /// # Errors
     ///
-    /// If something is named that the component does not ask for: it would be of no effect.
+    /// If a permission is named that the component does not ask for: it would have no effect.
     pub(super) fn on_top_of(&self, before: Grant, ask: &Ask) -> Result<Grant, CommandError> {
         let mut grant = before;
         if self.all {
@@ -226,7 +226,7 @@ impl Wanted {
 }
 
 impl Wanted {
-    /// The same with the tools that are wanted: of all that it asks for, those that it names.
+    /// Adds the named tools and, with `--all`, those that the component names.
     fn with_tools(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
         for (server, tool) in &self.tool {
             if !is_asked(&ask.tools, server, tool) {
@@ -247,7 +247,7 @@ impl Wanted {
         Ok(grant)
     }
 
-    /// The same with the hosts that are wanted, and the headers for them.
+    /// Adds the named hosts and their headers.
     fn with_hosts(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
         let mut hosts: BTreeMap<HostPattern, HttpGrant> = grant.http.into();
         if self.all {
@@ -282,7 +282,8 @@ impl Wanted {
     }
 }
 
-/// Which variables of a program are meant.
+/// List of variables of a program: those passed from the environment, or those that the plug-in
+/// sets.
 #[derive(Clone, Copy)]
 enum Which {
     Pass,
@@ -314,7 +315,7 @@ impl Which {
     }
 }
 
-/// What `--all` makes of bytes that were granted or not.
+/// Returns the allowance in bytes under `--all`.
 fn widened(before: Allowance, is_asked: bool) -> Allowance {
     if is_asked { Allowance::AsAsked } else { before }
 }

@@ -1,4 +1,4 @@
-//! `plugin deny`, `revoke` and `remove`: what was granted is taken back, also from tasks at work.
+//! `plugin deny`, `revoke` and `remove`: withdraw permissions, from running tasks as well.
 
 use super::{
     component::{self, NO_PLUGIN, file_of},
@@ -45,7 +45,7 @@ pub(super) fn remove(global: &Global, id: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What was granted to the plug-in, if anything ever was.
+/// Returns the plug-in's record, if it was ever granted anything.
 fn recorded(global: &Global, id: &AgentId) -> anyhow::Result<Option<Installation>> {
     Ok(GrantsFile::of(&global.data_dir()?).read()?.plugins.remove(id))
 }

@@ -1,4 +1,5 @@
-//! The official ACP SDK, as an editor that starts `a2a-hub acp`: its driver is in `tests/sdks`, and every step must pass.
+//! Tests of `a2a-hub acp` with the official ACP SDK as the editor: its driver is in `tests/sdks`,
+//! and every step must pass.
 
 use crate::{
     drivers::{drive, script, sdk},
@@ -14,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-/// What the driver does.
+/// Steps of the driver.
 const STEPS: &[&str] = &[
     "initialize",
     "new_session",
@@ -53,7 +54,7 @@ async fn javascript_with_the_default_agent() -> Result<()> {
     javascript(&[]).await
 }
 
-/// An editor, and what it says and hears line by line.
+/// Editor that exchanges lines with `a2a-hub acp`.
 struct Editor {
     acp: Child,
     say: ChildStdin,
@@ -85,7 +86,7 @@ impl Editor {
         Ok(serde_json::from_str(&line.context("it ended")?)?)
     }
 
-    /// The answer to what is said, and what is told before it.
+    /// Sends a request; returns the response and the messages before it.
     async fn ask(&mut self, method: &str, params: Value) -> Result<(Value, Vec<Value>)> {
         self.say(method, params).await?;
         let mut told = Vec::new();
@@ -132,7 +133,7 @@ async fn a_mode_that_the_operator_takes_away_is_told_and_counts_no_more() -> Res
     Ok(())
 }
 
-/// An editor that is killed in the middle of a turn leaves no task at work.
+/// A killed editor must not leave a task running.
 #[tokio::test]
 async fn an_editor_that_goes_away_takes_its_turn_along() -> Result<()> {
     let hub = hub().await?;

@@ -1,5 +1,5 @@
-//! The adapters to the vendors' programs, in their sandbox, against a model server on loopback: a table of vendors, a
-//! function for each promise, and a test for each pair.
+//! Tests of the adapters to the vendors' programs, in their sandbox, against a model server on
+//! loopback: a table of vendors, a function for each requirement, and a test for each pair.
 
 mod confined;
 mod conversations;
@@ -39,7 +39,7 @@ use std::{env, ffi::OsString, fs, os::unix::fs::symlink, path::Path, time::Durat
 use tokio::time::{Instant, sleep};
 use vendors::{CLAUDE, CODEX, GEMINI, VIBE, Vendor};
 
-/// A test for each vendor and each function named here.
+/// Generates a test for each vendor and each function.
 macro_rules! conformance {
     ([$($vendor:ident = $which:expr),*] $promises:tt) => {
         $(mod $vendor { conformance! { @ $which, $promises } })*
@@ -94,23 +94,23 @@ conformance! {
     [gemini_limits = crate::adapters::GEMINI] { too_many_turns_are_told_as_such }
 }
 
-/// A hub and a model server for its agent.
+/// A hub, and a model server for its agent.
 struct Stage {
     vendor: &'static str,
     hub: TestHub,
     model: ModelServer,
-    /// The program's own, which go after their hub.
+    /// Files of the program, removed after the hub's programs have exited.
     files: ProgramFiles,
 }
 
-/// The agents of the hub that start a program.
+/// Ids of the built-in agents that start a program.
 const OTHERS: [&str; 5] = ["claude-code", "codex", "gemini", "git-historian", "vibe"];
 
-/// The key that the model server wants.
+/// Key that the model server requires.
 const KEY: &str = "sk-right";
 
 impl Vendor {
-    /// Sets the stage.
+    /// Starts a hub for this vendor.
     async fn stage(&self) -> Result<Stage> {
         self.stage_with(Some(KEY), "").await
     }
@@ -119,7 +119,7 @@ impl Vendor {
         self.stage_on(self.path()?, key, settings).await
     }
 
-    /// The same, with the program that is found on this `PATH`.
+    /// Starts a hub with the program that this `PATH` contains.
     async fn stage_on(&self, path: OsString, key: Option<&str>, settings: &str) -> Result<Stage> {
         let model = ModelServer::start()?.with_key(KEY);
         let mut files = ProgramFiles::new()?;
@@ -127,7 +127,8 @@ impl Vendor {
         let settings = settings.replace("{port}", port);
         let settings = settings.replace("{files}", &files.path().display().to_string());
         let mut config = format!("[agents.{}]\n{}\n{settings}\n", self.agent, self.settings);
-        // Checks start their programs as well, which would be taken for those of a task.
+        // Health checks of other agents start their programs as well, which would count as those of
+        // a task.
         for other in OTHERS.iter().filter(|other| **other != self.agent) {
             config.push_str(&format!("[agents.{other}]\nenabled = false\n"));
         }
@@ -138,7 +139,8 @@ impl Vendor {
         if let Some(key) = key {
             hub = hub.env(self.key, key);
         }
-        // Heeded by who is passed it: the test says so in its settings.
+        // Only a program that is passed the variable trusts its directory; the test's settings pass
+        // it.
         if let Some(trusts) = self.trusts.1 {
             hub = hub.env(trusts, "true");
         }
@@ -149,7 +151,8 @@ impl Vendor {
         Ok(stage)
     }
 
-    /// A `PATH` with the program on it. `cargo xtask test` leaves out the tests of programs that are not there.
+    /// Returns a `PATH` that contains the program. `cargo xtask test` leaves out the tests of
+    /// missing programs.
     fn path(&self) -> Result<OsString> {
         let clis = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clis");
         let path = env::var_os("PATH").unwrap_or_default();
@@ -171,14 +174,14 @@ impl Stage {
         send(&self.client(), self.vendor, text).await
     }
 
-    /// Answers a task that asks.
+    /// Answers the question of a task.
     async fn answer(&self, task: &Value, text: &str) -> Result<Value> {
         let mut answer = message_to(self.vendor, text);
         answer["message"]["taskId"] = task["id"].clone();
         Ok(self.client().call("message/send", answer).await?)
     }
 
-    /// What its first check found.
+    /// Waits for the agent's first health check.
     async fn checked(&self) -> Result<Value> {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -197,12 +200,12 @@ impl Stage {
         }
     }
 
-    /// All that the model was sent.
+    /// Returns the text of all requests to the model.
     fn asked_of_the_model(&self) -> String {
         self.asked_since(0)
     }
 
-    /// The same without so many requests that came first.
+    /// Returns the text of the requests to the model after the first `before`.
     fn asked_since(&self, before: usize) -> String {
         self.model.requests()[before..].iter().map(|seen| seen.body.to_string()).collect()
     }
@@ -268,7 +271,7 @@ async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
     let change = artifacts.iter().find(|artifact| artifact["artifactId"] == json!(id));
     let change = change.with_context(|| format!("no artifact {id}: {task}"))?;
     assert!(change.to_string().contains("+new"), "{change}");
-    // Permission to edit ends at the workspace.
+    // Permission to edit is limited to the workspace.
     let elsewhere = stage.hub.home().join("new.txt");
     let task = stage.send(&(vendor.write)(&elsewhere.display().to_string())).await?;
     if state(&task) == "input-required" {
@@ -287,7 +290,7 @@ async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-/// A repository may bring links, to a directory or to a file: its program asks, or refuses.
+/// A repository may contain links to directories or files outside: the program asks, or refuses.
 async fn permission_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
     let (work, outside) = (stage.hub.workspace(), tempfile::tempdir()?);
@@ -305,7 +308,7 @@ async fn permission_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> R
     Ok(())
 }
 
-/// A key in the home directory is no part of the work.
+/// A key in the home directory is outside of the workspace.
 async fn permission_to_edit_lets_nobody_read_elsewhere_unasked(vendor: &Vendor) -> Result<()> {
     let Some(read) = vendor.read else { return Ok(()) };
     let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
@@ -331,7 +334,7 @@ async fn a_program_that_dies_takes_its_question_along(vendor: &Vendor) -> Result
     assert_eq!(state(&asked), "input-required", "{asked}");
     let id = asked["id"].as_str().unwrap_or_default();
     for pid in processes_of_task(id) {
-        // One of them may have ended with another.
+        // A process may already have exited with another one.
         let _ =
             kill_process(Pid::from_raw(i32::try_from(pid)?).context("no process")?, Signal::KILL);
     }
@@ -420,7 +423,7 @@ async fn a_killed_program_is_a_failure(vendor: &Vendor) -> Result<()> {
     until(&mut updates, |event| event["kind"] == "artifact-update").await?;
     for pid in processes_of_task(&id) {
         let pid = i32::try_from(pid)?;
-        // One of them may have ended with another.
+        // A process may already have exited with another one.
         let _ = kill_process(Pid::from_raw(pid).context("no process")?, Signal::KILL);
     }
     let events = updates.rest().await?;
@@ -455,7 +458,7 @@ async fn a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on(
     vendor: &Vendor,
 ) -> Result<()> {
     let mut stage = vendor.stage().await?;
-    // Not for long: where the conversation is told again, so is this, and the model does it again.
+    // Short, because a retold conversation contains the prompt, and the model executes it again.
     let prompt = "[[slow:200]] [[words:60]]";
     let (id, mut updates) = stream(&stage.client(), vendor.agent, prompt).await?;
     until(&mut updates, |event| event["kind"] == "artifact-update").await?;
@@ -471,7 +474,7 @@ async fn a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on(
 
 async fn a_picture_reaches_the_model(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
-    // A picture of one pixel.
+    // An image of one pixel.
     let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
     let mut message = message_to(vendor.agent, "");
     message["message"]["parts"] = json!([
@@ -484,7 +487,8 @@ async fn a_picture_reaches_the_model(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-/// Codex would trust a directory for ever that a thread may write to from its start.
+/// A thread that may write to a directory from its start would make Codex trust that directory
+/// permanently.
 #[tokio::test]
 async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
     for permissions in ["edit", "full"] {
@@ -505,11 +509,11 @@ async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
     Ok(())
 }
 
-/// By itself it tries for minutes, and says so in its debug log alone.
+/// By default, the program retries for minutes and reports that only in its debug log.
 #[tokio::test]
 async fn gemini_tells_that_it_tries_again_and_is_given_so_long() -> Result<()> {
     let stage = GEMINI.stage_with(Some(KEY), "settings.retry_timeout = 3").await?;
-    // Without the bound on its tries that its operator is advised to set.
+    // Removes the limit of retries that operators are advised to set.
     fs::write(stage.files.path().join(".gemini/settings.json"), "{}")?;
     let begun = Instant::now();
     let message = message_to("gemini", "[[error:429]] hello");
@@ -533,7 +537,7 @@ async fn each_program_can_be_tried_without_an_account() -> Result<()> {
     let socket = home.path().join("socket");
     let mut trial = command(&socket, home.path(), &["--format", "json", "doctor", "--trial"])?;
     trial.env("PATH", env::join_paths(places)?);
-    // Four programs and their components, none of which has run here before.
+    // Four programs and their components, none of which has run on this machine.
     let said = finish_within(Duration::from_secs(110), trial).await?.stdout;
     let findings: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
     let findings = findings.as_array().context("no findings")?;

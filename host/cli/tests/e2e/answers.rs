@@ -1,4 +1,5 @@
-//! What comes of a message that is sent by hand: the whole answer, its files, the conversation, and a reader who leaves.
+//! Tests of a message that is sent by hand: the whole answer, its files, the conversation, and a
+//! reader that leaves.
 
 use crate::{
     command_line::{command, finish, run},
@@ -58,7 +59,7 @@ async fn files_are_saved_and_nothing_is_overwritten() -> Result<()> {
     );
     assert_eq!(fs::read(out.join("a.bin"))?, b"mine");
     assert_eq!(fs::read(out.join("a-2.bin"))?, [0, 255]);
-    // The answer is told also where its files have no place.
+    // The answer is printed even if its files cannot be saved.
     let refused = run(&hub, &["send", "guest", "parts", "--save", "out/a.bin"]).await?;
     assert_eq!((refused.code, refused.stdout.contains("a text")), (Some(2), true));
     let refused = sent(&hub, &["send", "guest", "parts", "--save", "out/a.bin"]).await?;
@@ -97,7 +98,7 @@ async fn an_empty_message_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// JSON is text, and a path need not be.
+/// JSON is UTF-8; a path need not be.
 #[tokio::test]
 async fn a_directory_that_cannot_be_told_is_refused_by_its_name() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -111,7 +112,7 @@ async fn a_directory_that_cannot_be_told_is_refused_by_its_name() -> Result<()> 
     Ok(())
 }
 
-/// `send ... | head`: also while the agent has nothing to say, so that nothing is written that could fail.
+/// `send ... | head`: also while the agent is silent, so that no write can fail.
 #[tokio::test]
 async fn a_task_whose_reader_left_is_cancelled() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -1,5 +1,5 @@
-//! What the author of an agent lives through: from nothing to an agent in a hub, by the commands of a new project; and what is told of
-//! whatever goes wrong on the way.
+//! Tests of an agent author's work: from nothing to an agent in a hub, by the commands of a
+//! new project, and the errors on the way.
 
 use crate::{
     command_line::{Ran, command, finish_within},
@@ -29,13 +29,14 @@ const READMES: [(&str, &str); 3] = [
     ("js", include_str!("../../../../templates/js/README.md")),
 ];
 
-/// A compiler that has compiled nothing yet, standard library included, on a machine that runs other tests.
+/// Timeout of a first compilation, including the standard library, on a machine that runs other
+/// tests.
 const COMPILED_WITHIN: Duration = Duration::from_secs(240);
 
-/// Somebody's folder of projects, outside of any repository.
+/// A user's folder of projects, outside of any repository.
 pub(crate) struct Desk<'a> {
     hub: &'a TestHub,
-    // A blank in its name: paths are words of commands.
+    // The name contains a blank, because paths are arguments of commands.
     dir: TempDir,
 }
 
@@ -48,7 +49,8 @@ impl<'a> Desk<'a> {
         self.dir.path().to_owned()
     }
 
-    /// `a2a-hub` as it is typed in a directory, with what a compiler needs of the user's environment.
+    /// Builds an `a2a-hub` command in a directory, with the parts of the user's environment that a
+    /// compiler needs.
     fn command(&self, dir: &Path, args: &[&str]) -> Result<tokio::process::Command> {
         let mut command = command(self.hub.socket(), &self.hub.home(), args)?;
         command.arg("--data-dir").arg(self.hub.data_dir()).current_dir(dir);
@@ -58,14 +60,15 @@ impl<'a> Desk<'a> {
                 command.env(name, place);
             }
         }
-        // The tools of other languages, as `cargo xtask languages` has installed them; npm has its packages in its cache by then.
+        // Tools of other languages, as installed by `cargo xtask languages`; npm finds its packages
+        // in its cache.
         let tools = compiled()?.with_file_name("languages");
         command.env("COMPONENTIZE_PY", tools.join("venv/bin/componentize-py"));
         if let Some(home) = std::env::var_os("HOME") {
             command.env("npm_config_cache", Path::new(&home).join(".npm"));
             command.env("npm_config_prefer_offline", "true");
         }
-        // What has compiled the SDK once need not do so again; the registry is not asked.
+        // Shares compiled crates between tests; the registry is not contacted.
         command.env("CARGO_NET_OFFLINE", "true").env("CARGO_TARGET_DIR", compiled()?);
         Ok(command)
     }
@@ -74,14 +77,14 @@ impl<'a> Desk<'a> {
         finish_within(COMPILED_WITHIN, self.command(dir, args)?).await
     }
 
-    /// The same, and it must go well.
+    /// Runs a command that must succeed, and returns its output.
     pub(crate) async fn done(&self, dir: &Path, args: &[&str]) -> Result<String> {
         let ran = self.run(dir, args).await?;
         ensure!(ran.code == Some(0), "{args:?}: {}{}", ran.stdout, ran.stderr);
         Ok(ran.stdout)
     }
 
-    /// The same, and it must be refused.
+    /// Runs a command that must be refused, and returns its error.
     async fn refused(&self, dir: &Path, args: &[&str]) -> Result<String> {
         let ran = self.run(dir, args).await?;
         ensure!(ran.code == Some(2), "{args:?} went well: {}{}", ran.stdout, ran.stderr);
@@ -89,14 +92,14 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// What compilers share: in the target directory of the workspace, where the components are as well.
+/// Target directory that compilers share, inside the workspace's target directory.
 fn compiled() -> Result<PathBuf> {
     let guests = test_guests()?;
     let target = guests.parent().and_then(Path::parent).context("no target directory")?;
     Ok(target.join("authoring"))
 }
 
-/// `plugin dev`, and what it tells.
+/// A running `plugin dev`, with its output.
 pub(crate) struct Developing {
     child: Child,
     told: Lines<BufReader<ChildStdout>>,
@@ -110,7 +113,7 @@ impl Developing {
         Ok(Self { child, told })
     }
 
-    /// Waits until something is told.
+    /// Waits for a line of output.
     pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         let mut heard = Vec::new();
         let found = timeout(COMPILED_WITHIN, async {
@@ -130,18 +133,18 @@ impl Developing {
         self.until(|told| told["about"] == "built").await
     }
 
-    /// Ctrl-C, and how it ends.
+    /// Sends SIGINT and returns the exit code.
     pub(crate) async fn interrupt(mut self) -> Result<Option<i32>> {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         kill_process(pid.context("it is gone")?, Signal::INT)?;
-        // Who does not read what it tells holds it up.
+        // A full output pipe would block the command.
         let told = async { while let Ok(Some(_)) = self.told.next_line().await {} };
         let ended = async { tokio::join!(told, self.child.wait()).1 };
         Ok(timeout(Duration::from_secs(20), ended).await.context("it hangs")??.code())
     }
 }
 
-/// The lines of the shell blocks in the README of a new project, without what they say of themselves.
+/// Returns the lines of the shell blocks in the README of a new project, without comments.
 pub(crate) fn typed(language: &str, name: &str) -> Vec<String> {
     let readme = READMES.iter().find(|(of, _)| *of == language).map_or("", |(_, text)| text);
     let blocks = readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
@@ -149,8 +152,8 @@ pub(crate) fn typed(language: &str, name: &str) -> Vec<String> {
     lines.map(|line| line.trim().replace("{{name}}", name)).collect()
 }
 
-/// The commands of a new project's README, one after the other, in a folder outside of the repository; then what its agent does is
-/// looked at closely, and it is changed while it serves.
+/// Runs the commands of a new project's README outside of the repository, then checks the agent's
+/// behaviour in detail, and changes the agent while it runs.
 #[tokio::test]
 async fn readme_leads_from_nothing_to_a_granted_agent_in_rust() -> Result<()> {
     let hub = TestHub::start().await?;
@@ -164,7 +167,7 @@ async fn readme_leads_from_nothing_to_a_granted_agent_in_rust() -> Result<()> {
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
-            // Nobody is there to type a password.
+            // The test cannot type a password.
             ["a2a-hub", "plugin", "keygen"] => {
                 desk.done(&dir, &["plugin", "keygen", "--no-password"]).await?;
             }
@@ -198,20 +201,20 @@ async fn readme_leads_from_nothing_to_a_granted_agent_in_rust() -> Result<()> {
     let why = denied["said"].as_str().unwrap_or_default();
     assert!(why.contains("a2a-hub plugin grant my-agent --memory"), "{denied}");
 
-    // It says what it does, asks, and streams its answer.
+    // The agent reports progress, asks, and streams its answer.
     let (task, mut updates) = stream(&client, "my-agent", "hello").await?;
     until(&mut updates, |event| event["status"]["state"] == "input-required").await?;
     answer(&client, &task, "Ada").await?;
     let greeted = get(&client, &task).await?;
     assert_eq!(said(&greeted), "Hello, Ada. How good to see you.");
     assert_eq!(artifact(&greeted), said(&greeted));
-    // It is cancelled where it waits.
+    // The agent can be cancelled while it waits.
     let (task, mut updates) = stream(&client, "my-agent", "hello").await?;
     until(&mut updates, |event| event["status"]["state"] == "input-required").await?;
     client.call("tasks/cancel", json!({ "id": task })).await?;
     assert_eq!(state(&get(&client, &task).await?), "canceled");
 
-    // A build that fails is told, and what served before serves on.
+    // A failed build is reported, and the previous version stays in use.
     let source = dir.join("src/lib.rs");
     let text = fs::read_to_string(&source)?;
     fs::write(&source, text.replace("fn run(", "fn walk("))?;
@@ -219,7 +222,7 @@ async fn readme_leads_from_nothing_to_a_granted_agent_in_rust() -> Result<()> {
         |told: &Value| told["said"].as_str().is_some_and(|said| said.contains("ended with code"));
     dev.until(broken).await?;
     assert_eq!(said(&send(&client, "my-agent", "count").await?), "You have asked me 2 times.");
-    // What is saved next serves, with the grant and what was remembered.
+    // The next version keeps the grant and the memory.
     fs::write(&source, text.replace("You have asked me", "By now you asked me"))?;
     dev.built().await?;
     let counts = async || {
@@ -263,7 +266,7 @@ async fn a_build_that_is_called_off_leaves_nothing_running() -> Result<()> {
     let hub = TestHub::start().await?;
     let desk = Desk::of(&hub)?;
     let project = desk.path();
-    // One that daemonises is of the build as well.
+    // A daemonised process belongs to the build as well.
     let build = "setsid sleep 300 & sleep 300 & touch began; wait";
     let described = format!(
         "[project]\nname = 'slow'\n[tool.a2a-hub]\nbuild = ['sh', '-c', '{build}']\ncomponent = 'dist/slow.wasm'\n"
@@ -309,7 +312,7 @@ async fn what_is_wrong_is_told_with_the_way_out() -> Result<()> {
             assert!(told.contains("`a2a-hub plugin new NAME`"), "{told}");
         }
 
-        // A component that asks by escape sequences, and one that nobody can sign for.
+        // A component with escape sequences in its manifest, and a truncated one.
         fs::copy(test_guests()?.with_file_name("echo.wasm"), dir.join("x.wasm"))?;
         fs::write(dir.join("manifest.toml"), "description = \"a\\u001b[2Jb\"")?;
         let told = desk.refused(&dir, &["plugin", "pack", "x.wasm"]).await?;
@@ -334,7 +337,7 @@ async fn what_is_wrong_is_told_with_the_way_out() -> Result<()> {
         assert!(told.contains("`chmod 600"), "{told}");
         assert!(!dir.join("x.wasm.minisig").exists());
 
-        // A plug-in that is there is not replaced by whatever has its name.
+        // An existing plug-in is not replaced by another one of the same name.
         desk.done(&dir, &["plugin", "new", "taken"]).await?;
         let component = dir.join("x.wasm").display().to_string();
         desk.done(&dir, &["plugin", "add", &component, "--name", "taken"]).await?;
@@ -352,7 +355,7 @@ async fn what_is_wrong_is_told_with_the_way_out() -> Result<()> {
     Ok(())
 }
 
-/// The component of another tool: its manifest is put in, and it is signed, and a hub that wants both takes it.
+/// Packs and signs another tool's component, which a hub with a strict policy then accepts.
 #[tokio::test]
 async fn what_is_packed_and_signed_joins_a_hub_that_wants_it_so() -> Result<()> {
     let plain = TestHub::start().await?;

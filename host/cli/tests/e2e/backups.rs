@@ -1,4 +1,5 @@
-//! Copies of a hub's store: made while it works, put in its place, and what is told of a store that lost something.
+//! Tests of copies of a hub's store: made during operation, restored, and the reports about a store
+//! that lost data.
 
 use crate::{
     command_line::{Ran, command, finish},
@@ -10,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{fs, path::Path, time::Duration};
 
-/// A home with a hub in the background.
+/// Runs a command in a home directory whose hub runs in the background.
 async fn at(home: &Path, args: &[&str]) -> Result<Ran> {
     finish(command(&home.join("hub.sock"), home, args)?).await
 }
@@ -21,7 +22,7 @@ async fn well(home: &Path, args: &[&str]) -> Result<String> {
     Ok(ran.stdout)
 }
 
-/// What people are told, without what is different in each run.
+/// Replaces the parts of the output that differ between runs.
 fn plain(told: &str, home: &Path) -> String {
     let told = told.replace(&home.display().to_string(), "~");
     let mut words: Vec<_> = told.split(' ').map(str::to_owned).collect();

@@ -1,4 +1,5 @@
-//! What the command line says of a stream that ends before its task does, and of failures to programs.
+//! Tests of the command line's reaction to a stream that ends before its task, and of failures as
+//! JSON.
 
 use crate::command_line::{Ran, command, finish};
 use anyhow::{Context as _, Result};
@@ -15,20 +16,20 @@ use tokio::{
     task::JoinSet,
 };
 
-/// A hub on a unix socket that tells some of a task, and then no more.
+/// Hub on a unix socket that sends some events of a task and then no more.
 struct FakeHub {
     dir: TempDir,
     _serving: JoinSet<Result<()>>,
 }
 
-/// How its streams end.
+/// End of the fake hub's streams.
 #[derive(Clone, Copy)]
 enum End {
-    /// In order, as a hub's do that is stopped.
+    /// In order, as at a shutdown of the hub.
     InOrder,
     /// With an error.
     Error,
-    /// With the connection.
+    /// By closing the connection.
     HangUp,
 }
 
@@ -37,7 +38,7 @@ fn status(state: &str) -> Value {
         "status": { "state": state, "timestamp": "2026-01-31T12:00:00Z" } })
 }
 
-/// The events of a task that is at work on its second line.
+/// Events of a task that is in the middle of its second line.
 fn unfinished() -> Vec<Value> {
     let line = |text: &str| {
         json!({ "kind": "artifact-update", "taskId": "t-1", "contextId": "c-1", "append": true, "lastChunk": false,
@@ -93,7 +94,7 @@ impl FakeHub {
     }
 }
 
-/// The one JSON object on standard output.
+/// Parses the only JSON object on standard output.
 fn object(ran: &Ran) -> Result<Value> {
     let object: Value = serde_json::from_str(&ran.stdout).with_context(|| ran.stdout.clone())?;
     assert_eq!(object["exit"].as_i64(), ran.code.map(i64::from), "{object}");
@@ -190,7 +191,7 @@ async fn a_program_is_told_of_every_failure_in_one_object() -> Result<()> {
     Ok(())
 }
 
-/// An agent whose stream breaks off, and which has forgotten the task when it is asked again.
+/// Agent whose stream breaks off, and which then does not know the task any more.
 async fn forgetful(asked: Json<Value>) -> Response {
     let Json(asked) = asked;
     if asked["method"] != "message/stream" {

@@ -1,5 +1,5 @@
-//! Every command of the command line, as the operator types it, and as an agent's program does: plain, confined, and as another user. What
-//! is refused has changed no file of the hub.
+//! Tests of the permissions of every command: for the operator, and for an agent's program, plain,
+//! confined, and as another user. A refused command must not change any file of the hub.
 
 use crate::{
     command_line::{command, finish, run},
@@ -14,18 +14,18 @@ use std::{
     time::Duration,
 };
 
-/// Who may give a command.
+/// Caller who may run a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
-    /// The operator alone: to an agent's program it is refused, with exit code 2.
+    /// Only the operator: an agent's program is refused with exit code 2.
     Operator,
-    /// Agents' programs as well, within what their agents may do; or it is about files of the caller's own. Whatever becomes of it, it
-    /// changes nothing of the hub.
+    /// Agents' programs as well, within their agents' permissions, or because the command concerns
+    /// the caller's own files. It never changes the hub.
     Anybody,
 }
 
-/// Every command with arguments that would do something, in an order in which the operator can type them. `FILE` is a component,
-/// `NEW` a file that is not there, `TASK` and `CONTEXT` are of a task that is over.
+/// All commands, with effective arguments, in an order that works for the operator. `FILE` is a
+/// component, `NEW` a missing file; `TASK` and `CONTEXT` belong to a finished task.
 const COMMANDS: &[(&str, For)] = &[
     ("start", For::Operator),
     ("reload", For::Operator),
@@ -77,7 +77,8 @@ const COMMANDS: &[(&str, For)] = &[
     ("stop --force", For::Operator),
 ];
 
-/// The files of the hub that hold what it is and what it was granted, with their contents: what tasks change as they run is left out.
+/// Returns the hub's files that define it and its grants, with their contents; files that running
+/// tasks change are left out.
 fn files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut left = vec![dir.to_owned()];
@@ -99,7 +100,7 @@ fn files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(found)
 }
 
-/// The words of all commands and subcommands, as the help lists them.
+/// Returns all commands and subcommands that the help lists.
 async fn commands(hub: &TestHub, above: &str) -> Result<BTreeSet<String>> {
     let args: Vec<&str> = above.split_whitespace().chain(["--help"]).collect();
     let help = run(hub, &args).await?.stdout;
@@ -139,7 +140,7 @@ impl Stage {
         let hub = TestHub::builder().config(format!("{guest}\n{walled}"));
         let hub = hub.plugin("guest", &guests).plugin("walled", &guests).start().await?;
         let dir = tempfile::tempdir()?;
-        // Where each of them can read it, and nobody can write.
+        // Readable for each program, and writable for none.
         let file = hub.workspace().join("another.wasm");
         fs::copy(another_build(&dir)?, &file)?;
         let done = send(&Client::unix(&hub), "echo", "over").await?;
@@ -159,7 +160,7 @@ impl Stage {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Has a program of `agent` give every command, and returns the exit code and the output of each.
+    /// Makes a program of `agent` run every command, and returns the exit code and output of each.
     async fn by_program(&self, agent: &str, options: &str) -> Result<Vec<(Option<i32>, String)>> {
         let typed = COMMANDS.iter().enumerate().map(|(n, (line, _))| {
             let line = self.typed(line, &format!("new-{agent}-{n}"));
@@ -211,7 +212,7 @@ async fn agents_program_gives_no_command_of_the_operators() -> Result<()> {
             .collect();
         assert_eq!(changed, Vec::<&String>::new(), "{agent} {options}");
     }
-    // Nothing was copied either, to wherever a program could write.
+    // No copy was made in a directory that the programs may write.
     let copies = fs::read_dir(stage.hub.workspace())?;
     let names = copies.filter_map(|it| it.ok()?.file_name().into_string().ok());
     let of_backup: Vec<_> = names.filter(|name| name.ends_with("-3")).collect();
@@ -263,11 +264,12 @@ async fn operator_gives_every_command() -> Result<()> {
     Ok(())
 }
 
-/// While no hub runs there is none to ask: any program of this user is the operator, except below an agent's program.
+/// Without a running hub, every program of this user counts as the operator, except below an
+/// agent's program.
 #[tokio::test]
 async fn command_below_agents_program_writes_nothing_without_hub() -> Result<()> {
     let stage = Stage::new().await?;
-    // The data directory of a hub that does not run.
+    // Data directory of a hub that does not run.
     let other = stage.hub.workspace().join("other-data");
     let made = fs::DirBuilder::new().create(&other);
     made.context("make a data directory")?;
@@ -290,7 +292,7 @@ async fn command_below_agents_program_writes_nothing_without_hub() -> Result<()>
         }
     }
     assert_eq!(fs::read_dir(&other)?.count(), 0, "nothing was written");
-    // The same by the operator is done, and the record says by whom.
+    // The operator may do the same, and the record names the operator.
     let shown = other.display().to_string();
     let args = ["--data-dir", &shown, "plugin", "add", &stage.file, "--name", "added", "--memory"];
     let added = run(&stage.hub, &args).await?;

@@ -1,4 +1,4 @@
-//! The command line, as typed.
+//! Tests of the command line as users type it.
 
 use crate::stage::{GRANT, eventually_async, get, hub_with_guest, no_program_left, stream, until};
 use a2a_hub_tests::{Client, TestHub, test_guests};
@@ -19,7 +19,7 @@ use tokio::{
     time::timeout,
 };
 
-/// What a command came to.
+/// Result of a command.
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -192,7 +192,7 @@ async fn stop_lets_tasks_finish_and_says_what_it_cut_off() -> Result<()> {
     };
 
     assert_eq!(run(&["start", "--no-http"]).await?.code, Some(0));
-    // It is compiled here for the first time.
+    // The component is compiled for the first time.
     let joined = async || run(&["agents"]).await.is_ok_and(|ran| ran.stdout.contains("guest.wasm"));
     eventually_async(Duration::from_secs(60), joined).await?;
     let at_work = ["send", "guest", "sh sleep 2; echo finished"];
@@ -239,7 +239,7 @@ async fn a_hub_that_cannot_start_says_why() -> Result<()> {
     let ran = finish(command(&socket, dir.path(), &["start"])?).await?;
     assert!(ran.stderr.contains("enabeld") && ran.stderr.contains("enabled"), "{}", ran.stderr);
 
-    // It could not be found again.
+    // A hub that cannot write its run file could not be found again.
     std::fs::remove_file(dir.path().join(".a2a-hub/config.toml"))?;
     std::fs::create_dir(dir.path().join(".a2a-hub/run.new"))?;
     let ran = finish(command(&socket, dir.path(), &["start", "--no-http"])?).await?;
@@ -248,7 +248,7 @@ async fn a_hub_that_cannot_start_says_why() -> Result<()> {
     no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
 }
 
-/// As the end of its terminal does, and of whoever started it.
+/// Like Ctrl-C, the end of the terminal and of the parent process cancel the task.
 #[tokio::test]
 async fn ctrl_c_cancels_the_task() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -387,7 +387,7 @@ async fn a_log_is_begun_anew_while_the_hub_runs() -> Result<()> {
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
     let data = dir.path().join(".a2a-hub");
     DirBuilder::new().mode(0o700).create(&data)?;
-    // A line short of too long.
+    // One line short of the limit.
     let log = std::fs::File::options()
         .create_new(true)
         .write(true)
@@ -448,7 +448,8 @@ async fn watching_ends_with_the_task() -> Result<()> {
     Ok(())
 }
 
-/// What `send` is told of a model reaches the agent as the message's metadata, here and elsewhere.
+/// Options of `send` about the model reach the agent as the message's metadata, locally and
+/// remotely.
 #[tokio::test]
 async fn what_is_chosen_for_a_message_goes_with_it() -> Result<()> {
     let hub = hub_with_guest().await?;

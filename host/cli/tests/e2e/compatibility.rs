@@ -1,4 +1,5 @@
-//! A data directory of an earlier hub (`tests/compatibility`) is opened, replayed and served by this one.
+//! Tests that an earlier hub's data directory (`tests/compatibility`) is opened, replayed and
+//! served.
 
 use crate::{
     command_line::run,
@@ -12,7 +13,8 @@ use tokio::process::Command;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A hub that was started on the old data directory, and the tasks in it by what they show.
+/// Starts a hub on the old data directory; returns the tasks in it by the state that each
+/// represents.
 async fn hub_on_old_data() -> Result<(TestHub, BTreeMap<String, String>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compatibility");
     let config = fs::read_to_string(folder.join("config.toml"))?;
@@ -61,25 +63,24 @@ async fn old_data_directory_is_opened_replayed_and_served() -> Result<()> {
     assert_eq!(artifact(&task("artifact").await?), "1\n2\n3\n");
     assert_eq!(task("working").await?["metadata"]["reason"], "hub_restarted");
 
-    // Queued then, and run now.
+    // Queued by the old hub, and run by this one.
     until(&client, &tasks["queued"], "completed").await?;
-    // Replayed: what was at work goes on, and each question stands under its id or is asked anew.
+    // Replayed tasks continue, and each question keeps its id or is asked again.
     let done = until(&client, &tasks["replayed-at-work"], "completed").await?;
     assert_eq!(said(&done), "a | z");
-    for (name, said_at_the_end) in
-        [("replayed-waiting", "a | yes | z"), ("replayed-tree", "a | yes | z")]
-    {
+    // The child of the tree, which is not replayed, is started again with the answer.
+    for (name, answer) in [("replayed-waiting", "yes"), ("replayed-tree", "reply yes")] {
         let id = &tasks[name];
         until(&client, id, "input-required").await?;
-        let mut answer = message_to("durable", "yes");
+        let mut answer = message_to("durable", answer);
         answer["message"]["taskId"] = json!(id);
         answer["message"]["metadata"] = json!({});
         client.call("message/send", answer).await?;
         let done = until(&client, id, "completed").await?;
-        assert_eq!(said(&done), said_at_the_end, "{name}: {done}");
+        assert_eq!(said(&done), "a | yes | z", "{name}: {done}");
     }
 
-    // What agents remember is theirs still, by the grants that were recorded.
+    // Agents keep their memory, under the recorded grants.
     assert_eq!(said(&send(&client, "guest", "recall colour").await?), "blue");
     let mut thought = message_to("guest", "mind");
     thought["message"]["contextId"] = json!("in-mind");

@@ -1,6 +1,6 @@
-//! What the program of a stranger's agent cannot do, though the operator granted it a whole shell: the table of
-//! `docs/SECURITY.md`, from the height of a task. The rows about system calls, sockets and fork bombs are tried closer to the
-//! kernel, in `host/process/tests/process/confined.rs`.
+//! Tests of the limits of a confined program that was granted a whole shell: the table of
+//! `docs/SECURITY.md`, at the level of tasks. The rows about system calls, sockets and fork bombs
+//! are tested closer to the kernel, in `host/process/tests/process/confined.rs`.
 
 use crate::stage::{
     GRANT, artifact, eventually, hub_with_guest, no_program_left, send, sh, stream,
@@ -58,7 +58,8 @@ async fn a_granted_program_works_in_its_workspace_and_reads_no_secret() -> Resul
     Ok(())
 }
 
-/// Where its agent may call others, and nowhere else: the hub's socket and its command are among what it sees, each by itself.
+/// Only a program whose agent may call others sees the hub's socket and command, and nothing next
+/// to them.
 #[tokio::test]
 async fn a_granted_program_whose_agent_may_call_others_reaches_the_hub_as_its_task() -> Result<()> {
     let calls = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['echo']");
@@ -93,7 +94,8 @@ async fn a_granted_program_whose_agent_may_call_others_reaches_the_hub_as_its_ta
         "{tools}"
     );
 
-    // What lies beside the socket is not there, but for its own workspace and home, nor is the rest of the hub's data.
+    // Next to the socket, only the program's own workspace and home are visible; the rest of the
+    // hub's data is not.
     let beside = "cd $(dirname $A2A_HUB_SOCKET); ls -A . data; cat data/http-token hub.log 2>/dev/null; true";
     let own = ".:\ndata\nhub.sock\nwork\n\ndata:\nfiles\nhomes\n";
     assert_eq!(sh(&hub, beside).await?, own);
@@ -116,7 +118,7 @@ fn untried(program: &str) {
     println!("untried, for it is not installed: {program}");
 }
 
-/// Others that would do for a program what it may not do itself. Where one is not installed, its row is not tried.
+/// Helpers that could act on a program's behalf. Rows of missing programs are skipped.
 #[tokio::test]
 async fn nobody_does_for_a_granted_program_what_it_may_not_do() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -1,4 +1,5 @@
-//! `kill -9` of the hub, at a bad moment: nothing that was told is lost, nothing is left running, nothing is pretended.
+//! Tests of `kill -9` of the hub at a bad moment: no reported event is lost, no process is left,
+//! and the tasks' states are true.
 
 use crate::stage::{
     get, hub_with_guest, no_program_left, resuming_guests, said, send, state, stream, until,
@@ -46,7 +47,7 @@ async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
     Ok(())
 }
 
-/// What its client says next is given to a fresh run of the agent.
+/// The client's next message starts a fresh run of the agent.
 #[tokio::test]
 async fn a_task_that_waited_goes_on_in_the_next_hub() -> Result<()> {
     let mut hub = hub_with_guest().await?;
@@ -118,7 +119,7 @@ async fn a_second_hub_keeps_its_hands_off() -> Result<()> {
     Ok(())
 }
 
-/// A disk may lose a page. What is on it of one task does not keep the hub from starting.
+/// A disk may lose a page. One damaged task must not keep the hub from starting.
 #[tokio::test]
 async fn a_damaged_task_keeps_no_hub_from_starting() -> Result<()> {
     let mut hub = hub_with_guest().await?;

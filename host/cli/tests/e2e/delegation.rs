@@ -1,4 +1,4 @@
-//! Agents that call one another: components, and the programs that they start.
+//! Tests of delegation between agents: components, and the programs that they start.
 
 use crate::{
     command_line::run,
@@ -34,7 +34,7 @@ async fn a_tree_is_drawn() -> Result<()> {
     Ok(())
 }
 
-/// Inside an agent's shell the command line is that agent's, on behalf of its task.
+/// Inside an agent's shell, the command line acts for that agent, on behalf of its task.
 #[tokio::test]
 async fn a_program_gives_tasks_to_the_agents_that_its_agent_may_call() -> Result<()> {
     // A confined program sees neither the command nor the hub's socket.
@@ -65,7 +65,8 @@ async fn a_program_gives_tasks_to_the_agents_that_its_agent_may_call() -> Result
     Ok(())
 }
 
-/// What the documents promise of the command line there: the agents that its agent may call, and the tasks below its own.
+/// Checks the documented commands: those about the agents that this agent may call, and about the
+/// tasks below its own.
 #[tokio::test]
 async fn documented_commands_work_inside_a_program() -> Result<()> {
     let plain = granted("'echo', 'guest'")
@@ -73,7 +74,8 @@ async fn documented_commands_work_inside_a_program() -> Result<()> {
     let hub = TestHub::builder().config(plain).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     let cli = format!("'{}' --socket '{}'", hub_binary()?.display(), hub.socket().display());
-    // Children: one that is over, as `$over`, and one that is at work, as `$works`; `$short` is as `task tree` shows it.
+    // Child tasks: a finished one as `$over`, and a running one as `$works`; `$short` is its id as
+    // `task tree` shows it.
     let children = "hub send echo hello; hub send guest 'sh sleep 600' &
         until [ $(hub --format json task tree $A2A_HUB_OWNER | grep -o '\"id\":' | wc -l) = 3 ]; do sleep 0.1; done
         ids=$(hub --format json task tree $A2A_HUB_OWNER | grep -o '\"id\":\"[^\"]*' | cut -d'\"' -f4)
@@ -105,7 +107,7 @@ async fn documented_commands_work_inside_a_program() -> Result<()> {
     Ok(())
 }
 
-/// Agents that can be started again: who had asked is gone, and all above ask anew in its place.
+/// The leaf's run is lost. Its restartable agent and all agents above ask again.
 #[tokio::test]
 async fn a_question_below_is_asked_anew_at_the_root_after_a_kill() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -128,8 +130,9 @@ async fn a_question_below_is_asked_anew_at_the_root_after_a_kill() -> Result<()>
         assert_eq!(&now[member], value, "{root}");
     }
     assert_eq!((&now["task"], &now["id"]), (&leaf["id"], &leaf["metadata"]["question"]["id"]));
+    let asked = all_said(root);
     for words in ["guest > guest asks:", "asked: “may I?”", "nothing was allowed"] {
-        assert!(said(root).contains(words), "{root}");
+        assert!(asked.contains(words), "{root}");
     }
     refused(&client, answer(root, "yes", Some(&lost["id"]))).await?;
     let mut yes = answer(root, "yes", Some(&now["id"]));
@@ -144,13 +147,13 @@ async fn a_question_below_is_asked_anew_at_the_root_after_a_kill() -> Result<()>
     let heard = get(&client, leaf["id"].as_str().context("no id")?).await?;
     assert!(said(&heard).ends_with("yes"), "its fresh run heard the answer: {heard}");
 
-    // Those above are sent on their way, the deepest first, by the client of the root.
+    // The client of the root resumes the tasks above, the deepest first.
     for (number, task) in [between, root].into_iter().enumerate() {
         let asks = async || {
             let now = get(&client, root["id"].as_str().unwrap_or_default()).await;
             now.is_ok_and(|now| {
                 let path = now["metadata"]["question"]["path"].as_array().map_or(0, Vec::len);
-                said(&now).contains("send any message to go on") && path == 1 - number
+                all_said(&now).contains("send any message to go on") && path == 1 - number
             })
         };
         eventually_async(patience, asks).await.with_context(|| format!("{number}: {task}"))?;
@@ -160,6 +163,12 @@ async fn a_question_below_is_asked_anew_at_the_root_after_a_kill() -> Result<()>
         eventually_async(patience, async || is(task, "completed").await).await?;
     }
     Ok(())
+}
+
+/// The text of all parts of the task's status message.
+fn all_said(task: &Value) -> String {
+    let parts = task["status"]["message"]["parts"].as_array();
+    parts.into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Drivers of official SDKs for other protocols than A2A: programs of their own in `tests/sdks`, which print a line for each step they
-//! take.
+//! Runs drivers of official SDKs for other protocols than A2A: separate programs in `tests/sdks`
+//! that print a line for each step.
 
 use a2a_hub_tests::TestHub;
 use anyhow::{Context as _, Result, ensure};
@@ -12,10 +12,10 @@ use std::{
 };
 use tokio::{process::Command, time::timeout};
 
-/// A driver takes some twenty seconds, and each of its steps has a limit of its own.
+/// Timeout of a driver, which takes about twenty seconds; each step has a separate timeout.
 const WITHIN: Duration = Duration::from_secs(100);
 
-/// What a driver prints for each step.
+/// Line that a driver prints for a step.
 #[derive(Debug, Deserialize)]
 struct Step {
     step: String,
@@ -23,19 +23,19 @@ struct Step {
     detail: String,
 }
 
-/// Where an SDK is installed.
+/// Directory in which an SDK is installed.
 pub(crate) fn sdk(name: &str) -> Result<PathBuf> {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sdks").join(name);
     ensure!(sdk.is_dir(), "{name} is not installed; run `cargo xtask sdks`");
     Ok(sdk)
 }
 
-/// Where a driver is.
+/// Path of a driver.
 pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sdks").join(name)
 }
 
-/// Has a driver take these steps.
+/// Runs a driver, and checks that it passes these steps.
 pub(crate) async fn drive(mut driver: Command, hub: &TestHub, steps: &[&str]) -> Result<()> {
     driver.stdin(Stdio::null()).env("WORKSPACE", hub.workspace()).kill_on_drop(true);
     let ran =

@@ -1,4 +1,5 @@
-//! `send` to an agent elsewhere, which here is another hub's: as it is, and behind a front that makes it old or unreliable.
+//! Tests of `send` to a remote agent, which is another hub's here: directly, and through a proxy
+//! that makes it old or unreliable.
 
 use crate::{
     command_line::run,
@@ -36,7 +37,7 @@ async fn an_agent_elsewhere_answers_as_one_here_does() -> Result<()> {
 async fn a_broken_stream_of_an_old_agent_is_taken_up_again() -> Result<()> {
     let hub = hub_with_guest().await?;
     let front = Front::start(&hub, 2, None).await?;
-    // A variable that is there in any case.
+    // Any variable that is always set.
     let ran = run(&hub, &["send", &front.url, "tick 8 100", "--token-env", "HOME"]).await?;
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
@@ -66,7 +67,8 @@ async fn what_cannot_be_talked_to_is_said() -> Result<()> {
     Ok(())
 }
 
-/// A card may name another origin than its own. Who shows no token follows it; a token goes there once it is allowed.
+/// A card may name another origin. Requests without a token follow it; a token is sent there only
+/// if the user allows it.
 #[tokio::test]
 async fn a_token_follows_a_card_to_another_origin_where_the_user_allows_it() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -95,7 +97,7 @@ async fn a_token_follows_a_card_to_another_origin_where_the_user_allows_it() -> 
     Ok(())
 }
 
-/// What is at a place where no card is.
+/// Response of a server without a valid card.
 async fn odd(path: &str) -> Response {
     match path {
         "/page/.well-known/agent-card.json" => "<!doctype html>".into_response(),
@@ -158,7 +160,7 @@ async fn what_is_no_agent_is_said_with_a_way_out() -> Result<()> {
     Ok(())
 }
 
-/// What takes too long there is stopped there, as it is here; and what goes on there can be looked at.
+/// A remote task can be limited, cancelled and watched like a local one.
 #[tokio::test]
 async fn a_task_elsewhere_is_limited_watched_and_cancelled() -> Result<()> {
     let (here, there) = (hub_with_guest().await?, hub_with_guest().await?);

@@ -1,4 +1,4 @@
-//! The programs under `examples/`, run as a reader would run them.
+//! Tests of the programs under `examples/`, run as a reader would run them.
 
 use crate::stage::GRANT;
 use a2a_hub_tests::{TestHub, test_guests};
@@ -10,7 +10,8 @@ use tokio::{
     time::timeout,
 };
 
-/// An unoptimised hub starts in a second or two, and compiles its agents in twenty if nobody did before.
+/// Timeout of an unoptimised hub, which starts in two seconds, and compiles its agents in twenty if
+/// they are not cached.
 const WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -24,7 +25,7 @@ async fn the_rust_client_prints_what_an_agent_streams() -> Result<()> {
     Ok(())
 }
 
-/// In the program itself, and over HTTP, with the other example.
+/// Calls the hub inside its own program, and over HTTP with the other example.
 #[tokio::test]
 async fn an_embedded_hub_hosts_a_function_of_its_program() -> Result<()> {
     let mut program = example("embedded");
@@ -42,7 +43,7 @@ async fn an_embedded_hub_hosts_a_function_of_its_program() -> Result<()> {
     Ok(())
 }
 
-/// What the specification of L-A2A prints, and the two updates that the hub tells beside it.
+/// Expects the output from the specification of L-A2A, and two additional updates of the hub.
 #[tokio::test]
 async fn agents_of_one_process_call_one_another_directly() -> Result<()> {
     let told = output(&mut example("in_process")).await?;
@@ -61,7 +62,7 @@ async fn agents_of_one_process_call_one_another_directly() -> Result<()> {
     Ok(())
 }
 
-/// Cargo puts examples beside the program that it builds for these tests.
+/// Cargo builds examples next to the program of these tests.
 #[expect(clippy::disallowed_methods, reason = "an example is a program that a reader starts")]
 pub(crate) fn example(name: &str) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_a2a-hub"));

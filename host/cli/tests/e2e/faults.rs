@@ -1,4 +1,5 @@
-//! The hub is killed at random moments, over and over: what it had told is there, and what it left is in an honest state.
+//! Kills the hub at random moments, repeatedly: every reported event must be stored, and every task
+//! must be in a valid state.
 
 use crate::stage::{GRANT, get, no_program_left, state, tell};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
@@ -12,25 +13,26 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Kills, over all hubs. `A2A_HUB_FAULTS` says how many otherwise.
+/// Number of kills of all hubs; `A2A_HUB_FAULTS` overrides it.
 const KILLS: u32 = 200;
 
-/// Hubs that are killed side by side: starting one keeps a core busy.
+/// Number of hubs that are killed concurrently: starting one keeps a core busy.
 const HUBS: u32 = 2;
 
-/// Tasks that each hub has at once when it is killed.
+/// Number of concurrent tasks of each hub when it is killed.
 const TASKS: u32 = 6;
 
-/// The hub is killed within this time; the shortest of its tasks takes a few milliseconds, the longest two seconds.
+/// Maximum time until a hub is killed; its shortest task takes a few milliseconds, its longest two
+/// seconds.
 const KILLED_WITHIN_MS: u64 = 200;
 
-/// How long the tasks that go on after a restart may take to come to an end.
+/// Time that continued tasks have to end after a restart.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 
-/// Tasks that ended earlier and are looked at again after each kill.
+/// Number of earlier tasks that are checked again after each kill.
 const LOOKED_AT_AGAIN: usize = 4;
 
-/// What a task is told, by chance.
+/// Messages of which each task is sent a random one.
 const WORK: [(&str, &str); 6] = [
     ("echo", "hello"),
     ("guest", "flood 200"),
@@ -40,7 +42,7 @@ const WORK: [(&str, &str); 6] = [
     ("guest", "reply hello"),
 ];
 
-/// Random numbers that a seed repeats (splitmix64).
+/// Random numbers, reproducible by their seed (splitmix64).
 struct Chance(u64);
 
 impl Chance {
@@ -62,13 +64,13 @@ impl Chance {
     }
 }
 
-/// The events heard of each task before a kill, in order.
+/// Events received of each task before a kill, in order.
 type Heard = Mutex<HashMap<String, Vec<Value>>>;
 
-/// What the clients of one hub know of its tasks.
+/// Knowledge of the clients about one hub's tasks.
 #[derive(Default)]
 struct Ledger {
-    /// Tasks that were over, as they were then.
+    /// Ended tasks, with their final states.
     over: HashMap<String, Value>,
     /// Tasks that wait for their client.
     waiting: Vec<String>,
@@ -95,7 +97,7 @@ async fn a_hub_can_be_killed_at_any_moment() -> Result<()> {
     Ok(())
 }
 
-/// Kills one hub so many times, and returns how many tasks it had.
+/// Kills one hub `kills` times; returns its number of tasks.
 async fn torment(kills: u64, mut chance: Chance) -> Result<usize> {
     let config = GRANT.replace("max_running = 100", "max_running = 3");
     let mut hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -116,7 +118,7 @@ async fn torment(kills: u64, mut chance: Chance) -> Result<usize> {
     Ok(ledger.over.len() + ledger.waiting.len())
 }
 
-/// Load, a kill, a restart, and a look at what is left.
+/// Puts a hub under load, kills and restarts it, and checks the tasks.
 async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -> Result<()> {
     let client = Client::unix(hub);
     let heard: Arc<Heard> = Arc::default();
@@ -128,12 +130,12 @@ async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -
     }
     if let Some(id) = ledger.waiting.pop() {
         clients.spawn(go_on(client.clone(), id.clone(), chance.below(2) == 0));
-        // Whatever became of it is told by its log.
+        // The task's log shows its state.
         heard.lock().insert(id, Vec::new());
     }
     sleep(chance.millis(KILLED_WITHIN_MS)).await;
     hub.kill9().await?;
-    // They end with the connection.
+    // The clients end with the connection.
     clients.join_all().await;
     no_program_left(&hub.data_dir(), Duration::from_secs(10)).await?;
     hub.restart().await?;
@@ -144,7 +146,7 @@ async fn one_life(hub: &mut TestHub, ledger: &mut Ledger, chance: &mut Chance) -
     check(&client, told, ledger, chance).await
 }
 
-/// Hears a task until the hub is gone, or cancels it after a while.
+/// Receives a task's events until the hub is gone, or cancels the task after `patience`.
 async fn listen(
     client: Client,
     agent: &str,
@@ -168,14 +170,14 @@ async fn listen(
         None => listening.await,
         Some(patience) => {
             if timeout(patience, listening).await.is_err() && !id.is_empty() {
-                // It may be over, and the hub may be gone.
+                // The task may have ended, and the hub may be gone.
                 let _ = client.call("tasks/cancel", json!({ "id": id })).await;
             }
         }
     }
 }
 
-/// Answers a task that waited, or cancels it; the hub may be gone before that.
+/// Answers a waiting task, or cancels it; the hub may be gone before.
 async fn go_on(client: Client, id: String, answers: bool) {
     let mut answer = message_to("guest", "reply thanks");
     answer["message"]["taskId"] = json!(id);
@@ -186,7 +188,7 @@ async fn go_on(client: Client, id: String, answers: bool) {
     };
 }
 
-/// Looks at every task that the clients heard of before the kill, and at some that were over long before.
+/// Checks every task with events before the kill, and some older ones.
 async fn check(
     client: &Client,
     told: HashMap<String, Vec<Value>>,
@@ -219,7 +221,7 @@ async fn check(
     Ok(())
 }
 
-/// Everything that happened to a task, once it is over or waits.
+/// Returns all events of a task, once it ended or waits.
 async fn log(client: &Client, id: &str) -> Result<Vec<Value>> {
     let all = json!({ "id": id, "afterSeq": 0 });
     Ok(client.stream("tasks/resubscribe", all).await.context("it was lost")?.rest().await?)

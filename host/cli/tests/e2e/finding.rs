@@ -1,4 +1,4 @@
-//! Agents are found by what they are called and can do, on the command line.
+//! Tests of the agent search on the command line.
 
 use crate::command_line::run;
 use a2a_hub_tests::{

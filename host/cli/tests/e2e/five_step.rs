@@ -1,4 +1,5 @@
-//! The five-step protocol: a requesting agent discovers a specialist, submits a task, and listens to what becomes of it.
+//! Tests of the five-step protocol: a requesting agent discovers a specialist, submits a task, and
+//! receives updates.
 
 use crate::{
     examples::{example, output},
@@ -13,7 +14,7 @@ use anyhow::{Context as _, Result};
 use std::{path::Path, time::Duration};
 use tokio::process::Command;
 
-/// A hub with the specialist, a source and a model.
+/// Starts a hub with the specialist, a source and a model.
 async fn specialist(source: &WebServer, model: Option<&ModelServer>) -> Result<TestHub> {
     let (config, agent) = (specialist_config(source, model)?, example_agent("browse-extract")?);
     TestHub::builder().config(config).plugin("browse-extract", agent).start().await
@@ -31,7 +32,7 @@ async fn updates_go_on_after_the_hub_was_killed() -> Result<()> {
     no_program_left(&hub.data_dir(), Duration::from_secs(5)).await?;
     while updates.next().await?.is_some() {}
     hub.restart().await?;
-    // The port is another one; the rest of each URL is as it was.
+    // The restarted hub has another port; the paths stay the same.
     let here = |url: &str| {
         let path = url.split_once("/task_updates/").map(|(_, id)| id.to_owned());
         format!("http://{}/task_updates/{}", hub.http(), path.unwrap_or_default())
@@ -47,7 +48,7 @@ async fn updates_go_on_after_the_hub_was_killed() -> Result<()> {
     Ok(())
 }
 
-/// Both requesting agents, each against the real specialist.
+/// Runs both requesting agents against the real specialist.
 #[tokio::test]
 async fn the_requesting_agents_of_the_examples_do_all_five_steps() -> Result<()> {
     let source = WebServer::start().await?;
@@ -66,7 +67,7 @@ async fn the_requesting_agents_of_the_examples_do_all_five_steps() -> Result<()>
     ] {
         assert!(told.contains(wanted), "no {wanted}: {told}");
     }
-    // It thinks of a topic by itself, too; not all of them are found.
+    // Without an argument, the agent picks a topic; the source does not have all of them.
     let any = output(example("five-step").arg(&url)).await;
     let any = any.unwrap_or_else(|why| why.to_string());
     assert!(any.contains("2. generated the task: {") && any.contains("5. "), "{any}");

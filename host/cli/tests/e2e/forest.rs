@@ -1,5 +1,5 @@
-//! Many trees of tasks at once, grown at random: calls, races, failures, questions, cancels and kills of the hub. Each ends, and
-//! nothing is left of it.
+//! Grows many random trees of tasks concurrently: calls, races, failures, questions, cancellations
+//! and kills of the hub. Every tree must end without leftovers.
 
 use crate::stage::{get, state};
 use a2a_hub_tests::{Client, RpcError, TestHub, durable_guest, message_to};
@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, env, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// The most trees, and how long they are grown, in seconds, unless `A2A_HUB_FOREST_SECONDS` says otherwise: a build without
-/// optimisation takes three minutes for all of them.
+/// Maximum number of trees, and duration of the growth in seconds, which `A2A_HUB_FOREST_SECONDS`
+/// overrides: an unoptimised build takes three minutes for all trees.
 const TREES: usize = 1_000;
 const GROWN_FOR: u64 = 30;
 
-/// How many stand at once.
+/// Number of concurrent trees.
 const AT_ONCE: usize = 12;
 
-/// For the last of them to end.
+/// Time that the last trees have to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Levels below a root, and tasks below it in all.
+/// Maximum depth below a root, and maximum number of tasks below it.
 const DEPTH: u64 = 5;
 const TASKS: usize = 12;
 
-/// Each calls every agent, itself among them, and has turns for two.
+/// Configures agents that may call every agent including themselves, with two run permits each.
 fn config() -> String {
     let agent = |id| {
         format!(
@@ -35,7 +35,7 @@ fn config() -> String {
     format!("[breaker]\nfailures = 1000000\n{agents}")
 }
 
-/// Numbers that look random and are the same each time (Marsaglia's xorshift).
+/// Pseudorandom numbers that are the same in each run (Marsaglia's xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -54,7 +54,7 @@ impl Numbers {
     }
 }
 
-/// What an agent does that stands so many levels below the root.
+/// Generates the instructions of an agent at this depth below the root.
 fn program(numbers: &mut Numbers, level: usize) -> String {
     let lines = 1 + numbers.below(4);
     let line = |number: u64, numbers: &mut Numbers| match numbers.below(12) {
@@ -79,18 +79,18 @@ fn program(numbers: &mut Numbers, level: usize) -> String {
     lines.join(&if level == 0 { "\n".to_owned() } else { format!(" {} ", "/".repeat(level)) })
 }
 
-/// The roots that stand, and what was done to them.
+/// Running and ended trees, by their roots.
 #[derive(Default)]
 struct Forest {
     grown: usize,
     standing: Vec<String>,
     felled: Vec<String>,
-    /// How the last answer was refused, if it was.
+    /// Error of the last answer, if it was refused.
     refused: Option<RpcError>,
 }
 
 impl Forest {
-    /// Plants what there is room for, answers who asks, and cancels one now and then.
+    /// Adds roots up to the limit, answers questions, and occasionally cancels a task.
     async fn tend(&mut self, client: &Client, numbers: &mut Numbers, plants: bool) -> Result<()> {
         while plants && self.standing.len() < AT_ONCE && self.grown < TREES {
             let mut message = message_to("ash", &program(numbers, 0));
@@ -112,7 +112,7 @@ impl Forest {
                     answer["message"]["metadata"] =
                         json!({ "question": task["metadata"]["question"]["id"] });
                     answer["configuration"] = json!({ "blocking": false });
-                    // It may have gone on meanwhile.
+                    // The task may have continued in the meantime.
                     self.refused = client.call("message/send", answer).await.err();
                 }
                 _ if numbers.below(200) == 0 => {
@@ -126,7 +126,7 @@ impl Forest {
     }
 }
 
-/// A tree, a line a task.
+/// Formats a tree, one task per line.
 fn drawn(tree: &[Value]) -> String {
     let line = |task: &Value| {
         let [parent, question, reason] =
@@ -139,7 +139,7 @@ fn drawn(tree: &[Value]) -> String {
     tree.iter().map(line).collect()
 }
 
-/// What must be so of every tree that has ended.
+/// Checks the invariants of a tree that has ended.
 async fn check(client: &Client, root: &str) -> Result<usize> {
     let wanted = json!({ "workflow": root, "limit": 1000 });
     let tree = client.call("hub/tasks/list", wanted).await?;

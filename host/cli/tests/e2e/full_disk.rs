@@ -1,4 +1,5 @@
-//! The disk is full for a while: nothing is pretended meanwhile, and everything works again once there is room.
+//! Tests of a temporarily full disk: the hub refuses what it cannot store, and recovers once space
+//! is free.
 
 use crate::{
     command_line::{Ran, finish, run},
@@ -22,13 +23,14 @@ use std::{
 };
 use tokio::{process::Command, time::timeout};
 
-/// Room that appears and goes away again: what heals once must heal twice.
+/// Number of repetitions: recovery must work more than once.
 const ROUNDS: u32 = 3;
 
-/// How soon everything must work once there is room.
+/// Time in which the hub must recover once space is free.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Lets no file of a running hub grow, or even be written (RLIMIT_FSIZE of 0), as if its disk were full; until there is room.
+/// Prevents a running hub from writing to files (RLIMIT_FSIZE of 0), as if the disk were full, or
+/// allows it again.
 fn set_room(hub: &TestHub, is_there: bool) -> Result<()> {
     let pid = Pid::from_raw(i32::try_from(hub.pid())?);
     let current = (!is_there).then_some(0);
@@ -36,7 +38,7 @@ fn set_room(hub: &TestHub, is_there: bool) -> Result<()> {
     Ok(())
 }
 
-/// A hub, and what it tells from now on.
+/// Starts a hub, and subscribes to its events.
 async fn hub_with_news() -> Result<(TestHub, Updates)> {
     let hub = hub_with_guest().await?;
     let mut events = Client::unix(&hub).stream("hub/events", json!({})).await?;
@@ -44,13 +46,13 @@ async fn hub_with_news() -> Result<(TestHub, Updates)> {
     Ok((hub, events))
 }
 
-/// The HTTP status and the body of a GET.
+/// Sends a GET request; returns the HTTP status and the body.
 async fn http_get(hub: &TestHub, path: &str) -> Result<(u16, Value)> {
     let got = reqwest::get(format!("http://{}{path}", hub.http())).await?;
     Ok((got.status().as_u16(), serde_json::from_str(&got.text().await?)?))
 }
 
-/// What was refused for the store's sake.
+/// Asserts that a request was refused with reason `storage`.
 fn unstored(what: &str, refused: Result<Value, RpcError>) {
     match refused {
         Err(RpcError::Refused { code: -32603, data, .. }) if data["reason"] == "storage" => {}
@@ -157,7 +159,7 @@ async fn status_and_doctor_tell_of_a_full_disk_before_anybody_writes() -> Result
     .await
 }
 
-/// What a worker could not write down must not keep it from its next errand.
+/// A delivery state that a worker could not store must not stop its further work.
 #[tokio::test]
 async fn notifications_go_on_after_the_disk_was_full() -> Result<()> {
     let (hub, mut events) = hub_with_news().await?;
@@ -168,7 +170,7 @@ async fn notifications_go_on_after_the_disk_was_full() -> Result<()> {
     let asked = client.call("message/send", ask).await?;
     eventually(SOON, || !receiver.came().is_empty()).await?;
     set_room(&hub, false)?;
-    // Its next try fails as well, and cannot be written down.
+    // The next attempt fails as well, and its state cannot be stored.
     until(&mut events, |event| event["type"] == "storage-failing").await?;
     receiver.always(None);
     set_room(&hub, true)?;
@@ -192,19 +194,19 @@ async fn a_hub_whose_disk_is_full_stops_in_time_and_the_next_one_tells_the_truth
     let task = get(&client, &at_work).await?;
     assert_eq!((state(&task), &task["metadata"]["reason"]), ("failed", &json!("hub_restarted")));
     let asked = get(&client, asked["id"].as_str().context("no id")?).await?;
-    // It waits still, and says that whoever asked is gone.
+    // The task still waits, and states that its run is gone.
     assert_eq!(state(&asked), "input-required");
     let told = "The hub was restarted while test-guests asked: “what do you say?”";
     assert!(said(&asked).starts_with(told), "{asked}");
     Ok(())
 }
 
-/// Runs `a2a-hub` by a shell that does something first.
+/// Runs `a2a-hub` through a shell that executes `first` before.
 pub(crate) async fn run_after(home: &Path, first: &str, args: &str) -> Result<Ran> {
     run_program_after(&hub_binary()?, home, first, args).await
 }
 
-/// The same with another copy of the program.
+/// Runs another copy of the program through a shell that executes `first` before.
 pub(crate) async fn run_program_after(
     hub: &Path,
     home: &Path,
@@ -237,7 +239,7 @@ async fn a_store_that_cannot_be_written_is_no_damaged_one() -> Result<()> {
     assert_eq!(run("start --no-http").await?.code, Some(0));
     assert_eq!(run("stop").await?.code, Some(0));
     fs::set_permissions(&data, Permissions::from_mode(0o500))?;
-    // Root may write everywhere, unless it gives that right up.
+    // Root may write everywhere, unless it drops that capability.
     let humbly = if rustix::process::geteuid().is_root() {
         "exec setpriv --bounding-set=-dac_override --inh-caps=-dac_override"
     } else {

@@ -1,4 +1,5 @@
-//! What is granted is granted to one component, by the operator alone, and can be taken back at any time.
+//! Tests of grants: each is bound to one component, only the operator grants, and a grant can be
+//! revoked at any time.
 
 use crate::stage::{another_build, artifact, hub_with_guest, said, send, until};
 use a2a_hub_tests::{

@@ -1,4 +1,4 @@
-//! Programs that live between the tasks of an agent: for whom, how long, and what becomes of all that is not theirs.
+//! Tests of processes that outlive a task of their agent: reuse, lifetime, and cleanup.
 
 use crate::stage::{eventually_async, no_program_left, said, state, stream, until};
 use a2a_hub_tests::{
@@ -10,7 +10,7 @@ use anyhow::Result;
 use serde_json::json;
 use std::time::Duration;
 
-/// A hub whose guest keeps programs: with these settings of the agent, and these limits.
+/// Starts a hub whose guest reuses processes, with these settings and limits.
 async fn keeping(agent: &str, limits: &str) -> Result<TestHub> {
     let hub = TestHub::builder().config(kept::config(agent, limits));
     hub.plugin("guest", test_guests()?).start().await

@@ -1,4 +1,5 @@
-//! The SDKs for Python and JavaScript, their templates and examples: each passes its own tests.
+//! Tests that the SDKs for Python and JavaScript, their templates and their examples pass their own
+//! tests.
 
 use anyhow::{Context as _, Result, ensure};
 use std::{
@@ -9,7 +10,7 @@ use std::{
 };
 use tokio::{process::Command, time::timeout};
 
-/// The tests of an SDK take a second or two.
+/// Timeout of an SDK's tests, which take a second or two.
 const TESTED_WITHIN: Duration = Duration::from_secs(60);
 
 fn languages() -> PathBuf {
@@ -39,7 +40,7 @@ async fn the_javascript_sdk_its_template_and_its_example_pass_their_tests() -> R
     node_tests(project.path()).await.context("templates/js")
 }
 
-/// A project as it is made of a template.
+/// Creates a project from a template.
 fn project(template: &str) -> Result<tempfile::TempDir> {
     let project = tempfile::tempdir()?;
     for file in fs::read_dir(repository().join("templates").join(template))? {

@@ -1,5 +1,5 @@
-//! Finding things by hand: by the beginning of a name, by what they are like, by the Tab key; and a hub that starts when it is
-//! needed.
+//! Tests of lookups by hand: by prefix, by criteria, by the Tab key; and of a hub that starts on
+//! demand.
 
 use crate::{
     command_line::{command, finish, run},
@@ -24,7 +24,7 @@ async fn the_beginning_of_a_name_will_do() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let first = send(&client, "echo", "one").await?;
-    // Names tell the millisecond in which they were made.
+    // Ids contain the millisecond of their creation.
     sleep(Duration::from_millis(5)).await;
     let second = send(&client, "guest", "flood 1").await?;
     let id = |task: &Value, name: &str| task[name].as_str().unwrap_or_default().to_owned();
@@ -57,14 +57,14 @@ async fn the_beginning_of_a_name_will_do() -> Result<()> {
     assert!(shown.stdout.contains(&whole), "{}{}", shown.stdout, shown.stderr);
     let on = run(&hub, &["--format", "json", "send", "echo", "two", "--context", near]).await?;
     assert_eq!(serde_json::from_str::<Value>(&on.stdout)?["contextId"], json!(context));
-    // As little as a digit, once nothing else begins so.
+    // One digit suffices if it is unique.
     let digit = &context[..1];
     let other = id(&second, "contextId");
     assert_eq!(run(&hub, &["contexts", "delete", &other]).await?.code, Some(0));
     let on = run(&hub, &["--format", "json", "send", "echo", "three", "--context", digit]).await?;
     assert_eq!(serde_json::from_str::<Value>(&on.stdout)?["contextId"], json!(context));
     assert_eq!(run(&hub, &["contexts", "delete", near]).await?.code, Some(0));
-    // A conversation that is begun is called what its client says, whatever others are called.
+    // A new conversation has the id that its client chose, even if it is a prefix of others.
     let named = async |name: &str| -> Result<()> {
         let sent =
             run(&hub, &["--format", "json", "send", "echo", "hi", "--context", name]).await?;
@@ -157,7 +157,7 @@ async fn a_shell_completes_what_the_hub_knows() -> Result<()> {
     assert!(script.stdout.contains("_A2A_HUB_COMPLETE="), "{}", script.stdout);
     let completed = async |words: &[&str]| -> Result<String> {
         let mut command = command(hub.socket(), &hub.home(), &[])?;
-        // What the script for fish does: it shows what each candidate is.
+        // Like the completion script for fish, which shows descriptions.
         let asked = command.env("_A2A_HUB_COMPLETE", "fish").env("A2A_HUB_SOCKET", hub.socket());
         let ran = asked.as_std();
         let mut plain = tokio_command(ran.get_program());
@@ -190,7 +190,7 @@ async fn a_hub_starts_when_it_is_needed() -> Result<()> {
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
     let asked = ["send", "echo", "hi", "--start"];
-    // Two at once get one hub.
+    // Two concurrent commands start one hub.
     let (one, other) = tokio::try_join!(run(&asked), run(&asked))?;
     for ran in [&one, &other] {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hi\n"), "{}", ran.stderr);

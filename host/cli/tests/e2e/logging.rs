@@ -1,4 +1,4 @@
-//! The log is told what happens, and holds up nothing: who reads it may stall or go away.
+//! Tests of the log: a reader that stalls or goes away must not block or end the hub.
 
 use crate::{
     command_line::{Ran, command, finish},
@@ -14,14 +14,14 @@ use tokio::{
     time::timeout,
 };
 
-/// A hub in the foreground, and whoever reads its standard error.
+/// A hub in the foreground, with the reader of its standard error.
 struct Foreground {
     hub: Child,
     log: Lines<BufReader<ChildStderr>>,
 }
 
 impl Foreground {
-    /// One that is up, with the test guests.
+    /// Starts a hub with the test guests, and waits until it is up.
     async fn start(home: &Path, level: &str) -> Result<Self> {
         let plugins = home.join(".a2a-hub/plugins");
         std::fs::create_dir_all(&plugins)?;
@@ -45,7 +45,7 @@ impl Foreground {
     }
 }
 
-/// Stops a hub that is ours to be waited for.
+/// Stops a hub that is a child process of the test.
 async fn stop(home: &Path, hub: &mut Child) -> Result<()> {
     let ended = async { Ok(timeout(Duration::from_secs(20), hub.wait()).await??) };
     let (stopped, ended) = tokio::try_join!(run(home, &["stop"]), ended)?;
@@ -64,7 +64,7 @@ async fn a_log_reader_that_goes_away_ends_no_hub() -> Result<()> {
     let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
     drop(log);
     for _ in 0..5 {
-        // It crashes, which is told in the log.
+        // The guest crashes, which the hub logs.
         let crashed = run(dir.path(), &["send", "guest", "panic"]).await?;
         assert_eq!(crashed.code, Some(1), "{}", crashed.stderr);
         let ran = run(dir.path(), &["send", "echo", "hello"]).await?;
@@ -77,7 +77,7 @@ async fn a_log_reader_that_goes_away_ends_no_hub() -> Result<()> {
 async fn a_log_reader_that_stalls_holds_up_nobody() -> Result<()> {
     let dir = home()?;
     let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
-    // More than a pipe holds, and nobody reads it.
+    // More than a pipe's capacity, and no reader.
     for _ in 0..4 {
         let ran = run(dir.path(), &["send", "guest", "log-flood"]).await?;
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -110,7 +110,8 @@ async fn a_log_in_a_file_has_no_colours() -> Result<()> {
 async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Result<()> {
     let dir = home()?;
     let data = dir.path().join(".a2a-hub");
-    // In the way of the file that says where the hub is, which comes last: the agents have joined, and that is logged.
+    // Blocks the run file, which is written last: the agents have joined by then, and the log says
+    // so.
     std::fs::create_dir_all(data.join("run.new"))?;
     let ran = run(dir.path(), &["start", "--no-http"]).await?;
     assert_eq!(ran.code, Some(2));
@@ -142,7 +143,8 @@ async fn a_line_about_a_task_names_the_task_its_workflow_and_its_agent() -> Resu
     let span = line("said alone").await?;
     assert_eq!((&span["task"], span.get("workflow")), (&alone["id"], None), "that is its own");
 
-    // It has used more than its share, and another agent is about: it works on threads of low priority.
+    // The guest exceeded its CPU share and another agent has run, so it runs on low-priority
+    // threads.
     send(&client, "guest", "spin").await?;
     send(&client, "echo", "hi").await?;
     let behind = send(&client, "guest", "log said behind others").await?;

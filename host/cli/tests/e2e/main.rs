@@ -1,4 +1,5 @@
-//! What a user lives through, end to end: the program `a2a-hub`, its command line, its end, and the real programs of vendors.
+//! End-to-end tests of what a user does: the program `a2a-hub`, its command line, its shutdown, and
+//! the real programs of vendors.
 
 use a2a_hub_tests::stage;
 

@@ -1,5 +1,6 @@
-//! The official MCP SDKs, as clients of the real hub: on standard input and output by `a2a-hub mcp`, and over HTTP at `/mcp`. The
-//! drivers are in `tests/sdks`, and every step of theirs must pass. And what MCP opens to nobody else.
+//! Tests of MCP with the official SDKs as clients of the real hub: on standard input and output
+//! through `a2a-hub mcp`, and over HTTP at `/mcp`. The drivers are in `tests/sdks`, and every step
+//! must pass. One test checks that MCP grants no additional access.
 
 use crate::{
     drivers::{drive, script, sdk},
@@ -14,7 +15,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// What the driver in Python does, in each version of MCP.
+/// Steps of the Python driver, in each version of MCP.
 const PYTHON: &[&str] = &[
     "initialize",
     "tools",
@@ -34,7 +35,7 @@ const PYTHON: &[&str] = &[
     "list_changed",
 ];
 
-/// What the driver in JavaScript does.
+/// Steps of the JavaScript driver.
 const JAVASCRIPT: &[&str] = &[
     "initialize",
     "tools",
@@ -50,7 +51,7 @@ async fn hub() -> Result<TestHub> {
     TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
 }
 
-/// What a client is told of where the hub serves MCP: a URL, or a command.
+/// Arguments for a driver: the URL of the hub's MCP endpoint, or a command.
 fn place(hub: &TestHub, is_http: bool) -> Result<Vec<String>> {
     if is_http {
         return Ok(vec![format!("http://{}/mcp", hub.http())]);
@@ -109,7 +110,8 @@ async fn javascript_over_http() -> Result<()> {
     javascript(true).await
 }
 
-/// A program that an agent started is that agent's: it may do by MCP what it may do otherwise, and so far that is nothing.
+/// A program that an agent started has the same permissions through MCP as through other
+/// transports.
 #[tokio::test]
 async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result<()> {
     let config = GRANT

@@ -1,4 +1,4 @@
-//! What comes of a message with the programs of its agent.
+//! Tests of messages whose agent runs a program.
 
 use crate::stage::{GRANT, send};
 use a2a_hub_tests::{Client, TestHub, test_guests};

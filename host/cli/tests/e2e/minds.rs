@@ -1,4 +1,4 @@
-//! What agents have in mind, and what of it they hand over with a task.
+//! Tests of context memory, and of the parts that a delegated task inherits.
 
 use crate::{
     command_line::run,
@@ -17,7 +17,7 @@ async fn hub() -> Result<TestHub> {
     hub.plugin("other", test_guests()?).plugin("poor", test_guests()?).start().await
 }
 
-/// What an agent says that it has in mind.
+/// Returns the context memory that an agent reports.
 async fn mind(client: &Client, agent: &str, context: &Value, query: &str) -> Result<Value> {
     let mut message = message_to(agent, &format!("mind {query}"));
     message["message"]["contextId"] = context.clone();
@@ -40,7 +40,7 @@ async fn a_mind_is_of_one_conversation_and_agent_and_outlives_the_hub() -> Resul
     hub.restart().await?;
     let client = Client::http(&hub);
     assert_eq!(mind(&client, "guest", context, "details").await?, told);
-    // Another agent in the same conversation, and the same in another, find nothing of it.
+    // Neither another agent in the same conversation nor the same agent in another one finds it.
     for (agent, context) in [("other", context), ("guest", &json!("another"))] {
         let nothing = mind(&client, agent, context, "details").await?;
         assert_eq!((&nothing["working"]["goal"], &nothing["items"]), (&Value::Null, &json!([])));

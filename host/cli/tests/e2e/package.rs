@@ -1,4 +1,4 @@
-//! What is published: a program that carries its agents' code, and packages of it.
+//! Tests of the published program, which carries its agents' code, and of its packages.
 
 use crate::{
     command_line::{Ran, finish},
@@ -15,7 +15,7 @@ use std::{
 };
 use tokio::process::Command;
 
-/// Its other agents are not compiled, which is what a test would wait for.
+/// Configuration without other agents, so that tests do not wait for their compilation.
 const ECHO_ALONE: &str = "
     [agents]
     claude-code.enabled = false
@@ -25,7 +25,7 @@ const ECHO_ALONE: &str = "
     vibe.enabled = false
 ";
 
-/// A program that packages could be of: it has a manual and completions.
+/// Stand-in for the program in packages: it has a manual and completions.
 const FAKE: &str = "#!/bin/sh\ncase $1 in man) echo 'a2a\\-hub\\-start(1)';; esac\necho \"$0 $*\" | sed 's|.*/||'\n";
 
 async fn ran(program: impl AsRef<Path>, arguments: &[&str]) -> Result<Ran> {
@@ -36,7 +36,7 @@ async fn ran(program: impl AsRef<Path>, arguments: &[&str]) -> Result<Ran> {
     finish(command).await
 }
 
-/// Components that a hub has compiled and kept.
+/// Counts the components that a hub has compiled and cached.
 fn kept(home: &Path) -> Result<usize> {
     let cache = fs::read_dir(home.join(".a2a-hub/cache"))?;
     let names = cache.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
@@ -44,7 +44,7 @@ fn kept(home: &Path) -> Result<usize> {
     Ok(names.iter().filter(|name| name.ends_with(".cwasm")).count())
 }
 
-/// Starts a hub with nothing but its program, asks `echo`, and returns its log.
+/// Starts a hub in an empty home, asks `echo`, and returns the log.
 async fn first_answer(hub: &Path, home: &Path, first: &str) -> Result<String> {
     fs::create_dir_all(home.join(".a2a-hub"))?;
     fs::write(home.join(".a2a-hub/config.toml"), ECHO_ALONE)?;
@@ -72,13 +72,13 @@ async fn the_first_start_of_a_program_that_carries_code_compiles_nothing() -> Re
     assert_eq!(kept(&fits)?, 0, "something was compiled");
     assert!(!log.contains("does not fit"), "{log}");
 
-    // Compiled for a pool of places, of which there is none here.
+    // The carried code needs pooled instances, which this address space is too small for.
     let other = dir.path().join("other");
     fs::create_dir(&other)?;
     let log = first_answer(&hub, &other, "ulimit -v 12000000; exec").await?;
     assert_eq!(kept(&other)?, 1, "it was compiled here");
     assert!(log.contains("this program carries does not fit this machine"), "{log}");
-    // That was once.
+    // The compiled code is cached now.
     let log = first_answer(&hub, &other, "ulimit -v 12000000; exec").await?;
     assert_eq!(log.matches("does not fit this machine").count(), 1, "{log}");
     Ok(())
@@ -92,7 +92,7 @@ async fn carrying_says_what_is_wrong() -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask dist`, of a program that is there.
+/// Runs `cargo xtask dist` with an existing program.
 async fn dist(program: &Path, to: &Path, more: &[&str]) -> Result<Ran> {
     let hub = hub_binary()?;
     let xtask = hub.with_file_name("xtask");
@@ -109,7 +109,8 @@ async fn dist(program: &Path, to: &Path, more: &[&str]) -> Result<Ran> {
     finish(command).await
 }
 
-/// Where `dist` says that it compared, both are equal; of an unlike program, both differ.
+/// `dist --check` builds the packages twice and compares them; another program gives other
+/// packages.
 #[tokio::test]
 async fn debian_and_other_packages_are_the_same_each_time() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -131,7 +132,7 @@ async fn debian_and_other_packages_are_the_same_each_time() -> Result<()> {
         assert!(!other.contains(line), "{line} does not depend on the program");
     }
 
-    // What depends on the moment is found.
+    // A dependency on the time is detected.
     fs::write(&program, format!("{FAKE}date +%N\n"))?;
     let made = dist(&program, &dir.path().join("d"), &["--check"]).await?;
     assert_eq!(made.code, Some(1), "{}", made.stderr);
@@ -139,7 +140,7 @@ async fn debian_and_other_packages_are_the_same_each_time() -> Result<()> {
     Ok(())
 }
 
-/// All files below a folder, from there.
+/// Lists all files below a folder, by relative paths.
 fn files(top: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![top.to_owned()];
@@ -157,7 +158,7 @@ fn files(top: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// A system of its own for `dpkg`, which takes what this machine has installed for installed there.
+/// Creates a separate root for `dpkg`, with this machine's list of installed packages.
 fn system() -> Result<tempfile::TempDir> {
     let system = tempfile::tempdir()?;
     let admin = system.path().join("var/lib/dpkg");
@@ -170,7 +171,7 @@ fn system() -> Result<tempfile::TempDir> {
 
 async fn dpkg(system: &Path, arguments: &[&str]) -> Result<Ran> {
     let root = format!("--root={}", system.display());
-    // It only installs for root; whoever is not is root in a namespace.
+    // `dpkg` installs only as root; other users become root in a namespace.
     let mut line = vec!["unshare", "--map-root-user"];
     if rustix::process::geteuid().is_root() {
         line.clear();

@@ -1,4 +1,4 @@
-//! `a2a-hub plugin`: what an operator lives through from a stranger's file to its removal.
+//! Tests of `a2a-hub plugin`: an operator's work from a stranger's file to its removal.
 
 use crate::{
     command_line::{Ran, run},
@@ -48,12 +48,12 @@ async fn a_strangers_component_is_looked_at_added_granted_denied_and_removed() -
     let denied = send(&client, "stranger", "sh echo hello").await?;
     assert!(said(&denied).contains("`a2a-hub plugin grant stranger --program sh`"), "{denied}");
 
-    // Nobody sits at a terminal who could be asked.
+    // Without a terminal, the command cannot prompt.
     let what = plugin(&hub, &["grant", "stranger"]).await?;
     assert!(what.stderr.contains("say what, such as `--all`"), "{}", what.stderr);
     let wrong = plugin(&hub, &["grant", "stranger", "--program", "rm"]).await?;
     assert!(wrong.stderr.contains("does not ask to run `rm`"), "{}", wrong.stderr);
-    // What is not installed is told, and left out of all; who names it is refused.
+    // With `--all`, a missing program is reported and skipped; a named one is refused.
     let missing = plugin(&hub, &["grant", "stranger", "--program", "formed"]).await?;
     assert!(missing.stderr.contains("`formed`: it is not on the PATH"), "{}", missing.stderr);
     let all = plugin(&hub, &["grant", "stranger", "--all"]).await?;
@@ -120,7 +120,7 @@ async fn an_update_is_compared_and_let_in_by_the_operator_alone() -> Result<()> 
         (Some(&*digest), &4096.into())
     );
 
-    // The copy of the granted one, damaged on the disk.
+    // Damages the stored copy of the granted component.
     fs::write(hub.data_dir().join(format!("components/{digest}.wasm")), "none")?;
     let diff = plugin(&hub, &["diff", "guest"]).await?;
     assert_eq!((diff.code, &*diff.stderr), (Some(2), ""));

@@ -1,4 +1,5 @@
-//! `a2a-hub plugin test`: each planted fault is found by the check that it is planted for, and an honest component passes.
+//! Tests of `a2a-hub plugin test`: each planted fault is found by its check, and a correct
+//! component passes.
 
 use crate::command_line::{Ran, command, finish_within};
 use a2a_hub_tests::{faulty_guest, test_guests};
@@ -12,10 +13,11 @@ use std::{
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// What hangs is ended sooner than that; a hub that is not optimised compiles for seconds.
+/// Timeout of the command: hanging components are ended sooner, and an unoptimised hub compiles for
+/// seconds.
 const WITHIN: Duration = Duration::from_secs(110);
 
-/// The faults that are planted, and the check that finds each.
+/// Planted faults, each with the check that finds it.
 const CARDS: &[(&str, &str)] = &[
     ("card-deceives", "card.valid"),
     ("card-changes", "card.stable"),
@@ -40,7 +42,7 @@ const CONDUCT: &[(&str, &str)] = &[
     ("denial-panics", "capabilities.denied"),
 ];
 
-/// Where a component is tried: a directory that holds it, and stands for the home and the directory for temporary files.
+/// Temporary directory that holds the component, and serves as home and TMPDIR.
 struct Bench(TempDir);
 
 impl Bench {
@@ -52,7 +54,7 @@ impl Bench {
         self.0.path()
     }
 
-    /// The honest guest with this fault; with none, if that is empty.
+    /// Writes the guest with this fault; an empty string means no fault.
     fn plant(&self, fault: &str) -> Result<PathBuf> {
         const WORD: &[u8] = b"planted-fault:";
         let mut bytes = fs::read(faulty_guest()?)?;
@@ -72,7 +74,7 @@ impl Bench {
         finish_within(WITHIN, command).await
     }
 
-    /// What the report says of a component, and the exit code.
+    /// Returns the exit code and the report.
     async fn report(&self, component: &Path) -> Result<(Option<i32>, Value)> {
         let ran = self.ran(component, &["--format", "json"]).await?;
         let report = serde_json::from_str(&ran.stdout);
@@ -80,7 +82,7 @@ impl Bench {
     }
 }
 
-/// The checks that came out so.
+/// Returns the checks with this result.
 fn checks<'a>(report: &'a Value, result: &str) -> Vec<&'a str> {
     let all = report["checks"].as_array().into_iter().flatten();
     let of = all.filter(|check| check["result"] == result);
@@ -142,14 +144,14 @@ async fn an_honest_component_passes_and_people_see_what_was_tried() -> Result<()
     let ran = bench.ran(&bench.plant("")?, &[]).await?;
     assert!(ran.stdout.contains("ok   message.huge"), "{}", ran.stdout);
     assert!(ran.stdout.contains("it passes: "), "{}", ran.stdout);
-    // Nothing is left of it.
+    // The command leaves no files behind.
     let mut left: Vec<_> = fs::read_dir(bench.path())?.collect::<Result<_, _>>()?;
     left.retain(|it| it.path().extension().is_none_or(|it| it != "wasm"));
     assert!(left.is_empty(), "{left:?}");
     Ok(())
 }
 
-/// Whatever it is that is tried, the command comes to its end and says so.
+/// The command ends and reports the reason, whatever its input is.
 #[tokio::test]
 async fn what_is_no_component_or_will_not_even_say_its_card_is_told() -> Result<()> {
     let bench = Bench::new()?;

@@ -1,4 +1,5 @@
-//! A component dropped into the plugins folder is an agent; one that is none is told apart.
+//! Tests of the plugins folder: a dropped component becomes an agent, and an invalid file is
+//! reported.
 
 use crate::stage::{artifact, eventually, said, send};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
@@ -6,7 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 
-/// A file is there for the programs of its task, and no longer: not after the task, and not after a crash.
+/// A file exists for the programs of its task only: not after the task, and not after a crash.
 #[tokio::test]
 async fn files_go_with_their_task_or_with_their_hub() -> Result<()> {
     let mut hub = crate::stage::hub_with_guest().await?;
@@ -48,7 +49,7 @@ async fn settings_reach_their_agent() -> Result<()> {
     Ok(())
 }
 
-/// Where a program is and what it is passed is the operator's to say, without a word on what it may do.
+/// The operator sets a program's path and environment, independently of its permissions.
 #[tokio::test]
 async fn programs_are_placed_and_furnished() -> Result<()> {
     let dir = tempfile::tempdir()?;

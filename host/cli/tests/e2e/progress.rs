@@ -1,4 +1,4 @@
-//! How far a task is, what mends it, and questions without a word, as the command line shows them.
+//! Tests of progress, suggested fixes and questions without text on the command line.
 
 use crate::{command_line::run, stage::hub_with_guest};
 use anyhow::{Context as _, Result};

@@ -1,6 +1,6 @@
-//! Projects that `a2a-hub plugin new` makes in Python and in JavaScript, by the commands of its README: each is tested and built outside of
-//! the repository, is granted what it asks for, does all that an agent does, and is changed while it serves. (The one in Rust:
-//! `authoring`.)
+//! Tests of Python and JavaScript projects that `a2a-hub plugin new` creates, by the commands of
+//! their READMEs: each is tested and built outside of the repository, granted what it asks for,
+//! exercised, and changed while it runs. The module `authoring` tests Rust.
 
 use crate::{
     authoring::{Desk, Developing, typed, typed_at},
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use std::{fs, time::Duration};
 use tokio::time::Instant;
 
-/// Python is 19 MB of code, for a compiler that is not optimised, beside other tests.
+/// Timeout of loading a component: Python has 19 MB of code, for an unoptimised compiler, next to
+/// other tests.
 const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
 #[tokio::test]
@@ -25,7 +26,7 @@ async fn one_in_javascript_is_made_built_granted_and_changed() -> Result<()> {
     story("js", "agent.js").await
 }
 
-/// The words of a command, of which one may be quoted.
+/// Splits a command into words, of which one may be quoted.
 fn words(line: &str) -> Vec<String> {
     let pieces = line.split('"').enumerate().flat_map(|(at, piece)| {
         let is_quoted = at % 2 == 1;
@@ -60,7 +61,7 @@ async fn story(language: &str, source: &str) -> Result<()> {
             [program, args @ ..] => typed_at(&desk, &project, program, args).await?,
             [] => anyhow::bail!("nobody can type `{line}`"),
         }
-        // What is left is what a compiler takes, of the language or of the hub.
+        // The remaining time is that of compilers, of the language or of the hub.
         if !(line == "python3 build.py"
             || ["run build", "install", "plugin add"].iter().any(|slow| line.contains(slow)))
         {
@@ -87,7 +88,7 @@ async fn story(language: &str, source: &str) -> Result<()> {
     answer["message"]["taskId"] = json!(task);
     assert_eq!(said(&client.call("message/send", answer).await?), "forgotten");
 
-    // What it is changed to serves, with the grant and what it remembered.
+    // The changed version keeps the grant and the memory.
     let file = project.join(source);
     let text = fs::read_to_string(&file)?;
     fs::write(&file, text.replace("kept; that makes", "noted; that makes"))?;

@@ -1,5 +1,5 @@
-//! Push notifications: each arrives at least once and in order, whatever becomes of the receiver or the hub, and none
-//! where it must not.
+//! Tests of push notifications: each arrives at least once and in order, whatever happens to the
+//! receiver or the hub, and none reaches a forbidden address.
 
 mod receivers;
 
@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::time::Duration;
 
-/// A hub with the guest, one of whose settings of `push` is another.
+/// Starts a hub with the guest and one changed setting of `push`.
 async fn hub_with(setting: &str, value: &str) -> Result<TestHub> {
     let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
     hub.env(format!("A2A_HUB_PUSH_{setting}"), value).start().await
@@ -48,7 +48,7 @@ async fn what_is_given_up_is_shown_and_can_be_tried_again() -> Result<()> {
     assert_eq!(run(&hub, &["deliveries", "--retry", task]).await?.code, Some(0));
     told(&receiver, "completed").await?;
     let over = async || run(&hub, &["deliveries"]).await.map(|ran| ran.stdout);
-    // The receiver knows it a moment before the hub does.
+    // The receiver has the notification a moment before the hub records it.
     for _ in 0..50 {
         if over().await? == "nothing is to be sent\n" {
             return Ok(());
@@ -58,7 +58,7 @@ async fn what_is_given_up_is_shown_and_can_be_tried_again() -> Result<()> {
     anyhow::bail!("it is not over: {}", over().await?)
 }
 
-/// The hub dies after the event, and before anybody took it.
+/// The hub is killed after the event, before its delivery.
 #[tokio::test]
 async fn what_a_killed_hub_did_not_send_the_next_one_sends() -> Result<()> {
     let mut hub = hub_with_guest().await?;

@@ -1,4 +1,5 @@
-//! Questions and the hub's end between question and answer: an approval counts for what was asked, and for nothing else.
+//! Tests of restarts between a question and its answer: an approval applies only to the question
+//! that was asked.
 
 use crate::stage::{
     GRANT, eventually_async, get, hub_with_guest, said, send, state, stream, until,
@@ -16,7 +17,7 @@ async fn shown(client: &Client, task: &Value) -> Result<Value> {
     get(client, task["id"].as_str().context("no id")?).await
 }
 
-/// However the hub ended. The agent that hears a "yes" is told that nothing was allowed.
+/// After any kind of end. The agent that receives "yes" learns that nothing was allowed.
 #[tokio::test]
 async fn a_permission_is_not_given_across_a_restart() -> Result<()> {
     let mut hub = hub_with_guest().await?;
@@ -58,7 +59,7 @@ async fn a_permission_is_not_given_across_a_restart() -> Result<()> {
     Ok(())
 }
 
-/// An answer that the hub took is the agent's to hear, by the next hub if need be, and for what it is.
+/// An accepted answer reaches the agent, if necessary after a restart, with its original meaning.
 #[tokio::test]
 async fn an_answer_that_was_taken_is_heard_after_a_kill() -> Result<()> {
     let config = GRANT.replace("max_running = 100", "max_running = 1");
@@ -69,7 +70,7 @@ async fn an_answer_that_was_taken_is_heard_after_a_kill() -> Result<()> {
     let input = send(&client, "guest", "ask").await?;
     let (busy, mut ticks) = stream(&client, "guest", "tick 1000 100").await?;
     until(&mut ticks, |event| event["kind"] == "artifact-update").await?;
-    // They wait for their turn with it, which does not come.
+    // The answered tasks wait for the only run permit.
     let _yes = client.stream("message/stream", answer(&permission, "yes", None)).await?;
     let _more = client.stream("message/stream", answer(&input, "history", None)).await?;
     hub.kill9().await?;
@@ -87,7 +88,8 @@ async fn an_answer_that_was_taken_is_heard_after_a_kill() -> Result<()> {
     Ok(())
 }
 
-/// A `claude` that asks before it acts, and says what it was told in `heard`. In a session that goes on it only answers.
+/// Stand-in for `claude` that asks for permission and writes its input to `heard`. In a resumed
+/// session it only answers.
 const CLAUDE: &str = r#"#!/bin/sh
 case "$1" in --version) echo 2.1.329; exit ;; auth) echo '{"loggedIn":true}'; exit ;; esac
 read -r prompt; printf '%s\n' "$prompt" >>heard
@@ -120,7 +122,7 @@ async fn a_program_that_goes_on_is_told_that_nothing_was_allowed() -> Result<()>
     let done = client.call("message/send", answer(&asked, "yes", None)).await?;
     assert_eq!((state(&done), said(&done)), ("completed", "done"));
     let heard = fs::read_to_string(hub.workspace().join("heard"))?;
-    // The program that was killed with its hub may have heard the end of its input as an empty line.
+    // The program that was killed with its hub may have read the end of its input as an empty line.
     let said: Vec<_> = heard.lines().filter(|line| !line.is_empty()).collect();
     let [_, prompt] = said[..] else { bail!("it heard {heard}") };
     assert!(prompt.contains("nothing was allowed") && prompt.contains("yes"), "{prompt}");

@@ -1,4 +1,5 @@
-//! More tasks than an agent runs at once: they wait in order, and beyond that they are refused.
+//! Tests of the run queue: tasks beyond the limit of running ones wait in order, and beyond the
+//! queue's limit are refused.
 
 use crate::stage::{get, said, state};
 use a2a_hub_tests::{
@@ -9,7 +10,7 @@ use a2a_hub_tests::{
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// A hub whose agent runs one task at a time, and lets two wait.
+/// Starts a hub whose agent runs one task at a time and queues two.
 async fn narrow_hub(more: &str) -> Result<TestHub> {
     TestHub::builder().config(narrow(more)).plugin("guest", test_guests()?).start().await
 }

@@ -1,4 +1,5 @@
-//! The README's commands, as they stand there: each is known to the program, and the ones under "Use it" are run.
+//! Tests of the README's commands: the program knows each of them, and those under "Use it" are
+//! run.
 
 use crate::command_line::finish;
 use a2a_hub_tests::hub_binary;
@@ -9,13 +10,13 @@ use tokio::process::Command;
 
 const README: &str = include_str!("../../../../README.md");
 
-/// How the command line reports that it, the configuration or the hub is at fault.
+/// Exit code if the command line, the configuration or the hub is at fault.
 const FAULT: i32 = 2;
 
 /// A user's machine: a home with a repository below `src`, and `a2a-hub` on the `PATH`.
 struct Machine {
     dir: TempDir,
-    /// Where the user is.
+    /// Current directory of the user.
     cwd: PathBuf,
 }
 
@@ -32,7 +33,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// What a shell makes of a line: its exit code, and all it said.
+    /// Runs a line in a shell; returns the exit code and all output.
     #[expect(clippy::disallowed_methods, reason = "the line is typed as a user would")]
     async fn shell(&self, line: &str) -> Result<(Option<i32>, String)> {
         let home = self.dir.path();
@@ -40,7 +41,7 @@ impl Machine {
         let mut bash = Command::new("bash");
         bash.args(["-c", line]).env_clear().env("HOME", home).current_dir(&self.cwd);
         bash.env("PATH", format!("{}:{path}", home.join("bin").display()));
-        // Not the user's own hub, nor the time of the user's tasks.
+        // Separate from the user's own hub, and without a drain time.
         bash.env("A2A_HUB_SOCKET", home.join("hub.sock")).env("A2A_HUB_HTTP_PORT", "0");
         bash.env("A2A_HUB_STOP_DRAIN_MS", "0").kill_on_drop(true);
         bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -48,7 +49,7 @@ impl Machine {
         Ok((ran.code, ran.stdout + &ran.stderr))
     }
 
-    /// What a command says of itself.
+    /// Returns the help of a command.
     async fn help(&self, command: &str) -> Result<String> {
         let (code, said) = self.shell(&format!("a2a-hub {command} --help")).await?;
         ensure!(code == Some(0), "`a2a-hub {command}` is in the README only: {said}");
@@ -56,7 +57,7 @@ impl Machine {
     }
 }
 
-/// The lines of the first shell block after a heading, without what they say about themselves.
+/// Returns the lines of the first shell block after a heading, without comments.
 fn block(heading: &str) -> Vec<&'static str> {
     let after = README.split(heading).nth(1).unwrap_or_default();
     let block = after.split("```sh\n").nth(1).unwrap_or_default();
@@ -64,7 +65,8 @@ fn block(heading: &str) -> Vec<&'static str> {
     lines.map(|line| line.split("  #").next().unwrap_or(line).trim()).collect()
 }
 
-/// A hub is started, asked and stopped. What needs an account may fail, but not for how it is asked.
+/// Starts, uses and stops a hub. A command that needs an account may fail, except for a usage
+/// error.
 #[tokio::test]
 async fn its_commands_run() -> Result<()> {
     let mut machine = Machine::new().await?;
@@ -80,7 +82,7 @@ async fn its_commands_run() -> Result<()> {
             Ok(ran) => ran,
             Err(why) => (None, why.to_string()),
         };
-        // Without its agents' CLIs a hub is told to mend that, and goes on.
+        // Without its agents' programs, a hub reports the fix and keeps running.
         let needs_more = line.contains("claude-code") || line.contains("--health");
         let is_told = code != Some(FAULT) || said.contains("cannot work: ");
         let fine = if needs_more { is_told } else { code == Some(0) };
@@ -88,7 +90,7 @@ async fn its_commands_run() -> Result<()> {
             wrong.push(format!("`{line}` ended with {code:?}: {said}"));
         }
     }
-    // Not before the last line has stopped the hub.
+    // Asserted after the last line, which stops the hub.
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
@@ -106,7 +108,7 @@ async fn it_names_no_command_and_no_flag_that_is_not_there() -> Result<()> {
             assert!(known, "`a2a-hub {command} {flag}` is in the README only");
         }
     }
-    // Flags that are told of by themselves belong to the command told of before them.
+    // A flag that is mentioned alone belongs to a command mentioned before it.
     let mut told = String::new();
     for command in ["send", "start", "agents"] {
         told += &machine.help(command).await?;
@@ -118,18 +120,18 @@ async fn it_names_no_command_and_no_flag_that_is_not_there() -> Result<()> {
     Ok(())
 }
 
-/// What stands between backticks, line by line, and the lines of shell blocks.
+/// Returns the code spans of each line, and the lines themselves.
 fn spans(text: &str) -> Vec<String> {
     let inline = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let typed = text.lines().map(|line| line.trim_start_matches("$ "));
     inline.chain(typed).map(|span| span.replace("\\|", "|")).collect()
 }
 
-/// Every command that is shown, with its flags; where there is a choice, each of it.
+/// Returns every command in the README with its flags; alternatives are expanded.
 fn commands() -> BTreeSet<(String, Vec<String>)> {
     let mut found = BTreeSet::new();
     for span in spans(README) {
-        // Typed by itself, after a pipe, or where a program says what to type.
+        // A command starts a span, or follows a pipe or a colon.
         let pieces: Vec<&str> = span.split("a2a-hub ").collect();
         let is_typed = |before: &str| before.is_empty() || before.ends_with(['|', ':']);
         let typed = pieces.windows(2).filter(|two| is_typed(two[0].trim_end()));
@@ -142,7 +144,7 @@ fn commands() -> BTreeSet<(String, Vec<String>)> {
             let is_name = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '|');
             let names: Vec<&&str> = typed.take_while(is_name).take(2).collect();
             let Some((name, rest)) = names.split_first() else { continue };
-            // What follows `send` and `completions` is not a command's name.
+            // The word after `send` and `completions` is an argument, not a subcommand.
             let below = rest.first().filter(|_| !["send", "completions"].contains(*name));
             for below in below.map_or("", |below| **below).split('|') {
                 found.insert((format!("{name} {below}").trim().to_owned(), flags.clone()));

@@ -1,5 +1,5 @@
-//! The red team: attempts that a stranger would make once the simple ones failed. Each names the promise that it is made against; what
-//! the promise is, `docs/SECURITY.md` says.
+//! Red-team tests: attacks that a stranger may try after the simple ones have failed. Each names
+//! the guarantee that it attacks; `docs/SECURITY.md` defines the guarantees.
 
 use crate::{
     plugin_command::plugin,
@@ -19,7 +19,8 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(3);
 
-/// A plug-in under the name of one that was gone is granted what the operator names for it, and nothing that the other one had.
+/// A plug-in under the name of a removed one receives the permissions that the operator names for
+/// it, and none of its predecessor's.
 #[tokio::test]
 async fn a_namesake_inherits_nothing_by_the_next_grant() -> Result<()> {
     let (hub, dir) = (TestHub::start().await?, tempfile::tempdir()?);

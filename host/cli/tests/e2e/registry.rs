@@ -1,4 +1,5 @@
-//! An agent that needs a program which is not there: it is told, and waits for it.
+//! Tests of an agent whose program is missing: the error is reported, and the agent recovers once
+//! the program exists.
 
 use crate::stage::{eventually_async, hear, listen, send};
 use a2a_hub_tests::{Client, TestHub};
@@ -6,7 +7,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
-/// A CLI that is not installed: the refusal says how to install it, and an installed one is found by the next check.
+/// The error names the installation command, and the next health check finds an installed program.
 #[tokio::test]
 async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
     let bin = tempfile::tempdir()?;
@@ -36,7 +37,8 @@ async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
     Ok(())
 }
 
-/// It is told before there is a task, with what mends it; once that is done, the next message is taken.
+/// The error comes before a task is created, with the fix; afterwards, the next message is
+/// accepted.
 #[tokio::test]
 async fn an_agent_that_is_known_not_to_work_is_given_no_task() -> Result<()> {
     let bin = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Agents elsewhere as this hub's own: one hub's guest is another's.
+//! Tests of remote agents in a hub: one hub's guest is another hub's agent.
 
 use crate::{
     command_line::run,
@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// A door with an address that stays, before a hub that has another one each time it starts.
+/// TCP proxy with a fixed address in front of a hub whose address changes at each start.
 struct Door {
     at: SocketAddr,
     behind: Arc<Mutex<String>>,
@@ -49,7 +49,7 @@ impl Door {
         Ok(Self { at, behind, _open: open })
     }
 
-    /// A hub with the test guests, which cards and clients find behind this door.
+    /// Starts a hub with the test guests, whose cards name this proxy.
     async fn hub(&self) -> Result<TestHub> {
         let config = format!("public_url = 'http://{}'\n{GRANT}", self.at);
         let hub = TestHub::builder().config(config).plugin("guest", test_guests()?);
@@ -64,14 +64,14 @@ impl Door {
         }
     }
 
-    /// A hub whose agent `far` is the guest of the one behind this door.
+    /// Starts a hub whose agent `far` is the guest behind this proxy.
     async fn visitor(&self) -> Result<TestHub> {
         let remote = format!("[remote.far]\nurl = 'http://{}/agents/guest'\n", self.at);
         TestHub::builder().config(remote).start().await
     }
 }
 
-/// Waits until a task is over.
+/// Waits until a task ends.
 async fn over(client: &Client, id: &str) -> Result<Value> {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
@@ -84,7 +84,7 @@ async fn over(client: &Client, id: &str) -> Result<Value> {
     }
 }
 
-/// What the stream of a task tells of its artifacts, from its first event on.
+/// Returns the artifact lines in a task's stream, from its first event on.
 async fn pieces(client: &Client, id: &str) -> Result<Vec<String>> {
     let mut told = Vec::new();
     let params = json!({ "id": id, "lastEventId": "1" });
@@ -96,13 +96,13 @@ async fn pieces(client: &Client, id: &str) -> Result<Vec<String>> {
     Ok(told)
 }
 
-/// A hub whose agent `far` is the guest of another.
+/// Starts a hub whose agent `far` is another hub's guest.
 async fn hub_before(there: &TestHub) -> Result<TestHub> {
     let remote = format!("[remote.far]\nurl = 'http://{}/agents/guest'\n", there.http());
     TestHub::builder().config(format!("{GRANT}\n{remote}")).start().await
 }
 
-/// One that waits for its client waits there too, and is answered by the hub that comes after.
+/// A remote task that waits for its client is answered through the restarted hub.
 #[tokio::test]
 async fn a_question_outlives_the_hub_that_passed_it_on() -> Result<()> {
     let there = hub_with_guest().await?;
@@ -120,7 +120,7 @@ async fn a_question_outlives_the_hub_that_passed_it_on() -> Result<()> {
     Ok(())
 }
 
-/// What the agent did while nobody listened is told by the next hub, and nothing twice.
+/// The restarted hub reports what the agent did in the meantime, without duplicates.
 #[tokio::test]
 async fn a_task_at_work_outlives_the_hub_that_passed_it_on() -> Result<()> {
     for graceful in [false, true] {
@@ -147,7 +147,7 @@ async fn a_task_at_work_outlives_the_hub_that_passed_it_on() -> Result<()> {
     Ok(())
 }
 
-/// One that is cancelled after the restart is cancelled there, too.
+/// Cancelling a readmitted task cancels the remote task as well.
 #[tokio::test]
 async fn a_task_that_was_taken_up_can_be_cancelled() -> Result<()> {
     let there = hub_with_guest().await?;
@@ -161,7 +161,7 @@ async fn a_task_that_was_taken_up_can_be_cancelled() -> Result<()> {
     Ok(())
 }
 
-/// It ends here as it ended there: the agent's own hub was killed, and says so when it is back.
+/// The task ends like the remote one: the agent's hub was killed, and reports so after its restart.
 #[tokio::test]
 async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
     let door = Door::new().await?;
@@ -180,7 +180,7 @@ async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
     Ok(())
 }
 
-/// A hub that starts before the agents that it knows does not give their tasks up.
+/// A hub that starts before its remote agents keeps their tasks.
 #[tokio::test]
 async fn an_agent_that_comes_late_is_waited_for() -> Result<()> {
     let door = Door::new().await?;
@@ -199,7 +199,7 @@ async fn an_agent_that_comes_late_is_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// An agent that lost the task is not asked for ever.
+/// The hub does not poll forever for a task that the agent has lost.
 #[tokio::test]
 async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
     let door = Door::new().await?;
@@ -217,13 +217,13 @@ async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
     Ok(())
 }
 
-/// A hub whose agent `far` is behind the front; `more` is said of it in the configuration.
+/// Starts a hub whose agent `far` is behind the proxy; `more` is further configuration.
 async fn hub_before_front(front: &Front, more: &str) -> Result<TestHub> {
     let remote = format!("[remote.far]\nurl = '{}'\n{more}", front.url);
     TestHub::builder().config(remote).start().await
 }
 
-/// What the agent says of itself is followed once the operator approves it, and not before.
+/// A changed card is used only after the operator has approved it.
 #[tokio::test]
 async fn a_card_that_changed_is_used_once_it_is_approved() -> Result<()> {
     let there = hub_with_guest().await?;
@@ -252,7 +252,7 @@ async fn a_card_that_changed_is_used_once_it_is_approved() -> Result<()> {
         reload(json!({ "agentId": "echo", "accept": "0" })).await.expect_err("a component");
     assert_eq!(refused.code(), Some(-32602), "{refused}");
 
-    // As it is told to the operator, word for word.
+    // Runs the suggested command verbatim.
     front.says(|card| card["url"] = json!(front.url));
     let fix = health(&client).await?["fix"].take();
     let fix = fix.as_str().and_then(|fix| fix.strip_prefix("a2a-hub ")).context("no command")?;

@@ -1,4 +1,4 @@
-//! Requests that are made again: by whom, for how long, over a restart, at once; and what else is told from them.
+//! Tests of repeated requests: recognition by message id, across a restart, and concurrently.
 
 use crate::stage::{hub_with_guest, state};
 use a2a_hub_tests::{Client, message_to};

@@ -1,4 +1,4 @@
-//! Agents that run again from the start after a restart of the hub, and go on where they were.
+//! Tests of agents whose runs are replayed after a restart of the hub and continue where they were.
 
 use crate::{
     plugin_command::plugin,
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, path::Path, time::Duration};
 
-/// Each may call the next, and run commands.
+/// Configuration in which each agent may call the next, and run commands.
 const CONFIG: &str = "
     [agents.top.grant]
     delegate = ['middle', 'bottom', 'echo']
@@ -29,7 +29,7 @@ async fn start() -> Result<TestHub> {
     builder.plugin("middle", &durable).plugin("bottom", &durable).start().await
 }
 
-/// The task that is sent and not waited for.
+/// Sends a message without waiting; returns the task's id.
 async fn begin(hub: &TestHub, program: &str) -> Result<String> {
     let mut message = message_to("top", program);
     message["configuration"] = json!({ "blocking": false });
@@ -60,17 +60,17 @@ async fn workflow(hub: &TestHub, root: &str) -> Result<Vec<Value>> {
     Ok(listed.as_array().cloned().unwrap_or_default())
 }
 
-/// How often what was done to the world: each step writes a letter.
+/// Returns the log of side effects: each step writes a letter.
 fn effects(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_default().split_whitespace().collect()
 }
 
-/// A command that leaves a letter behind, and takes a moment.
+/// Command that writes a letter and takes a moment.
 fn leaves(letter: &str, file: &Path) -> String {
     format!("echo {letter} >> {}; sleep 0.1; echo {letter}", file.display())
 }
 
-/// Three levels, with an approval at the bottom.
+/// Instructions for three levels, with an approval at the bottom.
 fn story(file: &Path) -> String {
     let [a, b, c, z] = ["a", "b", "c", "z"].map(|letter| leaves(letter, file));
     format!(
@@ -78,7 +78,7 @@ fn story(file: &Path) -> String {
     )
 }
 
-/// Where in the story the hub is killed.
+/// Moment in the story at which the hub is killed.
 #[derive(Clone, Copy, Debug)]
 enum Point {
     Begun,
@@ -86,10 +86,10 @@ enum Point {
     Children(usize),
     BottomAsks,
     TopAsks,
-    /// A moment after the answer was sent, before anybody heard that it was taken.
+    /// Shortly after the answer was sent, before its acceptance is reported.
     Answering,
     Answered,
-    /// A moment after the next hub began to run it again.
+    /// Shortly after the next hub has started the replay.
     Replaying,
 }
 
@@ -165,7 +165,7 @@ async fn wherever_the_hub_is_killed_the_answer_arrives_once_and_the_tree_complet
         hub.kill9().await?;
         hub.restart().await?;
         if !is_answered {
-            // It may have been taken in the moment before the kill.
+            // The answer may have been accepted just before the kill.
             let asks_or_goes_on = async || {
                 let now = get(&Client::http(&hub), &task).await;
                 now.is_ok_and(|now| state(&now) == "input-required" || effects(&file).contains('c'))
@@ -174,7 +174,7 @@ async fn wherever_the_hub_is_killed_the_answer_arrives_once_and_the_tree_complet
                 .await
                 .with_context(|| format!("{point:?}"))?;
             if state(&get(&Client::http(&hub), &task).await?) == "input-required" {
-                // Once more in the middle of it.
+                // Otherwise, answers during the replay.
                 let asked = answer(&hub, &task, "yes").await;
                 asked.with_context(|| format!("{point:?}"))?;
             }
@@ -198,7 +198,7 @@ async fn wherever_the_hub_is_killed_the_answer_arrives_once_and_the_tree_complet
     Ok(())
 }
 
-/// Stopped in order or killed, and again while it runs again.
+/// The hub is stopped or killed, and again during the replay.
 #[tokio::test]
 async fn a_run_goes_on_however_often_its_hub_ends() -> Result<()> {
     let mut hub = start().await?;
@@ -247,7 +247,7 @@ async fn of_a_step_that_was_cut_off_the_client_says_whether_it_is_done_again() -
         };
         eventually_async(PATIENCE, is_next).await?;
         assert_eq!(effects(&file), effects_left);
-        // What the client said of it is not asked again.
+        // The client's decision is not asked for again.
         hub.kill9().await?;
         hub.restart().await?;
         answer(&hub, &task, "done").await?;
@@ -258,7 +258,7 @@ async fn of_a_step_that_was_cut_off_the_client_says_whether_it_is_done_again() -
     Ok(())
 }
 
-/// Whatever the client that answers can do with an answer.
+/// Independent of the capabilities of the client that answers.
 #[tokio::test]
 async fn what_a_run_was_begun_with_is_what_it_is_begun_with_again() -> Result<()> {
     let mut hub = start().await?;
@@ -314,14 +314,15 @@ async fn what_is_not_recorded_is_reached_in_a_step_only() -> Result<()> {
     Ok(())
 }
 
-/// What comes of a run whose component has lost its place to another one while the client was asked.
+/// A hub that is down after another component has replaced that of a waiting run.
 struct Updated {
     hub: TestHub,
     task: String,
 }
 
 impl Updated {
-    /// The agent asks between two steps that it was granted; then another component has its name and a grant, and the hub is down.
+    /// Starts a run that asks between two steps, replaces its component and grant, and kills the
+    /// hub.
     async fn begin() -> Result<Self> {
         let mut hub = start().await?;
         let file = hub.workspace().join("effects");
@@ -350,13 +351,13 @@ async fn a_run_is_gone_on_with_by_the_component_that_began_it() -> Result<()> {
     answer(&hub, &task, "yes").await?;
     let done = until_it_is(&hub, &task, "completed").await?;
     assert_eq!(said(&done), "a | yes | z");
-    // Of no use to anybody from now on.
+    // The copy is no longer needed after this.
     let copies = || fs::read_dir(hub.data_dir().join("replays")).map_or(0, Iterator::count);
     assert_eq!(copies(), 1);
     let echo = send(&Client::http(&hub), "top", "log-nothing").await?;
     assert_eq!(said(&echo), "said nothing");
     hub.restart().await?;
-    // The one of its callers, which is in its place.
+    // The remaining copy is that of the agents `middle` and `bottom`.
     let left = fs::read_dir(hub.data_dir().join("replays")).map_or(0, Iterator::count);
     assert_eq!(left, 1);
     Ok(())
@@ -378,7 +379,7 @@ async fn an_earlier_component_holds_no_more_than_the_operator_leaves_it() -> Res
 async fn a_run_whose_component_is_gone_fails_and_says_so() -> Result<()> {
     let Updated { mut hub, task } = Updated::begin().await?;
     fs::remove_dir_all(hub.data_dir().join("replays"))?;
-    // They are the same component, so that there would be a copy again.
+    // These agents have the same component, of which the hub would create a copy again.
     hub.unplug("middle")?;
     hub.unplug("bottom")?;
     hub.restart().await?;
@@ -388,7 +389,8 @@ async fn a_run_whose_component_is_gone_fails_and_says_so() -> Result<()> {
     Ok(())
 }
 
-/// What its client says meanwhile has a run of its own, with calls and random numbers of its own, in each hub.
+/// A message during the first run starts a separate run, with separate calls and random numbers, in
+/// each hub.
 #[tokio::test]
 async fn the_next_run_on_a_task_is_not_answered_with_what_the_first_one_heard() -> Result<()> {
     let mut hub = start().await?;

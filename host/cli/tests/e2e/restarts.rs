@@ -1,4 +1,5 @@
-//! The hub is killed over and over while agents run that are replayed: no journal of a run holds an answer of a hub that was not up.
+//! Kills the hub repeatedly while replayed agents run: no journal may record an answer of a hub
+//! that was not up.
 
 use crate::stage::{get, said, state, tell};
 use a2a_hub_tests::{Client, TestHub, durable_guest, message_to};
@@ -8,27 +9,29 @@ use serde_json::{Value, json};
 use std::{env, fs, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// Kills, unless `A2A_HUB_RESTARTS` says how many: a tenth of what the proof before a release takes.
+/// Number of kills; `A2A_HUB_RESTARTS` overrides it. The test before a release takes ten times as
+/// many.
 const KILLS: u64 = 20;
 
-/// Tasks that are over and in the store, for each kill: what a start has to read.
+/// Number of finished tasks in the store per kill, which a start has to read.
 const STORED_PER_KILL: u64 = 25;
 
-/// Trees of tasks that stand when the hub is killed.
+/// Number of concurrent trees of tasks.
 const AT_ONCE: usize = 8;
 
-/// The hub is killed within this time after it was up.
+/// Maximum time until the hub is killed after its start.
 const KILLED_WITHIN_MS: u64 = 400;
 
-/// How long the last trees may take to end.
+/// Time that the last trees have to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const AGENTS: [&str; 3] = ["top", "middle", "bottom"];
 
-/// Whom they call: one by its name, one by an alias, or whoever of a group takes it.
+/// Callees: an agent's name, an alias, or a group.
 const CALLED: [&str; 4] = ["middle", "bottom", "lowest", "lower"];
 
-/// Nothing of what they call is refused: whatever a journal has of a refusal is the hub's own.
+/// Configuration without reasons to refuse a call: any refusal in a journal comes from the hub
+/// itself.
 fn config() -> String {
     let agent = |id| {
         format!(
@@ -43,7 +46,7 @@ fn config() -> String {
     format!("[breaker]\nfailures = 1000000\n[aliases]\nlower = ['middle', 'bottom']\n{agents}")
 }
 
-/// Numbers that look random and are the same each time (Marsaglia's xorshift).
+/// Pseudorandom numbers that are the same in each run (Marsaglia's xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -60,7 +63,7 @@ impl Numbers {
     }
 }
 
-/// What an agent does that stands so many levels below the root.
+/// Generates the instructions of an agent at this depth below the root.
 fn program(numbers: &mut Numbers, level: usize) -> String {
     let lines = 2 + numbers.below(3);
     let line = |numbers: &mut Numbers| match numbers.below(8) {
@@ -79,14 +82,14 @@ fn program(numbers: &mut Numbers, level: usize) -> String {
     lines.join(&if level == 0 { "\n".to_owned() } else { format!(" {} ", "/".repeat(level)) })
 }
 
-/// What the journals in the store of a killed hub hold.
+/// Journals in the store of a killed hub.
 #[derive(Default)]
 struct Journals {
     entries: usize,
     refusals: Vec<String>,
 }
 
-/// Reads the journals from a copy of the store: whoever opens the store itself changes it.
+/// Reads the journals from a copy of the store, because opening the store would change it.
 fn journals(data_dir: &Path) -> Result<Journals> {
     let copy = tempfile::tempdir()?;
     for file in ["hub.db", "hub.db-wal"] {
@@ -112,7 +115,7 @@ fn journals(data_dir: &Path) -> Result<Journals> {
     Ok(found)
 }
 
-/// The trees that stand.
+/// Running and ended trees, by their roots.
 struct Trees {
     standing: Vec<String>,
     over: Vec<String>,
@@ -129,7 +132,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Looks which have ended; each has completed, and no call of its agent's failed.
+    /// Collects the trees that ended; each must have completed without a failed call.
     async fn look(&mut self, client: &Client) -> Result<()> {
         for id in std::mem::take(&mut self.standing) {
             let task = get(client, &id).await?;
@@ -146,7 +149,7 @@ impl Trees {
     }
 }
 
-/// Fills the store with tasks that are over.
+/// Fills the store with finished tasks.
 async fn fill(client: &Client, tasks: u64) -> Result<()> {
     let sent = (0..tasks).map(|_| client.call("message/send", message_to("echo", "hello")));
     stream::iter(sent).buffer_unordered(16).try_for_each(|_| async { Ok(()) }).await?;

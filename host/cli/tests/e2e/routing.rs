@@ -1,4 +1,4 @@
-//! A group of agents, as the command line and official clients meet it.
+//! Tests of a group of agents on the command line and with official clients.
 
 use crate::{
     command_line::run,

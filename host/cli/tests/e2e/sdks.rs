@@ -1,5 +1,6 @@
-//! The official SDKs, each with its own client on each of its bindings, against the real hub: the drivers are in
-//! `tests/sdks`, and every step of theirs must pass. And the other way round: the hub calls agents that they serve.
+//! Tests with the official SDKs: each client on each of its bindings against the real hub, with
+//! drivers in `tests/sdks` whose every step must pass; and the hub as a client of agents that the
+//! SDKs serve.
 
 use crate::stage::{GRANT, artifact, get, said, send, state, stream};
 use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
@@ -20,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-/// What a client of 0.3 does.
+/// Steps of a client of 0.3.
 const STEPS: &[&str] = &[
     "discover",
     "send_task",
@@ -38,16 +39,16 @@ const STEPS: &[&str] = &[
     "error_mapping",
 ];
 
-/// What only 1.0 can do beside that.
+/// Additional steps of 1.0.
 const STEPS_OF_1: &[&str] = &["list_tasks"];
 
-/// A driver takes some ten seconds, and each of its steps has a limit of its own.
+/// Timeout of a driver, which takes about ten seconds; each step has a separate timeout.
 const WITHIN: Duration = Duration::from_secs(100);
 
-/// A server that was started says where it is; Python takes a while to load it.
+/// Timeout of a server's start: Python takes a while to load it.
 const SERVES_WITHIN: Duration = Duration::from_secs(60);
 
-/// What a driver prints for each step.
+/// Line that a driver prints for a step.
 #[derive(Debug, Deserialize)]
 struct Step {
     step: String,
@@ -56,7 +57,7 @@ struct Step {
     detail: String,
 }
 
-/// An SDK, by the folder it is installed in.
+/// An SDK, by the folder in which it is installed.
 #[derive(Clone, Copy)]
 enum Sdk {
     Py1,
@@ -83,7 +84,8 @@ impl Sdk {
         STEPS.iter().chain(more).copied().collect()
     }
 
-    /// Where it finds the guest. 0.3 has no tenants, by which gRPC tells agents apart: there it asks the hub.
+    /// Path at which the SDK finds the guest. 0.3 lacks tenants, which select the agent in gRPC:
+    /// there it asks the hub.
     fn endpoint(self, binding: &str) -> &'static str {
         match (self, binding) {
             (Self::Py0, "GRPC") => "/a2a",
@@ -91,21 +93,21 @@ impl Sdk {
         }
     }
 
-    /// Where it is. `cargo xtask test` leaves out the tests of SDKs that are not there.
+    /// Directory of the SDK. `cargo xtask test` leaves out the tests of missing SDKs.
     fn find(self) -> Result<PathBuf> {
         let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sdks").join(self.name());
         ensure!(sdk.is_dir(), "{} is not installed; run `cargo xtask sdks`", self.name());
         Ok(sdk)
     }
 
-    /// Its driver, for an agent at `url`.
+    /// Command of the SDK's driver, for an agent at `url`.
     fn driver(self, sdk: &Path, url: &str, binding: &str) -> Command {
         let mut driver = self.run(sdk, "client");
         driver.args([url, binding]).arg(sdk);
         driver
     }
 
-    /// One of its scripts.
+    /// Command of one of the SDK's scripts.
     #[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
     fn run(self, sdk: &Path, role: &str) -> Command {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sdks");
@@ -127,17 +129,17 @@ impl Sdk {
     }
 }
 
-/// An agent that an SDK serves, until this is dropped.
+/// Agent that an SDK serves, until dropped.
 struct Reference {
-    /// Where its card is.
+    /// URL of the agent's card.
     url: String,
-    /// Where else it is.
+    /// Further origins of the agent.
     origins: Vec<String>,
     _server: Child,
 }
 
 impl Reference {
-    /// Serves one with these arguments of its script, of which the first is the only binding.
+    /// Starts an agent with these arguments of its script; the first is the only binding.
     async fn start(sdk: Sdk, place: &Path, arguments: &[&str]) -> Result<Self> {
         let mut server = sdk.run(place, "server");
         let mut server = server.args(arguments).stdout(Stdio::piped()).spawn()?;
@@ -150,7 +152,7 @@ impl Reference {
     }
 }
 
-/// Has an SDK's client take all its steps with an agent.
+/// Runs all steps of an SDK's client against an agent.
 async fn drive(sdk: Sdk, binding: &str) -> Result<()> {
     let place = sdk.find()?;
     let config = format!("default_agent = \"guest\"\n{GRANT}");
@@ -178,7 +180,7 @@ async fn drive(sdk: Sdk, binding: &str) -> Result<()> {
     Ok(())
 }
 
-/// One test an SDK and a binding.
+/// Generates a test for each SDK and binding.
 macro_rules! drive {
     ($($name:ident: $sdk:ident on $binding:literal;)*) => {$(
         #[tokio::test]
@@ -201,7 +203,7 @@ drive! {
     javascript_0_3_on_rest: Js0 on "HTTP+JSON";
 }
 
-/// One test an SDK and a binding: the hub calls an agent that the SDK serves.
+/// Generates a test for each SDK and binding in which the hub calls the SDK's agent.
 macro_rules! call {
     ($($name:ident: $sdk:ident on $($argument:literal)+;)*) => {$(
         #[tokio::test]
@@ -222,7 +224,7 @@ call! {
     the_hub_calls_python_0_3_that_does_not_stream: Py0 on "JSONRPC" "--no-streaming";
 }
 
-/// `examples/client.py`, as a reader would run it.
+/// Runs `examples/client.py` as a reader would.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
 async fn the_example_in_python_1_prints_what_an_agent_streams() -> Result<()> {
@@ -267,7 +269,7 @@ async fn a_card_that_python_1_signed_is_checked() -> Result<()> {
     Ok(())
 }
 
-/// An agent that an SDK serves does for the hub's clients what it is told. The hub trusts the certificate in the folder.
+/// Checks an SDK's agent through the hub, which trusts the certificate in the folder.
 async fn call(sdk: Sdk, arguments: &[&str], certificate: Option<&Path>) -> Result<()> {
     let place = sdk.find()?;
     let there = Reference::start(sdk, &place, arguments).await?;

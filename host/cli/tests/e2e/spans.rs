@@ -1,4 +1,4 @@
-//! A receiver of OTLP that is down, as the command line tells of it.
+//! Tests of the command line's report about an OTLP receiver that is down.
 
 use crate::{
     command_line::run,
@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::json;
 use std::time::Duration;
 
-/// Longer than a batch is gathered, and a receiver is tried again.
+/// Timeout that exceeds the time for a batch and its retries.
 const SOON: Duration = Duration::from_secs(40);
 
 #[tokio::test]

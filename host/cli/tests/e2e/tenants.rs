@@ -1,4 +1,5 @@
-//! Tenants of one hub, on its doors: who shows a tenant's token, or has the operator's word, finds what is that tenant's and nothing else.
+//! Tests of tenants on the hub's transports: a caller with a tenant's token, or an operator that
+//! names a tenant, sees that tenant's data and nothing else.
 
 use crate::{
     command_line::run,
@@ -53,7 +54,7 @@ async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> 
         }
         let (status, own) = acme.get(&format!("/agents/guest/rest/tasks/{id}")).await?;
         assert_eq!((status, &own["contextId"]), (200, &json!("main")), "{round}: {own}");
-        // The operator names the tenant: in the path of REST, in the parameters, in gRPC's request.
+        // The operator names the tenant in REST's path, in the parameters, or in gRPC's request.
         let (status, own) = operator.get(&format!("/agents/guest/rest/acme/tasks/{id}")).await?;
         assert_eq!((status, &own["id"]), (200, &json!(id)), "{round}: {own}");
         let own = operator.call("/a2a", "GetTask", json!({ "id": id, "tenant": "acme" })).await?;
@@ -72,7 +73,8 @@ async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> 
         hub.kill9().await?;
         hub.restart().await?;
     }
-    // A program of the hub's own user is its operator, and not with a token that counts no more: it would see more than with one that does.
+    // A program of the hub's user counts as the operator, but not with an invalid token: it would
+    // see more than with a valid one.
     let own = Web::of(&hub, "Basic YTpi".to_owned());
     let told = own.call("/", "hub/tasks/list", json!({ "tenant": "acme" })).await?;
     assert_eq!(told["result"][0]["id"], json!(id), "{told}");
@@ -86,7 +88,7 @@ async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> 
     Ok(())
 }
 
-/// The command line asks for a tenant, and is told which there are.
+/// The command line selects a tenant, and suggests existing ones.
 #[tokio::test]
 async fn the_operator_asks_for_a_tenant_on_the_command_line() -> Result<()> {
     let hub = shared_hub().await?;

@@ -1,4 +1,5 @@
-//! What a terminal is shown: the command line on a real pseudoterminal, made by `script` of util-linux.
+//! Tests of terminal output: the command line on a real pseudoterminal, created by `script` of
+//! util-linux.
 
 use crate::{
     command_line::{Ran, command, finish, run},
@@ -17,16 +18,17 @@ use tokio::{
     time::timeout,
 };
 
-/// Clears the screen, sets the title and the clipboard, turns text round, and asks in the hub's name.
+/// Text that clears the screen, sets the title and the clipboard, reverses the text direction, and
+/// imitates a question of the hub.
 const HOSTILE: &str =
     "\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x07\u{9b}31m\u{202e}gpj.exe\rover\n┇ echo asks:";
 
-/// `a2a-hub` with these words, as typed at a terminal that knows colours.
+/// Builds an `a2a-hub` command on a terminal with colours.
 fn typed(hub: &TestHub, words: &[&str]) -> Result<Command> {
     typed_by(&hub.home(), hub.socket(), &hub.workspace(), words)
 }
 
-/// The same, typed by the user with this home, in this directory.
+/// Builds an `a2a-hub` command on a terminal, for the user with this home, in this directory.
 fn typed_by(home: &Path, socket: &Path, dir: &Path, words: &[&str]) -> Result<Command> {
     let plain = command(socket, home, words)?;
     let plain = plain.as_std();
@@ -49,7 +51,7 @@ fn terminal(home: &Path, dir: &Path) -> Result<Command> {
     Ok(script)
 }
 
-/// Nothing of what was shown is obeyed, or deceives whoever reads it.
+/// Checks that the output contains neither control sequences nor deceptive text.
 fn is_clean(shown: &str, of: &[&str]) -> Result<()> {
     ensure!(obeyed(shown).is_empty(), "{of:?}: {shown:?}");
     for deceptive in ["\u{202e}", "\u{9b}", "┇ echo", "\rover"] {
@@ -58,7 +60,8 @@ fn is_clean(shown: &str, of: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What a terminal would obey of `shown`, beside line ends and what the command line itself writes.
+/// Returns the control characters of `shown`, except line breaks and the command line's own
+/// sequences.
 fn obeyed(shown: &str) -> Vec<char> {
     let ours = [
         "\x1b[2K", "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m",
@@ -94,7 +97,7 @@ async fn a_terminal_obeys_no_agent() -> Result<()> {
     Ok(())
 }
 
-/// An agent elsewhere of which everything that it says of itself is hostile, and what it makes as well.
+/// Serves a remote agent whose card and artifacts consist of hostile text.
 async fn hostile_agent(serving: &mut JoinSet<io::Result<()>>) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
@@ -161,7 +164,7 @@ async fn a_terminal_obeys_no_card_no_file_name_and_no_plugin() -> Result<()> {
     Ok(())
 }
 
-/// The log of a hub in the foreground has the words of agents in it, and of whoever names a file.
+/// A foreground hub's log contains text from agents and file names.
 #[tokio::test]
 async fn a_terminal_obeys_no_log() -> Result<()> {
     for pretty in ["true", "false"] {
@@ -214,7 +217,7 @@ async fn a_pipe_gets_every_byte_and_so_does_who_wants_them() -> Result<()> {
     Ok(())
 }
 
-/// However a task ends, its conversation can go on.
+/// A conversation can continue however its task ended.
 #[tokio::test]
 async fn who_sits_at_a_terminal_is_told_the_conversation_of_every_task_that_is_over() -> Result<()>
 {
@@ -226,7 +229,7 @@ async fn who_sits_at_a_terminal_is_told_the_conversation_of_every_task_that_is_o
     Ok(())
 }
 
-/// What an agent had typed by a question of its own making does not answer the one that it asks then.
+/// Input that an agent provoked by a forged question must not answer the next real one.
 #[tokio::test]
 async fn what_was_typed_before_the_question_is_no_answer() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -234,7 +237,7 @@ async fn what_was_typed_before_the_question_is_no_answer() -> Result<()> {
     let mut child = script.stdin(Stdio::piped()).spawn()?;
     let mut keys = child.stdin.take().context("no stdin")?;
     let mut screen = child.stdout.take().context("no stdout")?;
-    // Before the hub is asked at all.
+    // Typed before the hub has asked.
     keys.write_all(b"typed ahead\n").await?;
     let mut shown = String::new();
     let mut seen = [0; 4096];
@@ -255,7 +258,7 @@ async fn what_was_typed_before_the_question_is_no_answer() -> Result<()> {
     timeout(Duration::from_secs(30), answered).await??;
     assert!(shown.contains("guest asks:") && shown.contains("│ "), "{shown:?}");
     assert!(shown.contains("what do you say?"), "{shown:?}");
-    // Once as it was typed, and once as the agent says it again.
+    // Once as echoed by the terminal, and once as the agent repeats it.
     let after = shown.rsplit_once("> ").map(|(_, after)| after).unwrap_or_default();
     assert_eq!(after.matches("the real answer").count(), 2, "{shown:?}");
     assert!(!after.contains("typed ahead"), "{shown:?}");

@@ -1,5 +1,5 @@
-//! Tools of servers of the Model Context Protocol that an operator names for an agent: reached by that one, tool by tool, whatever
-//! the server is up to.
+//! Tests of MCP servers that an operator configures for an agent: only that agent reaches them,
+//! tool by tool, whatever the server does.
 
 use crate::{
     command_line::run,
@@ -14,7 +14,8 @@ use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
 
-/// A hub whose agent `guest` may call these tools of its server `files`; `other` may call one of a server that is nowhere.
+/// Starts a hub whose agent `guest` may call these tools of its server `files`; `other` may call a
+/// tool of an undefined server.
 async fn hub(tools: &str) -> Result<(TestHub, TempDir)> {
     let place = tempfile::tempdir()?;
     fs::write(place.path().join("server.py"), SERVER)?;
@@ -41,7 +42,7 @@ async fn an_agent_calls_the_tools_that_it_was_granted_and_no_others() -> Result<
         "{listed}"
     );
     let told = call(&hub, r#"read 20000 {"path":"a"}"#).await?;
-    // What it was passed is a secret to the agent's listeners.
+    // The server's environment is redacted from output to the agent's clients.
     assert!(told.starts_with(r#"None read {"path": "a"} by "#), "{told}");
     assert!(told.ends_with("of [redacted SERVER_KEY]"), "{told}");
     let first = which(&hub).await?;

@@ -1,4 +1,5 @@
-//! What an operator does to a hub that runs: new settings, a restart, an end that does not wait, and one that hangs.
+//! Tests of operating a running hub: changed settings, a restart, an immediate shutdown, and a
+//! hanging hub.
 
 use crate::{
     command_line::{Ran, command, finish, run},
@@ -25,7 +26,7 @@ fn signal(pid: u32, signal: Signal) -> Result<()> {
     Ok(kill_process(Pid::from_raw(i32::try_from(pid)?).context("no pid")?, signal)?)
 }
 
-/// The guest, which may run nothing.
+/// Configuration of the guest without permission to run programs.
 fn without_programs() -> String {
     GRANT.lines().filter(|line| !line.contains("grant.process")).collect::<Vec<_>>().join("\n")
 }
@@ -85,7 +86,7 @@ async fn sighup_reloads_the_configuration() -> Result<()> {
     let told = until(&mut events, |event| event["type"] == "config-reloaded").await?;
     assert_eq!(told["changed"], json!(["logging.level"]), "{told}");
     assert_eq!(told["needsRestart"], json!(["max_tasks"]), "{told}");
-    // The level counts: what is no error is logged by now.
+    // The new level is effective: messages below error are logged.
     eventually(SOON, || hub.log().contains("the configuration was read again")).await?;
     updates.rest().await?;
     assert_eq!(state(&get(&client, &id).await?), "completed", "no task notices");
@@ -157,7 +158,7 @@ async fn agents_come_and_go_with_their_settings_and_what_needs_a_restart_is_name
     Ok(())
 }
 
-/// A home with a hub in the background.
+/// Runs a command in a home directory whose hub runs in the background.
 async fn at(home: &Path, args: &[&str]) -> Result<Ran> {
     finish(command(&home.join("hub.sock"), home, args)?).await
 }
@@ -186,7 +187,7 @@ async fn a_restart_is_a_new_hub_started_as_the_old_one_was() -> Result<()> {
     assert_eq!(running(home)?["pid"], before["pid"], "it runs on");
 
     fs::write(data.join("config.toml"), "[http]\nhost = \"::1\"")?;
-    // What others may write is refused by a start, and before the stop.
+    // A start would refuse a file that others may write; the restart refuses it before the stop.
     let grants = data.join("grants.toml");
     fs::write(&grants, "")?;
     fs::set_permissions(&grants, fs::Permissions::from_mode(0o666))?;
@@ -219,11 +220,11 @@ async fn a_hub_in_the_foreground_is_restarted_by_who_started_it() -> Result<()> 
     Ok(())
 }
 
-/// A client that never says what it began to say, and a program that heeds no signal, hold up the first end, but not the
-/// second; what was cut off is written down all the same.
+/// A client that never completes its request and a program that ignores signals delay the first
+/// shutdown, but not the second; cancelled tasks are recorded in either case.
 #[tokio::test]
 async fn a_second_signal_ends_the_hub_at_once() -> Result<()> {
-    // The first signal waits for tasks at work, or cuts them off; the second comes in the middle of either.
+    // The first signal drains or cancels the running tasks; the second arrives during either.
     for drain in ["60000", "0"] {
         let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
         let mut hub = hub.env("A2A_HUB_STOP_DRAIN_MS", drain).start().await?;
@@ -297,7 +298,7 @@ async fn a_hub_that_hangs_is_told_from_one_that_works_and_can_be_killed() -> Res
     Ok(())
 }
 
-/// The process whose number an old lock says is nobody's hub.
+/// A process whose id an old lock file contains is not a hub.
 #[tokio::test]
 async fn nobody_else_is_killed_in_the_place_of_a_hub() -> Result<()> {
     let dir = home()?;
@@ -328,7 +329,7 @@ async fn a_hub_that_answers_ends_in_order_even_by_force() -> Result<()> {
     Ok(())
 }
 
-/// `script` gives the hub a terminal, which goes away with it.
+/// `script` provides the hub's terminal, which disappears with it.
 #[tokio::test]
 async fn a_hub_on_a_terminal_that_is_closed_ends_in_order() -> Result<()> {
     let dir = home()?;

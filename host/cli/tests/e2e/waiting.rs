@@ -1,4 +1,5 @@
-//! Tasks that wait for their client: they keep nobody else out, and are told from those that a stop cuts off.
+//! Tests of tasks that wait for their client: they do not block others, and a stop does not report
+//! them as cancelled.
 
 use crate::{
     command_line::run,
@@ -15,7 +16,7 @@ async fn those_that_cannot_be_started_again_have_a_limit_and_a_way_out() -> Resu
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     let first = send(&client, "guest", "ask").await?;
-    // The hub tells times to the millisecond.
+    // Timestamps have a resolution of a millisecond.
     tokio::time::sleep(Duration::from_millis(5)).await;
     let last = send(&client, "guest", "ask").await?;
     let refused = send(&client, "guest", "ask").await.unwrap_err();

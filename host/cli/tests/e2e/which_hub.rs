@@ -1,4 +1,5 @@
-//! Which hub a command talks to: the one that runs on the data directory, also where the configuration has changed since it was started.
+//! Tests of the hub that a command addresses: the one that runs on the data directory, even if the
+//! configuration has changed since its start.
 
 use crate::{
     command_line::{Ran, finish},
@@ -8,12 +9,12 @@ use anyhow::Result;
 use std::{fs, path::Path, process::Stdio};
 use tokio::process::Command;
 
-/// Runs `a2a-hub` as somebody whose home this is, without a word about where the hub listens.
+/// Runs `a2a-hub` with this home and without an explicit socket.
 async fn run(home: &Path, args: &str) -> Result<Ran> {
     run_with(home, args, &[]).await
 }
 
-/// The same with these variables.
+/// Runs `a2a-hub` with this home and these environment variables.
 #[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
 async fn run_with(home: &Path, args: &str, variables: &[(&str, &str)]) -> Result<Ran> {
     let mut command = Command::new(a2a_hub_tests::hub_binary()?);
@@ -41,7 +42,7 @@ async fn a_hub_is_found_by_its_data_directory_whatever_became_of_its_configurati
     let started = run("start").await?;
     assert_eq!(started.code, Some(0), "{}", started.stderr);
 
-    // Another place to listen counts once it is started again.
+    // A changed socket takes effect at the next start.
     listening_on("two.sock")?;
     let status = run("status").await?;
     assert!(status.stdout.contains("one.sock"), "{}{}", status.stdout, status.stderr);
@@ -51,14 +52,14 @@ async fn a_hub_is_found_by_its_data_directory_whatever_became_of_its_configurati
     let status = run("status").await?;
     assert!(status.stdout.contains("two.sock"), "{}{}", status.stdout, status.stderr);
 
-    // A file with an error changes nothing.
+    // An invalid file changes nothing.
     fs::write(data.join("config.toml"), "max_task = 1\n")?;
     let sent = run("send echo hello").await?;
     assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "hello\n"), "{}", sent.stderr);
     let checked = run("config check").await?;
     assert!(checked.code != Some(0) && checked.stderr.contains("max_task"), "{}", checked.stderr);
 
-    // Another data directory is another hub's.
+    // Another data directory belongs to another hub.
     for command in ["stop", "status", "send echo hello"] {
         let refused = run(&format!("--data-dir other {command}")).await?;
         assert_eq!(refused.code, Some(2), "{command}: {}", refused.stdout);
@@ -69,7 +70,7 @@ async fn a_hub_is_found_by_its_data_directory_whatever_became_of_its_configurati
     Ok(())
 }
 
-/// What the command line says counts before what the environment says, also where the two name different things.
+/// The command line takes precedence over the environment, even for different settings.
 #[tokio::test]
 async fn a_data_directory_on_the_command_line_means_its_own_hub() -> Result<()> {
     let dir = home()?;
@@ -90,7 +91,7 @@ async fn a_data_directory_on_the_command_line_means_its_own_hub() -> Result<()> 
     let status = run("status".to_owned()).await?;
     assert!(status.stdout.contains("one.sock"), "it runs on: {}{}", status.stdout, status.stderr);
 
-    // A hub whose socket is gone is known all the same.
+    // A hub without its socket is still found.
     fs::remove_file(&socket)?;
     for command in ["status", "stop"] {
         let deaf = run(format!("{command} --data-dir {one}")).await?;

@@ -1,5 +1,5 @@
-//! An agent's program runs as the hub's own user, and is not its operator: not on the unix socket, not over HTTP, not with the
-//! token, and not by any trick that hides where its process stands.
+//! Tests that an agent's program, which runs as the hub's user, is never taken for the operator: on
+//! the unix socket, over HTTP, with the token, or with tricks that hide its process's ancestry.
 
 use crate::stage::{artifact, eventually, said, send, state};
 use a2a_hub_tests::{
@@ -11,7 +11,8 @@ use anyhow::Result;
 use serde_json::json;
 use std::{fs, time::Duration};
 
-/// Sheds what marks it, ends its minder, and then knocks: its answer is a file's, for nobody listens any more.
+/// Script that removes its marks, kills its minder and then connects; it writes the answer to a
+/// file because its output is closed.
 const ORPHAN: &str = "env -i PATH=\"$PATH\" setsid sh -c \
     'kill -9 '$PPID'; sleep 1; python3 knock.py unix \"$@\" > orphan.txt.new; mv orphan.txt.new orphan.txt' -";
 
@@ -34,7 +35,8 @@ async fn an_agents_program_is_not_the_operator_however_it_knocks() -> Result<()>
         ("token", its_agents),
         ("thread", its_agents),
         ("daemon", its_agents),
-        // Nobody's or its agent's, by whether the hub looks before or after it is gone.
+        // The process is unknown or the agent's, depending on whether the hub checks before or
+        // after its exit.
         ("heir", "may not do this"),
         ("in-flight", "may not do this"),
     ] {
@@ -43,7 +45,7 @@ async fn an_agents_program_is_not_the_operator_however_it_knocks() -> Result<()>
         let told = artifact(&task);
         assert!(told.contains(whose) && !told.contains("\"uptime\""), "{how}: {told}");
     }
-    // All the while, who is not below the hub is served as ever.
+    // Meanwhile, callers outside of the hub's process tree are served.
     assert!(Client::unix(&hub).call("hub/status", json!({})).await.is_ok());
     assert!(client.call("hub/status", json!({})).await.is_ok());
     Ok(())
@@ -60,7 +62,7 @@ async fn a_program_that_kills_its_minder_is_nobody() -> Result<()> {
     eventually(Duration::from_secs(30), || answer.exists()).await?;
     let told = fs::read_to_string(answer)?;
     assert!(told.contains("somebody whom the hub does not know"), "{told}");
-    // It stays below the hub, which reaps it in the end.
+    // The process stays below the hub, which reaps it in the end.
     let zombies = || {
         let below = descendants(hub.pid());
         below.iter().any(|pid| {

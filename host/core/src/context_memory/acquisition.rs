@@ -1,4 +1,5 @@
-//! The first stage, acquisition: what is sound is taken in, and of what is handed over all that is private stays.
+//! Stage 1, acquisition: validates changes of the memory, and leaves out private parts of an
+//! inheritance.
 
 use super::{
     encoding::encoded_bytes,
@@ -7,39 +8,40 @@ use super::{
 use a2a_hub_protocol::message::MAX_DEPTH;
 use serde_json::Value;
 
-/// The longest id of an item, key of a decision and name of a variable, in bytes.
+/// Maximum length of an item's id, a decision's key and a variable's name, in bytes.
 pub const MAX_NAME: usize = 256;
 
-/// The longest type of an item, in bytes.
+/// Maximum length of an item's type, in bytes.
 pub const MAX_KIND: usize = 64;
 
-/// The longest goal, thought and reason, in bytes.
+/// Maximum length of a goal, a thought and a reason, in bytes.
 pub const MAX_TEXT: usize = 16 << 10;
 
-/// The largest value of a decision or variable, and data and metadata of an item, in bytes of JSON.
+/// Maximum size of a decision's or variable's value, and of an item's data and metadata, in bytes
+/// of JSON.
 pub const MAX_DATA: usize = 256 << 10;
 
-/// Why something is not remembered.
+/// Reason why a change is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsound {
-    /// A name is empty, too long, or has characters that no name has.
+    /// A name is empty, too long, or contains control characters.
     #[error("{what} is 1 to {most} bytes long and has no control characters")]
     Name {
-        /// What it names.
+        /// Kind of the name.
         what: &'static str,
-        /// How long it may be.
+        /// Maximum length in bytes.
         most: usize,
     },
-    /// A text or a value is too long.
+    /// A text or a value is too large.
     #[error(
         "{what} is {bytes} bytes long: it may have {most}; keep what is larger in a file, or in several items"
     )]
     Large {
-        /// What it is.
+        /// Kind of the value.
         what: &'static str,
-        /// How long it is.
+        /// Actual size in bytes.
         bytes: usize,
-        /// How long it may be.
+        /// Maximum size in bytes.
         most: usize,
     },
     /// A value is nested too deeply.
@@ -47,20 +49,20 @@ pub enum Unsound {
     Deep(&'static str),
 }
 
-/// What was left where it was because it is private.
+/// Number of parts that were left out because they are private.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Private {
-    /// How many thoughts.
+    /// Number of thoughts.
     pub thoughts: usize,
-    /// How many decisions.
+    /// Number of decisions.
     pub decisions: usize,
-    /// How many variables.
+    /// Number of variables.
     pub variables: usize,
-    /// How many items.
+    /// Number of items.
     pub items: usize,
 }
 
-/// Whether a change can be made.
+/// Validates a change.
 pub fn sound(change: &Change) -> Result<(), Unsound> {
     match change {
         Change::Goal(goal) => goal.iter().try_for_each(|goal| text("a goal", goal)),
@@ -85,7 +87,7 @@ pub fn sound(change: &Change) -> Result<(), Unsound> {
     }
 }
 
-/// Of what an agent has in mind, what may be handed over at all, and how much may not.
+/// Removes the private parts of a memory, and counts them.
 pub fn acquire(
     mut memory: WorkingMemory,
     mut items: Vec<Item>,

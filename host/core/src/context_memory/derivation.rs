@@ -1,35 +1,36 @@
-//! The third stage, derivation: what was decided and what is open, told in short, from what may be handed over.
+//! Stage 3, derivation: a short summary of decisions and open questions, without private parts.
 
 use super::model::{Item, Thought, WorkingMemory};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The longest text of one insight, in characters: the rest is told by an ellipsis.
+/// Maximum length of one insight, in characters; the rest becomes an ellipsis.
 const MAX_INSIGHT: usize = 160;
 
-/// How many insights of one kind there are, the newest of them.
+/// Maximum number of insights of one kind; the newest are kept.
 const MAX_INSIGHTS: usize = 32;
 
-/// The words that a thought begins with which tells of something open.
+/// Prefixes of a thought that mark it as an open question.
 const OPENINGS: [&str; 5] = ["todo", "open:", "question:", "unclear", "next:"];
 
-/// What follows from a working memory and items.
+/// Summary of a working memory and items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Insights {
-    /// What the agent is after.
+    /// Goal of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// What was decided, newest first: `key: value (reason)`.
+    /// Decisions, newest first: `key: value (reason)`.
     pub decided: Vec<String>,
-    /// What is open, newest first: questions among the thoughts, and what has no value yet.
+    /// Open points, newest first: questions among the thoughts, and decisions and variables without
+    /// a value.
     pub open: Vec<String>,
-    /// How many items there are, by their type.
+    /// Number of items by type.
     pub knows: BTreeMap<String, usize>,
 }
 
-/// Derives insights. What is private must have been left out before.
+/// Derives the summary. The caller must have removed private parts.
 pub fn derive(memory: &WorkingMemory, items: &[Item]) -> Insights {
     let decisions = memory.decisions.iter().rev().filter(|decision| !decision.value.is_null());
     let decided = decisions.map(|decision| {
@@ -55,7 +56,7 @@ pub fn derive(memory: &WorkingMemory, items: &[Item]) -> Insights {
 }
 
 impl Insights {
-    /// Whether nothing follows.
+    /// True if the summary is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,25 +1,26 @@
-//! The second stage, encoding: texts are brought into one form, and each piece knows what it takes up.
+//! Stage 2, encoding: normalises texts, and measures the pieces.
 //!
-//! Data of items, decisions and variables stays as it is: an item arrives as it left.
+//! Data of items, decisions and variables stays unchanged: an item arrives as it was sent.
 
 use super::model::{Decision, Item, Thought, WorkingMemory};
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
 
-/// Bytes that a token of a model stands for, by the usual rule of thumb for English: no tokenizer of a vendor is asked.
+/// Bytes for each token of a model, by the usual rule of thumb for English; no vendor's tokenizer
+/// is used.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// One thing that is handed over, or stays.
+/// Unit of an inheritance, which is inherited or left out as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// The goal.
     Goal(String),
     /// A decision.
     Decision(Decision),
-    /// A variable, by its name.
+    /// A variable, with its name.
     Variable(String, Value),
-    /// What was derived, as an item.
+    /// The derived summary, as an item.
     Insights(Item),
     /// An item.
     Item(Item),
@@ -28,7 +29,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// What it takes up as JSON, in bytes.
+    /// Size of the piece as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Goal(goal) => encoded_bytes(goal),
@@ -40,18 +41,18 @@ impl Piece {
     }
 }
 
-/// The tokens that so many bytes are taken to be, rounded up.
+/// Number of tokens for a number of bytes, rounded up.
 pub fn tokens(bytes: usize) -> usize {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// The bytes that so many tokens are taken to be.
+/// Number of bytes for a number of tokens.
 pub fn bytes_of_tokens(tokens: usize) -> usize {
     tokens.saturating_mul(BYTES_PER_TOKEN)
 }
 
-/// The working memory with its texts in one form: without control characters that a terminal obeys, with line ends as `\n`, and without
-/// white space around them. A thought that has no text left is none.
+/// Normalises the texts of a working memory: no control characters that affect a terminal, line
+/// ends as `\n`, no surrounding white space. Removes thoughts without text.
 pub fn encode(mut memory: WorkingMemory) -> WorkingMemory {
     memory.goal = memory.goal.map(|goal| normal(&goal)).filter(|goal| !goal.is_empty());
     for thought in &mut memory.thoughts {
@@ -64,7 +65,7 @@ pub fn encode(mut memory: WorkingMemory) -> WorkingMemory {
     memory
 }
 
-/// A text in its one form.
+/// Normalises a text.
 pub fn normal(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     let shown = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
@@ -72,7 +73,7 @@ pub fn normal(text: &str) -> String {
     text.trim().to_owned()
 }
 
-/// What a value takes up as JSON, in bytes.
+/// Size of a value as JSON, in bytes.
 pub fn encoded_bytes(value: &(impl Serialize + ?Sized)) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -85,7 +86,7 @@ pub fn encoded_bytes(value: &(impl Serialize + ?Sized)) -> usize {
         }
     }
     let mut count = Count(0);
-    // A key that is no text cannot be written: there is none here.
+    // Fails only for a key that is no text; no such key occurs here.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,28 +1,29 @@
-//! What a caller asks to be handed over with a task: the words of a delegation, and of a message's metadata.
+//! Request to inherit memory with a task: options of a delegation, and members of a message's
+//! metadata.
 
 use super::utilisation::MemoryBudget;
 use a2a_hub_protocol::{error::A2aError, message::Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Names in a list, at most.
+/// Maximum number of names in a list.
 pub const MAX_NAMES: usize = 256;
 
-/// How much of what there is may go.
+/// Scope of an inheritance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// All that is not private.
+    /// Everything that is not private.
     #[default]
     Full,
-    /// What the task names: by words of its message, or by a list of names.
+    /// Parts that the task names: by words of its message, or by a list of names.
     Minimal,
-    /// Nothing as it is: what was derived from it.
+    /// Only the derived summary.
     Summary,
 }
 
 impl Scope {
-    /// Its name.
+    /// Name of the scope.
     pub fn word(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -31,30 +32,31 @@ impl Scope {
         }
     }
 
-    /// The scope of that name.
+    /// Parses the name of a scope.
     pub fn named(word: &str) -> Option<Self> {
         [Self::Full, Self::Minimal, Self::Summary].into_iter().find(|scope| scope.word() == word)
     }
 }
 
-/// What is handed over with a task.
+/// Options of an inheritance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inherit {
-    /// Whether working memory goes: goal, thoughts, decisions, variables.
+    /// True if the working memory is inherited: goal, thoughts, decisions, variables.
     pub working_memory: bool,
-    /// Whether items go.
+    /// True if items are inherited.
     pub memory: bool,
-    /// Which items: those that this text recalls; without it, the text of the message ranks them.
+    /// Query that selects the items; without it, the text of the message ranks them.
     pub query: Option<String>,
-    /// How much of it.
+    /// Scope of the inheritance.
     pub scope: Scope,
-    /// What the scope `minimal` names besides: keys of decisions, names of variables, ids of items, `goal` and `thoughts`.
+    /// Additional names for the scope `minimal`: keys of decisions, names of variables, ids of
+    /// items, `goal` and `thoughts`.
     pub names: Vec<String>,
-    /// How much fits.
+    /// Size limit.
     pub budget: MemoryBudget,
 }
 
-/// The members of a message's metadata that say it.
+/// Members of a message's metadata with these options.
 pub const MEMBERS: [&str; 6] = [
     "inheritWorkingMemory",
     "inheritMemory",
@@ -65,12 +67,12 @@ pub const MEMBERS: [&str; 6] = [
 ];
 
 impl Inherit {
-    /// Whether anything is to be handed over.
+    /// True if anything is to be inherited.
     pub fn is_asked(&self) -> bool {
         self.working_memory || self.memory
     }
 
-    /// What the metadata of a message asks for; none if it asks for nothing.
+    /// Parses the options from the metadata of a message; `None` if it asks for no inheritance.
     pub fn of(said: Option<&Metadata>) -> Result<Option<Self>, A2aError> {
         let Some(said) = said else { return Ok(None) };
         let [working, memory, query, scope, names, budget] = MEMBERS.map(|name| said.get(name));
@@ -106,7 +108,7 @@ impl Inherit {
     }
 }
 
-/// The metadata without what was asked for: it is said to one hub, and not handed on.
+/// Removes the options from metadata: they are for this hub only, and not forwarded.
 #[must_use]
 pub fn without(mut said: Metadata) -> Metadata {
     for name in MEMBERS {
@@ -115,7 +117,7 @@ pub fn without(mut said: Metadata) -> Metadata {
     said
 }
 
-/// Why somebody who is no agent's program is refused that asks for it.
+/// Error for a client that asks to inherit memory and is no agent's program.
 pub fn nothing_to_inherit() -> A2aError {
     invalid(
         MEMBERS[0],

@@ -1,4 +1,4 @@
-//! The nouns: working memory, items, what changes them, and whose they are.
+//! Data model of the context memory: working memory, items, changes, and the key of a memory.
 
 use crate::installation::InstallationId;
 use a2a_hub_protocol::{id::ContextId, message::Metadata};
@@ -6,138 +6,139 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Thoughts that are kept; the oldest go when there are more.
+/// Maximum number of thoughts; the oldest are dropped.
 pub const MAX_THOUGHTS: usize = 256;
 
-/// Decisions that are kept; the oldest go when there are more.
+/// Maximum number of decisions; the oldest are dropped.
 pub const MAX_DECISIONS: usize = 256;
 
-/// The bytes that a row of the store is charged beside what it holds: ids, its places in indices, and what is remembered of its use.
+/// Bytes charged for a stored row in addition to its contents: ids, index entries, and usage data.
 pub const ITEM_OVERHEAD: u64 = 128;
 
-/// The bytes that each word of an item in the index is charged.
+/// Bytes charged for each indexed word of an item.
 pub const WORD_OVERHEAD: u64 = 24;
 
-/// Whose memory it is: nobody else's is found under these two.
+/// Key of a memory; unique per context and agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryPlace {
-    /// The conversation, which is its tenant's.
+    /// Context, which belongs to one tenant.
     pub context: ContextId,
-    /// The agent, as the operator let it in.
+    /// Installation of the agent.
     pub owner: InstallationId,
 }
 
-/// What an agent has in mind in a conversation.
+/// Working memory of an agent in a context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkingMemory {
-    /// What it is after.
+    /// Goal of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// What it thought, oldest first.
+    /// Thoughts, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thoughts: Vec<Thought>,
-    /// What it decided, oldest first, one a key.
+    /// Decisions, oldest first, one for each key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
-    /// Values by their names.
+    /// Variables by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Value>,
-    /// The names of those variables that are never handed over.
+    /// Names of the variables that are never inherited.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub private_variables: BTreeSet<String>,
 }
 
-/// A thought.
+/// Thought of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Thought {
-    /// The thought, in words.
+    /// Text of the thought.
     pub content: String,
-    /// When: RFC 3339 in UTC.
+    /// Time: RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Whether it is never handed over.
+    /// True if it is never inherited.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// A decision.
+/// Decision of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// What was to be decided.
+    /// Subject of the decision.
     pub key: String,
-    /// What was decided.
+    /// Result of the decision.
     pub value: Value,
-    /// Why.
+    /// Reason for the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When: RFC 3339 in UTC.
+    /// Time: RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Whether it is never handed over.
+    /// True if it is never inherited.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// Something remembered, as it is recalled and as it is handed over: `RecalledMemoryItem`.
+/// Item of the memory, in the form in which it is recalled and inherited: `RecalledMemoryItem`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// Its name: another one of that name takes its place.
+    /// Id of the item: a new item replaces an old one with the same id.
     pub id: String,
     /// `semantic` for facts, `episodic` for events, or the agent's own word.
     #[serde(rename = "type", default = "semantic")]
     pub kind: String,
-    /// Whatever it is.
+    /// Content of the item.
     #[serde(default)]
     pub data: Value,
-    /// What is said about it. `private: true` has it never handed over, `tags` are words by which a task names it.
+    /// Metadata of the item. With `private: true` it is never inherited; `tags` are words by which
+    /// a task names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
-/// What an item is that does not say.
+/// Default type of an item.
 pub fn semantic() -> String {
     "semantic".to_owned()
 }
 
-/// One change of what an agent has in mind.
+/// Change of an agent's context memory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// It has another goal, or none.
+    /// Sets or clears the goal.
     Goal(Option<String>),
-    /// It thinks something. What it has thought in the same words stays as it is.
+    /// Adds a thought. A thought with the same text and the same privacy is not added again.
     Thought(Thought),
-    /// It decides something, in place of what it decided under that key.
+    /// Sets a decision, replacing an earlier one with the same key.
     Decide(Decision),
-    /// A variable has another value; without one there is no such variable.
+    /// Sets a variable, or removes it if `value` is `None`.
     Variable {
-        /// Its name.
+        /// Name of the variable.
         name: String,
-        /// Its value.
+        /// New value.
         value: Option<Value>,
-        /// Whether it is never handed over.
+        /// True if the variable is never inherited.
         private: bool,
     },
-    /// An item is remembered, in place of what was remembered under its id.
+    /// Stores an item, replacing an earlier one with the same id.
     Remember(Item),
-    /// An item is forgotten, if there is one of that id.
+    /// Deletes the item with this id, if it exists.
     Forget(String),
 }
 
-/// How much an agent may keep, in all conversations together.
+/// Capacity of an agent's memory, for all contexts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRoom {
-    /// Bytes: of its values by key, of its working memories and of its items.
+    /// Limit in bytes, for its values by key, its working memories and its items.
     pub max_bytes: u64,
-    /// Items.
+    /// Limit of items.
     pub max_items: u64,
 }
 
 impl WorkingMemory {
-    /// Makes a change. What concerns an item changes nothing here.
+    /// Applies a change. Changes of items have no effect here.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Goal(goal) => self.goal.clone_from(goal),
@@ -172,21 +173,22 @@ impl WorkingMemory {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// True if the working memory is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Item {
-    /// Whether it is never handed over: it says so itself, or holds something that does, such as a message.
+    /// True if it is never inherited: its metadata says so, or it contains a private object, such
+    /// as a message.
     pub fn is_private(&self) -> bool {
         let says = self.metadata.as_ref().is_some_and(says_private);
         says || holds_private(&self.data)
             || self.metadata.iter().any(|said| said.values().any(holds_private))
     }
 
-    /// The words by which a task names it beside its id.
+    /// Words by which a task names it in addition to its id.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         let tags = self.metadata.as_ref().and_then(|said| said.get("tags")?.as_array());
         tags.into_iter().flatten().filter_map(Value::as_str)
@@ -197,7 +199,8 @@ fn says_private(members: &Metadata) -> bool {
     members.get("private").is_some_and(|said| *said == Value::Bool(true))
 }
 
-/// Whether there is an object in it that says `private: true`. Data of a depth that was accepted does not exhaust the stack.
+/// True if the data contains an object with `private: true`. Validated data is not nested deeply
+/// enough to overflow the stack.
 fn holds_private(data: &Value) -> bool {
     match data {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,

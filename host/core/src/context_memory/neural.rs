@@ -1,16 +1,18 @@
-//! The fifth stage, neural memory: items that were recalled together belong together, the more often the closer (Hebbian learning). It
-//! is counted, so that the same recalls lead to the same associations.
+//! Stage 5, neural memory: associations between items that are recalled together, stronger with
+//! each recall (Hebbian learning). They are counted, so the same recalls lead to the same
+//! associations.
 
-/// Of what one recall brings up, as many of the first are taken to have been used together.
+/// Number of the first results of a recall that count as used together.
 pub const MAX_TOGETHER: usize = 4;
 
-/// As many others an item is associated with: those most often used with it.
+/// Maximum number of associations of an item; the strongest are kept.
 pub const MAX_NEIGHBOURS: usize = 16;
 
-/// Uses together that are half of all that there is to an association.
+/// Number of common uses at which an association reaches half of its maximum strength.
 const HALF: f64 = 4.0;
 
-/// The pairs that one recall counts, of the items that it brought up, best first. In each pair the smaller one comes first.
+/// Pairs that one recall counts, from its results, best first. The smaller id comes first in each
+/// pair.
 pub fn pairs<I: Clone + Ord>(recalled: &[I]) -> Vec<(I, I)> {
     let used = &recalled[..recalled.len().min(MAX_TOGETHER)];
     let mut pairs = Vec::new();
@@ -25,7 +27,7 @@ pub fn pairs<I: Clone + Ord>(recalled: &[I]) -> Vec<(I, I)> {
     pairs
 }
 
-/// How close two items are that were used together so often: from 0 to 1, and never less for one more.
+/// Strength of an association after a number of common uses: from 0 to 1, never decreasing.
 pub fn strength(uses: u32) -> f64 {
     let uses = f64::from(uses);
     uses / (uses + HALF)

@@ -1,51 +1,51 @@
-//! The fourth stage, retrieval: which items are meant by a query, by the words they share with it (BM25), by how new they are, and by
-//! what they were used together with; and what a task names.
+//! Stage 4, retrieval: ranks items for a query by common words (BM25), recency and associations,
+//! and finds the parts that a task names.
 //!
-//! What is ranked is bounded: of each word of a query the newest items that have it are looked at. So a recall takes as long among a
-//! hundred thousand items as among a few thousand.
+//! The ranked items are bounded: for each word of the query, only the newest items with it are
+//! considered. So a recall takes as long among a hundred thousand items as among a few thousand.
 
 use super::{model::Item, neural};
 use crate::bm25::{self, Collection, Counts};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The words of an item that are looked at: those of its id, its tags, its type, and then its data.
+/// Maximum number of indexed words of an item, in this order: its id, its tags, its type, its data.
 pub const MAX_WORDS: usize = 256;
 
-/// The different words of a query that are looked for: the rarest of them.
+/// Maximum number of different words of a query; the rarest are used.
 pub const MAX_QUERY_WORDS: usize = 16;
 
-/// The words of a text of a query that are read.
+/// Maximum number of words that are read from a query's text.
 const MAX_QUERY_TEXT: usize = 1_024;
 
-/// Of each word, as many items that have it are looked at: the newest.
+/// Maximum number of items for each word; the newest are used.
 pub const MAX_POSTINGS: usize = 512;
 
-/// The most items that a recall brings up.
+/// Maximum number of items that a recall returns.
 pub const MAX_RECALLED: usize = 256;
 
-/// As many of the best by their words lead to others by association.
+/// Number of the best items by words whose associations are followed.
 pub const MAX_SEEDS: usize = 4;
 
-/// How much the newest item gains over the oldest one looked at, as a share of its score.
+/// Bonus of the newest considered item over the oldest one, as a share of its score.
 const RECENCY: f64 = 0.25;
 
-/// How much an item is worth by association alone, as a share of the one that leads to it.
+/// Value of an item by association alone, as a share of the score of the item that leads to it.
 const ASSOCIATION: f64 = 0.5;
 
-/// An item as it is ranked, by the number that its last writing had: the greater, the newer.
+/// Number of an item: a sequence number of its last write, greater for newer items.
 pub type Number = u64;
 
-/// What the index knows of one word of a query.
+/// Index entry for one word of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Postings {
-    /// How many items have it.
+    /// Number of items with the word.
     pub with: u64,
-    /// Of the newest of these: how often it stands there, and how many words the item has.
+    /// Newest of these items: number of the item, count of the word in it, number of words in it.
     pub found: Vec<(Number, u32, u64)>,
 }
 
-/// The words by which an item is found, each as often as it stands there.
+/// Words of an item for the index, with their counts.
 pub fn words_of(item: &Item) -> Counts {
     let mut counts = Counts::new();
     let mut left = MAX_WORDS;
@@ -65,7 +65,7 @@ pub fn words_of(item: &Item) -> Counts {
     counts
 }
 
-/// All text of a value, with the names of its members.
+/// Passes all texts of a value to `take`, with the names of its members.
 fn texts(value: &Value, take: &mut impl FnMut(&str)) {
     match value {
         Value::Null | Value::Bool(_) => {}
@@ -79,12 +79,12 @@ fn texts(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// The different words of a query.
+/// Distinct words of a query.
 pub fn query_words(query: &str) -> BTreeSet<String> {
     bm25::words(query).take(MAX_QUERY_TEXT).collect()
 }
 
-/// Of a query's words, each with the number of items that have it, those that are looked for: the rarest.
+/// Selects the rarest words of a query, from its words with the number of items that have each.
 pub fn telling_words(known: Vec<(String, u64)>) -> Vec<(String, u64)> {
     let mut known: Vec<_> = known.into_iter().filter(|(_, with)| *with > 0).collect();
     known.sort_by(|(one, few), (other, many)| few.cmp(many).then_with(|| one.cmp(other)));
@@ -92,7 +92,8 @@ pub fn telling_words(known: Vec<(String, u64)>) -> Vec<(String, u64)> {
     known
 }
 
-/// The items that a query's words lead to, best first, with their scores. Of two that are as good the newer comes first.
+/// Ranks the items that match a query's words, best first, with their scores. Of two equal scores
+/// the newer item comes first.
 pub fn by_words(collection: Collection, postings: &[Postings]) -> Vec<(Number, f64)> {
     let mut scores: BTreeMap<Number, f64> = BTreeMap::new();
     for Postings { with, found } in postings {
@@ -101,7 +102,7 @@ pub fn by_words(collection: Collection, postings: &[Postings]) -> Vec<(Number, f
             *scores.entry(*item).or_default() += bm25::score(collection, weight, *times, *length);
         }
     }
-    // How new one is, from 0 for the oldest of them to 1.
+    // Age rank of an item, from 0 for the oldest of them to 1.
     let newest = scores.len().saturating_sub(1).max(1);
     let aged = scores
         .into_iter()
@@ -110,7 +111,8 @@ pub fn by_words(collection: Collection, postings: &[Postings]) -> Vec<(Number, f
     best_first(aged.collect())
 }
 
-/// The same with those that belong together with the best: `neighbours` of these, with how often both were used together.
+/// Adds the items associated with the best ones; `neighbours` are pairs of such an item and an
+/// associated one, with the number of common uses.
 pub fn with_associated(
     ranked: &[(Number, f64)],
     neighbours: &[(Number, Number, u32)],
@@ -135,7 +137,8 @@ fn share(part: usize, of: usize) -> f64 {
     part as f64 / of as f64
 }
 
-/// Whether a task names something: each word of its name stands in the task's message, as one or in its parts, or it is on the list.
+/// True if a task names something: each word of the name occurs in the task's message, as one word
+/// or in its parts, or the name is on the list.
 pub fn names(message: &BTreeSet<String>, list: &[String], name: &str) -> bool {
     let mut telling = bm25::runs(name).filter(|run| bm25::tells(&run.whole)).peekable();
     let in_parts = |parts: &[String]| {
@@ -147,7 +150,7 @@ pub fn names(message: &BTreeSet<String>, list: &[String], name: &str) -> bool {
     is_said || list.iter().any(|named| named == name)
 }
 
-/// Whether a task names an item, by its id or one of its tags.
+/// True if a task names an item, by its id or one of its tags.
 pub fn names_item(message: &BTreeSet<String>, list: &[String], item: &Item) -> bool {
     names(message, list, &item.id) || item.tags().any(|tag| names(message, list, tag))
 }
@@ -162,7 +165,7 @@ mod tests {
         Item { id: id.to_owned(), kind: "semantic".to_owned(), data, metadata: None }
     }
 
-    /// Indexes items as a store does, and looks for a query.
+    /// Indexes items like a store does, and runs a query.
     fn recall(items: &[Item], query: &str, neighbours: &[(Number, Number, u32)]) -> Vec<Number> {
         let counts: Vec<Counts> = items.iter().map(words_of).collect();
         let length = |counts: &Counts| counts.values().map(|times| u64::from(*times)).sum::<u64>();

@@ -1,6 +1,7 @@
-//! What one agent hands over to another with a task: all stages in their order, and the fact that tells of it.
+//! Inheritance of memory from one agent to another with a task: runs all stages in order, and
+//! describes the result.
 //!
-//! Retrieval of items by their rank is done where they are stored; the items come here in that order.
+//! The store ranks the items; they arrive here in that order.
 
 use super::{
     acquisition::{Private, acquire},
@@ -19,22 +20,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The fact of a task that tells what its agent was handed with it.
+/// Metadata member of a task that describes the memory that its agent inherited.
 pub const INHERITED: &str = "inherited";
 
-/// Names of one kind that the fact lists; of the others it tells how many there are.
+/// Maximum number of names of one kind that the member lists; the others are only counted.
 const MAX_LISTED: usize = 32;
 
-/// Who hands over.
+/// Agent whose memory is inherited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Giver {
-    /// The agent.
+    /// Agent id.
     pub agent: AgentId,
-    /// The task that it is at work on.
+    /// Task that the agent works on.
     pub task: TaskId,
 }
 
-/// Something that stays with the caller, and by which rule.
+/// Rule by which a part is not inherited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rule {
@@ -42,35 +43,35 @@ pub enum Rule {
     Private,
     /// The task does not name it, and the scope is `minimal`.
     NotNamed,
-    /// The scope is `summary`: only what was derived of it goes.
+    /// The scope is `summary`: it contributes only to the summary.
     Derived,
     /// It does not fit into the budget.
     Budget,
 }
 
-/// So many things of each kind; of those that went, their names.
+/// Number of parts of each kind, with the names of inherited ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Told {
-    /// Whether it is the goal.
+    /// True if the goal is one of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub goal: bool,
-    /// How many thoughts.
+    /// Number of thoughts.
     #[serde(skip_serializing_if = "is_zero")]
     pub thoughts: usize,
-    /// How many decisions.
+    /// Number of decisions.
     #[serde(skip_serializing_if = "is_zero")]
     pub decisions: usize,
-    /// How many variables.
+    /// Number of variables.
     #[serde(skip_serializing_if = "is_zero")]
     pub variables: usize,
-    /// How many items.
+    /// Number of items.
     #[serde(skip_serializing_if = "is_zero")]
     pub items: usize,
-    /// Whether insights were derived.
+    /// True if a summary was derived.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub insights: bool,
-    /// The keys, names and ids of the first of them.
+    /// Keys, names and ids of the first of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
@@ -80,50 +81,52 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What stayed, by one rule.
+/// Parts that were not inherited, by one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stayed {
-    /// The rule.
+    /// Rule that excluded them.
     pub rule: Rule,
-    /// What stayed by it. Nothing of it is named.
+    /// Number of parts; names are never listed.
     #[serde(flatten)]
     pub what: Told,
 }
 
-/// The fact in the log of the task: what went, what stayed, and by which rule.
+/// Description of an inheritance, in the task's metadata: inherited parts, and left-out parts by
+/// rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inherited {
-    /// Whose it was.
+    /// Agent and task that the memory is from.
     pub from: Giver,
-    /// How much of it was to go.
+    /// Scope of the request.
     pub scope: Scope,
-    /// Whether the receiver has it. If not, `why` tells.
+    /// True if the receiver has it. If not, `why` gives the reason.
     pub delivered: bool,
-    /// Why it has nothing.
+    /// Reason why nothing was inherited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What went.
+    /// Inherited parts.
     #[serde(default)]
     pub went: Told,
-    /// What stayed.
+    /// Left-out parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stayed: Vec<Stayed>,
-    /// What went, in bytes of JSON.
+    /// Size of the inherited parts, in bytes of JSON.
     #[serde(default)]
     pub bytes: usize,
 }
 
-/// What is handed over, and what is told of it.
+/// Inherited pieces, with their description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
-    /// What the receiver's memory is to have, in the order of its use.
+    /// Pieces for the receiver's memory, most useful first.
     pub pieces: Vec<Piece>,
-    /// The fact.
+    /// Description for the task's metadata.
     pub fact: Inherited,
 }
 
-/// Hands over what is asked for. `items` are those that the caller recalls, best first; `message` is the text of the task.
+/// Runs the stages. `items` are the caller's recalled items, best first; `message` is the text of
+/// the task.
 pub fn transfer(
     from: Giver,
     memory: WorkingMemory,
@@ -168,18 +171,18 @@ pub fn transfer(
 }
 
 impl Inherited {
-    /// That nothing was handed over, and why.
+    /// Description of an inheritance that failed, with the reason.
     pub fn nothing(from: Giver, scope: Scope, why: impl Into<String>) -> Self {
         let (went, stayed) = (Told::default(), Vec::new());
         Self { from, scope, delivered: false, why: Some(why.into()), went, stayed, bytes: 0 }
     }
 
-    /// What the facts of a task say of it.
+    /// Reads the description from a task's metadata.
     pub fn of(facts: Option<&Metadata>) -> Option<Self> {
         Self::deserialize(facts?.get(INHERITED)?).ok()
     }
 
-    /// In one line for people.
+    /// One-line description for people.
     pub fn line(&self) -> String {
         let Giver { agent, task } = &self.from;
         if let Some(why) = &self.why {
@@ -224,14 +227,14 @@ impl std::fmt::Display for Told {
 }
 
 impl Transfer {
-    /// What it changes in the receiver's memory. Made twice, it is as if made once.
+    /// Changes of the receiver's memory. Applying them twice has the same effect as once.
     pub fn changes(&self) -> Vec<Change> {
-        // Thoughts are offered newest first, and kept oldest first.
+        // The pieces have the newest thoughts first; the memory has the oldest first.
         let (thoughts, others): (Vec<&Piece>, Vec<&Piece>) =
             self.pieces.iter().partition(|piece| matches!(piece, Piece::Thought(_)));
         let (decisions, others): (Vec<&Piece>, Vec<&Piece>) =
             others.into_iter().partition(|piece| matches!(piece, Piece::Decision(_)));
-        // Of items, what is written last counts as the newest.
+        // The item that is written last counts as the newest.
         let in_order = others.into_iter().chain(decisions).chain(thoughts).rev();
         in_order.map(change).collect()
     }
@@ -249,7 +252,8 @@ fn change(piece: &Piece) -> Change {
     }
 }
 
-/// All there is, the most useful first: the goal, decisions newest first, variables, items by rank, thoughts newest first.
+/// All pieces, most useful first: the goal, decisions newest first, variables, items by rank,
+/// thoughts newest first.
 fn in_order(memory: WorkingMemory, items: Vec<Item>) -> Vec<Piece> {
     let WorkingMemory { goal, thoughts, decisions, variables, private_variables: _ } = memory;
     let goal = goal.into_iter().map(Piece::Goal);
@@ -260,7 +264,8 @@ fn in_order(memory: WorkingMemory, items: Vec<Item>) -> Vec<Piece> {
     goal.chain(decisions).chain(variables).chain(items).chain(thoughts).collect()
 }
 
-/// Whether the task names it. The goal and thoughts have no names: they go where the list has `goal` or `thoughts`.
+/// True if the task names the piece. The goal and thoughts have no names: the list selects them as
+/// `goal` and `thoughts`.
 fn named(piece: &Piece, words: &BTreeSet<String>, list: &[String]) -> bool {
     let listed = |kind: &str| list.iter().any(|name| name == kind);
     match piece {
@@ -288,7 +293,7 @@ fn told_of_private(private: Private) -> Told {
     Told { thoughts, decisions, variables, items, ..Told::default() }
 }
 
-/// What these are, with up to `listed` names.
+/// Counts the pieces, and lists up to `listed` names.
 fn told(pieces: &[Piece], listed: usize) -> Told {
     let mut told = Told::default();
     for piece in pieces {

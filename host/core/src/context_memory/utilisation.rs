@@ -1,22 +1,22 @@
-//! The sixth stage, utilisation: as much as fits into the receiver's budget, the most useful first.
+//! Stage 6, utilisation: selects as much as fits into the receiver's budget, the most useful first.
 
 use super::encoding::{Piece, bytes_of_tokens};
 use serde::{Deserialize, Serialize};
 
-/// What is handed over where the caller says nothing, in bytes: some eight thousand tokens, which fit into any model's context.
+/// Default budget in bytes: some eight thousand tokens, which fit into any model's context.
 pub const DEFAULT_BYTES: usize = 32 << 10;
 
-/// The most that is ever handed over, in bytes.
+/// Maximum budget in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// How much may be handed over. Where both are said, the lesser counts.
+/// Size limit of an inheritance. If both limits are given, the smaller one applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MemoryBudget {
-    /// In bytes of JSON.
+    /// Limit in bytes of JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
-    /// In tokens, taken to be four bytes each.
+    /// Limit in tokens, counted as four bytes each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
 }
@@ -30,8 +30,8 @@ impl MemoryBudget {
     }
 }
 
-/// Of pieces in the order of their use, those that fit, in that order, and those that do not. One that is too large keeps no smaller
-/// one out that comes after it.
+/// Splits the pieces, most useful first, into those that fit and those that do not. A piece that is
+/// too large does not exclude smaller ones after it.
 pub fn fit(pieces: Vec<Piece>, budget: MemoryBudget) -> (Vec<Piece>, Vec<Piece>) {
     let mut left = budget.in_bytes();
     pieces.into_iter().partition(|piece| match left.checked_sub(piece.bytes()) {

@@ -1,6 +1,6 @@
-//! Words of a question looked up in those of the cards, by BM25F: a rare word tells more than a common one, one in a name more than one
-//! in an example, and a word that is said again adds little (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
-//! Beyond", 2009).
+//! Full-text ranking of cards with BM25F: rare words count more than common ones, words in a name
+//! more than words in an example, and repetitions of a word add little (Robertson and Zaragoza,
+//! "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 
 use super::{
     description::Description,
@@ -13,22 +13,23 @@ use std::{
     ops::Bound,
 };
 
-/// How many words of one part of a card are read.
+/// Maximum number of words that are read from one part of a card.
 const MAX_WORDS: usize = 400;
 
-/// How many words of a question count: who says more says it again.
+/// Maximum number of words of a query; in longer texts further words are mostly repetitions.
 const MAX_ASKED: usize = 64;
 
-/// How many words stand in for one that no card has.
+/// Maximum number of similar words that replace a word that no card has.
 const MAX_STAND_INS: usize = 3;
 
-/// How much of its weight a word keeps that stands in for another.
+/// Share of its weight that a replacement word keeps.
 const STAND_IN: f64 = 0.5;
 
-/// The shortest word that others stand in for, in letters: shorter ones are near to anything.
+/// Minimum length in letters of a word that is replaced: shorter words are similar to too many
+/// others.
 const STANDS_IN_FROM: usize = 5;
 
-/// How much a word in this part of a card counts.
+/// Weight of a word in this part of a card.
 fn weight(part: CardPart) -> f64 {
     match part {
         CardPart::Name => 3.0,
@@ -40,24 +41,24 @@ fn weight(part: CardPart) -> f64 {
 
 const PARTS: usize = CardPart::ALL.len();
 
-/// The words of all cards, each with where it stands.
+/// Inverted index of the words of all cards.
 pub(super) struct Bm25 {
     words: Words,
     agents: usize,
     terms: BTreeMap<String, Vec<Posting>>,
-    /// How many words each part of each card has.
+    /// Number of words in each part of each card.
     lengths: Vec<[f64; PARTS]>,
-    /// The same on average.
+    /// Average number of words in each part.
     average: [f64; PARTS],
 }
 
-/// A word in a card.
+/// Occurrences of a word in a card.
 struct Posting {
     agent: usize,
     counts: [u16; PARTS],
 }
 
-/// How well an agent fits, and the words that it was found by, each with where it stands.
+/// Score of an agent, and the matching words with the parts of the card that contain each.
 #[derive(Default)]
 pub(super) struct Scored {
     pub score: f64,
@@ -99,17 +100,17 @@ impl Bm25 {
         Self { words, agents: agents.len(), terms, lengths, average }
     }
 
-    /// The agents whose cards have words of `text`, or words that are near to them, each by its place.
+    /// Agents whose cards contain words of `text`, or similar words, by their index.
     pub(super) fn score(&self, text: &str) -> HashMap<usize, Scored> {
         let mut scored: HashMap<usize, Scored> = HashMap::new();
         let mut asked = HashSet::new();
-        // The lengths that count here are those of the parts.
+        // The ranking uses the lengths of the parts, so the total number of words is not needed.
         let collection = Collection { texts: self.agents as u64, words: 0 };
         for Word { said, stem } in self.words.of(text, MAX_ASKED) {
             if !asked.insert(stem.clone()) {
                 continue;
             }
-            // Of those that stand in for one word, an agent is found by the best only.
+            // Among the replacements of one word, only the best counts for an agent.
             let mut best: HashMap<usize, (f64, &Posting)> = HashMap::new();
             for (postings, share) in self.meant(&stem) {
                 let rarity = bm25::weight(collection, postings.len() as u64);
@@ -132,7 +133,8 @@ impl Bm25 {
         scored
     }
 
-    /// Where a word stands; if no card has it, where those stand that are near: longer and shorter ones that begin alike, and slips.
+    /// Occurrences of a word, or, if no card has the word, of similar ones: longer and shorter
+    /// words with the same prefix, and misspellings.
     fn meant(&self, stem: &str) -> Vec<(&[Posting], f64)> {
         if let Some(postings) = self.terms.get(stem) {
             return vec![(postings, 1.0)];
@@ -141,7 +143,8 @@ impl Bm25 {
         if letters < STANDS_IN_FROM {
             return Vec::new();
         }
-        // All that begin with the same two letters: who slips there is not found.
+        // Considers only words with the same first two letters, so a misspelling in these is not
+        // found.
         let head = stem.char_indices().nth(2).map_or(stem, |(at, _)| &stem[..at]);
         let alike = self.terms.range::<str, _>((Bound::Included(head), Bound::Unbounded));
         let alike = alike.take_while(|(term, _)| term.starts_with(head));
@@ -155,8 +158,8 @@ impl Bm25 {
         near.into_iter().map(|(_, _, postings)| (postings.as_slice(), STAND_IN)).collect()
     }
 
-    /// How much a word in a card counts, up to 1. What is said many times counts by its logarithm even before it saturates, so that a
-    /// card that says one word only is not the best for it.
+    /// Contribution of a word in a card, up to 1. Repetitions count by their logarithm even before
+    /// saturation, so that a card that only repeats one word does not rank first for it.
     fn saturated(&self, posting: &Posting) -> f64 {
         let lengths = &self.lengths[posting.agent];
         let weighted: f64 = CardPart::ALL
@@ -172,7 +175,8 @@ impl Bm25 {
     }
 }
 
-/// How far two words are from one another, if they are near: 1 where one begins with the other, or is a slip away from it.
+/// Distance of two similar words: 1 for one edit, or the difference of lengths if one is a prefix
+/// of the other. `None` if they are not similar.
 fn slips(asked: &str, term: &str) -> Option<usize> {
     let (one, two) = (asked.len(), term.len());
     let begins =
@@ -181,7 +185,7 @@ fn slips(asked: &str, term: &str) -> Option<usize> {
     (begins || is_slip).then(|| if begins { one.abs_diff(two) } else { 1 })
 }
 
-/// The texts of a part of a card.
+/// Texts of a part of a card.
 fn texts(agent: &Description, part: CardPart) -> Box<dyn Iterator<Item = &str> + '_> {
     let skills = || agent.skills.iter();
     match part {

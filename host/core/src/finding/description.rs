@@ -1,55 +1,55 @@
-//! What is searched of an agent.
+//! Searchable description of an agent.
 
 use a2a_hub_protocol::card::{AgentCard, Skill, is_in_range};
 use std::fmt::Write as _;
 
-/// How many skills of a card are read: an agent that can do more than these is not found by the others.
+/// Maximum number of skills that are read from a card; an agent is not found by further ones.
 const MAX_SKILLS: usize = 200;
 
-/// How many tags, and how many examples, of a skill are read.
+/// Maximum number of tags, and of examples, that are read from a skill.
 const MAX_LISTED: usize = 50;
 
-/// How much of a card is embedded, in bytes: models cut off after a few hundred words.
+/// Maximum size of the text that is embedded, in bytes: models truncate after a few hundred words.
 const MAX_EMBEDDED: usize = 4_000;
 
-/// An agent as it is searched: what it is called, and what its card says.
+/// Searchable description of an agent: its names, and the contents of its card.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Description {
-    /// Its id.
+    /// Agent id.
     pub id: String,
-    /// What it is called besides.
+    /// Aliases of the agent.
     pub aliases: Vec<String>,
-    /// Its card's name.
+    /// Name in its card.
     pub name: String,
-    /// What its card says that it is.
+    /// Description in its card.
     pub description: String,
-    /// Its own version, as its card has it.
+    /// Version of the agent, from its card.
     pub version: String,
-    /// What it can do.
+    /// Skills of the agent.
     pub skills: Vec<DescribedSkill>,
-    /// The media types that it says it takes; whatever there is, if it names none.
+    /// Accepted media types; empty for any.
     pub input_modes: Vec<String>,
-    /// The media types that it says it answers with; whatever there is, if it names none.
+    /// Media types of its output; empty for any.
     pub output_modes: Vec<String>,
 }
 
-/// A skill as it is searched.
+/// Searchable description of a skill.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DescribedSkill {
-    /// The skill's id.
+    /// Skill id.
     pub id: String,
-    /// The skill's name.
+    /// Name of the skill.
     pub name: String,
-    /// What the skill does.
+    /// Description of the skill.
     pub description: String,
-    /// Words to find the skill by.
+    /// Tags of the skill.
     pub tags: Vec<String>,
-    /// What people may say to the agent that has it.
+    /// Example requests.
     pub examples: Vec<String>,
 }
 
 impl Description {
-    /// The agent called `id` that has this card.
+    /// Description of the agent `id` with this card.
     pub fn of(id: &str, aliases: Vec<String>, card: &AgentCard) -> Self {
         let owned =
             |modes: Vec<&str>| modes.into_iter().take(MAX_LISTED).map(str::to_owned).collect();
@@ -65,33 +65,33 @@ impl Description {
         }
     }
 
-    /// All that it is called.
+    /// All names of the agent.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let own = [self.id.as_str(), self.name.as_str()];
         own.into_iter().chain(self.aliases.iter().map(String::as_str))
     }
 
-    /// Whether a skill of its own is called `id`; the hub's own card names it `agent/skill`.
+    /// True if its skill has this `id`; the hub's own card names it `agent/skill`.
     pub(super) fn is_skill(&self, skill: &DescribedSkill, id: &str) -> bool {
         let own = id.strip_prefix(self.id.as_str()).and_then(|rest| rest.strip_prefix('/'));
         is_same(&skill.id, own.unwrap_or(id))
     }
 
-    /// Whether it takes this media type.
+    /// True if it accepts this media type.
     pub(super) fn takes(&self, mode: &str) -> bool {
         has_mode(&self.input_modes, mode)
     }
 
-    /// Whether it answers with this media type.
+    /// True if it outputs this media type.
     pub(super) fn answers(&self, mode: &str) -> bool {
         has_mode(&self.output_modes, mode)
     }
 
-    /// What an embedding is made of: what its card says, in some lines.
+    /// Text for an embedding: the contents of its card in some lines.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {}", self.name, self.description);
         for skill in &self.skills {
-            // Writing into a text never fails.
+            // Writing into a `String` never fails.
             let _ =
                 write!(text, "\n{}: {} ({})", skill.name, skill.description, skill.tags.join(", "));
             for example in &skill.examples {
@@ -120,13 +120,13 @@ impl DescribedSkill {
     }
 }
 
-/// Whether two texts are the same but for upper and lower case.
+/// True if two texts are equal except for case.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other.trim())
         || (!one.is_ascii() && one.to_lowercase() == other.trim().to_lowercase())
 }
 
-/// Whether one of the media types that a card names holds `asked`. A card that names none takes and answers whatever there is.
+/// True if the media types of a card include `asked`. An empty list includes all.
 fn has_mode(modes: &[String], asked: &str) -> bool {
     let holds = |mode: &String| is_in_range(asked, mode) || is_in_range(mode, asked);
     modes.is_empty() || modes.iter().any(holds)

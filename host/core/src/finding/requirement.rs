@@ -1,35 +1,37 @@
-//! Which versions of an agent will do (Semantic Versioning), and which of the others are older.
+//! Version requirement of a search (Semantic Versioning), and its distinction between older and
+//! other versions.
 
 use crate::version;
 use a2a_hub_protocol::error::A2aError;
 use semver::{Version, VersionReq};
 use std::fmt;
 
-/// The longest requirement, in bytes.
+/// Maximum length of a requirement, in bytes.
 const MAX_REQUIREMENT: usize = 100;
 
-/// What a version must be.
+/// Version requirement.
 pub(super) struct Requirement {
-    /// As it was asked for: whatever can be read is plain.
+    /// Original text; a text that parses is safe to print.
     text: String,
     said: VersionReq,
-    /// The lowest version that it can mean.
+    /// Lowest version that can satisfy it.
     least: Version,
 }
 
-/// Whether a version will do.
+/// Result of the comparison with a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// It will do.
+    /// The version satisfies the requirement.
     Fits,
-    /// It is older than any that will.
+    /// The version is older than all that do.
     Older,
-    /// It is newer than what will do, or nobody can tell.
+    /// The version is newer than those that do, or cannot be compared.
     Other,
 }
 
 impl Requirement {
-    /// What `text` says, as Cargo has it: `2` is any `2.x.y`, `>=1.4` is `1.4` and all that came after it.
+    /// Parses a requirement in Cargo's syntax: `2` is any `2.x.y`, `>=1.4` is `1.4` and all later
+    /// versions.
     pub(super) fn parse(text: &str) -> Result<Self, A2aError> {
         let way_out = "write it as `2`, `>=1.4`, `^2.1` or `1.*`";
         if text.len() > MAX_REQUIREMENT {
@@ -47,7 +49,7 @@ impl Requirement {
         match version::parse(version) {
             Some(version) if self.said.matches(&version) => Fit::Fits,
             Some(version) if version.cmp_precedence(&self.least).is_lt() => Fit::Older,
-            // One that says nothing that could be compared may be anything.
+            // A version that cannot be parsed may be anything.
             Some(_) | None => Fit::Other,
         }
     }

@@ -1,4 +1,4 @@
-//! A table of questions over cards, and what must hold of any.
+//! Tests of the search: a table of questions over cards, and properties.
 
 use std::sync::LazyLock;
 
@@ -7,12 +7,12 @@ use a2a_hub_protocol::card::AgentCard;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// How many of the questions must be answered by the right agent first, and among the first three: what is reached by words
-/// alone. Whoever changes how words are compared says what it does to these.
+/// Required shares of the questions whose right agent is first, and among the first three, by words
+/// alone. A change of the ranking must state its effect on these.
 const FIRST: f64 = 0.88;
 const AMONG_THREE: f64 = 0.92;
 
-/// The cards of the table, each with its agent's id.
+/// Cards of the table, with the ids of their agents.
 fn cards() -> Vec<(String, AgentCard)> {
     let read: Value = toml::from_str(include_str!("tests/cards.toml")).unwrap();
     let all = read["agents"].as_array().unwrap().iter();
@@ -23,7 +23,7 @@ fn cards() -> Vec<(String, AgentCard)> {
     .collect()
 }
 
-/// The table's agents: read once, for properties ask for them hundreds of times.
+/// Agents of the table, parsed once because property tests use them hundreds of times.
 fn described() -> Vec<Description> {
     static READ: LazyLock<Vec<Description>> = LazyLock::new(|| {
         cards().iter().map(|(id, card)| Description::of(id, Vec::new(), card)).collect()
@@ -39,7 +39,7 @@ fn asks(text: &str) -> AgentQuery {
     AgentQuery { text: Some(text.to_owned()), ..AgentQuery::default() }
 }
 
-/// Who is found, by a query over the table's cards and what else there is.
+/// Agents that a query finds among these.
 fn found_among(agents: Vec<Description>, query: &AgentQuery) -> Vec<String> {
     let index = Index::new(agents);
     ids(&index, &index.find(query, None).unwrap())
@@ -100,7 +100,7 @@ fn each_hit_says_why() {
 fn a_name_is_an_id_or_an_alias_or_what_the_card_says_or_the_nearest_of_all() {
     let mut agents = described();
     agents[0].aliases = vec!["coder".to_owned()];
-    // Its name is another's id: that one is meant.
+    // Its name is another agent's id: the id takes precedence.
     agents[1].name = "weather".to_owned();
     let index = Index::new(agents);
     for (name, id, by, meant) in [
@@ -137,7 +137,7 @@ fn all_criteria_must_hold() {
         ["git-historian", "pr-reviewer"]
     );
     assert_eq!(found(&AgentQuery { tags: words(&["git", "BLAME"]), ..query() }), ["git-historian"]);
-    // The tag is another skill's.
+    // The tag belongs to another skill.
     assert!(
         found(&AgentQuery { tags: words(&["charts"]), ..skill("statistical-analysis") }).is_empty()
     );
@@ -149,10 +149,10 @@ fn all_criteria_must_hold() {
     assert_eq!(found(&AgentQuery { tags: words(&["design"]), ..pictures }), ["image-studio"]);
     let photo =
         AgentQuery { input_modes: words(&["image/jpeg"]), tags: words(&["accounting"]), ..query() };
-    // The other accountant says nothing of what it takes.
+    // The other accountant's card lists no accepted media types.
     assert_eq!(found(&photo), ["bookkeeper", "invoice-reader"]);
     assert_eq!(found(&AgentQuery { limit: 2, ..query() }), ["api-designer", "bookkeeper"]);
-    // The words do not fit who has the tag.
+    // The agent with the tag does not match the words.
     assert!(
         found(&AgentQuery { tags: words(&["weather"]), ..asks("translate a letter") }).is_empty()
     );
@@ -186,7 +186,7 @@ fn two_versions_of_one_agent_are_told_apart() {
     let NotFound::OtherVersions(there) = refused else { panic!("{refused}") };
     assert_eq!(there.agents[0], ("new".to_owned(), "2.1.0".to_owned()));
     assert!(there.some_are_older);
-    // Newer ones are not taken for older ones.
+    // Newer versions do not count as older ones.
     let refused = find("0.9", true).unwrap_err();
     insta::assert_snapshot!(refused.to_string(), @"no agent that fits is of version `0.9`; there are new 2.1.0, odd spring, old 1.3.0: ask for one of these versions");
     assert!(find("newest", false).unwrap_err().to_string().contains("write it as"));
@@ -204,7 +204,7 @@ fn meaning_counts_where_it_is_known() {
     assert_eq!(found.hits[0].why[0], because(WhyBy::Meaning, "0.900"));
 }
 
-/// An agent whose card says whatever is asked for, again and again, stands behind one that does it.
+/// An agent whose card repeats the query's words ranks behind one that has the skill.
 #[test]
 fn a_card_that_is_stuffed_with_words_wins_nothing_by_it() {
     let all_tags: Vec<_> = cards()
@@ -257,7 +257,7 @@ fn no_card_costs_more_than_a_bounded_part_of_it() {
 }
 
 proptest! {
-    /// The order of the cards changes nothing, and no question breaks it.
+    /// The order of the cards does not change the result, and no query fails.
     #[test]
     fn the_same_is_found_in_whatever_order_they_come(text in "[a-z ]{0,60}", odd in ".{0,40}", seed in any::<u64>()) {
         let (mut turned, text) = (described(), format!("{text} {odd} git code meeting"));

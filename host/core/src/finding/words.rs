@@ -1,13 +1,15 @@
-//! Text as the words that are compared: split, without the words that everybody says, and stemmed.
+//! Tokenizer for the search: splits a text into words, drops stop words, and stems the rest.
 
 use crate::bm25::MAX_WORD;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 
-/// How much of one text is read, in bytes: a card may have 64 KiB of it, and no one says what an agent does in more than this.
+/// Maximum size of a text that is read, in bytes: a card may contain 64 KiB, but a useful
+/// description is shorter.
 const MAX_TEXT: usize = 16 << 10;
 
-/// The function words of English, and what people say to an agent whatever they want of it. Sorted.
+/// Stop words: the function words of English, and words that appear in any request to an agent.
+/// Sorted.
 const STOP_WORDS: &[&str] = &[
     "a",
     "able",
@@ -141,16 +143,16 @@ const STOP_WORDS: &[&str] = &[
     "your",
 ];
 
-/// A word of a text.
+/// Word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// As it was said, in lower case.
+    /// Original word in lower case.
     pub said: String,
-    /// What it is compared by.
+    /// Stem, used for comparison.
     pub stem: String,
 }
 
-/// Makes words of texts.
+/// Tokenizer with a stemmer.
 pub(super) struct Words {
     stemmer: Stemmer,
 }
@@ -162,7 +164,8 @@ impl Default for Words {
 }
 
 impl Words {
-    /// The first `most` words of a text that tell something. Ids are split at `-` and `_`, and where camelCase begins a word.
+    /// The first `most` words of a text, without stop words. Ids are split at `-` and `_`, and at
+    /// the humps of camelCase.
     pub(super) fn of(&self, text: &str, most: usize) -> Vec<Word> {
         let runs = head(text).split(|c: char| !c.is_alphanumeric());
         let said = runs.flat_map(humps).map(str::to_lowercase);
@@ -180,12 +183,12 @@ impl Words {
     }
 }
 
-/// The part of a text that is read.
+/// Part of a text that is read.
 fn head(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT)]
 }
 
-/// The words of `camelCaseSQLText`: `camel`, `Case`, `SQL`, `Text`.
+/// Words of `camelCaseSQLText`: `camel`, `Case`, `SQL`, `Text`.
 fn humps(run: &str) -> Vec<&str> {
     let chars: Vec<_> = run.char_indices().collect();
     let mut words = Vec::new();

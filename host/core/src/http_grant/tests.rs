@@ -1,4 +1,4 @@
-//! Which requests are admitted, and which only look as if they should be.
+//! Tests of admitted requests, and of requests that only look admissible.
 
 use super::*;
 use proptest::prelude::*;
@@ -237,7 +237,7 @@ proptest! {
         }
     }
 
-    /// What is admitted goes to the very host that was judged, for whoever reads the URL.
+    /// Every parser reads the granted host from an admitted URL.
     #[test]
     fn what_is_admitted_leads_to_the_host_that_is_granted(text in "https:[/\\\\]{0,3}[a-z.@:%0-9\\[\\]#?]{0,12}(api\\.example\\.com)?[/@.:?#%a-z0-9]{0,10}") {
         let held = held(r#"{"*": {}}"#, r#"{"api.example.com": {"paths": ["/v1"]}}"#);

@@ -1,60 +1,64 @@
-//! What a task's actor does about a signal, and what it writes into the log.
+//! Effects of a signal: actions of a task's actor and entries of its log.
 
 use super::Fault;
 
-/// Something that the actor does.
+/// Action of the task's actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Append this to the log of the task.
+    /// Appends an entry to the log of the task.
     Record(Record),
-    /// Ask for the task's turn again; [`Signal::Turn`](super::Signal::Turn) says when that is, at once or later.
+    /// Requests a run permit again; [`Signal::Turn`](super::Signal::Turn) reports it, at once or
+    /// later.
     ComeBack,
-    /// Let another task of the agent run.
+    /// Releases the run permit.
     GiveTurnBack,
-    /// Give the task to its agent.
+    /// Starts the agent with the task.
     Start,
-    /// Listen again to the agent, which is elsewhere.
+    /// Re-attaches to the remote agent.
     Follow,
-    /// Look after the children that an earlier run left; [`Signal::Tended`](super::Signal::Tended) says when they are over.
+    /// Supervises the children of an earlier run; [`Signal::Tended`](super::Signal::Tended) reports
+    /// their end.
     Tend,
-    /// Let the agent hear the answer, or that there was none in time.
+    /// Delivers the answer to the agent, or the fact that none came in time.
     Answer,
-    /// Keep the client's message until the agent has done what it is at: the agent hears it in another run.
+    /// Queues the client's message until the agent's current run ends; the next run receives it.
     Keep,
-    /// Let go of a run that is over, and have the oldest message that was kept ready for the next.
+    /// Drops a finished run, and prepares the oldest queued message for the next run.
     Retire,
-    /// Tell the client that its message was taken.
+    /// Tells the client that its message was accepted.
     Acknowledge,
-    /// Tell the client that the task takes no message now.
+    /// Tells the client that the task accepts no message now.
     Refuse,
-    /// Stop listening to the agent if it goes on without the hub; [`Signal::Left`](super::Signal::Left) tells.
+    /// Detaches from the agent if the agent continues without the hub;
+    /// [`Signal::Left`](super::Signal::Left) reports the result.
     Leave,
-    /// Stop the agent: ask it first, then end it, and its programs with it.
+    /// Stops the agent and its programs: first by request, then by force.
     Stop,
-    /// Let the agent clean up after a task that was cancelled.
+    /// Lets the agent clean up after a cancelled task.
     CleanUp,
-    /// Find out what the agent keeps of the task; [`Signal::Resumability`](super::Signal::Resumability) tells.
+    /// Finds out whether the agent can resume the task;
+    /// [`Signal::Resumability`](super::Signal::Resumability) reports the result.
     AskHold,
 }
 
-/// What is written into a task's log.
+/// Entry of a task's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// The very thing that the signal tells of: what was told, asked or said, or the agent's end.
+    /// The signal's own event: the agent's event, question or end, or the client's message.
     Itself,
-    /// That the agent is at work, and the task waits for nothing.
+    /// The agent works, and the task waits for nothing.
     Working,
-    /// What the agent said at its end, of a task that goes on.
+    /// Final message of an agent's run whose task continues.
     Interim,
-    /// That the task was cancelled.
+    /// The task was cancelled.
     Canceled,
-    /// That the task failed.
+    /// The task failed.
     Failed(Fault),
-    /// That the task waits for its client, for its hub ends.
+    /// The task waits for its client because the hub shuts down.
     Interrupted,
-    /// That the task waits for its client to send it on its way: its agent's run ended with an earlier hub, and the children of that run
-    /// are over.
+    /// The task waits for its client to continue it: its agent's run ended with an earlier process,
+    /// and the children of that run have ended.
     Stranded,
-    /// That the task waits for its client without its agent.
+    /// The task waits for its client without its agent.
     Parked,
 }

@@ -1,29 +1,29 @@
-//! Why the hub gives a task up, and how long it waits before it does.
+//! Reasons for which the hub fails a task, and the timeouts that lead to them.
 
 use crate::{reason::FailureReason, span::Span};
 use std::time::Duration;
 
-/// How long a task, and an answer to what it asks, may take.
+/// Timeouts of a task and of an answer to its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The task, from its beginning; the time that its client takes to answer does not count.
+    /// Timeout of the task from its start; the time that the client takes to answer does not count.
     pub task: Duration,
-    /// An answer, unless the agent asks for less.
+    /// Timeout of an answer, unless the agent sets a shorter one.
     pub answer: Duration,
 }
 
-/// Why the hub gives a task up.
+/// Reason for which the hub fails a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Its turn did not come in time.
+    /// The run permit did not come in time.
     Queued,
-    /// It took too long.
+    /// The task took too long.
     TooLong,
-    /// Nobody answered what an agent had asked that is gone.
+    /// The client did not answer the question of an agent that is gone.
     Unanswered,
     /// The hub was stopped while the agent was at work.
     HubStopped,
-    /// The agent that had the task is another one now.
+    /// The agent that had the task has been replaced.
     AgentReplaced,
     /// The conversation so far cannot be read.
     Unreadable,
@@ -40,7 +40,7 @@ impl Fault {
         Self::Unreadable,
     ];
 
-    /// The reason that machines are told.
+    /// Machine-readable reason.
     pub fn reason(self) -> FailureReason {
         match self {
             Self::Queued | Self::TooLong | Self::Unanswered => FailureReason::Timeout,
@@ -50,7 +50,7 @@ impl Fault {
         }
     }
 
-    /// What people are told of a task that was given so long.
+    /// Text for people; names the timeout if it was exceeded.
     pub fn text(self, patience: Patience) -> String {
         let told = match self {
             Self::Queued => {

@@ -1,4 +1,4 @@
-//! Every signal in every phase, the clock, and what holds whatever happens.
+//! Tests of every signal in every phase, of the clock, and of the invariants.
 
 use super::*;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn start() -> Instant {
     Instant::now()
 }
 
-/// A task in each phase, and how long after its beginning it came there.
+/// A task in each phase, and the instant at which it got there.
 fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
     let new = |state, entry| Lifecycle::queued(state, entry, PATIENCE, start);
     let after = |mut task: Lifecycle, signals: &[Signal]| {
@@ -78,7 +78,7 @@ fn shown(effects: &[Effect]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// What is recorded stands in lower case.
+/// Records are in lower case.
 #[test]
 fn what_is_done_about_each_signal_in_each_phase() {
     let mut table = String::new();
@@ -86,7 +86,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
         writeln!(table, "{name}").unwrap();
         for (told, signal) in signals() {
             let mut task = task;
-            // Time is up when it is.
+            // `Time` arrives when it is due.
             let now = if signal == Signal::Time { task.wake_at().unwrap_or(now) } else { now };
             let effects = task.step(now, signal);
             if !effects.is_empty() {
@@ -255,7 +255,8 @@ fn an_agent_that_works_on_beside_its_question_uses_the_tasks_time() {
     assert_eq!(task.wake_at(), Some(at(160)));
 }
 
-/// A record shows one question, and there is no way from one kind to the other but by work.
+/// A record holds one question, and a question of another kind needs the state `working` in
+/// between.
 #[test]
 fn a_login_that_is_asked_for_in_place_of_an_answer_is_recorded() {
     let start = start();
@@ -295,7 +296,7 @@ fn every_fault_says_what_happened() {
     ");
 }
 
-/// Also one that was said before a question was asked: it is no answer to it.
+/// Includes a message that was sent before the question: it is no answer to it.
 #[test]
 fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
     let start = start();
@@ -312,7 +313,7 @@ fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
     task.step(start, Signal::Ended(TaskState::Completed));
     assert!(task.is_over());
 
-    // An agent elsewhere may end beside its own question.
+    // A remote agent may end while its own question is pending.
     let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
     for signal in [Signal::Turn, Signal::Said, ASKED] {
         task.step(start, signal);
@@ -331,7 +332,7 @@ fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
     assert!(task.is_over(), "an agent that gave up hears no more");
 }
 
-/// The agent that asked is run again, and comes to its question later.
+/// The agent that asked is replayed, and reaches its question later.
 #[test]
 fn a_question_that_stands_is_answered_whatever_the_agent_tells_beside_it() {
     let start = start();
@@ -359,7 +360,7 @@ fn a_question_that_stands_is_answered_whatever_the_agent_tells_beside_it() {
     }
 }
 
-/// Its agent is started again once they are over.
+/// The agent is restarted after their end.
 #[test]
 fn children_of_a_run_that_is_gone_are_tended_first() {
     let start = start();
@@ -381,7 +382,7 @@ fn children_of_a_run_that_is_gone_are_tended_first() {
     let started = [Effect::Record(Record::Working), Effect::Start];
     assert_eq!(task.step(start, Signal::Turn), started);
 
-    // What its client has said meanwhile sends it on its way.
+    // A message that the client sent meanwhile restarts the agent.
     let mut task = Lifecycle::queued(TaskState::Working, Entry::Tend, PATIENCE, start);
     for signal in [Signal::Turn, Signal::Said] {
         task.step(start, signal);
@@ -391,7 +392,7 @@ fn children_of_a_run_that_is_gone_are_tended_first() {
     assert_eq!(again[..2], told);
     assert_eq!(task.step(start, Signal::Turn), [Effect::Start]);
 
-    // A question that nobody asks any more is over.
+    // A question without a pending asker is closed.
     let state = TaskState::AuthRequired;
     let mut task = Lifecycle::queued(state, Entry::Tend, PATIENCE, start);
     let over = [Effect::Record(Record::Working), Effect::Tend];
@@ -429,7 +430,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
     ]
 }
 
-/// A task as it begins in a hub, and how many messages its agent has not heard that the hub before kept.
+/// A task at its start in a process, and the number of messages queued in an earlier process.
 fn any_beginning(start: Instant) -> impl Strategy<Value = (Lifecycle, usize)> {
     let queued = move |state, entry| Lifecycle::queued(state, entry, PATIENCE, start);
     let begun = prop_oneof![
@@ -445,9 +446,10 @@ fn any_beginning(start: Instant) -> impl Strategy<Value = (Lifecycle, usize)> {
 }
 
 proptest! {
-    /// Whatever happens, and whenever: what is recorded is a way that a task may go, the agent is given the task once, and
-    /// once more each time that it was let go, each message of the client's is taken or refused, each question is answered once at the most, what is kept for the agent is
-    /// bounded and heard once, nothing happens after the end, and the clock is never asked for what is over.
+    /// For any signals at any times: records are allowed transitions; the agent starts once, and
+    /// once more after each eviction; each message is accepted or refused; each question is
+    /// answered at most once; the queue for the agent is bounded, and each queued message is
+    /// delivered once; nothing happens after the end; no timer runs after the end.
     #[test]
     fn a_task_goes_its_way_whatever_happens(
         (task, kept_before) in any_beginning(start()),
@@ -503,7 +505,7 @@ proptest! {
             prop_assert_eq!(task.state, state);
             prop_assert!(!state.is_final() || task.is_over());
             prop_assert!(!task.is_over() || task.wake_at().is_none());
-            // What is due may be due twice: an answer that did not come in time, of a task that has no time left.
+            // Two timers may expire at once: an unanswered question, and the task's own deadline.
             let mut woken = task;
             let _ = (0..3).map(|_| woken.step(now, Signal::Time)).count();
             prop_assert!(woken.wake_at().is_none_or(|then| then > now), "it would be woken for ever");

@@ -1,4 +1,4 @@
-//! A guest that is run again, in tables and as a property.
+//! Tests of replayed guests, as tables and as a property.
 
 use super::*;
 use proptest::prelude::*;
@@ -130,35 +130,35 @@ fn a_step_that_was_cut_off_is_done_again_once_the_client_says_so() {
     assert_eq!(replay.tell(), None, "what it had told before it was cut off is no more than that");
 }
 
-/// Something that a guest does.
+/// Action of a guest.
 #[derive(Clone, Debug)]
 enum Act {
-    /// Asks something, to which the world has another answer each time.
+    /// Calls a function whose answer is different each time.
     Ask(u8),
-    /// Tells what it was answered last, and this.
+    /// Sends an event with the last answer and this number.
     Tell(u8),
-    /// Does something to the world, in a step in which it tells so many things.
+    /// Has a side effect, in a step that sends this number of events.
     Step(StepMode, u8),
 }
 
-/// What is left when a hub is killed.
+/// Data that survives the end of a process.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     journal: Vec<Recorded<u32>>,
     log: Vec<String>,
-    /// How often each step was done to its end, and begun.
+    /// Number of times that each step ended, and began.
     done: [u32; 8],
     begun: [u32; 8],
 }
 
-/// A world in which the power fails after so many more writes.
+/// World in which the power fails after this number of writes.
 struct World {
     kept: Kept,
     writes_left: usize,
     answers: u32,
 }
 
-/// The power has failed.
+/// Error for a power failure.
 struct Killed;
 
 impl World {
@@ -171,7 +171,7 @@ impl World {
         Ok(())
     }
 
-    /// Another one each time.
+    /// Returns a different answer each time.
     fn answer(&mut self) -> u32 {
         self.answers += 1;
         self.answers
@@ -197,7 +197,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs the guest to its end, or until the power fails; returns what it came to.
+    /// Runs the guest to its end, or until the power fails; returns the guest's results.
     fn run(&mut self, guest: &[Act]) -> Result<Vec<String>, Killed> {
         let Kept { journal, log, .. } = self.kept.clone();
         let mut replay = Replay::new(0, journal, log);
@@ -237,7 +237,7 @@ impl World {
                     if let Some(record) = record {
                         self.write(|kept| kept.journal.push(record))?;
                     }
-                    // It is done again, or left.
+                    // The client wants a repetition, or not.
                     if self.ask(replay, Asked::new("step.again", &key))?.is_multiple_of(2) {
                         return Ok("nothing".to_owned());
                     }
@@ -246,7 +246,7 @@ impl World {
                 Begun::Work(Some(record)) => self.write(|kept| kept.journal.push(record))?,
                 Begun::Work(None) => {}
             }
-            // What is only read is the same each time.
+            // A read-only step has the same result each time.
             let came_to = if mode == StepMode::Again { 0 } else { self.answer() };
             self.write(|kept| kept.begun[number] += 1)?;
             for told in 0..tells {
@@ -271,7 +271,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// However often the power fails, and wherever: the guest comes to its end, and hears in its last run what it heard before.
+    /// For any number of power failures at any point, the guest reaches its end, and its last run
+    /// receives the same answers as before.
     #[test]
     fn any_prefix_of_the_log_replayed_reaches_the_same_state(
         guest in prop::collection::vec(act(), 0..8),
@@ -287,7 +288,7 @@ proptest! {
         }
         world.writes_left = usize::MAX;
         let Ok(heard) = world.run(&guest) else { unreachable!("the power is there") };
-        // Once it has ended, running it again does nothing and comes to the same.
+        // Another run after the end changes nothing, and has the same results.
         let kept = world.kept.clone();
         let Ok(again) = world.run(&guest) else { unreachable!("the power is there") };
         prop_assert_eq!(&heard, &again);
@@ -298,7 +299,7 @@ proptest! {
             match act {
                 Act::Tell(_) => prop_assert_eq!(told, 1, "told once"),
                 Act::Step(mode, tells) => {
-                    // Whatever was done to its end and recorded is not done again.
+                    // A step that ended and was recorded is not repeated.
                     let ends = world.kept.journal.iter().filter(|it| {
                         matches!(&it.entry, Entry::Ended { step, .. } if *step == format!("step {number}"))
                     });

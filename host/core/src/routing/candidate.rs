@@ -1,4 +1,4 @@
-//! An agent in question, and where it stands among the others by the way of balancing.
+//! Candidate for a message, and its rank by the load-balancing strategy.
 
 use a2a_hub_protocol::{
     id::{AgentId, ContextId},
@@ -8,24 +8,26 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
-/// How messages are shared out among agents that can all take them (load balancing).
+/// Load-balancing strategy among agents that can all take a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Balance {
-    /// To each in turn: to whichever has been without one for longest.
+    /// Selects the agent whose last turn is the longest ago.
     #[default]
     RoundRobin,
-    /// To the one with the fewest tasks that run or wait for their turn.
+    /// Selects the agent with the fewest running and queued tasks.
     LeastLoaded,
-    /// To the one that says its first word soonest: the moving average of that time, times the tasks that it would have.
+    /// Selects the agent with the shortest expected time to its first event: the moving average of
+    /// that time, multiplied by the number of tasks that it would have.
     Latency,
-    /// To the one that has had tasks of the conversation; of a new conversation, by a hash of its id (rendezvous hashing), so that it
-    /// stays with one agent also where many come and go. A message without a conversation goes to each in turn.
+    /// Selects the agent of the context's earlier tasks; for a new context, an agent by a hash of
+    /// the context's id (rendezvous hashing), so that the context stays with one agent even if many
+    /// agents join and leave. A message without a context uses round robin.
     Affinity,
 }
 
 impl Balance {
-    /// As configurations and facts have it.
+    /// Name in configurations and in metadata.
     pub fn word(self) -> &'static str {
         match self {
             Self::RoundRobin => "round-robin",
@@ -42,30 +44,30 @@ impl fmt::Display for Balance {
     }
 }
 
-/// An agent that may be given the message, as far as that matters here.
+/// Agent that may receive the message, with the facts that decide it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its name on this hub.
+    /// Id on this hub.
     pub agent: AgentId,
-    /// Whether whoever asks may have it do anything. One that may not is not even told of.
+    /// True if the caller may use the agent. Other agents are not even mentioned to the caller.
     pub is_granted: bool,
-    /// The ids of its skills.
+    /// Ids of its skills.
     pub skills: Vec<String>,
-    /// Its version, as its card says.
+    /// Version from its card.
     pub version: String,
-    /// Why it could do nothing with this message, if that is so.
+    /// Reason why it cannot handle this message, if it cannot.
     pub unfit: Option<String>,
-    /// How it was when it was asked last.
+    /// Result of its last health check.
     pub health: HealthStatus,
-    /// Whether its circuit breaker lets no task through now.
+    /// True if its circuit breaker admits no task now.
     pub is_open: bool,
-    /// How many of its tasks run or wait for their turn.
+    /// Number of its running and queued tasks.
     pub load: usize,
-    /// How long its first word took lately; none if it said none yet.
+    /// Recent time to its first event; `None` if it has sent none yet.
     pub latency: Option<Duration>,
-    /// When it had its last turn, as [`Turns`](super::Turns) counts; 0 if it had none.
+    /// Number of its last turn, as counted by [`Turns`](super::Turns); 0 if it had none.
     pub last_turn: u64,
-    /// Whether the latest task of the message's conversation is its.
+    /// True if it has the latest task of the message's context.
     pub holds_context: bool,
 }
 
@@ -73,7 +75,8 @@ pub(super) fn version_of(candidate: &Candidate) -> Option<Version> {
     crate::version::parse(&candidate.version)
 }
 
-/// Whoever is well is tried first. One that is unhealthy may have been mended, and is the last resort.
+/// Rank by health; healthy agents come first. An unhealthy agent may have recovered, and is the
+/// last resort.
 pub(super) fn unwell(health: HealthStatus) -> u8 {
     match health {
         HealthStatus::Healthy | HealthStatus::Unknown => 0,
@@ -82,7 +85,8 @@ pub(super) fn unwell(health: HealthStatus) -> u8 {
     }
 }
 
-/// Where a candidate stands by the way of balancing: the least is tried first, and equals have their turns.
+/// Rank by load-balancing strategy: the smallest is tried first, and the last turn decides between
+/// equal ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(bool, u128);
 
@@ -100,8 +104,8 @@ impl Rank {
     }
 }
 
-/// What one more task would wait for its first word, in nanoseconds. Nothing is known of one that said none: it is tried, and with
-/// more tasks than it has answered it is no longer the first.
+/// Expected time to the first event of one more task, in nanoseconds. An idle agent without any
+/// measurement is tried first; with tasks that sent nothing yet it no longer is.
 pub(super) fn cost(candidate: &Candidate) -> u128 {
     let tasks = candidate.load as u128 + 1;
     match candidate.latency {
@@ -111,8 +115,9 @@ pub(super) fn cost(candidate: &Candidate) -> u128 {
     }
 }
 
-/// The weight of an agent for a conversation (rendezvous hashing, highest random weight): FNV-1a, whose bits are then mixed as the
-/// last step of `SplitMix64` does, for short texts that differ at their ends. The same on every machine and in every version.
+/// Weight of an agent for a context (rendezvous hashing, highest random weight): FNV-1a, followed
+/// by the final mix of `SplitMix64` for short texts that differ only at their ends. The same on
+/// every machine and in every version.
 fn weight(context: &str, agent: &str) -> u64 {
     let bytes = context.bytes().chain([0]).chain(agent.bytes());
     let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

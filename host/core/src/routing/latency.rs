@@ -1,14 +1,16 @@
-//! How long an agent's first word takes: an exponentially weighted moving average (EWMA), which is forgotten by and by.
+//! Moving average of an agent's time to its first event, exponentially weighted (EWMA) and decaying
+//! with time.
 
 use std::time::{Duration, Instant};
 
-/// How much the newest time counts against all before: enough that three or four make a new average.
+/// Weight of the newest value; after three or four values the average is mostly new.
 const NEWEST: f64 = 0.3;
 
-/// After so long without a word, what is known of an agent counts for little more than a third: one that was slow once is tried again.
+/// Time constant of the decay: after it, an average counts for little more than a third, so that a
+/// once slow agent is tried again.
 const FORGOTTEN: Duration = Duration::from_secs(300);
 
-/// The moving average of one agent.
+/// Moving average of one agent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     average: Duration,
@@ -16,18 +18,18 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// What is known after the first time.
+    /// Creates the average from the first value.
     pub fn new(took: Duration, now: Instant) -> Self {
         Self { average: took, at: now }
     }
 
-    /// Takes in one more.
+    /// Adds a value.
     pub fn took(&mut self, took: Duration, now: Instant) {
         let before = self.average.mul_f64(1.0 - NEWEST);
         *self = Self { average: before.saturating_add(took.mul_f64(NEWEST)), at: now };
     }
 
-    /// How long the first word is thought to take by now.
+    /// Estimated time to the first event, with decay.
     pub fn estimate(&self, now: Instant) -> Duration {
         let age = now.saturating_duration_since(self.at).as_secs_f64();
         self.average.mul_f64((-age / FORGOTTEN.as_secs_f64()).exp())

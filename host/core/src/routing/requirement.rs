@@ -1,18 +1,18 @@
-//! Which versions of an agent will do.
+//! Version requirement for an agent.
 
 use crate::version;
 use semver::{Version, VersionReq};
 use std::fmt;
 
-/// A requirement in the words of Semantic Versioning as Cargo has them: `2`, `^2.1`, `>=1.4, <3`. A bare `2.1` is `^2.1`: that or newer,
-/// with the same major version.
+/// Version requirement in the syntax of Semantic Versioning as in Cargo: `2`, `^2.1`, `>=1.4, <3`.
+/// A bare `2.1` is `^2.1`: that version or newer, with the same major version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     text: String,
     read: VersionReq,
 }
 
-/// A text that is no requirement.
+/// Error for a text that is no version requirement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` says no versions ({why}); say for example `2`, `^2.1` or `>=1.4, <3`")]
 pub struct InvalidRequirement {
@@ -21,7 +21,7 @@ pub struct InvalidRequirement {
 }
 
 impl Requirement {
-    /// The requirement that reads `text`.
+    /// Parses a version requirement.
     pub fn parse(text: &str) -> Result<Self, InvalidRequirement> {
         let text = text.trim();
         let read = VersionReq::parse(text)
@@ -29,17 +29,18 @@ impl Requirement {
         Ok(Self { text: text.to_owned(), read })
     }
 
-    /// As it was said.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether that version will do.
+    /// True if the version satisfies the requirement.
     pub fn is_met_by(&self, version: &Version) -> bool {
         self.read.matches(version)
     }
 
-    /// Whether that version is too old: it will not do, and lies before the first one that might.
+    /// True if the version is too old: it does not satisfy the requirement, and precedes the first
+    /// one that could.
     pub fn is_after(&self, version: &Version) -> bool {
         let least = version::least(&self.read);
         let is_before = least.is_some_and(|least| version.cmp_precedence(&least).is_lt());

@@ -1,4 +1,4 @@
-//! Messages for groups and skills, and the agents that could have them.
+//! Tests of the selection of agents for groups and skills.
 
 use super::*;
 use a2a_hub_protocol::{id::TaskId, operation::HealthStatus};
@@ -34,7 +34,7 @@ fn skill(skill: &str, version: Option<&str>, allow_older: bool) -> Wanted {
     Wanted { named: None, skill: Some(skill.to_owned()), version, allow_older }
 }
 
-/// In which order they are tried.
+/// Order in which the agents are tried.
 fn order(candidates: &[Candidate], wanted: &Wanted, balance: Balance) -> Vec<String> {
     let choice = choose(candidates, wanted, balance, None).unwrap();
     choice.order.iter().map(|it| it.agent.to_string()).collect()
@@ -290,8 +290,8 @@ fn any_wanted() -> impl Strategy<Value = Wanted> {
 }
 
 proptest! {
-    /// Nobody is tried whose breaker is open, who may not be called, or who could do nothing with the message; and whoever could have
-    /// been tried is, or is told of with a reason.
+    /// No candidate is tried whose breaker is open, that the caller may not use, or that cannot
+    /// handle the message. Each possible candidate is either tried or listed with a reason.
     #[test]
     fn never_to_an_open_breaker_and_everybody_is_accounted_for(
         all in any_candidates(), wanted in any_wanted(), balance in any_balance(), context in prop::option::of("[a-c]"),
@@ -318,7 +318,7 @@ proptest! {
         }
     }
 
-    /// In whatever order agents are listed, the choice is the same.
+    /// The order in which agents are listed does not change the selection.
     #[test]
     fn stable_under_reordering(
         (all, mixed) in any_candidates().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
@@ -329,14 +329,15 @@ proptest! {
         prop_assert_eq!(of(&all), of(&mixed));
     }
 
-    /// Whoever has a turn has waited for all others that could have had one since its last: so among those that are always there,
-    /// nobody is ahead by more than one.
+    /// Between two turns of an agent, all others that were available had a turn. So agents that are
+    /// always available differ by at most one turn.
     #[test]
     fn fair_within_one_turn(rounds in prop::collection::vec(subsequence(vec!["a", "b", "c", "d"], 0..=3), 1..60)) {
         let (mut turns, wanted) = (Turns::default(), group());
         let round = wanted.route();
         let names = ["a", "b", "c", "d"];
-        // Since its own last turn: who could have been chosen each time, and was not.
+        // For each agent since its last turn: the others that were available each time and were not
+        // selected.
         let mut passed: BTreeMap<&str, Option<Vec<&str>>> = names.map(|name| (name, None)).into();
         let mut steady = BTreeMap::<&str, usize>::new();
         let always: Vec<_> = names.into_iter().filter(|name| rounds.iter().all(|away| !away.contains(name))).collect();

@@ -1,4 +1,5 @@
-//! What is told of a choice: which agent it fell on, and what it was chosen over. It stands among the facts of the task.
+//! Explanation of a routing decision in the task's metadata: the selected agent, and the reasons
+//! against the others.
 
 use super::{
     candidate::{Balance, Candidate, cost, unwell, version_of},
@@ -10,92 +11,93 @@ use a2a_hub_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The fact that tells how the task came to its agent, where its client named none: a [`Routing`].
+/// Metadata member that explains the routing of a task whose client named no agent: a [`Routing`].
 pub const ROUTING: &str = "routing";
 
-/// The agents that are to be tried, in this order.
+/// Agents to try, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Whoever is tried first stands first. At least one.
+    /// Candidates, first to try first. At least one.
     pub order: Vec<Candidate>,
-    /// Whether these are older versions than were asked for.
+    /// True if these are older versions than requested.
     pub is_older: bool,
-    /// The others, each with the reason why it is not tried.
+    /// Other agents, each with the reason why it is not tried.
     pub left_out: Vec<PassedOver>,
     pub(super) balance: Balance,
 }
 
-/// How a task came to its agent.
+/// Explanation of a task's routing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Routing {
-    /// The group, or the agent, that the client named.
+    /// Group or agent that the client named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub named: Option<AgentId>,
-    /// The skill that the client asked for.
+    /// Skill that the client requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
-    /// The versions that the client asked for.
+    /// Versions that the client requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The agent that has the task.
+    /// Agent that has the task.
     pub agent: AgentId,
-    /// The version of that agent, as its card says.
+    /// Version of that agent, from its card.
     pub agent_version: String,
-    /// Whether that is an older version than was asked for, which the client allowed.
+    /// True if that version is older than requested, which the client allowed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub older: bool,
-    /// How the agents were put in order.
+    /// Load-balancing strategy that ordered the agents.
     pub balance: Balance,
-    /// The others, each with the reason why it has not the task.
+    /// Other agents, each with the reason why it did not get the task.
     pub passed_over: Vec<PassedOver>,
 }
 
-/// An agent that was not given the task.
+/// Agent that did not get the task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PassedOver {
-    /// The agent.
+    /// Agent id.
     pub agent: AgentId,
-    /// Why, for machines.
+    /// Reason for machines.
     pub reason: NotChosen,
-    /// Why, for people.
+    /// Reason for people.
     pub why: String,
-    /// The task that the agent rejected before it said anything else.
+    /// Task that the agent rejected as its first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }
 
-/// Why an agent was not given the task.
+/// Reason why an agent did not get the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotChosen {
-    /// It has not the skill.
+    /// It does not have the skill.
     Skill,
-    /// Its version will not do.
+    /// Its version does not satisfy the requirement.
     Version,
-    /// It could do nothing with the message.
+    /// It cannot handle the message.
     Unfit,
     /// Its circuit breaker is open.
     Breaker,
-    /// It is not well.
+    /// It is not healthy.
     Health,
-    /// It has too much to do.
+    /// It is overloaded.
     Busy,
     /// It rejected the task before it began.
     Rejected,
-    /// The balancing put another one first.
+    /// The load balancing ranked another agent first.
     Balance,
 }
 
 impl PassedOver {
-    /// An agent that was not given the task for this reason.
+    /// Creates an entry for an agent with this reason.
     pub fn new(agent: &AgentId, reason: NotChosen, why: String) -> Self {
         Self { agent: agent.clone(), reason, why, task: None }
     }
 }
 
 impl Choice {
-    /// What is told of the task that the agent at this place of the order takes, of which `refused` were tried before.
+    /// Explanation for a task of the agent at index `at` of the order; `refused` lists the agents
+    /// that were tried before it.
     pub fn told(&self, at: usize, wanted: &Wanted, refused: &[PassedOver]) -> Option<Routing> {
         let chosen = self.order.get(at)?;
         let mut passed_over = refused.to_vec();
@@ -114,7 +116,7 @@ impl Choice {
         })
     }
 
-    /// Why that one stands behind the one that was chosen.
+    /// Reason why an agent ranks behind the selected one.
     fn behind(&self, chosen: &Candidate, it: &Candidate) -> PassedOver {
         if self.is_older && version_of(it) < version_of(chosen) {
             let why = format!("its version, `{}`, is older still", it.version);

@@ -1,13 +1,14 @@
-//! Who had its turn last: round robin, as the longest without one being the next. An agent that was away, or was refused, has one turn
-//! when it is back and not all that it missed.
+//! Round-robin state: the agent whose last turn is the longest ago is next. An agent that was away
+//! or refused gets one turn when it returns, and not all the turns that it missed.
 
 use a2a_hub_protocol::id::AgentId;
 use std::collections::BTreeMap;
 
-/// How many rounds are kept: a round is forgotten when it is the one that was used longest ago. What a round is called, its client says.
+/// Maximum number of rounds; the least recently used one is dropped. The limit is necessary because
+/// clients choose the names of rounds.
 const MOST: usize = 1_024;
 
-/// The turns in all rounds.
+/// Turns of all rounds.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     now: u64,
@@ -21,12 +22,12 @@ struct Round {
 }
 
 impl Turns {
-    /// When that agent had its last turn in a round; 0 if it had none.
+    /// Number of the agent's last turn in a round; 0 if it had none.
     pub fn last(&self, round: &str, agent: &AgentId) -> u64 {
         self.rounds.get(round).and_then(|round| round.last.get(agent)).copied().unwrap_or_default()
     }
 
-    /// That agent has its turn in a round, whatever comes of it.
+    /// Records a turn of the agent in a round, independent of its result.
     pub fn takes(&mut self, round: &str, agent: &AgentId) {
         self.now += 1;
         if !self.rounds.contains_key(round) && self.rounds.len() >= MOST {

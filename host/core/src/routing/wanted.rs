@@ -1,24 +1,24 @@
-//! What is asked for in place of one agent.
+//! Request for any agent of a group or with a skill.
 
 use super::requirement::Requirement;
 use a2a_hub_protocol::id::AgentId;
 use std::fmt;
 
-/// What a message asks for in place of one agent.
+/// Request of a message for any agent with these properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The group, or the one agent, that the message names.
+    /// Group or agent that the message names.
     pub named: Option<AgentId>,
-    /// The exact id of the skill that the agent must have.
+    /// Exact id of the skill that the agent must have.
     pub skill: Option<String>,
-    /// The versions that will do.
+    /// Version requirement.
     pub version: Option<Requirement>,
-    /// Whether an older version will do where there is no other.
+    /// True if an older version is acceptable when no other is available.
     pub allow_older: bool,
 }
 
 impl Wanted {
-    /// What it is called under which turns are kept: messages that ask for the same share one round.
+    /// Name of the round-robin round: equal requests share one round.
     pub fn route(&self) -> String {
         let Self { named, skill, version, .. } = self;
         let [named, version, skill] = [
@@ -27,7 +27,7 @@ impl Wanted {
             skill.as_deref(),
         ]
         .map(Option::unwrap_or_default);
-        // Neither of the first two has a slash in it.
+        // The first two contain no slash, so the name is unambiguous.
         format!("{named}/{version}/{skill}")
     }
 }

@@ -1,4 +1,4 @@
-//! A message that begins a task: for the agent that it names, or for one that is chosen.
+//! Starts a task from a message: at the agent that it names, or at one that is chosen.
 
 use super::Hub;
 use crate::{
@@ -15,11 +15,11 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{budget::Budget, error::A2aError, operation::SendMessage};
 use std::sync::Arc;
 
-/// Whom a message is for.
+/// Addressee of a message.
 enum Addressee {
     /// One agent.
     One(Arc<Agent>),
-    /// Whichever is chosen.
+    /// Any agent that routing chooses.
     Any(Wanted),
 }
 
@@ -33,11 +33,11 @@ struct Beginning {
     budget: Budget,
 }
 
-/// Why an agent did not take a message.
+/// Refusal of a message.
 enum Refused {
-    /// Another one may.
+    /// This agent refuses; another one may accept.
     ByAgent(NotChosen, A2aError),
-    /// None can.
+    /// The hub refuses; no agent can accept.
     ByHub(HubError),
 }
 
@@ -49,7 +49,7 @@ impl Hub {
         streamed: bool,
     ) -> Result<Subscription, HubError> {
         let addressee = self.addressee(&send)?;
-        // Where requests are not remembered, the message is not spelled out.
+        // Without idempotency the request is not serialized.
         let request = self.repeats.are_remembered().then(|| match &addressee {
             Addressee::One(agent) => idempotency::request(caller, &agent.id, &send),
             Addressee::Any(wanted) => {
@@ -59,11 +59,11 @@ impl Hub {
         let push = self.receiver(send.push.take()).await?;
         let budget = Budget::of(send.message.metadata.as_ref())?;
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
-        // On the heap, for it is as large as all that it waits for.
+        // Boxed: this future is as large as all futures that it awaits.
         let submitted = Box::pin(async move {
             let claim = hub.claim(request.as_deref()).await;
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
-                // One that was forgotten can be told to nobody again.
+                // The task may have been deleted; then a new one begins.
                 if hub.tasks.stored(task).await?.is_some() {
                     return hub.tasks.repeat(task, after).await;
                 }
@@ -88,12 +88,13 @@ impl Hub {
         self.begin(push, submitted).await
     }
 
-    /// Takes up a request, as [`idempotency::request`] has it; none if it was not spelled out, for requests are not remembered.
+    /// Claims a request, serialized by [`idempotency::request`]; none if requests are not
+    /// remembered.
     pub(super) async fn claim(&self, request: Option<&str>) -> Option<Claim> {
         self.repeats.claim(request?).await
     }
 
-    /// The agent that a message is for; none if one is to be chosen.
+    /// Agent of a message; none if routing chooses one.
     pub(super) fn sole_addressee(
         &self,
         send: &SendMessage,
@@ -106,7 +107,7 @@ impl Hub {
 
     fn addressee(&self, send: &SendMessage) -> Result<Addressee, HubError> {
         let named = send.agent.clone().or_else(|| {
-            // A skill is looked for among all agents.
+            // A skill is searched among all agents.
             self.default_agent().filter(|_| send.requirements.skill.is_none())
         });
         Ok(match self.routes.wanted(named.as_ref(), &send.requirements)? {
@@ -120,7 +121,8 @@ impl Hub {
         })
     }
 
-    /// Gives an agent the message, unless it is not well, left alone or has too much to do.
+    /// Submits the message to an agent, unless that is unhealthy, has an open circuit breaker or
+    /// has too much to do.
     async fn submit(
         &self,
         agent: &Arc<Agent>,
@@ -154,7 +156,7 @@ impl Hub {
         })
     }
 
-    /// Gives the message to the first that takes it. Once one has begun, it is nobody else's.
+    /// Submits the message to the first agent that takes it. Once one has begun, no other gets it.
     async fn submit_to_any(
         &self,
         wanted: Wanted,
@@ -167,7 +169,7 @@ impl Hub {
                 Ok(heard) => {
                     let rejection = match route.has_another() && beginning.send.own_id.is_none() {
                         true => self.tasks.rejection(&heard).await,
-                        // It is the client's to hear.
+                        // The client receives the rejection itself.
                         false => None,
                     };
                     match rejection {

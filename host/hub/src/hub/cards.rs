@@ -1,4 +1,4 @@
-//! The cards of the hub and of its agents, as they are told.
+//! Agent cards of the hub, of groups and of agents.
 
 use a2a_hub_agents::Agent;
 use a2a_hub_protocol::{
@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
 use serde_json::{Map, json};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The card of a hub of these agents that began then: it can do what they can.
+/// Card of the hub, with the skills of these agents; `began` is the hub's start time.
 pub(super) fn card_of_hub(agents: &[Arc<Agent>], began: &String) -> CardOf {
     let skills = agents.iter().flat_map(|agent| {
         agent.card.skills.iter().map(|skill| Skill {
@@ -41,8 +41,8 @@ fn modes(agents: &[Arc<Agent>], member: &str) -> BTreeSet<String> {
     named.flatten().filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
 }
 
-/// The card of a group whose agents these are, if somebody is there: what each of its agents can do, for any may be given the
-/// message.
+/// Card of a group, from its present agents; none if no agent is present. It lists only what every
+/// agent can do, for any of them may get the message.
 pub(super) fn card_of_group(name: &AgentId, there: &[Arc<Agent>]) -> Option<CardOf> {
     let first = there.first()?;
     let all_have =

@@ -1,4 +1,4 @@
-//! Finding agents, among those that whoever asks may know of.
+//! Search for agents, among those that the caller may see.
 
 use super::Hub;
 use crate::error::HubError;
@@ -6,8 +6,9 @@ use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::operation::{AgentQuery, FoundAgents};
 
 impl Hub {
-    /// The agents that fit, the best first. One that the caller may not know of is not looked at: it shows in no score, and in no
-    /// refusal. Registries are asked for clients only: an agent's program calls what its agent was granted.
+    /// Agents that match, best first. Agents that the caller may not see are excluded before the
+    /// search: they affect no score and no refusal. Registries are asked for clients only: an
+    /// agent's program calls only the agents that its agent was granted.
     pub(super) async fn search(
         &self,
         caller: &Principal,
@@ -23,7 +24,7 @@ impl Hub {
         Ok(match (here, elsewhere) {
             (Ok(found), Ok((elsewhere, unasked))) => FoundAgents { elsewhere, unasked, ..found },
             (Ok(found), Err(_)) => found,
-            // Here are other versions only, and elsewhere is one that fits.
+            // Local agents match in other versions only, and a remote one matches.
             (Err(_), Ok((elsewhere, unasked))) if !elsewhere.is_empty() => {
                 FoundAgents { elsewhere, unasked, ..FoundAgents::default() }
             }

@@ -1,4 +1,4 @@
-//! A task that is waited for: what it has come to once it is over, or asks.
+//! Waits for a task's result, or for its question.
 
 use super::Hub;
 use crate::{error::HubError, tasks::Subscription};
@@ -14,7 +14,8 @@ use serde_json::json;
 impl Hub {
     /// Waits until the task is over, or waits for its client.
     pub(super) async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, HubError> {
-        // Put together from what is heard, if that begins with the beginning: it saves reading the log again.
+        // Folds the task from the events, if the stream starts with the first one: that saves
+        // reading the log again.
         let mut whole: Option<Task> = None;
         while let Some(recorded) = heard.next().await {
             match &recorded?.event {

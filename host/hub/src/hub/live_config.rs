@@ -1,33 +1,33 @@
-//! The configuration as it is now.
+//! The current configuration.
 
 use a2a_hub_config::{Config, Level};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::Mutex as AsyncMutex;
 
-/// Reads the configuration as the hub was started with it: its file, the environment and the command line. Why it cannot be
-/// read is told for people.
+/// Reads the configuration as at the hub's start: its file, the environment and the command line.
+/// The error is a text for people.
 pub type ReadConfig = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
 
-/// Has the hub log from this level on.
+/// Sets the hub's log level.
 pub type SetLevel = Arc<dyn Fn(Level) + Send + Sync>;
 
-/// The configuration that counts, and the way to another one.
+/// The effective configuration, and how to replace it.
 pub struct LiveConfig {
     counts: Mutex<Config>,
     pub(super) read: ReadConfig,
     set_level: SetLevel,
-    /// Held while another one is followed: those who ask at once are served one after the other.
+    /// Held during a reload: concurrent reloads run one after the other.
     pub(super) turn: AsyncMutex<()>,
 }
 
 impl LiveConfig {
-    /// `config` counts until another one is read.
+    /// Starts with `config`, until another one is read.
     pub fn new(config: Config, read: ReadConfig, set_level: SetLevel) -> Self {
         Self { counts: Mutex::new(config), read, set_level, turn: AsyncMutex::default() }
     }
 
-    /// The configuration that counts now.
+    /// The effective configuration.
     pub fn now(&self) -> Config {
         self.counts.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! A task that a client asks for whole, ready to be passed on as it is kept where it is over.
+//! Reads a whole task; a finished one can be passed on as stored.
 
 use super::{Hub, Visit};
 use crate::error::HubError;
@@ -10,8 +10,8 @@ use a2a_hub_protocol::{
 use a2a_hub_store::Looked;
 
 impl Hub {
-    /// Carries out an [`Operation::GetTask`] for the whole task, on the terms of [`handle`](Self::handle), and answers with what is
-    /// kept of it.
+    /// Carries out an [`Operation::GetTask`] for the whole task, under the rules of
+    /// [`handle`](Self::handle), and returns the stored view.
     ///
     /// # Errors
     ///

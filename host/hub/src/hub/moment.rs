@@ -1,9 +1,9 @@
-//! Moments that clients name.
+//! Timestamps in client requests.
 
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::error::A2aError;
 
-/// A moment that a client names, as the store writes it.
+/// Converts a client's timestamp to the store's format.
 pub(super) fn moment(field: &str, said: Option<String>) -> Result<Option<String>, A2aError> {
     let written = |said: String| {
         let why = "must be a time in RFC 3339, such as `2026-01-31T12:00:00Z`";

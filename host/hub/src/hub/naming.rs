@@ -1,4 +1,4 @@
-//! Agents by whatever they are called: an alias is turned into its agent's id before anything else looks at it.
+//! Name resolution: replaces an agent's alias by the agent's id before an operation is processed.
 
 use super::Hub;
 use crate::error::HubError;
@@ -12,27 +12,28 @@ use a2a_hub_protocol::{
 use serde_json::json;
 
 impl Hub {
-    /// The id of the agent that is called so, by its id or an alias; a group's name stays what it is.
+    /// Id of the agent with this id or alias; a group's name is returned unchanged.
     ///
     /// # Errors
     ///
-    /// If nobody is called so; the nearest name is told.
+    /// If no agent has the name; the error suggests the nearest name.
     pub fn named(&self, name: &AgentId) -> Result<AgentId, A2aError> {
         self.called(name).ok_or_else(|| self.no_agent(name))
     }
 
-    /// The same, none if nobody is called so. What an agent calls itself takes no name from a group.
+    /// Id of the agent with this id or alias; none if no agent has it. An alias from an agent's own
+    /// card never hides a group.
     fn called(&self, name: &AgentId) -> Option<AgentId> {
         let group = self.routes.group(name).map(|_| name.clone());
         group.or_else(|| self.agents.called(name))
     }
 
-    /// The agents that have a skill, by its exact id, as a message for that skill finds them.
+    /// Agents with a skill, by its exact id, as messages for that skill find them.
     pub fn with_skill(&self, skill: &str) -> Vec<AgentId> {
         self.routes.with_skill(skill).iter().map(|agent| agent.id.clone()).collect()
     }
 
-    /// Why an agent is not found: the one refusal for a name that nobody has, whatever asks for it.
+    /// Error for an unknown agent name; the same for every operation.
     pub(super) fn no_agent(&self, name: &AgentId) -> A2aError {
         let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();
         let near = self.did_you_mean(name.as_str());
@@ -40,7 +41,7 @@ impl Hub {
         A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there }))
     }
 
-    /// What is said of a name that nobody has, if another is near: `did you mean ...? `.
+    /// Suggestion for an unknown name, if a known one is near: `did you mean ...? `.
     pub fn did_you_mean(&self, name: &str) -> String {
         let (all, aliases) = (self.agents.all(), self.agents.aliases());
         let names = all.iter().map(|agent| agent.id.as_str());
@@ -51,7 +52,7 @@ impl Hub {
         near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
     }
 
-    /// The same refusal, but for an agent that is not there, which is told as it is everywhere.
+    /// Converts a registry error; an unknown agent gets the common error for unknown names.
     pub(super) fn told_of_unknown(&self, why: RegistryError) -> HubError {
         match why {
             RegistryError::Unknown(name) => self.no_agent(&name).into(),
@@ -64,8 +65,9 @@ impl Hub {
         }
     }
 
-    /// Puts the id of an agent in place of an alias in an operation. A name that nobody has stays: it may be that of an agent that left,
-    /// whose tasks are still there. The agent of a visit is named by its id: doors ask [`Hub::named`].
+    /// Replaces an alias in an operation by the agent's id. An unknown name stays: a removed agent
+    /// may have had it, whose tasks still exist. The agent of a visit has been resolved already:
+    /// endpoints call [`Hub::named`].
     pub(super) fn name_by_id(&self, operation: &mut Operation) {
         if let Some(named) = agent_in(operation)
             && let Some(id) = self.called(named)
@@ -75,7 +77,7 @@ impl Hub {
     }
 }
 
-/// The agent that an operation names.
+/// Agent that an operation names.
 fn agent_in(operation: &mut Operation) -> Option<&mut AgentId> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others name no agent")]
     match operation {

@@ -1,5 +1,5 @@
-//! What official clients ask: of one agent or of the whole hub, and as strictly as A2A has it. Whatever they speak, it is
-//! an operation like any other in the end.
+//! Operations of official A2A clients, addressed to one agent or to the whole hub, and checked as
+//! strictly as A2A requires. They become ordinary operations after these checks.
 
 use super::{Hub, Reply, ReplyStream, moment::moment, visit::Visit};
 use crate::{error::HubError, tasks::StreamEnd};
@@ -16,7 +16,8 @@ use serde_json::json;
 use std::sync::Arc;
 
 impl Hub {
-    /// Carries out what an official client asks. An agent's endpoint knows no task but that agent's.
+    /// Carries out an official client's operation. An agent's endpoint knows only that agent's
+    /// tasks.
     pub(super) async fn perform_for(
         &self,
         caller: &Caller,
@@ -39,7 +40,7 @@ impl Hub {
                 must_stream(agent.as_deref())?;
                 let (task, after) = (send.message.task_id.clone(), send.after);
                 let reply = self.perform(caller, Operation::StreamMessage(send)).await?;
-                // A stream begins with the task, also where it goes on with one.
+                // A stream begins with the task, also if the message continues one.
                 let reply = match (task, after) {
                     (Some(id), None) => {
                         Reply::Stream(ReplyStream::Task(self.tasks.hear_on(&id).await?))
@@ -51,7 +52,7 @@ impl Hub {
             Operation::Resubscribe { id, after } => {
                 let head = self.tasks.head(&id).await?;
                 must_stream(self.agents.find(&head.agent).as_deref())?;
-                // What a client missed of it, it may still hear.
+                // A client that resumes may still receive the events that it missed.
                 if visit.version == Version::V1 && after.is_none() && head.state.is_final() {
                     let why =
                         format!("task `{id}` is {}: there is no more to hear", head.state.name());
@@ -79,8 +80,8 @@ impl Hub {
         }
     }
 
-    /// Those of the extensions which a visitor asks for that are active in this operation: what the agent knows that
-    /// carries it out.
+    /// Requested extensions that are active in this operation: those that the operation's agent
+    /// supports.
     pub async fn activated(&self, visit: &Visit, operation: &Operation) -> Vec<String> {
         if visit.extensions.is_empty() {
             return Vec::new();
@@ -94,7 +95,7 @@ impl Hub {
         agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()
     }
 
-    /// Whether the endpoint of that name, which may be a group's, is where this agent's tasks are found.
+    /// True if this agent's tasks are found at the endpoint of that name, which may be a group's.
     pub(super) fn is_at(&self, endpoint: &AgentId, agent: &AgentId) -> bool {
         match self.routes.group(endpoint) {
             Some(group) => group.contains(agent),
@@ -102,8 +103,8 @@ impl Hub {
         }
     }
 
-    /// The message and the agent that it is for, if that one speaks to such a client. A task may go on without the agent
-    /// that it began with.
+    /// Message and its agent, if that agent accepts this client. No agent if the task's agent is
+    /// gone, or is yet to be chosen.
     async fn addressed(
         &self,
         visit: &Visit,
@@ -117,7 +118,7 @@ impl Hub {
             None => self.sole_addressee(&send)?,
         };
         if agent.is_none() {
-            // Who it will be is not known yet: an agent that insists on an extension is not chosen.
+            // The agent is unknown yet; an agent that requires an extension is not chosen.
             send.client.extensions.clear();
         }
         if let Some(agent) = &agent {
@@ -135,7 +136,8 @@ impl Hub {
     }
 }
 
-/// A stream goes on to this end in 1.0. In 0.3 each ends with an update that is `final`, which says that the task waits.
+/// Sets the end of a stream for 1.0. In 0.3 each stream ends with a `final` update, also if the
+/// task waits.
 fn until(version: Version, reply: Reply, end: StreamEnd) -> Reply {
     match (version, reply) {
         (Version::V1, Reply::Stream(ReplyStream::Task(heard))) => {
@@ -159,7 +161,7 @@ fn must_know_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError>
     Err(A2aError::new(ErrorKind::ExtensionRequired, why).with(json!({ "extension": uri })))
 }
 
-/// A media type that a part names must be one that the card does (A2A 1.0, section 3.1.1).
+/// Requires that a part's media type is one that the card names (A2A 1.0, section 3.1.1).
 fn must_be_taken(agent: &Agent, message: &Message) -> Result<(), A2aError> {
     let Some((n, media)) = agent.card.part_not_taken(message) else { return Ok(()) };
     let modes = agent.card.input_modes().join(", ");
@@ -178,7 +180,7 @@ fn must_stream(agent: Option<&Agent>) -> Result<(), A2aError> {
     Err(A2aError::new(ErrorKind::UnsupportedOperation, why))
 }
 
-/// The agent that a message names itself.
+/// Agent that a message names itself.
 fn named_agent(operation: &Operation) -> Option<&AgentId> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are no messages")]
     match operation {
@@ -187,7 +189,7 @@ fn named_agent(operation: &Operation) -> Option<&AgentId> {
     }
 }
 
-/// The task that an operation is about.
+/// Task that an operation refers to.
 pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are about no one task")]
     match operation {

@@ -1,4 +1,5 @@
-//! Operations of the hub's owner: the operator by the kernel's word ([`Access::Own`](a2a_hub_core::access::Access::Own)).
+//! Operations of the hub's owner: the operator, identified by the kernel
+//! ([`Access::Own`](a2a_hub_core::access::Access::Own)).
 
 use super::{Caller, Hub};
 use crate::error::HubError;
@@ -10,7 +11,8 @@ use a2a_hub_protocol::{
 use std::path::PathBuf;
 
 impl Hub {
-    /// Changes a plug-in, or copies the store. That the caller owns the hub was checked before ([`Hub::handle`]).
+    /// Changes a plug-in, or copies the store. [`Hub::handle`] has checked that the caller owns the
+    /// hub.
     pub(super) async fn own(
         &self,
         caller: &Caller,

@@ -1,4 +1,5 @@
-//! What the hub is made of. A hub is cloned for each request and each connection, so that it holds all of it by one pointer.
+//! State of the hub. A hub is cloned for each request and each connection, so its state is behind
+//! one pointer.
 
 use super::LiveConfig;
 use crate::{
@@ -15,7 +16,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The parts of a hub, for the hub alone.
+/// Fields of a hub, for the modules below `hub`.
 pub struct HubParts {
     pub(super) agents: Agents,
     pub(super) plugins: PluginFolder,

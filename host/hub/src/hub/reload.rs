@@ -1,5 +1,6 @@
-//! The configuration is read again while the hub runs: what can be followed counts from then on, what needs a restart is
-//! named and stays as it was, and one that cannot be followed changes nothing.
+//! Reloads the configuration while the hub runs: settings that can change take effect at once,
+//! settings that need a restart are reported and stay as they were, and an invalid configuration
+//! changes nothing.
 
 use super::{Hub, live_config::LiveConfig};
 use crate::error::HubError;
@@ -13,7 +14,7 @@ use a2a_hub_protocol::{
 use std::sync::Arc;
 
 impl Hub {
-    /// Reads the configuration again and follows it, although whoever asked may go away meanwhile.
+    /// Reloads the configuration; completes even if the caller is dropped.
     pub(super) async fn reload(&self) -> Result<Reloaded, HubError> {
         let Some(live) = self.live.clone() else {
             let why = "this hub was not started from a configuration that could be read again";

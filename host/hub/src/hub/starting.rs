@@ -1,4 +1,4 @@
-//! A hub before it begins: all that it is made of is there, and nothing is at work.
+//! A hub before its start: all parts exist, and nothing runs.
 
 use super::{Hub, LiveConfig, parts::HubParts};
 use crate::{
@@ -17,12 +17,14 @@ use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::time::Instant;
 
-/// A hub whose agents have joined and whose routes are known. There is no [`Hub`] but by [`StartingHub::take_up`], so that no task of an
-/// earlier hub goes on, and no client is served, before all of this is set.
+/// A hub whose agents have joined and whose routes are known. Only [`StartingHub::take_up`] creates
+/// a [`Hub`], so that no earlier task continues, and no client is served, before all of this is
+/// set.
 pub struct StartingHub(HubParts);
 
 impl StartingHub {
-    /// A hub of these agents, conversations and tasks, which tell of themselves in `events` and wherever `pushes` says.
+    /// Creates a hub from its parts. What happens is published to `events`, and to the receivers in
+    /// `pushes`.
     pub fn new(
         joined: Joined,
         routes: Routes,
@@ -53,50 +55,51 @@ impl StartingHub {
         })
     }
 
-    /// The same, under a configuration that can be read again.
+    /// Sets a configuration that can be reloaded.
     #[must_use]
     pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
         let this = self.with_default_agent(live.now().default_agent);
         Self(HubParts { live: Some(live), ..this.0 })
     }
 
-    /// The same; a message that names no agent is for this one.
+    /// Sets the agent for messages that name no agent.
     #[must_use]
     pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
         Self(HubParts { default_agent: Arc::new(Mutex::new(agent)), ..self.0 })
     }
 
-    /// The same, which tells this to whoever looks after it.
+    /// Sets warnings for the hub's status.
     #[must_use]
     pub fn with_warnings(self, warnings: Vec<String>) -> Self {
         Self(HubParts { warnings: warnings.into(), ..self.0 })
     }
 
-    /// The same, whose operator can have a copy of its store made.
+    /// Sets the store that the operator can back up.
     #[must_use]
     pub fn with_copies(self, store: Arc<dyn Copies>) -> Self {
         Self(HubParts { copies: Some(store), ..self.0 })
     }
 
-    /// The same, whose store had lost this when it was opened, each in a sentence. It stands among the warnings as well.
+    /// Sets the losses that the store found when it was opened, one sentence each. They are among
+    /// the warnings as well.
     #[must_use]
     pub fn with_losses(self, losses: Vec<String>) -> Self {
         Self(HubParts { losses: losses.into(), ..self.0 })
     }
 
-    /// The same, where a request that was made before is answered by the task that it began.
+    /// Sets the memory of requests, by which a repeated request gets the task of the first.
     #[must_use]
     pub fn with_repeats(self, repeats: Repeats) -> Self {
         Self(HubParts { repeats, ..self.0 })
     }
 
-    /// The same, which these tenants share beside the default one.
+    /// Sets the tenants that share the hub with the default one.
     #[must_use]
     pub fn with_tenants(self, tenants: BTreeSet<TenantId>) -> Self {
         Self(HubParts { tenants: tenants.into(), ..self.0 })
     }
 
-    /// Takes up what an earlier hub left unfinished; from now on operations can be carried out.
+    /// Recovers the tasks of the previous process; operations can be carried out afterwards.
     ///
     /// # Errors
     ///

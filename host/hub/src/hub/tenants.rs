@@ -1,4 +1,4 @@
-//! For which tenant an operation is carried out, and that it is about nothing of another's.
+//! Tenant isolation: determines an operation's tenant, and hides what belongs to others.
 
 use super::{Caller, Hub, official::task_of};
 use crate::error::HubError;
@@ -10,18 +10,18 @@ use a2a_hub_protocol::{
 };
 
 impl Hub {
-    /// Whether tenants share the hub beside the default one.
+    /// True if the hub has tenants other than the default one.
     pub fn has_tenants(&self) -> bool {
         !self.tenants.is_empty()
     }
 
-    /// Whether a tenant is called so.
+    /// True if the tenant exists.
     pub fn is_tenant(&self, tenant: &TenantId) -> bool {
         self.tenants.contains(tenant)
     }
 
-    /// The caller with the tenant for which the operation is carried out, and the operation about nothing of other tenants. A task of
-    /// another tenant's is not found.
+    /// Sets the tenant of the caller and of the operation. A task of another tenant is reported as
+    /// not found.
     pub(super) async fn place(
         &self,
         caller: Caller,
@@ -47,7 +47,7 @@ impl Hub {
         Ok(Caller { tenant, ..caller })
     }
 
-    /// Whose task it is: nobody knows of one that is not there.
+    /// Tenant of a task. An unknown task is an error.
     async fn tenant_of(&self, task: &TaskId) -> Result<TenantId, HubError> {
         if !self.tasks.may_have_tenants() {
             return Ok(TenantId::default());
@@ -55,7 +55,7 @@ impl Hub {
         Ok(self.tasks.whose(task).await?.1.tenant().clone())
     }
 
-    /// What an operator is told who named a tenant that there is not.
+    /// Hint for an operator that named an unknown tenant.
     fn way_out(&self, caller: &Caller) -> String {
         let Caller { principal: Principal::Operator | Principal::OperatorToken, tenant } = caller
         else {

@@ -1,11 +1,12 @@
-//! What is wrong with a hub and waits for its operator: for whoever watches over it.
+//! Warnings for the operator, and for whatever monitors the hub.
 
 use super::Hub;
 use a2a_hub_protocol::operation::StorageCondition;
 
 impl Hub {
-    /// What is wrong with the hub itself, now and until its operator mends it, each in a sentence: its store, what that had lost when it
-    /// was opened, the file of grants, where traces go. It is told at once, also where the store does not answer.
+    /// Current failures of the hub itself, which last until the operator fixes them, one sentence
+    /// each: its store, what that had lost when it was opened, the grants file, span export.
+    /// Answers at once, even if the store does not.
     pub fn troubles(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
             StorageCondition::Ok => None,
@@ -18,7 +19,8 @@ impl Hub {
         storage.into_iter().chain(losses).chain(self.agents.grants_trouble()).chain(spans).collect()
     }
 
-    /// What its status warns of, each in a sentence: what was found at the start, and what is so now. It heals where it is mended.
+    /// Warnings of the status, one sentence each: those of the start, and current ones. A current
+    /// warning ends once its cause is fixed.
     pub(super) fn warnings_now(&self) -> Vec<String> {
         let agents = &self.agents;
         let start = self.warnings.iter().cloned();

@@ -1,14 +1,14 @@
-//! Where a client of official A2A asks, and how it speaks.
+//! Endpoint and version of an official A2A request.
 
 use a2a_hub_protocol::{id::AgentId, interface::Version};
 
 /// A client at an endpoint of official A2A.
 #[derive(Clone, Debug)]
 pub struct Visit {
-    /// Whose endpoint it is; the hub's own if none is named.
+    /// Agent of the endpoint; none for the hub's own.
     pub agent: Option<AgentId>,
-    /// The version of A2A that it speaks.
+    /// Version of A2A that the client speaks.
     pub version: Version,
-    /// URIs of the extensions that it asks for.
+    /// URIs of the extensions that the client requests.
     pub extensions: Vec<String>,
 }

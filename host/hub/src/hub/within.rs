@@ -1,4 +1,5 @@
-//! What a program that an agent started may ask of the hub: what its agent may, on behalf of the task that it was started for.
+//! Access of an agent's programs to the hub: a program may do what its agent may, on behalf of the
+//! task that it was started for.
 
 use super::{Caller, Hub, official::task_of};
 use crate::{error::HubError, repeats::Claim, tasks::Subscription};
@@ -14,7 +15,8 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::port::delegate::ChildRequest;
 
 impl Hub {
-    /// Refuses what reaches beyond the tree of tasks that the caller is at work in, and the agents that its agent may call.
+    /// Refuses operations outside of the caller's tree of tasks, and on agents that its agent may
+    /// not call.
     pub(super) async fn must_be_within(
         &self,
         caller: &Principal,
@@ -40,7 +42,8 @@ impl Hub {
         Ok(())
     }
 
-    /// The caller, at work on the task that its tree of processes serves now, if it is a program of an agent.
+    /// Resolves a program to its agent and to the task that its process tree serves now. Other
+    /// callers stay the same.
     pub(super) fn at_work_now(&self, caller: Caller) -> Result<Caller, A2aError> {
         let Some(tree) = caller.principal.tree() else { return Ok(caller) };
         let refused = |why: &str| A2aError::new(ErrorKind::Authentication, why.to_owned());
@@ -64,7 +67,7 @@ impl Hub {
         })
     }
 
-    /// Whether the caller may know of an agent.
+    /// True if the caller may see an agent.
     pub(super) fn sees(&self, caller: &Principal, agent: &Agent) -> bool {
         match caller {
             Principal::AgentTask { agent: by, .. } => self.may_see(by, &agent.id).is_ok(),
@@ -75,22 +78,22 @@ impl Hub {
         }
     }
 
-    /// Gives a task to the agent that a program's message names, as a child of the task that the program works on. A message that comes
-    /// again is answered by the child that it began.
+    /// Starts a child task at the agent that a program's message names. A repeated message gets the
+    /// child that it began.
     pub(super) async fn give(
         &self,
         caller: &Caller,
         task: &TaskId,
         send: SendMessage,
     ) -> Result<Subscription, HubError> {
-        // Where requests are not remembered, the message is not spelled out. Who asks is the program's agent at this task: the programs
-        // of two tasks are told apart.
+        // Without idempotency the request is not serialized. The caller in it is the program's
+        // agent at this task, so the programs of two tasks are distinct.
         let whom = (&send.agent, &send.requirements);
         let is_remembered = self.repeats.are_remembered();
         let request = is_remembered.then(|| idempotency::request(caller, &whom, &send));
         let claim = self.claim(request.as_deref()).await;
         if let Some(child) = claim.as_ref().and_then(Claim::task) {
-            // One that was forgotten can be told to nobody again.
+            // The child may have been deleted; then a new one begins.
             if self.tasks.stored(child).await?.is_some() {
                 return self.tasks.give_again(task, child, send.after.unwrap_or(0)).await;
             }
@@ -98,7 +101,7 @@ impl Hub {
         self.must_be_open()?;
         let SendMessage { mut message, agent, requirements, working_directory, timeout_ms, .. } =
             send;
-        // One that names nobody is for whoever has the skill, which the message says.
+        // A message that names no agent goes to one with the skill that the message names.
         let agent = match agent {
             Some(agent) => agent.to_string(),
             None if requirements.skill.is_some() => {

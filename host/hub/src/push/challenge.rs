@@ -1,7 +1,9 @@
-//! A challenge: before notifications are first sent to a URL, what is there shows that it waits for them.
+//! Challenge: before notifications are first sent to a URL, the receiver there must prove that it
+//! expects them.
 //!
-//! The form is that of A2A's samples (`push_notification_auth.py`): a GET with `?validationToken=…`, to be answered with
-//! 200 and the token as the whole body. The request carries none of the client's secrets.
+//! The form is that of A2A's samples (`push_notification_auth.py`): a GET with
+//! `?validationToken=…`, which the receiver must answer with 200 and the token as the whole body.
+//! The request carries none of the client's secrets.
 
 use crate::token::Token;
 use a2a_hub_client::{Outbound, OutboundError};
@@ -13,36 +15,36 @@ use std::{io, time::Duration};
 use tokio::time::timeout;
 use url::Url;
 
-/// How long an answer may take, body and all: a client waits for it.
+/// Time limit of the whole answer; short, since a client waits for it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The largest answer, in bytes: a token is 64.
+/// Largest answer in bytes; a token has 64.
 const MAX_ANSWER: usize = 1 << 10;
 
-/// Why a receiver has not shown that it waits for notifications.
+/// Reason why a receiver has failed the challenge.
 #[derive(Debug, thiserror::Error)]
 pub enum ChallengeError {
-    /// There is no random number to ask with.
+    /// No random token could be made.
     #[error("the hub cannot make a token: {0}")]
     Token(#[from] io::Error),
     /// The URL fits into no request.
     #[error(transparent)]
     Request(#[from] http::Error),
-    /// There was no answer.
+    /// No answer arrived.
     #[error(transparent)]
     Lost(#[from] OutboundError),
-    /// It did not all come in time.
+    /// The answer did not arrive in time.
     #[error("no whole answer within {}", Span(PATIENCE))]
     Late,
-    /// It was not 200.
+    /// The status was not 200.
     #[error("it answered with HTTP status {}", .0.as_u16())]
     Status(StatusCode),
-    /// It was something else.
+    /// The body was not the token.
     #[error("its answer was not the token")]
     Other,
 }
 
-/// Asks what is at `url`, whose host was found to be one that may be asked.
+/// Challenges the receiver at `url`, whose host has been found to be allowed.
 pub(super) async fn challenge(client: &Outbound, url: &Url) -> Result<(), ChallengeError> {
     let token = Token::fresh()?;
     let mut url = url.clone();
@@ -52,7 +54,7 @@ pub(super) async fn challenge(client: &Outbound, url: &Url) -> Result<(), Challe
         .body(Full::<Bytes>::default())?;
     let said = timeout(PATIENCE, answer(client, request)).await;
     let said = said.map_err(|_| ChallengeError::Late)??;
-    // Some frameworks end a text with a line break.
+    // Some frameworks append a line break.
     let same = str::from_utf8(&said).is_ok_and(|said| token.is(said.trim()));
     if same { Ok(()) } else { Err(ChallengeError::Other) }
 }

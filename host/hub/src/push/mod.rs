@@ -1,16 +1,17 @@
-//! Push notifications: where notifications are sent, and how they get there.
+//! Push notifications: configurations and delivery.
 //!
 //! ```text
-//!  events table ──► Tasks::follow ──► DeliveryWorker ──► Receiver ──► Sender ──► who wants to know
+//!  events table ──► Tasks::follow ──► DeliveryWorker ──► Receiver ──► Sender ──► the client's URL
 //!   (the outbox)                       │   ▲      one at a time     checks every address, signs
 //!                                      │   │      where they fail: core::breaker
 //!                                      ▼   │ core::delivery: pause, give up
 //!                        pushes.sent, attempts, again, dead
 //! ```
 //!
-//! A config is a cursor into its task's log, so that there is no second copy of an event to be lost or to diverge: what
-//! lies beyond the cursor is still to be sent, also after a crash. It moves on once the receiver has said that it has
-//! the event. So each event arrives at least once and in order, and one receiver never waits for another.
+//! A config is a cursor into its task's log, so no second copy of an event can be lost or diverge:
+//! events after the cursor are still to be sent, also after a crash. The cursor advances once the
+//! receiver has confirmed the event. So each event arrives at least once and in order, and no
+//! receiver waits for another.
 
 mod challenge;
 mod outgoing;
@@ -40,11 +41,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 use worker::DeliveryWorker;
 
-/// How many places the notifications of one task are sent to. Each is sent every event, so that more would let one task flood
+/// Limit of push configs of one task. Each receives every event, so more would let one task flood
 /// the network.
 const MAX_CONFIGS: usize = 16;
 
-/// Where all notifications are sent. Cheap to clone.
+/// Push notifications of all tasks. Cheap to clone.
 #[derive(Clone)]
 pub struct Pushes(Arc<Inner>);
 
@@ -55,46 +56,46 @@ struct Inner {
     stop: CancellationToken,
 }
 
-/// Somewhere notifications may be sent.
+/// A push config whose receiver has been admitted.
 pub struct Admitted(OfferedPush);
 
 impl Admitted {
-    /// The id that its config is to have; none if it is to have the task's.
+    /// Id of the config; none if it takes the task's id.
     pub fn id(&self) -> Option<PushConfigId> {
         self.0.id.clone()
     }
 }
 
-/// Why a task's notifications are not sent somewhere.
+/// Error of a push operation.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// There is no such task.
+    /// The task does not exist.
     #[error("send notifications of task `{0}`: there is none")]
     NoTask(TaskId),
     /// The task has no such config.
     #[error("find the push config `{id}` of task `{task}`: it has none of that name")]
     NoConfig {
-        /// The task whose notifications they are.
+        /// The task.
         task: TaskId,
-        /// The name asked for.
+        /// The requested config.
         id: PushConfigId,
     },
-    /// The task has enough of them.
+    /// The task has reached its limit of configs.
     #[error(
         "send notifications of task `{0}` to one more place: {MAX_CONFIGS} are enough; delete one"
     )]
     TooMany(TaskId),
-    /// Nothing may be sent there.
+    /// The receiver is not admitted.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl Pushes {
-    /// Those that are in the store, of these tasks. A receiver to which several deliveries fail in a row is left alone by
-    /// `breaker`; one event is tried for as long as `patience`.
+    /// Creates the push service for the configs in the store. A receiver whose deliveries fail
+    /// repeatedly is suspended by `breaker`; one event is retried for at most `patience`.
     pub fn new(
         storage: Arc<dyn Outbox>,
         tasks: Tasks,
@@ -110,7 +111,8 @@ impl Pushes {
         Self(Arc::new(inner))
     }
 
-    /// Goes on with what an earlier hub did not send, and returns how many configs that are.
+    /// Resumes unfinished deliveries of the previous process, and returns the number of their
+    /// configs.
     pub async fn resume(&self) -> Result<usize, StorageError> {
         let open = PushFilter { open_only: true, ..PushFilter::default() };
         let open = self.0.outgoing.storage.pushes(open).await?;
@@ -118,20 +120,20 @@ impl Pushes {
         Ok(alive.map(|push| self.start(push)).count())
     }
 
-    /// Sends nothing more. What was not sent is sent by the next hub.
+    /// Stops all deliveries. The next process sends the rest.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
         self.0.running.close();
         self.0.running.wait().await;
     }
 
-    /// Whether notifications may be sent there.
+    /// Checks that notifications may be sent to a receiver.
     pub async fn admit(&self, offered: OfferedPush) -> Result<Admitted, ReceiverError> {
         self.0.outgoing.sender.check(&offered.url).await?;
         Ok(Admitted(offered))
     }
 
-    /// Sends a task's notifications somewhere from now on: all that comes after event `sent`.
+    /// Adds a push config to a task; the receiver gets all events after event `sent`.
     pub async fn set(
         &self,
         task: TaskId,
@@ -150,7 +152,8 @@ impl Pushes {
         Ok(config)
     }
 
-    /// Refuses one more config than a task may have; `id` is that of the config, if it is not the task's own.
+    /// Refuses a config beyond the task's limit; `id` is the config's id, or none if it takes the
+    /// task's.
     pub async fn must_have_room(
         &self,
         task: &TaskId,
@@ -160,14 +163,15 @@ impl Pushes {
         let is_there = |known: &PushConfig| {
             known.id.as_str() == id.map_or(task.as_str(), PushConfigId::as_str)
         };
-        // Two at once may both find room: that there is a limit matters, not where.
+        // Two concurrent calls may both pass: the existence of a limit matters, not its exact
+        // value.
         if known.len() >= MAX_CONFIGS && !known.iter().any(is_there) {
             return Err(PushError::TooMany(task.clone()));
         }
         Ok(())
     }
 
-    /// A config of a task; its first, if none is named.
+    /// Config of a task; without `id`, the task's first.
     pub async fn get(
         &self,
         task: &TaskId,
@@ -181,12 +185,12 @@ impl Pushes {
         })
     }
 
-    /// The configs of a task, in the order in which they were set first.
+    /// Configs of a task, in the order in which they were first set.
     pub async fn of_task(&self, task: &TaskId) -> Result<Vec<PushConfig>, StorageError> {
         Ok(self.stored(task).await?.into_iter().map(|push| push.config).collect())
     }
 
-    /// Sends nothing there any more. One that is not there is deleted already.
+    /// Deletes a config and stops its deliveries. A config that does not exist counts as deleted.
     pub async fn delete(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
         self.0.outgoing.storage.delete_push(task, id).await?;
         if let Some(worker) = self.workers().remove(&(task.clone(), id.clone())) {
@@ -195,7 +199,7 @@ impl Pushes {
         Ok(())
     }
 
-    /// How it goes with what is not over of a tenant's tasks, by task, the oldest first.
+    /// Unfinished deliveries of a tenant's tasks, by task, oldest first.
     pub async fn deliveries(
         &self,
         tenant: &TenantId,
@@ -209,7 +213,7 @@ impl Pushes {
         Ok(found.into_iter().map(|push| self.delivery(push)).collect())
     }
 
-    /// Tries at once to send what fails or was given up of a task, and tells what that is.
+    /// Retries at once the failing and abandoned deliveries of a task, and returns them.
     pub async fn retry(&self, task: &TaskId) -> Result<Vec<Delivery>, StorageError> {
         let mut retried = Vec::new();
         let stored = self.stored(task).await?;
@@ -222,7 +226,8 @@ impl Pushes {
         Ok(retried)
     }
 
-    /// The public keys by which a receiver knows that notifications are this hub's; none if it does not sign them.
+    /// Public keys by which a receiver verifies this hub's notifications; none if it does not sign
+    /// them.
     pub fn keys(&self) -> Vec<PublicKey> {
         self.0.outgoing.sender.keys()
     }
@@ -232,7 +237,7 @@ impl Pushes {
         self.0.outgoing.storage.pushes(its).await
     }
 
-    /// Sends a worker on its way, in place of the one it may have had.
+    /// Starts a worker for a config, and stops the previous one.
     fn start(&self, push: StoredPush) {
         let key = (push.config.task.clone(), push.config.id.clone());
         let stop = self.0.stop.child_token();
@@ -248,7 +253,7 @@ impl Pushes {
             let span = pushes.0.outgoing.tasks.log_span(&key.0).await;
             stop.run_until_cancelled(worker.run()).instrument(span).await;
             let mut workers = pushes.workers();
-            // One that was replaced leaves the place to the other.
+            // A worker that was replaced leaves the entry to its successor.
             if !stop.is_cancelled() {
                 workers.remove(&key);
             }
@@ -281,7 +286,7 @@ impl Pushes {
             waiting,
             attempts: trouble.as_ref().map_or(0, |trouble| trouble.attempts),
             failing_since: trouble.as_ref().map(|trouble| trouble.since.clone()),
-            // The later of the two: their order is that of their times.
+            // The later of the two: these texts sort by time.
             retry_at: held_until.max(trouble.as_ref().and_then(|trouble| trouble.again.clone())),
             error: trouble.map(|trouble| trouble.error).or(left_alone.map(|left| left.cause)),
         }

@@ -1,20 +1,20 @@
-//! What all delivery workers share.
+//! State that all delivery workers share.
 
 use super::{receivers::Receivers, sender::Sender};
 use crate::tasks::Tasks;
 use a2a_hub_store::Outbox;
 use std::{sync::Arc, time::Duration};
 
-/// The way of a notification from the log to its receiver.
+/// Path of a notification from the log to its receiver.
 pub(super) struct Outgoing {
-    /// Knows where notifications are wanted, and how far each place was told.
+    /// Stores configs and their progress.
     pub storage: Arc<dyn Outbox>,
-    /// The tasks, whose feeds have the events.
+    /// Tasks, whose feeds have the events.
     pub tasks: Tasks,
-    /// Signs a notification and posts it.
+    /// Signs and posts notifications.
     pub sender: Sender,
-    /// Lets one delivery at a time go to a receiver, and leaves alone those that fail.
+    /// Limits concurrent deliveries to each receiver, and suspends failing receivers.
     pub receivers: Receivers,
-    /// How long one event is tried.
+    /// Time for which one event is retried.
     pub patience: Duration,
 }

@@ -1,4 +1,4 @@
-//! What a receiver is told, in the form of the version in which it was asked for.
+//! Body of a notification, in the A2A version that the client chose.
 
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -7,19 +7,19 @@ use a2a_hub_protocol::{
 };
 use bytes::Bytes;
 
-/// What is sent at once.
+/// One notification.
 pub(super) struct Payload {
-    /// The task's name and the number of its last event in it: the same when it is sent again.
+    /// Task id and the number of its last event; the same if it is sent again.
     pub(super) id: String,
-    /// The number of the last event in it.
+    /// Number of the last event in it.
     pub(super) seq: u64,
-    /// The `Content-Type` that it is posted with.
+    /// `Content-Type` header.
     pub(super) media_type: &'static str,
-    /// The body, JSON in the form that the client chose.
+    /// Body: JSON in the form that the client chose.
     pub(super) body: Bytes,
 }
 
-/// An event as A2A 1.0 tells it; nothing of a client's own words.
+/// Encodes an event in A2A 1.0; none for a client's own messages.
 pub(super) fn of_event(sequenced: &SequencedEvent) -> Option<Payload> {
     let SequencedEvent { task, seq, .. } = sequenced;
     let body = v1::write_event(sequenced)?.to_string().into();
@@ -31,8 +31,8 @@ pub(super) fn of_event(sequenced: &SequencedEvent) -> Option<Payload> {
     })
 }
 
-/// Whether an event is worth telling in 0.3, where each is told as the whole task: one that moves it. A task a piece of
-/// an artifact would be told again and again; the next status has all of it.
+/// True if an event is sent in 0.3, where every notification contains the whole task: status
+/// changes are, artifact chunks are not, as the next status includes them.
 pub(super) fn moves(event: &TaskEvent) -> bool {
     match event {
         TaskEvent::Created(_) | TaskEvent::Status(_) | TaskEvent::Reply(_) => true,
@@ -40,7 +40,7 @@ pub(super) fn moves(event: &TaskEvent) -> bool {
     }
 }
 
-/// A task as A2A 0.3 tells it, after event `seq`.
+/// Encodes a task in A2A 0.3, as of event `seq`.
 pub(super) fn of_task(task: &Task, seq: u64) -> Payload {
     let id = format!("{}-{seq}", task.id);
     let body = v03::json::write_task(task).to_string().into();

@@ -1,4 +1,5 @@
-//! Receivers, each a scheme, a host and a port: how many deliveries go there at once, and whether any does.
+//! Receivers (scheme, host and port): limits concurrent deliveries to each, and suspends failing
+//! ones.
 //!
 //! ```text
 //!  workers ──► line ──► gate ──────────► on their way ──► went ─┐
@@ -7,9 +8,9 @@
 //!                        waits for it ◄──────────────── core::breaker
 //! ```
 //!
-//! Where several deliveries failed in a row, nobody knocks until a pause is over; then one worker does, and the others
-//! wait for what it finds. All wait in the order in which they came, so that one who fails again and again does not keep
-//! from its turn one who would not.
+//! After several failed deliveries in a row, no worker tries until a pause is over; then one worker
+//! does, and the others wait for its result. Workers wait in order of arrival, so a delivery that
+//! fails repeatedly does not starve the others.
 
 use a2a_hub_core::breaker::{Breaker, Outcome, Settings, State};
 use a2a_hub_core::span::Span;
@@ -24,48 +25,49 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How many deliveries are under way to one receiver, so that one that is slow holds up its own only.
+/// Limit of concurrent deliveries to one receiver, so that a slow receiver delays only its own
+/// deliveries.
 const AT_ONCE: usize = 4;
 
-/// The receivers that there are workers to. What was learned of one is forgotten with the last of them.
+/// Receivers that have workers. The state of a receiver is dropped with its last worker.
 pub(super) struct Receivers {
     settings: Settings,
     known: Mutex<HashMap<String, Weak<Receiver>>>,
 }
 
 pub(super) struct Receiver {
-    /// Its scheme, host and port.
+    /// Scheme, host and port.
     origin: String,
     line: Semaphore,
-    /// Whoever holds it is the next to go.
+    /// Its holder is the next to deliver.
     gate: Gate<()>,
     judged: Mutex<Judged>,
-    /// Told when the receiver takes deliveries again.
+    /// Notified once the receiver accepts deliveries again.
     back: Notify,
 }
 
 struct Judged {
     breaker: Breaker,
-    /// How the last delivery failed that did.
+    /// Error of the last failed delivery.
     cause: String,
 }
 
-/// A receiver is left alone.
+/// A suspended receiver.
 #[derive(Debug)]
 pub(super) struct LeftAlone {
-    /// For so long still.
+    /// Remaining time of the suspension.
     pub(super) for_now: Duration,
-    /// How the last delivery failed.
+    /// Error of the last failed delivery.
     pub(super) cause: String,
 }
 
 impl Receivers {
-    /// Each is left alone by these settings.
+    /// Creates the registry, with these circuit breaker settings for each receiver.
     pub(super) fn new(settings: Settings) -> Self {
         Self { settings, known: Mutex::default() }
     }
 
-    /// The receiver at a scheme, host and port, the same for all who ask.
+    /// Receiver at a scheme, host and port, shared by all its workers.
     pub(super) fn at(&self, origin: String) -> Arc<Receiver> {
         let mut known = self.known();
         if let Some(receiver) = known.get(&origin).and_then(Weak::upgrade) {
@@ -77,7 +79,7 @@ impl Receivers {
         receiver
     }
 
-    /// Whether the receiver there is left alone.
+    /// Suspension of the receiver there, if it is suspended.
     pub(super) fn left_alone(&self, origin: &str) -> Option<LeftAlone> {
         let receiver = self.known().get(origin).and_then(Weak::upgrade);
         receiver.and_then(|receiver| receiver.left_alone())
@@ -95,12 +97,13 @@ impl Receiver {
         Self { origin, line, gate, judged, back: Notify::new() }
     }
 
-    /// Waits until a delivery may go there; it does as long as the turn is held, and is to be told by [`Self::went`].
+    /// Waits until a delivery may start. The permit must be held during the delivery, and its
+    /// result passed to [`Self::went`].
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         let turn = self.line.acquire().await?;
         let _next = self.gate.lock().await;
         loop {
-            // Before the breaker is asked: what comes between would be missed.
+            // Registered before the breaker is asked, so that no notification is missed.
             let back = self.back.notified();
             let now = Instant::now().into_std();
             let Err(until) = self.judged().breaker.admit(now) else { return Ok(turn) };
@@ -111,7 +114,7 @@ impl Receiver {
         }
     }
 
-    /// Takes in how a delivery went; `cause` is how it failed.
+    /// Records the outcome of a delivery; `cause` is its error.
     pub(super) fn went(&self, outcome: Outcome, cause: Option<String>) {
         let mut judged = self.judged();
         let before = judged.breaker.state();
@@ -133,7 +136,7 @@ impl Receiver {
         }
     }
 
-    /// Whether it is left alone.
+    /// Suspension of the receiver, if it is suspended.
     pub(super) fn left_alone(&self) -> Option<LeftAlone> {
         let judged = self.judged();
         match judged.breaker.state() {
@@ -145,7 +148,7 @@ impl Receiver {
         }
     }
 
-    /// Why it is nobody's turn.
+    /// Reason why a delivery had to wait.
     pub(super) fn held_up(&self) -> String {
         self.left_alone().map_or_else(
             || "others are before it".to_owned(),
@@ -175,7 +178,7 @@ mod tests {
         Receivers::new(Settings { failures: 3, pause: PAUSE, max_pause: 2 * PAUSE })
     }
 
-    /// A receiver to which three deliveries failed in a row.
+    /// Receiver with three failed deliveries in a row.
     fn failing(receivers: &Receivers) -> Arc<Receiver> {
         let receiver = receivers.at("https://example.com".into());
         for _ in 0..3 {
@@ -195,7 +198,7 @@ mod tests {
             workers.spawn(async move {
                 let turn = receiver.turn().await.unwrap();
                 let since = start.elapsed().as_secs();
-                // The first finds that nothing has changed, the second that all is well.
+                // The first delivery fails again, the second succeeds.
                 sleep(Duration::from_secs(1)).await;
                 let (outcome, cause) =
                     if n == 0 { (FAILED, Some("reset".into())) } else { (ARRIVED, None) };

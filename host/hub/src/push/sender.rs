@@ -1,4 +1,4 @@
-//! One delivery over HTTP: dials what `core::receiver` lets it dial, and nothing else.
+//! Delivery of one notification over HTTP; dials only addresses that `core::receiver` allows.
 
 use super::{
     challenge::{self, ChallengeError, challenge},
@@ -31,51 +31,53 @@ use tokio::{
 };
 use url::Url;
 
-/// How long a receiver may take to answer; one that works on what it is told should do so afterwards.
+/// Time limit of a receiver's answer; a receiver should answer first and process the notification
+/// afterwards.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a name may take to be looked up when a client gives it: the client waits.
+/// Time limit of a name lookup while a client waits.
 const LOOKUP: Duration = Duration::from_secs(5);
 
-/// How many deliveries are under way at once.
+/// Limit of concurrent deliveries to all receivers.
 const AT_ONCE: usize = 64;
 
-/// Sends what is to be sent.
+/// Sends notifications.
 pub struct Sender {
     client: Outbound,
     rules: Arc<Rules>,
     signer: Option<WebhookSigner>,
-    /// Whether a receiver must show that it waits for notifications.
+    /// True if a receiver must pass a challenge first.
     challenges: bool,
     all: Semaphore,
 }
 
-/// Why notifications cannot be sent somewhere.
+/// Error of a receiver's URL.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiverError {
-    /// It is not a URL.
+    /// Not a URL.
     #[error("`{url}` is not a URL: {why}")]
     NotUrl {
-        /// What was given in place of a URL.
+        /// The given text.
         url: String,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
-    /// Somebody who reads it sees another URL than what is dialled.
+    /// The URL contains a control character, so that a reader would see another URL than the one
+    /// dialled.
     #[error(
         "the URL has a control character in it (byte {0}), which no URL has; send it percent-encoded"
     )]
     Control(usize),
-    /// A URL is no place for a password.
+    /// The URL contains a user or a password.
     #[error("the URL has a user or a password in it; give them as `authentication`")]
     Login,
-    /// The host has no name.
+    /// The URL has no host.
     #[error("the URL has no host")]
     NoHost,
-    /// Nothing may be sent there.
+    /// The rules forbid the receiver.
     #[error(transparent)]
     Refused(#[from] ReceiverRefusal),
-    /// It has not shown that it waits for notifications.
+    /// The receiver has failed the challenge.
     #[error(
         "the receiver did not show that it waits for notifications: {0}; have it answer a GET with 200 and the value of \
          `validationToken` as the body, as the operator wants it (`push.challenge`)"
@@ -83,30 +85,30 @@ pub enum ReceiverError {
     Unproven(#[from] ChallengeError),
 }
 
-/// Why a delivery came to nothing.
+/// Error of a delivery.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
-    /// It may not be sent there, any more.
+    /// The receiver is not allowed, or no longer.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
-    /// What was kept fits into no header.
+    /// Part of the config fits into no header.
     #[error("the config has something that no request can hold: {0}")]
     Unspeakable(#[from] http::Error),
-    /// There was no answer.
+    /// No answer arrived.
     #[error(transparent)]
     Lost(#[from] OutboundError),
-    /// The answer was not that it has it.
+    /// The status was no success.
     #[error("it answered with HTTP status {status}{hint}", hint = if (300..400).contains(.status) { ", and redirects are not followed" } else { "" })]
     Status {
-        /// The HTTP status of the answer.
+        /// HTTP status of the answer.
         status: u16,
-        /// For how long it wants to be left in peace, if it says so.
+        /// Pause that the receiver requests, if it does.
         asked: Option<Duration>,
     },
-    /// It wants no more.
+    /// The receiver wants no more.
     #[error("it answered with HTTP status 410: it wants no more")]
     Gone,
-    /// It was never its turn.
+    /// The delivery got no turn in time.
     #[error("not tried for too long: {0}")]
     NoTurn(String),
     /// The hub stops, and sends nothing any more.
@@ -115,35 +117,36 @@ pub(super) enum SendError {
 }
 
 impl SendError {
-    /// Whether there is no use in trying again.
+    /// True if a retry is useless.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Gone | Self::NoTurn(_))
     }
 
-    /// Whether the receiver was asked.
+    /// True if the request was sent.
     pub(super) fn was_tried(&self) -> bool {
         !matches!(self, Self::NoTurn(_))
     }
 
-    /// What it tells of all that is at the same scheme, host and port, if it does.
+    /// Outcome for the receiver's circuit breaker, which covers a scheme, host and port; none if
+    /// the error says nothing about the receiver.
     pub(super) fn blame(&self) -> Option<Outcome> {
         match self {
             Self::Status { status, .. } => Some(blame(*status)),
             Self::Gone => Some(Outcome::Success(Source::Task)),
-            // Rules are about a scheme, a host and a port, too.
+            // Rules apply to a scheme, host and port as well.
             Self::Receiver(_) | Self::Lost(_) => Some(Outcome::Failure(Source::Task)),
             Self::Unspeakable(_) | Self::NoTurn(_) | Self::Stopped(_) => None,
         }
     }
 
-    /// For how long the receiver wants to be left in peace, if it says so.
+    /// Pause that the receiver requests, if it does.
     pub(super) fn asked(&self) -> Option<Duration> {
         if let Self::Status { asked, .. } = self { *asked } else { None }
     }
 }
 
 impl Sender {
-    /// Sends only where `rules` allow, and signs with `signer`.
+    /// Creates a sender that sends only where `rules` allow, and signs with `signer`.
     pub fn new(rules: Rules, signer: Option<WebhookSigner>) -> Self {
         let rules = Arc::new(rules);
         let client = Outbound::guarded(Arc::clone(&rules));
@@ -151,19 +154,19 @@ impl Sender {
         Self { client, rules, signer, challenges: false, all }
     }
 
-    /// The same, where a receiver must first show that it waits for notifications, if that is so.
+    /// Sets whether receivers must pass a challenge first.
     #[must_use]
     pub fn challenging(self, challenges: bool) -> Self {
         Self { challenges, ..self }
     }
 
-    /// The keys by which what it sends is checked, the one that signs first.
+    /// Public keys of its signatures, the signing key first.
     pub(super) fn keys(&self) -> Vec<PublicKey> {
         self.signer.as_ref().map(WebhookSigner::keys).unwrap_or_default()
     }
 
-    /// Whether notifications may be sent there, as far as can be told now: a name that cannot be looked up now may be found
-    /// later, and is checked whenever it is dialled.
+    /// Checks a receiver's URL as far as possible now. A name that cannot be resolved now is
+    /// accepted, and checked whenever it is dialled.
     pub(super) async fn check(&self, url: &str) -> Result<(), ReceiverError> {
         let (url, host) = self.admit(url)?;
         if address(&url).is_none() {
@@ -178,7 +181,7 @@ impl Sender {
         }
         if self.challenges {
             let asked = async {
-                // Nobody closes it.
+                // The semaphore is never closed.
                 let _turn = self.all.acquire().await;
                 challenge(&self.client, &url).await
             };
@@ -188,10 +191,10 @@ impl Sender {
         Ok(())
     }
 
-    /// The URL and its host, if what it says itself is allowed. An address among them is never looked up, so that it is
-    /// checked here.
+    /// Parses the URL and checks everything that needs no lookup. An address in place of a name is
+    /// never looked up, so it is checked here.
     fn admit(&self, text: &str) -> Result<(Url, String), ReceiverError> {
-        // The parser would leave some of them out.
+        // The parser would drop some of them.
         if let Some(at) = text.find(char::is_control) {
             return Err(ReceiverError::Control(at));
         }
@@ -210,7 +213,7 @@ impl Sender {
         Ok((url, host))
     }
 
-    /// Sends a payload, and returns once the receiver said that it has it.
+    /// Sends a notification; returns once the receiver has confirmed it.
     pub(super) async fn send(
         &self,
         config: &PushConfig,
@@ -219,9 +222,9 @@ impl Sender {
     ) -> Result<(), SendError> {
         let (url, _) = self.admit(&config.url)?;
         let _turn = self.all.acquire().await?;
-        // Signed anew for each try, whose time it tells.
+        // Signed anew for each try, since the signature contains the time.
         let request = self.request(&url, config, payload, trace)?;
-        // The body of the answer says nothing to the hub, and is not read.
+        // The body of the answer is irrelevant, and not read.
         let answer = self.client.ask(request, PATIENCE).await?;
         let status = answer.status().as_u16();
         match verdict(status) {
@@ -261,25 +264,25 @@ impl Sender {
     }
 }
 
-/// For how long a receiver wants to be left in peace, if it says so.
+/// Pause that a receiver requests (`Retry-After`), if it does.
 fn rest<B>(answer: &Response<B>) -> Option<Duration> {
     let said = answer.headers().get(RETRY_AFTER);
     let said = said.filter(|_| may_ask_for_rest(answer.status().as_u16()))?;
     clock::retry_after(said.to_str().ok()?)
 }
 
-/// The URL's scheme, host and port: the part of it that is no secret.
+/// Scheme, host and port of a URL: the part that is no secret.
 pub(super) fn origin(url: &str) -> String {
     Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default()
 }
 
-/// The address that the URL names its host by, if it is one.
+/// Address that the URL has in place of a host name, if it has one.
 fn address(url: &Url) -> Option<IpAddr> {
-    // `Url` has brought every way to write one into the usual form.
+    // `Url` has normalized every notation of an address.
     url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// A header that no log shows.
+/// Header value that is not logged.
 fn secret(text: &str) -> Result<HeaderValue, http::Error> {
     let mut value = HeaderValue::from_str(text)?;
     value.set_sensitive(true);
@@ -300,7 +303,7 @@ mod tests {
         sender.check(url).await.map_or_else(|why| why.to_string(), |()| "fine".to_owned())
     }
 
-    /// What was allowed when it was set may not be any more, or may have another address by now.
+    /// The rules may have changed since, or the name may resolve to another address.
     #[tokio::test]
     async fn it_is_asked_again_when_something_is_sent() {
         let sender = Sender::new(Rules::default(), None);
@@ -328,7 +331,7 @@ mod tests {
         }
     }
 
-    /// However an address is written, it is what it is.
+    /// Every notation of an address is recognised.
     #[tokio::test]
     async fn what_a_client_may_name() {
         let mut lines = Vec::new();
@@ -351,7 +354,7 @@ mod tests {
         ] {
             lines.push(format!("{} {}", url.escape_default(), told(&[], url).await));
         }
-        // No name has a label of more than 63 characters: nobody is asked for it.
+        // A DNS label has at most 63 characters, so this name causes no query.
         lines.push(told(&[], &format!("https://{}.example/", "x".repeat(64))).await);
         lines.push(told(&["localhost", "::1"], "http://[::1]:1/").await);
         lines.push(told(&["localhost", "::1"], "http://localhost:1/").await);

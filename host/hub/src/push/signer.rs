@@ -1,8 +1,10 @@
-//! Signatures, by which a receiver knows that notifications are this hub's and new: Standard Webhooks, with the asymmetric scheme
-//! `v1a` (standardwebhooks.com, "Signature scheme"). Whoever can check one cannot make one.
+//! Signatures of notifications, by which a receiver verifies their origin and age: Standard
+//! Webhooks with the asymmetric scheme `v1a` (standardwebhooks.com, "Signature scheme"). A receiver
+//! that can verify cannot sign.
 //!
-//! A key that is to go is moved aside, to `push-key.old`: the next hub makes a new one and signs with both, so that who
-//! knows only the old one can go on. Once that file is gone, so is the key.
+//! To rotate the key, the operator moves it to `push-key.old`: at its next start the hub makes a
+//! new key and signs with both, so that receivers that know only the old one still work. Removing
+//! that file removes the old key.
 
 use crate::token::{TokenError, find_secret, open_secret};
 use a2a_hub_protocol::push::PublicKey;
@@ -16,16 +18,17 @@ use ring::{
 };
 use std::{fs, io, path::Path};
 
-/// The file in the data directory that holds the private key, for this user only: the seed of an Ed25519 key in hex.
+/// File in the data directory with the private key, for this user only: the seed of an Ed25519 key
+/// in hex.
 const KEY_FILE: &str = "push-key";
 
-/// The file beside it with the key before that, if receivers are to know it for a while still.
+/// File beside it with the previous key, while receivers may still use that.
 const OLD_KEY_FILE: &str = "push-key.old";
 
-/// The file beside it that holds the public key, for whoever is to check signatures.
+/// File beside it with the public key, for receivers.
 pub const PUBLIC_KEY_FILE: &str = "push-key.pub";
 
-/// The hub's private keys, with which it signs its webhooks.
+/// The hub's private keys for webhooks.
 pub struct WebhookSigner {
     new: SigningKey,
     old: Option<SigningKey>,
@@ -36,13 +39,13 @@ struct SigningKey {
     public: PublicKey,
 }
 
-/// Why nothing can be signed.
+/// Error of opening the keys.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
-    /// The private key cannot be used.
+    /// The private key's file cannot be used.
     #[error(transparent)]
     Secret(#[from] TokenError),
-    /// It is no key. 32 bytes always are one.
+    /// The file contains no key. Any 32 bytes are one.
     #[error("use the key in {0}: it is none; remove it, and the hub makes a new one")]
     NoKey(&'static str),
     /// The public key cannot be written.
@@ -51,18 +54,19 @@ pub enum SignerError {
 }
 
 impl WebhookSigner {
-    /// The keys of the hub with this data directory, which stay the same over restarts; a new one if there is none.
+    /// Opens the keys in this data directory, which persist over restarts; makes a new one if none
+    /// exists.
     pub fn open(dir: &Path) -> Result<Self, SignerError> {
         let new = SigningKey::read(&open_secret(dir.join(KEY_FILE))?, KEY_FILE)?;
         let old = find_secret(dir.join(OLD_KEY_FILE))?;
         let old = old.map(|old| SigningKey::read(&old, OLD_KEY_FILE)).transpose()?;
-        // As the libraries of Standard Webhooks take it.
+        // In the format of the Standard Webhooks libraries.
         let public = format!("whpk_{}\n", STANDARD.encode(new.pair.public_key()));
         fs::write(dir.join(PUBLIC_KEY_FILE), public)?;
         Ok(Self { new, old })
     }
 
-    /// Checks the keys that are there already, and makes none.
+    /// Checks the existing keys, and makes none.
     pub fn check(dir: &Path) -> Result<(), SignerError> {
         for file in [KEY_FILE, OLD_KEY_FILE] {
             let key = find_secret(dir.join(file))?;
@@ -71,19 +75,20 @@ impl WebhookSigner {
         Ok(())
     }
 
-    /// The header `webhook-signature` of a body sent under this id at this time, in seconds since 1970: one of each key.
+    /// Header `webhook-signature` of a body with this id and time (seconds since 1970): one
+    /// signature for each key.
     pub(super) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();
         let sign = |key: &SigningKey| format!("v1a,{}", STANDARD.encode(key.pair.sign(&signed)));
         self.both().map(sign).collect::<Vec<_>>().join(" ")
     }
 
-    /// The header `webhook-key-id`: the name of the key that the first signature is of.
+    /// Header `webhook-key-id`: id of the key of the first signature.
     pub(super) fn key_id(&self) -> &str {
         &self.new.public.kid
     }
 
-    /// The public keys, in the order of the signatures.
+    /// Public keys, in the order of the signatures.
     pub(super) fn keys(&self) -> Vec<PublicKey> {
         self.both().map(|key| key.public.clone()).collect()
     }
@@ -110,7 +115,7 @@ mod tests {
     use super::*;
     use ring::signature::{ED25519, UnparsedPublicKey};
 
-    /// Whether a signature is that of `public` for what was signed.
+    /// True if `public` verifies the signature of `signed`.
     fn is_of(public: &PublicKey, signature: &str, signed: &[u8]) -> bool {
         let key = UnparsedPublicKey::new(&ED25519, URL_SAFE_NO_PAD.decode(&public.x).unwrap());
         let signature = STANDARD.decode(signature.strip_prefix("v1a,").unwrap()).unwrap();

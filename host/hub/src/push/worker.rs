@@ -1,4 +1,4 @@
-//! One config's delivery worker: takes the events of its task one after the other to where they are wanted, and tries again.
+//! Delivery worker of one push config: delivers the events of its task in order, and retries.
 
 use super::{
     outgoing::Outgoing,
@@ -21,10 +21,10 @@ use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredP
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
-/// What a delivery that was taken tells of its receiver.
+/// Outcome of a confirmed delivery.
 const TAKEN: Outcome = Outcome::Success(Source::Task);
 
-/// How long to wait when the store refused, and knows of nothing that is wrong with it.
+/// Pause after a store error, if the store is not known to fail.
 const PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) struct DeliveryWorker {
@@ -32,17 +32,17 @@ pub(super) struct DeliveryWorker {
     config: PushConfig,
     progress: Progress,
     receiver: Arc<Receiver>,
-    /// The place of the task in a trace.
+    /// Trace context of the task.
     trace: TraceContext,
 }
 
-/// There is nothing more for it to do.
+/// Reason why a worker stops.
 enum Done {
-    /// The task is over and all was sent, nobody wants the rest, or the hub stops.
+    /// The task is over and everything was sent, the config or task is gone, or the hub stops.
     Sent,
-    /// It was given up.
+    /// The worker gave up.
     Dead,
-    /// The store failed: how far it went is not kept.
+    /// The store failed, and the progress is not stored.
     Storage(StorageError),
 }
 
@@ -59,8 +59,8 @@ impl DeliveryWorker {
         Self { outgoing, config: push.config, progress: push.progress, receiver, trace }
     }
 
-    /// Delivers what there is and what will be, until the task is over. While the store fails it sends nothing, for it could
-    /// not tell how far it went.
+    /// Delivers events until the task is over. Sends nothing while the store fails, since it could
+    /// not store its progress.
     pub(super) async fn run(mut self) {
         let (task, receiver) = (self.config.task.clone(), origin(&self.config.url));
         let mut done = self.deliver().await;
@@ -87,7 +87,7 @@ impl DeliveryWorker {
         let mut heard =
             match self.outgoing.tasks.follow(&self.config.task, self.progress.sent).await {
                 Ok(heard) => heard,
-                // A task that was forgotten has none.
+                // Deleted tasks have no feed.
                 Err(why) => {
                     let why = A2aError::from(why);
                     if why.kind == ErrorKind::TaskNotFound {
@@ -100,7 +100,7 @@ impl DeliveryWorker {
             Ok(trace) => self.trace = trace.map(|trace| trace.context()).unwrap_or_default(),
             Err(why) => return why.into(),
         }
-        // What an earlier hub said about the next try counts for this one.
+        // Retry time that the previous process stored.
         let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());
         let pause = again.map(|again| clock::until(again)).unwrap_or_default();
         sleep(delivery::rest_of(pause)).await;
@@ -116,7 +116,7 @@ impl DeliveryWorker {
         }
     }
 
-    /// What is to be sent next; nothing if there will be nothing more.
+    /// Next notification; none if no more will follow.
     async fn next(&self, heard: &mut Subscription) -> Result<Option<Payload>, StorageError> {
         while let Some(event) = heard.next().await {
             let event = event?;
@@ -132,7 +132,7 @@ impl DeliveryWorker {
                     }
                     let stored = self.outgoing.tasks.stored(&self.config.task).await?;
                     let Some(stored) = stored else { return Ok(None) };
-                    // It tells of all that happened so far.
+                    // The task contains everything up to here.
                     heard.resume(stored.seq);
                     return Ok(Some(payload::of_task(&stored.task, stored.seq)));
                 }
@@ -141,7 +141,7 @@ impl DeliveryWorker {
         Ok(None)
     }
 
-    /// Takes a payload there, however often it needs.
+    /// Delivers a notification, with retries.
     async fn take(&mut self, payload: &Payload) -> Result<(), Done> {
         loop {
             let began = clock::now();
@@ -159,12 +159,12 @@ impl DeliveryWorker {
         }
     }
 
-    /// Takes it there once it is its turn.
+    /// Delivers a notification once its receiver has a slot.
     async fn try_once(&self, payload: &Payload) -> Result<Result<(), SendError>, Done> {
         let Self { outgoing, config, receiver, trace, .. } = self;
         let wait = delivery::wait(self.failing(), outgoing.patience);
         let turn = timeout(wait, receiver.turn()).await;
-        // Meanwhile the task may have been forgotten, and what it said with it.
+        // The task and its data may have been deleted in the meantime.
         if !self.is_wanted().await? {
             return Err(Done::Sent);
         }
@@ -177,20 +177,20 @@ impl DeliveryWorker {
         Ok(went)
     }
 
-    /// Whether anybody still wants to know: a config is forgotten with its task.
+    /// True if the config still exists; it is deleted with its task.
     async fn is_wanted(&self) -> Result<bool, StorageError> {
         let its = PushFilter { task: Some(self.config.task.clone()), ..PushFilter::default() };
         let known = self.outgoing.storage.pushes(its).await?;
         Ok(known.iter().any(|known| known.config.id == self.config.id))
     }
 
-    /// For how long the next event has failed.
+    /// Time since the first failure of the next event.
     fn failing(&self) -> Duration {
         let trouble = self.progress.trouble.as_ref();
         trouble.map(|trouble| clock::age(&trouble.since)).unwrap_or_default()
     }
 
-    /// Takes down how a try failed that began at some time, and decides what to do about it.
+    /// Records a failed try that began then, and decides about a retry.
     fn failed(&mut self, why: &SendError, began: String) -> RetryDecision {
         let known = self.progress.trouble.take();
         let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts);

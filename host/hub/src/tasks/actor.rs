@@ -1,4 +1,5 @@
-//! One task, from its first event to its last: tells the task's lifecycle what happens, and does what that decides.
+//! Actor of one task, from its first event to its last: feeds signals to the task's lifecycle and
+//! carries out the resulting effects.
 
 use super::{
     command::{Begin, Command, Kept, Start},
@@ -41,7 +42,8 @@ use tokio::{
     time::Instant,
 };
 
-/// What a guest may say before it must wait for the store (backpressure); also the largest batch that is stored together.
+/// Capacity of the channel from a guest to its actor (backpressure); also the largest batch of
+/// events that is stored together.
 pub(super) const SAID: usize = 64;
 
 pub(super) struct TaskActor {
@@ -50,44 +52,47 @@ pub(super) struct TaskActor {
     pub(super) queue: RunQueue,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) lifecycle: Lifecycle,
-    /// What the agent is given once it is the task's turn.
+    /// Input of the agent's next run, once the task has a run permit.
     pub(super) start: Option<Box<Start>>,
-    /// What it is given after that, each in a run of its own.
+    /// Inputs of later runs, one run each.
     pub(super) unheard: Kept,
-    /// The task's turn, while it has one.
+    /// The run permit, while the task holds one.
     pub(super) turn: Option<RunPermit>,
-    /// The conversation's lane, from the task's first turn to its end.
+    /// The conversation's lock, held from the task's first permit to its end.
     pub(super) lane: Option<Lane>,
-    /// Its ticket in the queue, while it waits for its turn.
+    /// Ticket in the run queue, while the task waits for a permit.
     pub(super) ticket: Option<QueueTicket>,
     /// The agent at work.
     pub(super) guest: Option<RunningTask>,
-    /// Where agents are asked to make room, and how this task is asked.
+    /// Registry of waiting agents that can be evicted to free capacity, and this actor's own
+    /// address there.
     pub(super) parking: Parking,
     pub(super) own: Option<mpsc::WeakSender<Command>>,
-    /// All tasks, for those that the agent gives to others.
+    /// All tasks, to which the agent may delegate.
     pub(super) tasks: Option<Arc<dyn OtherTasks>>,
-    /// How many, of the agent and its programs, only wait for others: its turn is lent to other tasks meanwhile.
+    /// Number of callers (the agent and its programs) that only wait for other tasks. The run
+    /// permit is lent meanwhile.
     pub(super) rests: usize,
-    /// How many of them wait for their client's answer.
+    /// Number of those that wait for their client's answer.
     pub(super) awaits_client: usize,
-    /// What is recorded of the run that is at work, if it is to be run again after a restart.
+    /// Journal of the current run, if it is to be replayed after a restart.
     pub(super) recording: Option<RecordedRun>,
-    /// What its client has answered before it is asked again.
+    /// Client's answers to questions that the agent will ask again.
     pub(super) answers: Answers,
-    /// Who is told that it is the task's turn again, to go on.
+    /// Waiters for the run permit to be reacquired.
     pub(super) resuming: Vec<oneshot::Sender<()>>,
-    /// While the agent waits for its client: what becomes of the room that it takes up.
+    /// While the agent waits for its client: its registration for eviction, or its count against
+    /// capacity.
     pub(super) room: Option<Room>,
-    /// What it was told to have used, last.
+    /// Last usage that was reported.
     pub(super) reported: Usage,
-    /// What is told once more behind a status, in bytes.
+    /// Bytes of the events that are repeated beside a status.
     pub(super) beside: Arc<AtomicU64>,
-    /// Whether the next run of the agent follows another one, which may have left children at work.
+    /// True if the next run follows an earlier one, which may have left children at work.
     pub(super) goes_on: bool,
-    /// Whether the hub's end cut the agent off at its work.
+    /// Set if the hub's shutdown interrupted the agent at work.
     was_cut: bool,
-    /// Whether it was told that the hub is: what cannot be stored then is left to the next hub.
+    /// Set during shutdown: unsaved events are left for recovery.
     going_down: bool,
 }
 
@@ -95,17 +100,17 @@ pub(super) struct TaskActor {
 pub(super) struct RunningTask {
     pub(super) run: Box<dyn Run>,
     pub(super) said: mpsc::Receiver<GuestRequest>,
-    /// What it asks besides, and is asked once the client is done with that.
+    /// Further questions, asked one by one once the current one is answered.
     pub(super) questions: VecDeque<Box<Question>>,
-    /// Whether it is a child's question that it waits with.
+    /// True if the current question is a child's.
     pub(super) asks_for_child: bool,
-    /// Whether it is no agent, and only looks after the children of one.
+    /// True if this run is no agent and only relays for the children of an earlier run.
     pub(super) tends: bool,
-    /// Where it waits for its answer, if it does.
+    /// Receiver of the answer, while a question is open.
     pub(super) asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
-    /// The answer, until it is the task's turn again.
+    /// The answer, held until the task has a run permit again.
     pub(super) answer: Option<Answer>,
-    /// When it was given the task, until it says its first word.
+    /// Start of the run, until its first output.
     pub(super) begun: Option<Instant>,
 }
 
@@ -116,13 +121,13 @@ impl RunningTask {
         Self { run, said, questions, asks_for_child, tends, asked, answer, begun }
     }
 
-    /// What looks after the children of an agent whose run is gone.
+    /// Run that relays for the children of an agent whose own run is gone.
     pub(super) fn tending(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
         Self { tends: true, begun: None, ..Self::new(run, said) }
     }
 }
 
-/// Something that happened.
+/// An event that the actor handles.
 pub(super) enum Happening {
     Command(Option<Command>),
     Turn(RunPermit),
@@ -132,22 +137,22 @@ pub(super) enum Happening {
     Ended(Ended),
 }
 
-/// What came with a signal.
+/// Data that accompanies a signal.
 #[derive(Default)]
 pub(super) struct Payload {
-    /// The thing itself, as the log has it.
+    /// Events to record.
     pub(super) events: Vec<TaskEvent>,
-    /// What the agent is given if it is started because of this.
+    /// Input of the agent, if it is started by this signal.
     pub(super) start: Option<Box<Start>>,
-    /// What the agent hears if this answers it.
+    /// Answer for the agent, if this signal answers its question.
     pub(super) answer: Option<Answer>,
-    /// What the client has answered to a question that stands: the agent hears it when it asks again.
+    /// Client's answer to a restored question; delivered when the agent asks it again.
     pub(super) standing: Option<(Asked, Message)>,
-    /// Who asked for it.
+    /// Principal that requested it.
     pub(super) by: Option<Principal>,
-    /// Who wants to know whether their message was taken.
+    /// Receives whether the message was accepted.
     pub(super) told: Option<oneshot::Sender<Result<(), A2aError>>>,
-    /// Who waits for the room of its agent.
+    /// Notified once the agent is evicted.
     parked: Option<oneshot::Sender<()>>,
 }
 
@@ -164,7 +169,7 @@ impl TaskActor {
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
         let mut answers = Answers::default();
-        // An agent that is run again from its start joins its children itself.
+        // A replayed agent rejoins its children itself.
         let mut goes_on = !agent.replays();
         let (lifecycle, start, admitted, unheard) = match begin {
             Begin::Replay(start, admitted, kept, given) => {
@@ -226,31 +231,32 @@ impl TaskActor {
         }
     }
 
-    /// The same, which makes room for others while its agent waits, and has others make room for it.
+    /// Registers with `parking`: this actor's agent can be evicted while it waits, and others can
+    /// be evicted for it.
     pub(super) fn with_parking(self, parking: Parking, own: mpsc::WeakSender<Command>) -> Self {
         Self { parking, own: Some(own), ..self }
     }
 
-    /// The same, which has its conversation's lane already.
+    /// Starts with the conversation's lock already held.
     pub(super) fn holding(self, lane: Option<Lane>) -> Self {
         Self { lane, ..self }
     }
 
-    /// The same, whose agent may give tasks to others.
+    /// Lets the agent delegate tasks to others.
     pub(super) fn among(self, tasks: Arc<dyn OtherTasks>) -> Self {
         Self { tasks: Some(tasks), ..self }
     }
 
-    /// Runs the task to its end, and returns what is left then.
+    /// Runs the task to its end, and returns what remains to be cleaned up.
     pub(super) async fn run(mut self: Box<Self>) -> Remains {
         let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
-        // Whatever comes now, no agent is at work on it any more.
+        // No agent is at work on the task any more, whatever follows.
         (self.guest, self.ticket, self.room) = (None, None, None);
         let is_over = match done {
             Ok(Ok(())) => true,
-            // The next hub reads what there is, and decides.
+            // The next process reads the log and decides.
             Ok(Err(_)) if self.going_down => false,
-            // Nobody was told of it, and there is nothing to be brought to an end.
+            // The task was never visible to anyone, so nothing has to be ended.
             Ok(Err(_)) | Err(_) if self.recorder.never_was() => true,
             Ok(Err(_)) => self.give_up(GivenUp::Unstored).await,
             Err(_) => self.give_up(GivenUp::Broken).await,
@@ -262,7 +268,8 @@ impl TaskActor {
         let (task, used) =
             (self.recorder.task().id.clone(), Usage::of(self.recorder.task().metadata.as_ref()));
         let (turn, lane, was_cut) = (self.turn, self.lane, self.was_cut);
-        // The next hub runs its agent again, which goes on with its children, or looks after them.
+        // In the next process the agent is replayed and continues with its children, or its
+        // children are relayed for.
         let goes_on = self.recording.is_some() || self.agent.resume() == Resume::Session;
         let keeps_children = self.going_down && goes_on && !is_over_for_good;
         Remains { agent: self.agent, task, turn, lane, used, was_cut, keeps_children }
@@ -282,12 +289,12 @@ impl TaskActor {
                 false => Some(self.next().await),
             };
             if !matches!(happening, Some(Happening::Said(_) | Happening::Ended(_))) {
-                // Whatever else this is, it happens to a task that is in the log.
+                // Any other event happens to a task that is in the log.
                 self.recorder.be_born().await?;
             }
             let Some(happening) = happening else { continue };
             if let Happening::Ended(_) = happening {
-                // It said so before it ended.
+                // The output was emitted before the end.
                 while let Some(said @ GuestRequest::Emit(_)) = self.queued_up() {
                     self.happen(Happening::Said(said)).await?;
                 }
@@ -296,7 +303,7 @@ impl TaskActor {
             while let Some(question) = self.next_question() {
                 self.happen(Happening::Said(question)).await?;
             }
-            // What else the guest has said by now is stored along with it.
+            // Stores further output of the guest in the same batch.
             while (1..SAID).contains(&self.recorder.pending())
                 && let Some(said) = self.queued_up()
             {
@@ -310,7 +317,7 @@ impl TaskActor {
         Ok(())
     }
 
-    /// Has agents that wait make room for this one, as long as there is none and one of them does.
+    /// Evicts waiting agents until this one has capacity, or until no more can be evicted.
     async fn make_room(&mut self) {
         while !self.agent.has_room() && self.parking.make_room().await {}
     }
@@ -319,34 +326,38 @@ impl TaskActor {
         self.guest.as_mut()?.said.try_recv().ok()
     }
 
-    /// Tells the lifecycle, and does what it decides. What is recorded is stored before anybody hears of it.
+    /// Passes an event to the lifecycle and carries out the effects. Records are stored before
+    /// anyone sees them.
     async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
         if let Happening::Said(GuestRequest::Record(heard, kept)) = happening {
-            // What is rare is apart: a future holds room for all that it may wait for, as long as the task lives.
+            // Boxed, as it is rare: a future reserves space for all that it may await, for the
+            // whole life of the task.
             return Box::pin(self.about_to_hear(&heard, kept)).await;
         }
         self.count_first_word(&happening);
         let (before, had_turn) = (self.lifecycle, self.turn.is_some());
         let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
         if matches!(signal, Signal::Cancel | Signal::Exhausted) {
-            // The whole tree is closed to new tasks, and ends from the leaves.
+            // Closes the whole tree to new tasks and ends it from the leaves up.
             self.end_children(payload.by.as_ref()).await;
         }
         let done = self.carry_out(signal, &mut payload).await;
         match (done, payload.told.take()) {
             (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
-                // What the client said could not be stored, so that it was not said: the task goes on waiting.
+                // The client's message could not be stored and counts as not sent: the task keeps
+                // waiting.
                 self.lifecycle = before;
-                // One that only waits for its client has no turn; one that works, or waits for its turn, keeps what it has.
+                // A task that only waits for its client holds no permit; one that works or queues
+                // keeps what it has.
                 if before.asks() && !had_turn {
                     (self.turn, self.ticket) = (None, None);
                 }
                 self.recorder.take_back().await?;
-                // Who asked may have gone; there is nobody to tell then.
+                // The sender may be gone; then nobody needs the reply.
                 let _ = told.send(Err(crate::error::HubError::from(why).into()));
                 Ok(())
             }
-            // The agent is kept: a task that waits goes on waiting.
+            // The agent is not evicted: a waiting task keeps waiting.
             (Err(Unstorable(StorageError::Unavailable(_))), None) if payload.parked.is_some() => {
                 self.lifecycle = before;
                 self.recorder.take_back().await.map(drop)
@@ -355,7 +366,8 @@ impl TaskActor {
         }
     }
 
-    /// What it is to the lifecycle; nothing if the client answers what the task does not ask, and was told so.
+    /// Translates an event to a lifecycle signal. None if the client answered a question that is
+    /// not open; the client has its refusal then.
     fn signal(&mut self, happening: Happening) -> Option<(Signal, Payload)> {
         let mut payload = Payload::default();
         let signal = match happening {
@@ -373,7 +385,7 @@ impl TaskActor {
                 payload.events = vec![failed];
                 Signal::Exhausted
             }
-            // It may have gone on since it was asked.
+            // The agent may have continued since the request.
             Happening::Command(Some(Command::Park(_))) if !self.can_be_let_go() => return None,
             Happening::Command(Some(Command::Park(done))) => {
                 payload.parked = Some(done);
@@ -396,7 +408,7 @@ impl TaskActor {
                 payload.events = facts::told_beside_question(task, told, own, now);
                 Signal::Told { working: facts::is_at_work(&payload.events) }
             }
-            // It was kept before.
+            // The entry was stored before.
             Happening::Said(GuestRequest::Record(..)) => return None,
             Happening::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
             Happening::Withdrawn => Signal::Withdrawn,
@@ -420,8 +432,9 @@ impl TaskActor {
     ) -> Result<(), Unstorable> {
         let mut effects = self.step(signal);
         while let Some(effect) = effects.pop_front() {
-            // What is recorded is one write, until somebody is to hear of it.
-            // Nothing of what an agent does that only answers can be noticed before it is stored, with its task.
+            // Consecutive records are one write, until someone is to see them. An agent that only
+            // answers can start before its task is stored, for nothing that it does is visible
+            // earlier.
             let begins = effect == Effect::Start && self.recorder.is_unborn();
             let begins = begins && self.agent.has_room();
             if !begins && !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
@@ -431,7 +444,7 @@ impl TaskActor {
             let then = then.map(|signal| self.step(signal)).unwrap_or_default();
             then.into_iter().rev().for_each(|effect| effects.push_front(effect));
         }
-        // What nobody asked for may wait for more of it.
+        // Records that no caller waits for may be batched with later ones.
         match &payload.by {
             Some(by) => self.recorder.flush(Some(by)).await,
             None => Ok(()),
@@ -454,7 +467,7 @@ impl TaskActor {
             }
             Record::Working => facts::working(task, now),
             Record::Interim => {
-                // The first of them is what the next run hears.
+                // The first of them is the input of the next run.
                 let later = self.unheard().split_off(1.min(self.unheard.len()));
                 let ends = payload.events.drain(..);
                 let told: Vec<_> =
@@ -481,12 +494,12 @@ impl TaskActor {
         self.recorder.record(event);
     }
 
-    /// Does it, and returns what comes of it.
+    /// Carries out an effect, and returns the signal that results from it.
     async fn act(&mut self, effect: Effect, payload: &mut Payload) -> Option<Signal> {
         match effect {
             Effect::Record(record) => {
                 if payload.is_last(record) && self.end_children(payload.by.as_ref()).await {
-                    // They ended before it.
+                    // The children ended before the task does.
                     payload.stamp(&clock::now());
                 }
                 self.record(record, payload);
@@ -503,10 +516,10 @@ impl TaskActor {
             }
             Effect::Retire => {
                 self.guest = None;
-                // Whoever waited in that run waits no more.
+                // Waiters of that run are gone with it.
                 (self.rests, self.awaits_client, self.goes_on) = (0, 0, true);
                 self.agent.programs_gone(self.recorder.task().id.as_str()).await;
-                // An agent elsewhere gets it as a task of its own, for the one that it had is over there.
+                // A remote agent gets the input as a new task, for its old task is over there.
                 self.agent.forget(&self.recorder.task().id).await;
                 self.start = self.unheard.pop_front();
             }
@@ -545,7 +558,7 @@ impl TaskActor {
 
     fn reply(&self, payload: &mut Payload, answer: Result<(), A2aError>) {
         if let Some(told) = payload.told.take() {
-            // Who asked may have gone; there is nobody to tell then.
+            // The sender may be gone; then nobody needs the reply.
             let _ = told.send(answer);
         }
     }

@@ -1,5 +1,5 @@
-//! What a task asks its client: one question after the other, for its record shows one at a time; and what becomes of its agent
-//! meanwhile.
+//! Questions of a task to its client: asked one at a time, as the task's record shows only one; and
+//! eviction of the agent while it waits.
 
 use super::{
     actor::{Payload, TaskActor},
@@ -11,12 +11,12 @@ use a2a_hub_core::{facts, grant::Resume, lifecycle::Signal};
 use a2a_hub_runtime::Failure;
 
 impl TaskActor {
-    /// The agent asks, or a child of its. What the client has answered before a restart is heard at once; what is asked beside another
-    /// question waits until that one is done with.
+    /// Asks a question of the agent or of one of its children. A question that was answered before
+    /// a restart gets its answer at once. A question asked while another is open is queued.
     pub(super) fn ask(&mut self, question: Box<Question>, payload: &mut Payload) -> Option<Signal> {
         let is_beside = self.guest.as_ref().is_some_and(|guest| guest.asked.is_some());
         let Some(question) = self.answered_before(question) else {
-            // The task goes on, although its log says that it waits.
+            // The task continues although its log says that it waits.
             let is_told = !is_beside && self.recorder.task().status.state.is_interrupted();
             return is_told.then_some(Signal::WentOn);
         };
@@ -32,7 +32,7 @@ impl TaskActor {
         let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
         let is_childs = of_child.is_some();
         payload.events = match of_child {
-            // It stands in the record since the hub was restarted.
+            // The question is in the record since before the restart.
             Some(asked) if facts::asks_for_child(task, &asked) => Vec::new(),
             Some(asked) => vec![facts::asked_for_child(task, state, &asked, prompt, now)],
             None => vec![facts::asked(task, state, prompt, now)],
@@ -43,14 +43,14 @@ impl TaskActor {
         Some(Signal::Asked { state, patience, waits: waits || self.rests > 0 })
     }
 
-    /// Whether the agent waits for the answer to a question of its own, whatever else it does.
+    /// True if the agent waits for the answer to its own question, whatever else it does.
     pub(super) fn own_question_stands(&self) -> bool {
         let guest = self.guest.as_ref().filter(|guest| !guest.asks_for_child);
         let asked = guest.and_then(|guest| guest.asked.as_ref());
         self.lifecycle.asks() && asked.is_some_and(|asked| !asked.is_closed())
     }
 
-    /// What is asked next, once nothing is asked any more. Whoever has gone meanwhile asks nothing.
+    /// Next queued question, once none is open. Skips questions whose asker is gone.
     pub(super) fn next_question(&mut self) -> Option<GuestRequest> {
         let guest = self.guest.as_mut().filter(|guest| guest.asked.is_none())?;
         while let Some(question) = guest.questions.pop_front() {
@@ -61,23 +61,24 @@ impl TaskActor {
         None
     }
 
-    /// Lets the agent hear what it waits for: the answer, or that there was none in time.
+    /// Delivers the answer that the agent waits for, or a timeout.
     pub(super) fn answer(&mut self) {
         let Some(guest) = &mut self.guest else { return };
         let answer = guest.answer.take().ok_or(Failure::Timeout);
         if let Some(asked) = guest.asked.take() {
-            // A guest that was ended meanwhile needs no answer.
+            // A guest that has ended needs no answer.
             let _ = asked.send(answer);
         }
-        // What was asked was a child's question, and the agent waits for others still.
+        // The question was a child's, and the agent still waits for others.
         if self.rests > self.awaits_client {
             self.turn = None;
         }
     }
 
-    /// Offers the room of an agent that waits for its client, or counts it; takes that back once it goes on.
+    /// Registers an agent that waits for its client for eviction, or counts it as waiting; undoes
+    /// that once the agent continues.
     pub(super) fn see_to_room(&mut self) {
-        // What only looks after children takes up no room.
+        // A run that only relays for children uses no capacity.
         let has_agent = self.guest.as_ref().is_some_and(|guest| !guest.tends);
         let waits = has_agent && self.lifecycle.only_waits();
         let is_free = waits && self.can_be_let_go();
@@ -93,8 +94,8 @@ impl TaskActor {
         }
     }
 
-    /// Whether the agent may be let go, to be started again with the answer: it waits for its own client and for nothing else, and
-    /// nobody is at work for it.
+    /// True if the agent may be evicted and started again with the answer: it waits for its own
+    /// client only, and no child works for it.
     pub(super) fn can_be_let_go(&self) -> bool {
         let asks_itself = self.guest.as_ref().is_some_and(|guest| !guest.asks_for_child);
         let has_children =

@@ -1,4 +1,4 @@
-//! What an actor waits for.
+//! Event loop of an actor: selects the next event.
 
 use super::{
     actor::{Happening, TaskActor},
@@ -16,29 +16,29 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// How long the first event of a task waits for what the agent says first, to be stored along with it: longer than a busy hub takes to begin, and
-/// shorter than anybody notices.
+/// Time that the first event of a task waits for the agent's first output, so that both are stored
+/// in one write. Longer than a busy hub takes to start an agent, and shorter than anybody notices.
 const BIRTH: Duration = Duration::from_millis(100);
 
-/// How many turns the agent is given to say its first word, before a timer is set.
+/// Number of times the actor yields for the agent's first output before it sets a timer.
 const TURNS: usize = 3;
 
-/// What an actor waits for.
+/// Wait mode of the actor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
-    /// Whatever happens, or for time to go by.
+    /// Waits for any event or for the timer.
     ForTime,
-    /// Whatever happens, and no timer is set.
+    /// Waits for any event, without a timer.
     ForOthers,
 }
 
 impl TaskActor {
-    /// Whatever happens next.
+    /// Waits for the next event.
     pub(super) async fn next(&mut self) -> Happening {
         self.next_by(Waits::ForTime).await
     }
 
-    /// Whatever has happened by now.
+    /// Event that is ready now, if any.
     fn now(&mut self) -> Option<Happening> {
         self.next_by(Waits::ForOthers).now_or_never()
     }
@@ -53,8 +53,8 @@ impl TaskActor {
             asked = guest.asked.as_mut().filter(|_| self.lifecycle.asks());
         }
         tokio::select! {
-            // Orders and time first, lest a guest that never stops talking put them off; then what was said, which must
-            // all be heard before the end.
+            // Commands and deadlines come first, so that a guest that emits without pause cannot
+            // delay them. Output comes before the end: all of it must be handled first.
             biased;
             command = self.commands.recv() => Happening::Command(command),
             turn = called(ticket) => Happening::Turn(turn),
@@ -62,13 +62,14 @@ impl TaskActor {
             () = withdrawn(&mut asked) => Happening::Withdrawn,
             said = heard(&mut said) => Happening::Said(said),
             ended = ended(&mut run) => Happening::Ended(ended),
-            // A timer is set only where there is nothing else: to set one wakes the thread that waits for the kernel.
+            // Last, and only in this mode: setting a timer wakes the thread that polls the kernel.
             () = woken(wake_at), if waits == Waits::ForTime => Happening::Time,
         }
     }
 
-    /// What happens first, if it does soon: mostly as soon as the agent has had its turn. On a hub with too much to do the agent may not have begun
-    /// by the end of that; it is given its turn once more, for a task that is stored by itself is more to do.
+    /// Waits briefly for the first event, which mostly is ready after one poll of the agent. On a
+    /// busy hub the agent may not have begun when the time is over, so it is polled once more:
+    /// storing a task by itself costs more.
     pub(super) async fn first_word(&mut self) -> Option<Happening> {
         for _ in 0..TURNS {
             if let Some(happening) = self.now() {
@@ -84,7 +85,7 @@ impl TaskActor {
     }
 }
 
-// Each of these waits for ever where there is nothing of it.
+// Each of these is pending forever if its source is absent.
 
 async fn called(ticket: &mut Option<QueueTicket>) -> RunPermit {
     match ticket {
@@ -100,7 +101,7 @@ async fn woken(at: Option<Instant>) {
     }
 }
 
-/// Waits until nobody waits for the answer any more.
+/// Waits until the answer's receiver is gone.
 async fn withdrawn(asked: &mut Option<&mut oneshot::Sender<Result<Answer, Failure>>>) {
     match asked {
         Some(asked) => asked.closed().await,

@@ -1,4 +1,4 @@
-//! Why a call of another agent is refused: as its caller hears it, and as whoever asks over the wire does.
+//! Errors of delegation calls, for the calling guest and for callers over the wire.
 
 use crate::error::HubError;
 use a2a_hub_core::tree::NoChild;
@@ -6,7 +6,7 @@ use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_runtime::Failure;
 use a2a_hub_store::StorageError;
 
-/// Why the tree of tasks has no room for a child.
+/// Error of a call that the tree of tasks rejects: a budget is used up, or the tree is closed.
 pub(super) fn no_child(why: &NoChild) -> Failure {
     match why {
         NoChild::Exhausted { .. } => Failure::Exhausted(why.to_string()),
@@ -14,7 +14,7 @@ pub(super) fn no_child(why: &NoChild) -> Failure {
     }
 }
 
-/// Why the hub does not do what a call needs.
+/// Error of a call that the hub refuses. A temporary error becomes [`Failure::HubNotUp`].
 pub(super) fn refused(why: impl Into<HubError>) -> Failure {
     let why = why.into();
     if why.is_passing() {
@@ -23,7 +23,7 @@ pub(super) fn refused(why: impl Into<HubError>) -> Failure {
     failure(why.told())
 }
 
-/// What the store has to do with a call does not work.
+/// Error of a call that fails in the store.
 pub(super) fn failed(what: &str, why: &StorageError) -> Failure {
     let told = format!("{what}: {why}");
     if matches!(why, StorageError::Unavailable(_)) {
@@ -33,7 +33,7 @@ pub(super) fn failed(what: &str, why: &StorageError) -> Failure {
     }
 }
 
-/// The refusal for whoever called over the wire.
+/// Converts the error for a caller over the wire.
 pub(super) fn refused_to(why: Failure) -> HubError {
     let (kind, said) = match why {
         Failure::Invalid(said) => (ErrorKind::InvalidParams, said),

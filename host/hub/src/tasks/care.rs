@@ -1,4 +1,4 @@
-//! A child's questions: its parent's client is asked them, and the child hears the answers.
+//! Relays a child task's questions to its parent's client, and the answers back to the child.
 
 use super::{
     Tasks,
@@ -23,25 +23,25 @@ use futures::future::BoxFuture;
 use std::{future::pending, sync::Arc};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// What looks after one child on behalf of its parent's client.
+/// Relays the questions of one child on behalf of its parent.
 pub(super) struct Care {
     pub(super) tasks: Tasks,
     pub(super) by: Principal,
     pub(super) queue: mpsc::Sender<GuestRequest>,
     pub(super) asking: Arc<Mutex<()>>,
-    /// Who called it.
+    /// The calling agent.
     pub(super) parent: Arc<Agent>,
     pub(super) child: AgentId,
-    /// Whether the parent's agent answers what it can.
+    /// True if the parent's agent answers the questions that it may answer.
     pub(super) answers: bool,
 }
 
 impl Care {
-    /// Has the parent ask what the child asks, and the child hear the answer, until the child is over; `now` is where it stands.
+    /// Relays questions and answers until the child is over; `now` is the child's current status.
     pub(super) async fn hand_on(&self, now: Option<StatusUpdate>, mut heard: Subscription) {
         let child = heard.task().clone();
         let mut open = now.and_then(|now| self.asked(&child, &now)).map(|asked| self.open(asked));
-        // An answer that the child could not take: one that is run again takes it once it asks again.
+        // An answer that the child could not take: a replayed child takes it once it asks again.
         let mut kept: Option<(QuestionId, Answer)> = None;
         loop {
             tokio::select! {
@@ -52,7 +52,7 @@ impl Care {
                     if !update.status.state.is_interrupted()
                         && Asked::of(update.metadata.as_ref()).is_some()
                     {
-                        // It tells something beside its question.
+                        // This status accompanies an open question.
                         continue;
                     }
                     let asked = self.asked(&child, update);
@@ -64,7 +64,7 @@ impl Care {
                             self.take_back(&child, &asked, answer).await;
                         }
                     } else if !open.as_ref().is_some_and(|open| is_about(&open.asked.id)) {
-                        // It asks no more, or something else: the parent asks that no more either.
+                        // The old question is withdrawn; the new one, if any, replaces it.
                         open = asked.map(|asked| self.open(asked));
                     }
                 }
@@ -79,12 +79,13 @@ impl Care {
         }
     }
 
-    /// Has the parent ask.
+    /// Starts asking the parent's client.
     fn open(&self, (asked, prompt, need): (Asked, Message, Need)) -> OpenQuestion<'_> {
         OpenQuestion { answer: Box::pin(self.ask(need, asked.clone(), prompt)), asked }
     }
 
-    /// What the child asks with this status, as its parent asks it; nothing if the parent's agent answers it.
+    /// Question of the child in this status, in its parent's words; none if the parent's agent
+    /// answers it.
     fn asked(&self, child: &TaskId, update: &StatusUpdate) -> Option<(Asked, Message, Need)> {
         if !update.status.state.is_interrupted() {
             return None;
@@ -111,8 +112,8 @@ impl Care {
         answered.await.unwrap_or(Err(Failure::Cancelled))
     }
 
-    /// Hands the client's answer to the child, and tells whether it took it. One that comes too late finds another question there, or
-    /// none, and is refused.
+    /// Delivers the client's answer to the child. Returns false if the child refused it, because
+    /// another question or none is open by now.
     async fn take_back(&self, task: &TaskId, asked: &Asked, answer: Answer) -> bool {
         let Ok(stored) = self.tasks.get(task).await else { return false };
         let Answer { message, client } = answer;
@@ -127,13 +128,13 @@ impl Care {
     }
 }
 
-/// A child's question that stands before the client. Dropping it withdraws it.
+/// A child's question before the parent's client. Dropping it withdraws the question.
 struct OpenQuestion<'a> {
     asked: Asked,
     answer: BoxFuture<'a, Result<Answer, Failure>>,
 }
 
-/// The answer, if something is asked.
+/// Waits for the answer, if a question is open.
 async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<Answer, Failure> {
     match open {
         Some(open) => open.answer.as_mut().await,
@@ -141,7 +142,7 @@ async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<Answer, Failure
     }
 }
 
-/// The message as an answer to what a task asks.
+/// Builds the message that answers a task's question.
 pub(super) fn answer_to(asked: &Asked, task: &Task, message: Message) -> Message {
     let mut facts = message.metadata.unwrap_or_default();
     facts.insert(QUESTION.to_owned(), asked.id.as_str().into());

@@ -1,4 +1,5 @@
-//! One call of another agent, as the caller's run has it: what happens to the child, answers to what it asks, its cancellation.
+//! One delegation call, from the caller's side: the child's events, answers to its questions,
+//! cancellation.
 
 use super::{
     Subscription, Tasks,
@@ -22,10 +23,10 @@ use a2a_hub_runtime::{
 use a2a_hub_store::{StorageError, StoredTask};
 use std::sync::Arc;
 
-/// A call of a guest's.
+/// A guest's call of another agent.
 pub(super) struct ChildCall {
     tasks: Tasks,
-    /// Who calls.
+    /// The calling agent.
     parent: Arc<Agent>,
     by: Principal,
     task: TaskId,
@@ -34,7 +35,7 @@ pub(super) struct ChildCall {
 }
 
 impl ChildCall {
-    /// A call by `parent` that hears of the child there.
+    /// Creates a call by `parent` whose child's events arrive in `heard`.
     pub(super) fn new(
         tasks: Tasks,
         parent: Arc<Agent>,
@@ -45,7 +46,8 @@ impl ChildCall {
         Self { tasks, parent, by, task, heard, is_over: false }
     }
 
-    /// Why nothing is heard of a child that is not over: the hub stops, or its store fails. The call listens to the child anew.
+    /// Error for a subscription that ended before its child: the hub stops, or its store fails.
+    /// Subscribes to the child again.
     async fn broke_off(&mut self, why: Option<StorageError>) -> Failure {
         let what = "hear another agent";
         if self.tasks.phase.is_stopping() {
@@ -88,7 +90,7 @@ impl CallPort for ChildCall {
     async fn answer(&self, message: Message) -> Result<(), Failure> {
         let stored = self.tasks.get(&self.task).await.map_err(refused)?;
         let task = &stored.task;
-        // A caller that is run again says it once more.
+        // A replayed caller sends the message again.
         if task.history.iter().any(|said| said.message_id == message.message_id) {
             return Ok(());
         }
@@ -123,7 +125,7 @@ impl CallPort for ChildCall {
     }
 }
 
-/// What a caller hears of an event.
+/// Converts an event to the caller's update; none for events that a caller does not see.
 fn update(event: &TaskEvent) -> Option<Update> {
     match event {
         TaskEvent::Status(update) if update.status.state.is_final() => {

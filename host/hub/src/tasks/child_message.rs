@@ -1,4 +1,4 @@
-//! What a child is told of what its parent's agent says.
+//! Builds the message that a child task receives from its parent's agent.
 
 use a2a_hub_core::{
     context_memory::inherit,
@@ -13,11 +13,12 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::Failure;
 
-/// What stands in the metadata of a message for the hub: what an operator said to the parent is no word to its children.
+/// Metadata keys addressed to the hub that are not passed on: an operator's instructions to the
+/// parent do not apply to its children.
 const NOT_HANDED_ON: [&str; 6] =
     ["resume", "workingDirectory", "targetAgent", "targetSkill", "targetVersion", "allowOlder"];
 
-/// The message as the child hears it, with its place in the trace.
+/// Message as the child receives it, with its span in the trace.
 pub(super) fn told(
     parent: &Task,
     message: Message,
@@ -27,7 +28,7 @@ pub(super) fn told(
 ) -> Message {
     let trace = Trace::of(&parent.id, parent.metadata.as_ref()).child(child);
     let facts = without_trace(message.metadata.clone().unwrap_or_default());
-    // What was asked for is done here, and not said to the child.
+    // The hub performs the inheritance request itself; the child does not see it.
     let mut facts = inherit::without(facts);
     for right in NOT_HANDED_ON {
         facts.remove(right);
@@ -37,7 +38,8 @@ pub(super) fn told(
     Message { role: Role::User, task_id: None, context_id, metadata: Some(facts), ..message }
 }
 
-/// What the message itself says may follow from the child, beside what the call allows. What else it says to the hub is checked, too.
+/// Budget that the message itself sets for the child, in addition to the call's. Checks the
+/// message's other hub metadata as well.
 pub(super) fn budget(message: &Message) -> Result<Budget, Failure> {
     hub_metadata::check(message)
         .and_then(|()| Budget::of(message.metadata.as_ref()))

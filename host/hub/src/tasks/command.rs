@@ -1,4 +1,4 @@
-//! What a task's actor begins with, and what it is asked meanwhile.
+//! Commands and initial states of a task's actor.
 
 use super::{run_queue::Admitted, standing::Answers};
 use a2a_hub_core::access::Principal;
@@ -8,63 +8,64 @@ use a2a_hub_protocol::{
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
-/// What somebody asks of a task.
+/// A command to a task's actor.
 pub(super) enum Command {
-    /// Stop, and answer once it has.
+    /// Cancel the task; the sender waits for the channel to close.
     Cancel(Principal),
-    /// Fail, for a budget of a task above is used up, as this says.
+    /// Fail the task, because the budget of an ancestor is used up; contains the reason.
     Exhausted(String),
-    /// The client says more.
+    /// Deliver a client's message.
     Input(Box<Input>),
-    /// Let the agent go that waits, for others need its room; dropped once that is done.
+    /// Evict the waiting agent to free capacity; the sender is dropped once that is done.
     Park(oneshot::Sender<()>),
-    /// The hub is going down.
+    /// The hub shuts down.
     Shutdown,
 }
 
-/// What the client says to a task that there is.
+/// A client's message to an existing task.
 pub(super) struct Input {
     pub(super) message: Message,
-    /// The question that the message names as the one it answers.
+    /// Question that the message names as the one it answers.
     pub(super) answers: Option<QuestionId>,
     pub(super) client: ClientCapabilities,
-    /// Who says it, for the log.
+    /// Sender of the message, for the log.
     pub(super) by: Principal,
-    /// Is told whether the task was waiting for it.
+    /// Receives whether the task accepted the message.
     pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
 
-/// What an actor begins with.
+/// Initial state of an actor.
 pub(super) enum Begin {
-    /// Giving the task to its agent.
+    /// Give the task to its agent.
     Work(Box<Start>, Admitted, Kept),
-    /// Running its agent again, which was at work when the hub before this one ended; the client has given these answers already.
+    /// Replay an agent that was at work when the previous process ended; contains the answers that
+    /// the client has given already.
     Replay(Box<Start>, Admitted, Kept, Answers),
-    /// Looking after the children of its agent's run, which ended with the hub before this one.
+    /// Relay for the children of an agent whose run ended with the previous process.
     Tend(Admitted, Kept, Answers),
-    /// Waiting for the client, without an agent at work: the hub that had one is gone.
+    /// Wait for the client without an agent: the process that ran it is gone.
     Parked(Kept),
-    /// Listening to the agent, which is elsewhere and has been at work all the time.
+    /// Follow a remote agent, which has been at work all the time.
     Follow(Admitted, Kept),
 }
 
-/// What the client has said that the agent is given later, each in a run of its own, oldest first.
+/// Client's messages for later runs of the agent, one run each, oldest first.
 pub(super) type Kept = VecDeque<Box<Start>>;
 
-/// What the agent is to be given, once it is the task's turn.
+/// Input of one agent run.
 pub(super) struct Start {
-    /// What the client said last.
+    /// The client's last message.
     pub(super) message: Message,
-    /// What the client can do with an answer.
+    /// Capabilities of the client.
     pub(super) client: ClientCapabilities,
-    /// Where the client would have the work done.
+    /// Working directory that the client requested.
     pub(super) directory: Option<String>,
-    /// Whether somebody listens while it works.
+    /// True if the client streams the events.
     pub(super) streamed: bool,
-    /// Whether something may have been said before.
+    /// True if the conversation may have earlier messages.
     pub(super) goes_on: bool,
-    /// Where the message stands in the task's history.
+    /// Index of the message in the task's history.
     pub(super) at: usize,
-    /// Who says it; none if that is not known.
+    /// Sender of the message; none if unknown.
     pub(super) by: Option<Principal>,
 }

@@ -1,17 +1,19 @@
-//! Which conversation an agent may have another one go on with: that of an earlier child of its own, and no other. Who speaks in a
-//! conversation hears what was said there, and goes on with the sessions and the memory that the other agent has of it.
+//! Access check for conversations: an agent may continue only a conversation of its earlier
+//! children. A speaker in a conversation sees its history, and uses the sessions and the memory
+//! that the other agent has of it.
 
 use super::{call_refused::refused, delegation::Delegation};
 use a2a_hub_protocol::id::{AgentId, ContextId, MAX_ID};
 use a2a_hub_runtime::Failure;
 use a2a_hub_store::HeadFilter;
 
-/// How many tasks of a conversation are looked at, the newest first.
+/// Number of a conversation's tasks that are checked, newest first.
 const LOOKED_AT: usize = 100;
 
 impl Delegation {
-    /// The conversation that a call of `child` names, if the agent that calls had given that agent a task in it before. One that is new is
-    /// refused like one that is somebody else's: who names it first could come back once others speak in it.
+    /// Conversation that a call of `child` names, if the caller has given that agent a task in it
+    /// before. An unknown conversation is refused like someone else's: an agent that names it first
+    /// could return once others speak in it.
     pub(super) async fn conversation(
         &self,
         named: String,

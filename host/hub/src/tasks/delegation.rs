@@ -1,7 +1,8 @@
-//! An agent at work that has other agents do something: its calls are tasks of the others, children of its own.
+//! Delegation from an agent at work to other agents: its calls become tasks of those agents, and
+//! children of its task.
 //!
-//! Two listen to a child, each at its own pace: the guest, when it asks what is new, and the hub, which hands the child's
-//! questions on to the parent's client and takes the answers back.
+//! Two subscribers follow a child, each at its own pace: the guest, which polls for updates, and
+//! the hub, which relays the child's questions to the parent's client and the answers back.
 
 use super::{
     NewTask, SubmitError, Subscription, Tasks,
@@ -60,22 +61,22 @@ use tokio::{
 };
 use tracing::Instrument as _;
 
-/// How long the children of a task that is over may take to end: more than each has by itself.
+/// Time limit for ending the children of a finished task; longer than each child's own limit.
 const END_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The calls of one task's agent. Cheap to clone but for the task.
+/// Delegation calls of one task's agent. Cheap to clone, except for the task.
 #[derive(Clone)]
 pub(super) struct Delegation {
     pub(super) tasks: Tasks,
-    /// The agent that calls.
+    /// The calling agent.
     pub(super) agent: Arc<Agent>,
-    /// The task that it is at work on, as it stood when this run began.
+    /// Its task, as of the beginning of this run.
     pub(super) task: Task,
     /// The actor of that task.
     queue: mpsc::Sender<GuestRequest>,
-    /// Held while a child's question stands before the client: one at a time.
+    /// Held while a child's question is open before the client: one at a time.
     asking: Arc<Mutex<()>>,
-    /// The children whose questions are handed on.
+    /// Children whose questions are relayed.
     looked_after: Arc<SyncMutex<BTreeSet<TaskId>>>,
 }
 
@@ -88,7 +89,7 @@ impl Delegation {
         ChildCall::new(self.tasks.clone(), Arc::clone(&self.agent), self.principal(), heard)
     }
 
-    /// Where the child works: in the parent's directory, or further down.
+    /// Working directory of the child: the parent's, or one below it.
     fn directory(&self, wanted: Option<String>) -> Result<Option<String>, Failure> {
         let own = facts::working_directory(&self.task);
         let Some(wanted) = wanted else { return Ok(own) };
@@ -96,7 +97,7 @@ impl Delegation {
             Path::new(&wanted).components().all(|part| !matches!(part, Component::ParentDir));
         match &own {
             Some(own) if is_plain && Path::new(&wanted).starts_with(own) => Ok(Some(wanted)),
-            // The client said nothing: it may be where the agent itself may work.
+            // The client named no directory; the agent's own grant decides.
             None if is_plain && self.agent.may_work_in(&wanted) => Ok(Some(wanted)),
             _ => Err(Failure::Denied(format!(
                 "have another agent work in `{wanted}`: it works in the directory of this task{}, or in one below",
@@ -105,7 +106,7 @@ impl Delegation {
         }
     }
 
-    /// The child that there is under this key, which must be one of that agent's.
+    /// Existing child with this key. Fails if the key belongs to a child of another agent.
     async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
         match self.child_under(key).await? {
             Some(known) if known.agent != *agent => Err(Failure::Invalid(format!(
@@ -116,7 +117,7 @@ impl Delegation {
         }
     }
 
-    /// Begins a child, and has its questions handed on.
+    /// Starts a child, and begins to relay its questions.
     pub(super) async fn begin(
         &self,
         request: ChildRequest,
@@ -171,7 +172,7 @@ impl Delegation {
             by: self.principal(),
             tenant: self.task.context_id.tenant().clone(),
             limits,
-            // The message has it.
+            // The message contains it.
             trace: None,
             routing,
         });
@@ -193,7 +194,8 @@ impl Delegation {
         }
     }
 
-    /// Refuses a child that would wait for a task above it to be over, which has its conversation.
+    /// Refuses a child that would wait for one of its ancestors, which holds its conversation's
+    /// lock.
     fn must_not_wait_for_itself(
         &self,
         above: &[TaskId],
@@ -215,14 +217,15 @@ impl Delegation {
         }
     }
 
-    /// Hands the child's questions on, and ends it when its parent may call its agent no more.
+    /// Relays the child's questions, and cancels the child once its parent may no longer call that
+    /// agent.
     fn look_after(&self, child: &AgentId, heard: &Subscription, answers: bool) {
         if let Some(follow) = self.tasks.listen(heard.task(), heard.after()) {
             self.take_care(child, None, follow, answers);
         }
     }
 
-    /// The same for a child of an earlier run: what it asked and was answered is history.
+    /// Relays for a child of an earlier run. Questions that were answered before are skipped.
     pub(super) async fn look_after_again(
         &self,
         child: &TaskId,
@@ -236,14 +239,15 @@ impl Delegation {
         Ok(())
     }
 
-    /// Begins a child although the caller may be ended meanwhile: none is ever half begun.
+    /// Starts a child in a task that completes even if the caller is dropped, so that no child is
+    /// half started.
     async fn to_its_end(
         &self,
         begun: impl Future<Output = Result<Subscription, Failure>> + Send + 'static,
     ) -> Result<Subscription, Failure> {
         let broke = |why: tokio::task::JoinError| match why.is_panic() {
             true => Err(Failure::Internal(Panicked::from(why).to_string())),
-            // The runtime ends, and all that is at work with it.
+            // The runtime shuts down, and all its tasks with it.
             false => Err(Failure::Cancelled),
         };
         self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
@@ -274,7 +278,7 @@ impl Delegation {
             tokio::select! {
                 () = care.hand_on(now, follow) => {}
                 () = parent.may_no_longer_call(&child) => {
-                    // It may have ended meanwhile.
+                    // The child may have ended in the meantime.
                     let _ = tasks.cancel(&task, by).await;
                 }
             }
@@ -323,10 +327,10 @@ impl DelegatePort for Delegation {
 #[async_trait::async_trait]
 impl Calls for Delegation {
     async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure> {
-        // Until then it is not known what is at work above, and who is busy.
+        // Until recovery is complete, the running ancestors and the load of agents are unknown.
         self.tasks.phase.until_started().await;
         if self.tasks.phase.is_stopping() {
-            // The child would be told to end as it begins.
+            // The child would be shut down as it begins.
             return Err(Failure::HubNotUp("call another agent: the hub is stopping".to_owned()));
         }
         if let Some(wanted) = self.wanted(&request)? {
@@ -358,20 +362,20 @@ impl Calls for Delegation {
     }
 
     async fn lend(&self) -> Box<dyn Lent> {
-        // An actor that is gone needs no turn.
+        // An actor that is gone needs no run permit.
         let _ = self.queue.send(GuestRequest::Rest(WaitsFor::Agents)).await;
         Box::new(LentTurn::new(self.queue.clone(), self.tasks.actors.clone()))
     }
 }
 
 impl Tasks {
-    /// A task is over: what it used counts for those above, and it has no children any more.
+    /// Removes a finished task from its tree, and adds its usage to its ancestors.
     pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
         self.report(task, used);
         self.trees().fell(task);
     }
 
-    /// Whether one of these tasks is this agent's.
+    /// True if one of these tasks belongs to this agent.
     fn is_at_work(&self, tasks: &[TaskId], agent: &AgentId) -> bool {
         let running = self.running();
         tasks.iter().any(|task| running.get(task).is_some_and(|it| it.agent == *agent))
@@ -420,7 +424,7 @@ impl OtherTasks for Tasks {
         self.actors.spawn(async move {
             for below in below {
                 let Some(running) = tasks.find(&below) else { continue };
-                // Whether it hears that or has just ended is told by how it ends.
+                // The final state tells whether the task received the command or had just ended.
                 let _ = running.commands.send(Command::Exhausted(why.clone())).await;
             }
         });
@@ -441,7 +445,7 @@ impl OtherTasks for Tasks {
         while !children.is_empty() && Instant::now() < until {
             let ends = children.iter().map(|child| async move {
                 if self.find(child).is_none() {
-                    // It is being written into the log, or being reaped.
+                    // Its end is being stored, or its programs are being reaped.
                     tokio::time::sleep(super::LOOK).await;
                 } else if let Err(why) = self.cancel(child, by.clone()).await {
                     let why = refused(why);
@@ -452,7 +456,7 @@ impl OtherTasks for Tasks {
             children = self.trees().children(task);
         }
         for child in children {
-            // Its parent is not kept from its end; where it stands, its own log tells.
+            // Does not delay the parent's end; the child's own log tells its state.
             tracing::error!(%task, %child, "a child has not ended, and is left behind");
             self.trees().fell(&child);
         }

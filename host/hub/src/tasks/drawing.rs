@@ -1,5 +1,5 @@
-//! A tree of tasks, drawn for whoever asks: found level by level from the logs, so that of one that is too large the tasks near
-//! its root are told, and told in the order in which it is read.
+//! Reads a tree of tasks from the logs. The tree is searched level by level, so that a truncated
+//! tree keeps the tasks near its root, and returned in depth-first order.
 
 use super::Tasks;
 use crate::error::HubError;
@@ -16,21 +16,21 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError};
 
-/// How many characters are told of what a task was asked for, or asks.
+/// Maximum length, in characters, of a task's request and of its question.
 const LINE: usize = 200;
 
-/// A task whose place in the tree is found.
+/// A task found in the tree.
 struct Found {
     head: Head,
     depth: usize,
-    /// The place of its parent among those that are found.
+    /// Index of its parent in the list of found tasks.
     parent: Option<usize>,
-    /// How many right below it are not told.
+    /// Number of its direct children that are left out.
     hidden: usize,
 }
 
 impl Tasks {
-    /// The task that is asked for with those below it, as far as that is asked for.
+    /// Returns the requested task and its descendants, within the query's depth and limit.
     pub async fn tree(&self, query: &TreeQuery) -> Result<TaskTree, HubError> {
         let found = self.found(self.head(&query.id).await?, query).await?;
         let cut = found.iter().any(|found| found.hidden > 0);
@@ -43,7 +43,7 @@ impl Tasks {
         Ok(TaskTree { tasks, cut })
     }
 
-    /// The tasks of a tree, level by level.
+    /// Finds the tasks of a tree, level by level.
     async fn found(&self, root: Head, query: &TreeQuery) -> Result<Vec<Found>, StorageError> {
         let mut found = vec![Found { head: root, depth: 0, parent: None, hidden: 0 }];
         let mut at = 0;
@@ -55,7 +55,7 @@ impl Tasks {
             if let Some(parent) = found.get_mut(at) {
                 parent.hidden = children.len().saturating_sub(room);
             }
-            // The newest come first.
+            // The store returns the newest first.
             let oldest = children.into_iter().rev().take(room);
             found.extend(oldest.map(|head| Found { head, depth, parent: Some(at), hidden: 0 }));
             at += 1;
@@ -63,7 +63,7 @@ impl Tasks {
         Ok(found)
     }
 
-    /// What is told of a task; nothing if it was forgotten meanwhile.
+    /// Describes one task; none if it was deleted in the meantime.
     async fn drawn(&self, found: &Found) -> Result<Option<TreeTask>, StorageError> {
         let Found { head, depth, hidden, .. } = found;
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(None) };
@@ -94,7 +94,7 @@ impl Tasks {
     }
 }
 
-/// What a task asks now.
+/// Open question of a task.
 fn question(task: &Task) -> Option<TreeQuestion> {
     let Question { id, kind, .. } =
         Question::of(task.metadata.as_ref()).filter(|_| task.status.state.is_interrupted())?;
@@ -102,7 +102,8 @@ fn question(task: &Task) -> Option<TreeQuestion> {
     Some(TreeQuestion { id, kind, text: line(&said.unwrap_or_default(), LINE) })
 }
 
-/// The places of those that have these parents, each after its parent and before the next one of the same parent.
+/// Depth-first order of nodes with these parents: each node follows its parent and precedes its
+/// parent's next child.
 fn in_order(parents: impl ExactSizeIterator<Item = Option<usize>>) -> Vec<usize> {
     let mut children = vec![Vec::new(); parents.len()];
     let mut left = Vec::new();

@@ -1,4 +1,4 @@
-//! What a task's listeners hear: everything from any place on, then everything as it happens.
+//! Event stream of a task: replays the log from any event number on, then follows live events.
 
 use a2a_hub_core::idempotency;
 use a2a_hub_protocol::{
@@ -12,25 +12,26 @@ use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
-/// Events kept at hand for a listener that is slow; who is further behind reads the log.
+/// Capacity of the live buffer; a subscriber that is further behind reads the log.
 const RECENT: usize = 256;
 
-/// Events read from the log at once.
+/// Number of events read from the log at once.
 pub(super) const PAGE: usize = 256;
 
-/// Room for so many events is kept while all are taken.
+/// Capacity that an empty buffer keeps.
 const FEW: usize = 8;
 
-/// The speaking end, held by the task's actor: speaks of what is stored, never before.
+/// Publishing side, held by the task's actor. Publishes only events that are stored.
 pub(super) struct Feed(watch::Sender<Mutex<AtHand>>);
 
-/// The latest events, as far as somebody listens who has not taken them: a task that tells of itself for an hour, or waits for a week, keeps
-/// none of what everybody has heard.
+/// Buffer of the latest events that some subscriber has yet to take. Events that all have taken are
+/// dropped, so that a task that runs for an hour, or waits for a week, keeps none.
 #[derive(Debug, Default)]
 struct AtHand {
-    /// The number of the latest event, whether it is at hand or not.
+    /// Number of the latest event, buffered or not.
     seq: u64,
-    /// Each with the number of listeners that have yet to take it, which is never less than that of the one before.
+    /// Events, each with the number of subscribers that have yet to take it; this number never
+    /// falls from one event to the next.
     events: VecDeque<(Arc<HeardEvent>, usize)>,
     listeners: usize,
 }
@@ -52,13 +53,13 @@ impl AtHand {
         }
     }
 
-    /// Where the events begin that come after number `after`.
+    /// Index of the first event after number `after`.
     fn place(&self, after: u64) -> usize {
         let behind = usize::try_from(self.seq.saturating_sub(after)).unwrap_or(usize::MAX);
         self.events.len().saturating_sub(behind)
     }
 
-    /// One listener needs no event any more that comes after number `from` and not after number `to`.
+    /// Releases one subscriber's claim on the events after number `from`, up to number `to`.
     fn let_go(&mut self, from: u64, to: u64) {
         let gone = self.place(from)..self.place(to);
         for (_, listeners) in self.events.range_mut(gone) {
@@ -72,7 +73,7 @@ impl AtHand {
 }
 
 impl Feed {
-    /// A feed that has spoken of the events up to `seq`.
+    /// Creates a feed whose latest event is number `seq`.
     pub(super) fn new(seq: u64) -> Self {
         Self(watch::Sender::new(Mutex::new(AtHand { seq, ..AtHand::default() })))
     }
@@ -84,18 +85,19 @@ impl Feed {
         });
     }
 
-    /// A listener for those who come later.
+    /// Handle from which others subscribe.
     pub(super) fn listener(&self) -> Listener {
         Listener(self.0.subscribe())
     }
 }
 
-/// Lets others subscribe to a task, also after its actor is gone.
+/// Handle to subscribe to a task, valid also after its actor is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Listener(watch::Receiver<Mutex<AtHand>>);
 
 impl Listener {
-    /// Hears what comes after event `after`. What happened before it is called has to be read from the log, unless others have yet to take it.
+    /// Subscribes to the events after event `after`. Earlier events are read from the log, unless
+    /// they are still in the buffer.
     pub(super) fn subscribe(
         &self,
         task: TaskId,
@@ -110,16 +112,16 @@ impl Listener {
         Subscription { task, context, storage, place, after, pages, end, repeated, over, lent }
     }
 
-    /// The number of the latest event.
+    /// Number of the latest event.
     pub(super) fn seq(&self) -> u64 {
         self.0.borrow().lock().seq
     }
 }
 
-/// A listener's place in a feed: what comes after it is kept at hand.
+/// Cursor of a subscriber in a feed: the buffer keeps the events after it.
 struct Place {
     feed: watch::Receiver<Mutex<AtHand>>,
-    /// The number of the event before it; it never goes back.
+    /// Number of the event before the cursor; never decreases.
     taken: u64,
 }
 
@@ -136,7 +138,7 @@ impl Place {
         Self { feed, taken }
     }
 
-    /// What comes after event `after`, which is taken as all before it is.
+    /// Next event after `after`; releases the events up to `after`.
     fn look(&mut self, after: u64) -> Found {
         let at_hand = self.feed.borrow_and_update();
         let mut at_hand = at_hand.lock();
@@ -154,11 +156,11 @@ impl Place {
         found
     }
 
-    /// The listener has read from the log up to event `to`.
+    /// Advances the cursor to event `to`, which the subscriber has read from the log.
     fn pass(&mut self, to: u64) {
         let at_hand = self.feed.borrow();
         let mut at_hand = at_hand.lock();
-        // What is stored may be told only now.
+        // The log may be ahead of the feed.
         let to = to.min(at_hand.seq);
         if to > self.taken {
             at_hand.let_go(self.taken, to);
@@ -166,7 +168,7 @@ impl Place {
         }
     }
 
-    /// The number of the latest event.
+    /// Number of the latest event.
     fn seq(&self) -> u64 {
         self.feed.borrow().lock().seq
     }
@@ -182,15 +184,15 @@ impl Drop for Place {
     }
 }
 
-/// Where a task's listener has heard enough; at the task's end in any case.
+/// Point at which a task's stream ends; at the task's end in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// Where the task waits for its client.
+    /// Ends as soon as the task waits for its client.
     Interrupted,
-    /// Where the task waits for an answer of its client's. A login may happen elsewhere, and then the task goes on by itself
-    /// (A2A 1.0, section 7.6.1).
+    /// Ends as soon as the task waits for its client's answer. A login may complete out of band,
+    /// and then the task continues by itself (A2A 1.0, section 7.6.1).
     InputRequired,
-    /// Nowhere before (A2A 1.0, section 3.1.6).
+    /// Ends only with the task (A2A 1.0, section 3.1.6).
     Over,
 }
 
@@ -205,41 +207,43 @@ impl StreamEnd {
     }
 }
 
-/// The listening end. Each keeps its own place, so a slow one holds up nobody and misses nothing.
+/// Subscribing side. Each subscription has its own cursor: a slow one delays nobody and misses
+/// nothing.
 pub struct Subscription {
     task: TaskId,
     context: ContextId,
     storage: Arc<dyn TaskLog>,
     place: Place,
-    /// The number of the last event that was taken.
+    /// Number of the last event that was taken.
     after: u64,
     /// Events read from the log and not yet taken.
     pages: VecDeque<Arc<HeardEvent>>,
     end: StreamEnd,
-    /// Whether it answers a request that was answered before.
+    /// True if it answers a repeated request.
     repeated: bool,
     over: bool,
-    /// What the listener has lent until it hears the end.
+    /// Run permit that the subscriber lends until the final event.
     lent: Option<Box<dyn Lent>>,
 }
 
-/// What somebody does without while it listens, and has back before it hears the end. Dropping it asks for it back as well.
+/// A run permit lent to other tasks while this subscriber waits; reclaimed before the final event,
+/// or on drop.
 #[async_trait::async_trait]
 pub(super) trait Lent: Send + Sync {
-    /// Asks for it back, and returns once it is there; safe to be dropped, and called again.
+    /// Reclaims the permit and waits for it; cancel-safe, and may be called again.
     async fn back(&mut self);
 }
 
-/// What a subscriber finds when it looks.
+/// Result of looking for the next event.
 enum Found {
     Event(Arc<HeardEvent>),
-    /// It is further behind than what is kept at hand.
+    /// The subscriber is further behind than the buffer.
     Behind,
     Nothing,
 }
 
 impl Subscription {
-    /// Hears the task, as it stood after event `seq`, before everything else.
+    /// Prepends a snapshot of the task as of event `seq`.
     pub(super) fn opening(mut self, agent: AgentId, task: Task, seq: u64) -> Self {
         let created = Created::of(agent, task);
         let (task, context) = (self.task.clone(), self.context.clone());
@@ -249,55 +253,55 @@ impl Subscription {
         self
     }
 
-    /// Goes on to this end.
+    /// Sets the point at which the stream ends.
     #[must_use]
     pub fn until(mut self, end: StreamEnd) -> Self {
         self.end = end;
         self
     }
 
-    /// Tells the end only once the listener has back what it lent.
+    /// Holds back the final event until the lent permit is reclaimed.
     #[must_use]
     pub(super) fn lending(mut self, lent: Box<dyn Lent>) -> Self {
         self.lent = Some(lent);
         self
     }
 
-    /// Marks what it tells first, and a message that is all there is to tell: the request was made before.
+    /// Marks the first event, and a final reply, as the answer to a repeated request.
     #[must_use]
     pub(super) fn repeated(mut self) -> Self {
         self.repeated = true;
         self
     }
 
-    /// Whether it answers a request that was answered before.
+    /// True if it answers a repeated request.
     pub fn is_repeated(&self) -> bool {
         self.repeated
     }
 
-    /// The task listened to.
+    /// Task of the subscription.
     pub fn task(&self) -> &TaskId {
         &self.task
     }
 
-    /// The conversation (context) that the task belongs to.
+    /// Conversation (context) of the task.
     pub fn context(&self) -> &ContextId {
         &self.context
     }
 
-    /// The number of the last event that was taken.
+    /// Number of the last event that was taken.
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// Goes on after event `after` instead, for a client that has heard so much of the task.
+    /// Moves the cursor to event `after`, for a client that has received the events up to it.
     pub fn resume(&mut self, after: u64) {
         self.after = after;
         self.pages.clear();
     }
 
-    /// The next event. Nothing after one that ends the task, or leaves it where the listener has heard enough, and nothing when
-    /// the hub stopped before: the log then has the rest.
+    /// Next event. None after the event at which the stream ends, or if the hub stops before; the
+    /// log has the rest then.
     pub async fn next(&mut self) -> Option<Result<Arc<HeardEvent>, StorageError>> {
         while !self.over {
             if let Some(event) = self.pages.front() {
@@ -313,7 +317,7 @@ impl Subscription {
             match self.place.look(self.after) {
                 Found::Event(event) => self.pages.push_back(event),
                 Found::Behind => match self.storage.events(&self.task, self.after, PAGE).await {
-                    // The task was forgotten.
+                    // The task was deleted.
                     Ok(events) if events.is_empty() => self.over = true,
                     Ok(events) => {
                         let last = events.last().map_or(self.after, |event| event.seq);
@@ -328,17 +332,17 @@ impl Subscription {
                         return Some(Err(why));
                     }
                 },
-                // The actor is gone and all it said was taken.
+                // The actor is gone and all its events were taken.
                 Found::Nothing => self.place.feed.changed().await.ok()?,
             }
         }
         None
     }
 
-    /// Whether the listener has heard enough with this one.
+    /// True if the stream ends with this event.
     fn ends_with(&self, event: &SequencedEvent) -> bool {
         let state = state_after(&event.event);
-        // One who comes back late hears past questions that were answered.
+        // A late subscriber skips past questions that were answered.
         let is_latest = self.place.seq() <= event.seq;
         state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)))
     }
@@ -350,7 +354,7 @@ impl Subscription {
     }
 }
 
-/// The event as it answers a request that was made before.
+/// Marks the event as the answer to a repeated request.
 fn marked(event: Arc<HeardEvent>) -> Arc<HeardEvent> {
     let mut marked = SequencedEvent::clone(&event);
     let facts = match &mut marked.event {
@@ -362,7 +366,7 @@ fn marked(event: Arc<HeardEvent>) -> Arc<HeardEvent> {
     Arc::new(HeardEvent::new(marked))
 }
 
-/// The state an event leaves its task in, if it says so.
+/// State of the task after the event, if the event sets one.
 fn state_after(event: &TaskEvent) -> Option<TaskState> {
     match event {
         TaskEvent::Created(created) => Some(created.task.status.state),
@@ -392,7 +396,7 @@ mod tests {
         TaskEvent::Status(StatusUpdate { status: status(state), metadata: None })
     }
 
-    /// A task of `events` events, told as they are stored: each batch first in the log, then in the feed.
+    /// Publishes a task of `events` events as an actor does: each is stored first, then published.
     async fn told(storage: &Arc<dyn TaskLog>, events: usize, last: TaskState) -> (Feed, Task) {
         let task = Task {
             id: TaskId::fresh(),
@@ -437,7 +441,7 @@ mod tests {
         }
     }
 
-    /// How many events the feed keeps at hand.
+    /// Number of events in the buffer.
     fn at_hand(feed: &Feed) -> usize {
         feed.0.borrow().lock().events.len()
     }

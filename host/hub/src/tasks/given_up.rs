@@ -1,18 +1,18 @@
-//! Why a task ends although its agent could have gone on with it.
+//! Failures of the hub that end a task.
 
 use a2a_hub_core::reason::FailureReason;
 
-/// Why a task is given up that its agent could have gone on with.
+/// Failure of the hub that ends a task, although its agent could have continued.
 #[derive(Clone, Copy)]
 pub(super) enum GivenUp {
-    /// The store did not take what happened, and nobody may hear what is not stored.
+    /// The store did not accept events, and events that are not stored must not be seen.
     Unstored,
-    /// The hub itself broke.
+    /// The actor panicked.
     Broken,
 }
 
 impl GivenUp {
-    /// The reason of the failure, for machines.
+    /// Reason code, for machines.
     pub(super) fn reason(self) -> FailureReason {
         match self {
             Self::Unstored => FailureReason::Storage,
@@ -20,7 +20,7 @@ impl GivenUp {
         }
     }
 
-    /// The same in words, for people.
+    /// Description, for people.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Unstored => "The hub could not store what the agent did; its log says why.",

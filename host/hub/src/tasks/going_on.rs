@@ -1,4 +1,5 @@
-//! What a client hears that has just said more to a task: the task first, and then what happens to it.
+//! Subscription of a client that has just sent a message to an existing task: a snapshot of the
+//! task, then its events.
 
 use super::{Subscription, Tasks, feed::PAGE};
 use crate::error::HubError;
@@ -6,10 +7,11 @@ use a2a_hub_protocol::{id::TaskId, task::Task};
 use a2a_hub_store::{StorageError, fold};
 
 impl Tasks {
-    /// Hears a task as it stands, and what happens from now on. One that came to its end meanwhile is told as it was before, and then its end: a stream has one, however quick
-    /// the agent was (A2A 0.3 ends each with a status that is `final`).
+    /// Subscribes to a task, starting with a snapshot. If the task has ended in the meantime, the
+    /// snapshot is the state before the end, followed by the end: every stream has one, however
+    /// fast the agent was (A2A 0.3 ends each stream with a `final` status).
     pub async fn hear_on(&self, id: &TaskId) -> Result<Subscription, HubError> {
-        // Looked up before it is read, and read once: its end may come at any time.
+        // Looked up before the read, and read once: the task may end at any time.
         let running = self.find(id);
         let stored = self.get(id).await?;
         let last = stored.seq.saturating_sub(1);
@@ -26,7 +28,7 @@ impl Tasks {
         })
     }
 
-    /// A task as it was after event `seq`, by its log; none if it is not there any more.
+    /// State of a task after event `seq`, folded from its log; none if the task was deleted.
     async fn task_at(&self, id: &TaskId, seq: u64) -> Result<Option<Task>, StorageError> {
         let (mut task, mut at) = (None, 0);
         while at < seq {

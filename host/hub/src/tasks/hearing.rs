@@ -1,4 +1,5 @@
-//! What a client says to a task at work: whether it answers what the task asks, and what its agent is still to hear.
+//! Input of a task at work: matches a client's message to the open question, and tracks the
+//! messages that the agent has yet to receive.
 
 use super::{
     actor::{Happening, Payload, TaskActor},
@@ -13,15 +14,16 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{Ended, port::tasks::Answer};
 
 impl TaskActor {
-    /// What the client says, if it may be for what the task asks now; otherwise the client is told what that is.
+    /// Accepts a client's message if it fits the open question; otherwise replies with the question
+    /// that is open.
     pub(super) fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
         let Input { message, answers, client, by, told } = input;
         let task = self.recorder.task();
-        // What is said while nothing is asked answers nothing.
+        // A message while no question is open is no answer.
         let is_asked = self.lifecycle.asks() || self.lifecycle.stands();
         let asked = Asked::of(task.metadata.as_ref()).filter(|_| is_asked);
         if let Err(gone) = question::admit(asked.as_ref(), answers) {
-            // Who asked may have gone; there is nobody to tell then.
+            // The sender may be gone; then nobody needs the reply.
             let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
             return None;
         }
@@ -30,7 +32,7 @@ impl TaskActor {
         if self.lifecycle.stands() {
             payload.standing = asked.clone().map(|asked| (asked, message.clone()));
         }
-        // If no agent waits for it, one is started with it.
+        // If no agent waits for the message, a new run receives it.
         let heard = match asked.and_then(|asked| asked.replaces) {
             Some(lost) => question::heard_after_restart(message.clone(), lost),
             None => message.clone(),
@@ -45,7 +47,8 @@ impl TaskActor {
         Some(())
     }
 
-    /// Counts how long the agent's first word took. One that only fails has said nothing: it would pass for the quickest.
+    /// Measures the time to the agent's first output. A run that only fails is not counted: it
+    /// would pass for the fastest.
     pub(super) fn count_first_word(&mut self, happening: &Happening) {
         let speaks = match happening {
             Happening::Said(GuestRequest::Emit(_) | GuestRequest::Ask(_))
@@ -63,12 +66,12 @@ impl TaskActor {
         }
     }
 
-    /// The messages that the agent has not heard.
+    /// Messages that the agent has not received.
     pub(super) fn unheard(&self) -> Vec<MessageId> {
         self.unheard.iter().map(|start| start.message.message_id.clone()).collect()
     }
 
-    /// What the client said, once it is the last in the task's history.
+    /// Sets the message's index, once it is the last in the task's history.
     pub(super) fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
         start.at = self.recorder.task().history.len().saturating_sub(1);
         start

@@ -1,8 +1,8 @@
-//! What of its memory an agent hands over with a task: taken from what it has in mind, and put where the other one finds it, before
-//! that one's task is created.
+//! Transfers context memory from a parent's agent to a child's, before the child task is created.
 //!
-//! A hub that is killed in between leaves either nothing, or what nobody comes for: the next one forgets it, for its conversation has
-//! no task. What is handed over again in a conversation that there is stands there once.
+//! If the hub is killed in between, either nothing was stored, or a memory whose conversation has
+//! no task; the next process deletes that. A repeated transfer to an existing conversation is
+//! stored once.
 
 use a2a_hub_agents::{Agent, Mind};
 use a2a_hub_core::context_memory::{
@@ -14,7 +14,7 @@ use a2a_hub_runtime::{Failure, HubWork};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What is to be handed over: what the call says or, where that says nothing, its message.
+/// Requested transfer: the call's or, if the call has none, its message's.
 pub(super) fn asked_for(
     said: Option<Inherit>,
     message: &Message,
@@ -26,8 +26,9 @@ pub(super) fn asked_for(
     }
 }
 
-/// Hands over what is asked for of what `parent` has in mind. Returns the message with the conversation in which `child` finds it, what
-/// went and, where that conversation is a new one, the place where it is.
+/// Transfers the requested memory of `parent`. Returns the message with the conversation in which
+/// `child` finds the memory, the record of the transfer and, if that conversation is new, the
+/// child's memory of it.
 pub(super) async fn hand_over(
     parent: (&Arc<Agent>, &Task),
     child: &Agent,
@@ -44,7 +45,8 @@ pub(super) async fn hand_over(
     Ok((message, Some(told), fresh))
 }
 
-/// Hands over to `child`, in the conversation `context`, what is asked for of what `parent` has in mind in its task. Tells what went.
+/// Transfers the requested memory of `parent` in its task to `child` in the conversation `context`.
+/// Returns the record of the transfer.
 async fn transferred(
     (parent, task): (&Arc<Agent>, &Task),
     (child, context): (&Agent, &ContextId),
@@ -66,10 +68,10 @@ async fn transferred(
     };
     let text = message.joined_text();
     let (working, items) = own.offered(asked.query.as_deref(), &text, &asked.names).await?;
-    // As urgently as the caller's own work is done.
+    // Runs with the priority of the caller's own work.
     let (done, made) = oneshot::channel();
     let work: HubWork = Box::pin(async move {
-        // Who waited may have gone away.
+        // The receiver may be gone.
         let _ = done.send(transfer(from.clone(), working, items, &asked, &text));
     });
     parent.on_behalf(work).await;

@@ -1,4 +1,4 @@
-//! What a task's actor does about other tasks: its agent may give some to others, and none of them outlives it.
+//! Starts the agent's run, and ends child tasks when the task ends.
 
 use super::{
     actor::{Payload, RunningTask, SAID, TaskActor},
@@ -21,9 +21,9 @@ use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::mpsc;
 
 impl TaskActor {
-    /// Gives the task to its agent.
+    /// Starts the agent on the task.
     pub(super) async fn start(&mut self) -> Result<(), Fault> {
-        // A task comes to its agent with what it was queued with.
+        // Every start comes with its input; without one, the agent cannot continue.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
         let Start { message, client, directory, streamed, goes_on, at, by } = *start;
         let unheard: Vec<_> =
@@ -36,7 +36,8 @@ impl TaskActor {
         })?;
         let (queue, said) = mpsc::channel(SAID);
         let mut task = self.recorder.task().clone();
-        // Which others could have had it is for its client, and no agent's to know that is granted none.
+        // The routing facts name the alternatives. They are for the client; an agent may not be
+        // granted any of those agents.
         task.metadata.as_mut().map(|facts| facts.remove(ROUTING));
         let work = Work { task, message, history, live: streamed, journal: None };
         let begun = self.recorded_run(Given { work, directory, client }).await;
@@ -47,7 +48,7 @@ impl TaskActor {
         })?;
         let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());
         let task = self.recorder.task();
-        // In the next hub a run that begins anew joins its children itself.
+        // A run that is replayed after a restart rejoins its children itself.
         let follows_another = std::mem::take(&mut self.goes_on);
         let run = RunKind { is_recorded: self.recording.is_some(), follows_another };
         let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), run));
@@ -60,7 +61,8 @@ impl TaskActor {
         Ok(())
     }
 
-    /// Hears of a task at an agent elsewhere what happened to it since the hub before this one ended.
+    /// Follows a task at a remote agent, and receives what happened since the previous process
+    /// ended.
     pub(super) fn follow(&mut self) -> Result<(), Fault> {
         let (queue, said) = mpsc::channel(SAID);
         let run = self.agent.follow(
@@ -72,7 +74,8 @@ impl TaskActor {
         Ok(())
     }
 
-    /// Ends what the agent gave to others and is still at work: no child outlives its parent. Tells whether there were any.
+    /// Ends the task's running children: no child outlives its parent. Returns true if there were
+    /// any.
     pub(super) async fn end_children(&mut self, by: Option<&Principal>) -> bool {
         let Some(tasks) = &self.tasks else { return false };
         let task = self.recorder.task().id.clone();
@@ -80,14 +83,14 @@ impl TaskActor {
         tasks.end_children(&task, &by.cloned().unwrap_or_else(own)).await
     }
 
-    /// Has the agent's account know what is told once more behind a status of its.
+    /// Updates the size of what is repeated beside a status, for the agent's accounting.
     pub(super) fn count_beside(&self) {
         let own = self.own_question_stands();
         let bytes = facts::bytes_beside_question(self.recorder.task(), own);
         self.beside.store(bytes, Ordering::Relaxed);
     }
 
-    /// Tells those above what the task has used up by now, where that is something new.
+    /// Reports the task's usage to its ancestors, if it has changed.
     pub(super) fn report(&mut self) {
         let used = Usage::of(self.recorder.task().metadata.as_ref());
         if used != self.reported
@@ -100,7 +103,7 @@ impl TaskActor {
 }
 
 impl Payload {
-    /// Has the events happen at this time.
+    /// Sets the time of the events.
     pub(super) fn stamp(&mut self, now: &str) {
         for event in &mut self.events {
             if let TaskEvent::Status(update) = event {
@@ -109,7 +112,7 @@ impl Payload {
         }
     }
 
-    /// Whether this is the end of the task.
+    /// True if this record ends the task.
     pub(super) fn is_last(&self, record: Record) -> bool {
         match record {
             Record::Canceled | Record::Failed(_) => true,

@@ -1,11 +1,11 @@
-//! The turn of a task whose agent's program waits for other agents.
+//! Run permit lent to other tasks while an agent's program waits for a child task.
 
 use super::{feed::Lent, port::GuestRequest};
 use a2a_hub_runtime::port::tasks::WaitsFor;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-/// A task's turn, lent to other tasks.
+/// A task's run permit, lent to other tasks.
 pub(super) struct LentTurn {
     queue: mpsc::Sender<GuestRequest>,
     actors: TaskTracker,
@@ -14,13 +14,13 @@ pub(super) struct LentTurn {
 
 enum Turn {
     Lent,
-    /// It was asked for, and comes.
+    /// Reclaimed, not yet granted.
     Called(oneshot::Receiver<()>),
     Back,
 }
 
 impl LentTurn {
-    /// The turn of the task whose actor hears this; what asks for it once more runs there.
+    /// Lends the permit of the task whose actor reads `queue`; a reclaim on drop runs in `actors`.
     pub(super) fn new(queue: mpsc::Sender<GuestRequest>, actors: TaskTracker) -> Self {
         Self { queue, actors, state: Turn::Lent }
     }
@@ -31,7 +31,7 @@ impl Lent for LentTurn {
     async fn back(&mut self) {
         if matches!(self.state, Turn::Lent) {
             let Ok(room) = self.queue.reserve().await else {
-                // An actor that is gone gives no turns.
+                // An actor that is gone grants no permits.
                 self.state = Turn::Back;
                 return;
             };
@@ -40,7 +40,7 @@ impl Lent for LentTurn {
             self.state = Turn::Called(called);
         }
         if let Turn::Called(called) = &mut self.state {
-            // The same.
+            // An error means the same.
             let _ = called.await;
             self.state = Turn::Back;
         }

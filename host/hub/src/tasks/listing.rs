@@ -1,4 +1,4 @@
-//! The tasks that match, as lists and pages.
+//! Queries of tasks, as lists and pages.
 
 use super::{Tasks, log_span};
 use a2a_hub_core::trace::Trace;
@@ -13,16 +13,17 @@ use a2a_hub_runtime::port::delegate::ChildTask;
 use a2a_hub_store::{Head, HeadFilter, HeadPage, Request, StorageError, StoredTask};
 use tracing::Span;
 
-/// How many of the latest tasks are looked at for requests that may be made again: more would make a start slow.
+/// Number of the latest tasks that are searched for repeatable requests; more would slow down a
+/// start.
 const REQUESTS: usize = 5_000;
 
 impl Tasks {
-    /// The requests that began tasks since then, oldest first; of the latest few thousand.
+    /// Requests that began tasks since then, oldest first; only of the latest few thousand tasks.
     pub async fn requests(&self, since: &str) -> Result<Vec<Request>, StorageError> {
         self.storage.requests(since, REQUESTS).await
     }
 
-    /// What a task began with; none if it was forgotten.
+    /// First event of a task; none if the task was deleted.
     pub(super) async fn beginning(
         &self,
         task: &TaskId,
@@ -37,19 +38,19 @@ impl Tasks {
         }))
     }
 
-    /// What its parent calls this child.
+    /// Key under which the parent knows this child.
     pub(super) async fn key_of(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
         let begun = self.beginning(task).await?;
         Ok(begun.and_then(|begun| begun.parent?.key))
     }
 
-    /// What its parent allowed with the call to follow from this child.
+    /// Budget that the parent's call set for this child.
     pub(super) async fn budget_of(&self, task: &TaskId) -> Result<Budget, StorageError> {
         let begun = self.beginning(task).await?;
         Ok(begun.and_then(|begun| begun.parent).map(|parent| parent.budget).unwrap_or_default())
     }
 
-    /// The children of a task, oldest first.
+    /// Children of a task, oldest first.
     pub async fn children(&self, task: &TaskId) -> Result<Vec<ChildTask>, StorageError> {
         let its = HeadFilter { parent: Some(task.clone()), ..HeadFilter::default() };
         let mut children = Vec::new();
@@ -60,19 +61,20 @@ impl Tasks {
         Ok(children)
     }
 
-    /// The span of the log for what is done about a task beside its actor; none if the task is not known, or cannot be read now.
+    /// Log span for work on a task outside its actor; none if the task is unknown, or cannot be
+    /// read now.
     pub async fn log_span(&self, task: &TaskId) -> Span {
         let head = self.storage.head(task).await.ok().flatten();
         head.as_ref().map_or_else(Span::none, log_span::of_head)
     }
 
-    /// The place of a task in a trace; none if the task was forgotten.
+    /// Trace context of a task; none if the task was deleted.
     pub async fn trace(&self, task: &TaskId) -> Result<Option<Trace>, StorageError> {
         let begun = self.beginning(task).await?;
         Ok(begun.map(|begun| Trace::of(task, begun.task.metadata.as_ref())))
     }
 
-    /// The tasks that match, newest first.
+    /// Tasks that match, newest first.
     pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
         let TaskQuery { id_prefix, agent, since, context, tenant, directory, workflow, .. } = query;
         let (state, page) = (query.state, query.page);
@@ -99,12 +101,12 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// A page of the tasks that match, with how many there are in all, and the place after which the next page begins.
+    /// Page of the tasks that match, their total number, and the cursor of the next page.
     pub async fn page(
         &self,
         query: TaskPageQuery,
     ) -> Result<(Vec<Task>, u64, Option<TaskPlace>), StorageError> {
-        // One more than is shown, to know whether there is a next page.
+        // Reads one more than the page shows, to know whether a next page exists.
         let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
         let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
         let more = heads.len() > query.size;
@@ -120,7 +122,7 @@ impl Tasks {
         Ok((tasks, total, next))
     }
 
-    /// A task with as much of it as is to be shown; none if it was forgotten meanwhile.
+    /// Task with the requested parts only; none if it was deleted in the meantime.
     async fn shown(
         &self,
         head: &Head,

@@ -1,5 +1,5 @@
-//! Whose a line of the hub's log is: whatever is logged while a task is worked on names the task, its agent, and its workflow
-//! unless that is the task's own.
+//! Log span of a task: every log line within it names the task, its agent, and its workflow unless
+//! that is the task's own.
 
 use a2a_hub_core::trace::Trace;
 use a2a_hub_protocol::{
@@ -9,13 +9,13 @@ use a2a_hub_protocol::{
 use a2a_hub_store::Head;
 use tracing::Span;
 
-/// The span in which a task's actor works, and all that is done for it. It is there however little is logged.
+/// Span of a task's actor and of all work for the task. Enabled at every log level.
 pub(super) fn of_task(task: &Task, agent: &AgentId) -> Span {
     let trace = Trace::of(&task.id, task.metadata.as_ref());
     of(&task.id, agent, Some(&trace.workflow))
 }
 
-/// The same for a task in one line.
+/// Span of a task, from its summary.
 pub(super) fn of_head(head: &Head) -> Span {
     of(&head.task, &head.agent, head.workflow.as_deref())
 }

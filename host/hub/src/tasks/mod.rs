@@ -1,4 +1,4 @@
-//! The tasks: one actor each while they live, the log for ever.
+//! Tasks: one actor for each running task, and a permanent log for all.
 
 mod actor;
 mod asking;
@@ -107,24 +107,24 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-/// Orders a task takes before those who give them must wait.
+/// Capacity of an actor's command channel; senders wait beyond it.
 const COMMANDS: usize = 8;
 
-/// How long whoever cancels a task waits for its end. An agent, its programs and its clean-up have deadlines of their own,
-/// which come to less.
+/// Time that a cancellation waits for the task's end. The deadlines of an agent, its programs and
+/// its clean-up add up to less.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A task was given up before it was in the log.
+/// Error for a task that was given up before it reached the log.
 fn never_stored() -> StorageError {
     StorageError::Unavailable(
         "the task broke before it was stored; the hub's log says where".into(),
     )
 }
 
-/// How often it is looked whether tasks are still at work, when the hub waits for that.
+/// Polling interval for tasks that are ending.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Starts tasks, finds them, and waits for them at the end. Cheap to clone.
+/// Starts tasks, finds them, and stops them at shutdown. Cheap to clone.
 #[derive(Clone)]
 pub struct Tasks(Arc<TasksParts>);
 
@@ -137,7 +137,8 @@ impl Deref for Tasks {
 }
 
 impl Tasks {
-    /// No tasks but those in the log, which are given to the agents of the directory. What becomes of them is told in `events`.
+    /// Creates the task service, with no tasks but those in the log. `directory` resolves their
+    /// agents; `events` receives what happens to them.
     pub fn new(storage: Arc<dyn TaskStore>, events: Events, directory: Directory) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
@@ -160,24 +161,25 @@ impl Tasks {
         }))
     }
 
-    /// Whether a task may be of another than the default tenant: where none is, none need be looked at.
+    /// True if tasks of tenants other than the default may exist. If none can, nobody needs to
+    /// filter by tenant.
     pub fn may_have_tenants(&self) -> bool {
         self.may_have_tenants.load(Ordering::Relaxed)
     }
 
-    /// The same, whose spans go somewhere.
+    /// Sends the spans of tasks to `spans`.
     #[must_use]
     pub fn with_spans(mut self, spans: Spans) -> Self {
         Arc::make_mut(&mut self.0).spans = spans;
         self
     }
 
-    /// Why the spans of tasks cannot be sent now, if that is so.
+    /// Reason why spans cannot be sent now, if they cannot.
     pub fn span_trouble(&self) -> Option<String> {
         self.spans.trouble()
     }
 
-    /// Starts a task, now or when it is its turn. Once this returns, it is in the log.
+    /// Starts a task, now or once it gets a run permit. The task is in the log when this returns.
     pub async fn submit(&self, mut new: Box<NewTask>) -> Result<Subscription, SubmitError> {
         let id = new.id.take().unwrap_or_else(TaskId::fresh);
         self.trees().plant(id.clone(), new.limits);
@@ -188,8 +190,9 @@ impl Tasks {
         begun
     }
 
-    /// The same for a task that has its place in the trees; `of_kin` if its agent is that of a task above, which waits for this one:
-    /// it takes the turn that the other one lends, before whoever is new.
+    /// Starts a task that has its node in the trees. With `of_kin`, a task above has the same agent
+    /// and waits for this one: this task takes the run permit that the other one lends, ahead of
+    /// new tasks.
     async fn submit_as(
         &self,
         id: TaskId,
@@ -282,7 +285,7 @@ impl Tasks {
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, Kept::new());
         let feed = Feed::new(0);
-        // From the start on: nothing has to be read from the log.
+        // Subscribed before the first event: nothing has to be read from the log.
         let heard = feed.listener().subscribe(id.clone(), context.clone(), self.log(), 0);
         if may_begin {
             let (told, stored) = oneshot::channel();
@@ -300,13 +303,13 @@ impl Tasks {
         Ok(heard)
     }
 
-    /// What writes the log of a task that is in it up to event `seq`.
+    /// Creates the recorder of a task whose log ends at event `seq`.
     fn recorder(&self, task: Task, seq: u64, agent: &Agent, feed: Feed) -> Recorder {
         let told = (self.events.clone(), self.spans.clone());
         Recorder::new(task, seq, agent.id.clone(), Arc::clone(&self.storage), told, feed)
     }
 
-    /// Sets an actor to work on a task, which may have its conversation's lane already.
+    /// Spawns an actor for a task; `lane` is set if it holds its conversation's lock already.
     fn spawn(
         &self,
         lane: Option<Lane>,
@@ -328,20 +331,21 @@ impl Tasks {
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
         let actor = actor.holding(lane);
-        // A future holds what it is called with, and so does each future around it: a pointer is moved from one to the next.
+        // Boxed: a future stores its arguments, and so does each future around it. Moving a box
+        // moves only a pointer.
         let actor = Box::new(actor);
         let tasks = self.clone();
         let life = async move {
             let (left, remains) = oneshot::channel();
             let run = async move {
-                // Whoever waits for it is below, and waits to the end.
+                // The receiver is below and waits to the end.
                 let _ = left.send(actor.run().await);
             };
-            // That may be on threads of its own, which are in the span as well.
+            // The agent may run on its own threads; those are in the span as well.
             of.on_behalf(Box::pin(run)).await;
             let remains = remains.await;
             if !remains.as_ref().is_ok_and(|remains| remains.keeps_children) {
-                // Whatever its end was, no child is left behind.
+                // Whatever the task's end was, its children end too.
                 let by = Principal::AgentTask { agent: of.id.clone(), task: id.clone() };
                 tasks.end_children(&id, &by).await;
             }
@@ -360,13 +364,15 @@ impl Tasks {
         running
     }
 
-    /// Hears what happens to a task after event `after`; without that, the task as it stands and what happens from now on.
+    /// Subscribes to the events of a task after event `after`; without `after`, to a snapshot of
+    /// the task and the events that follow it.
     pub async fn resubscribe(
         &self,
         id: &TaskId,
         after: Option<u64>,
     ) -> Result<Subscription, HubError> {
-        // Looked up before it is read: what is heard later is newer than what is read now.
+        // Looked up before the log is read: events that are received later are newer than those
+        // read now.
         let running = self.find(id);
         let stored = self.get(id).await?;
         must_have_happened(after, stored.seq)?;
@@ -376,7 +382,7 @@ impl Tasks {
         })
     }
 
-    /// The task as it was read, and what happens from then on. That it runs was looked up before.
+    /// Subscription that opens with the task as read. `running` was looked up before the read.
     fn as_it_stands(&self, running: Option<Running>, stored: StoredTask) -> Subscription {
         let heard = self.subscribe_to(running, &stored, stored.seq);
         heard.opening(stored.agent, stored.task, stored.seq)
@@ -394,32 +400,34 @@ impl Tasks {
         listener.subscribe(task.id.clone(), task.context_id.clone(), self.log(), after)
     }
 
-    /// Hears again what a request brought about that was made before, after event `after`.
+    /// Subscribes again to the task of an earlier, identical request, after event `after`.
     pub async fn repeat(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
         Ok(self.resubscribe(id, Some(after)).await?.repeated())
     }
 
-    /// Hears all that happens to a task after event `after`, also where it waits for its client, until it is over.
+    /// Subscribes to the events of a task after event `after` until the task is over, also while it
+    /// waits for its client.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
         Ok(self.resubscribe(id, Some(after)).await?.until(StreamEnd::Over))
     }
 
-    /// A task in one line.
+    /// Summary of a task.
     pub async fn head(&self, id: &TaskId) -> Result<Head, HubError> {
         self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// The agent and the conversation of a task.
+    /// Agent and conversation of a task.
     pub async fn whose(&self, id: &TaskId) -> Result<(AgentId, ContextId), HubError> {
         self.storage.whose(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// A task as it is to be told.
+    /// View of a task for clients.
     pub async fn look(&self, id: &TaskId) -> Result<Looked, HubError> {
         self.storage.look(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// Says more to a task that waits for it; the subscription hears what follows, or what came after event `after`.
+    /// Sends a message to an unfinished task, as the answer to its question or as further input.
+    /// The subscription receives what follows, or the events after event `after`.
     pub async fn answer(
         &self,
         id: &TaskId,
@@ -443,7 +451,7 @@ impl Tasks {
         let answers = question::answered(&message)?;
         let heard = running.listener.seq();
         must_have_happened(after, heard)?;
-        // Before the task goes on: nothing has to be read from the log.
+        // Subscribed before the task continues: nothing has to be read from the log.
         let follows = self.subscribe(id, &running, after.unwrap_or(heard));
         let (told, answer) = oneshot::channel();
         let input = Command::Input(Box::new(Input { message, answers, client, by, told }));
@@ -453,19 +461,19 @@ impl Tasks {
         };
         match answer {
             Some(answer) => answer?,
-            // It came to its end before it took the message.
+            // The task ended before it received the message.
             None => return Err(not_waiting(id, self.get(id).await?.task.status.state).into()),
         }
         Ok(follows)
     }
 
-    /// Stops a task and returns it as it ended. One that came to another end meanwhile cannot be cancelled.
+    /// Stops a task and returns it as it ended. Fails if the task ended otherwise in the meantime.
     pub async fn cancel(&self, id: &TaskId, by: Principal) -> Result<Task, HubError> {
         let Some(running) = self.find(id) else {
             return Err(not_cancelable(id, self.get(id).await?.task.status.state).into());
         };
         let cancelled = async {
-            // Whether it hears the order or has just ended is told by how it ends.
+            // The final state tells whether the task received the command or had just ended.
             let _ = running.commands.send(Command::Cancel(by)).await;
             running.commands.closed().await;
         };
@@ -480,47 +488,49 @@ impl Tasks {
         if state == TaskState::Canceled { Ok(task) } else { Err(not_cancelable(id, state).into()) }
     }
 
-    /// A task as its log tells it.
+    /// A task, read from its log.
     pub async fn get(&self, id: &TaskId) -> Result<StoredTask, HubError> {
         self.stored(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// The same; none if there is no such task.
+    /// A task, read from its log; none if it does not exist.
     pub async fn stored(&self, id: &TaskId) -> Result<Option<StoredTask>, StorageError> {
         self.storage.task(id).await
     }
 
-    /// Waits until a store that fails works again; where nothing is known to be wrong with it, for as long as `pause`.
+    /// Waits until a failing store works again; waits for `pause` if the store is not known to
+    /// fail.
     pub async fn until_usable(&self, pause: Duration) {
         until_usable(&*self.storage, pause).await;
     }
 
-    /// How many tasks there are, by agent and state.
+    /// Number of tasks by agent and state.
     pub async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
         self.storage.tally().await
     }
 
-    /// How many bytes everything stored takes up.
+    /// Size of the store in bytes.
     pub async fn stored_bytes(&self) -> Result<u64, StorageError> {
         self.storage.size().await
     }
 
-    /// How many changes wait to be stored.
+    /// Number of changes that wait to be stored.
     pub fn backlog(&self) -> usize {
         self.storage.backlog()
     }
 
-    /// Whether what happens to tasks can be stored, now.
+    /// Condition of the store, checked now.
     pub async fn can_be_stored(&self) -> StorageCondition {
         self.readiness.now().await
     }
 
-    /// The same as the store knows it, without a write that finds out.
+    /// Last known condition of the store; makes no test write.
     pub fn storage_known(&self) -> StorageCondition {
         self.storage.condition().borrow().clone()
     }
 
-    /// Waits until no task is at work. Those that wait for their client are left to wait: that may take days.
+    /// Waits until no task is submitted or working. Ignores tasks that wait for their client, which
+    /// may take days.
     pub async fn idle(&self) -> Result<(), StorageError> {
         for state in [TaskState::Submitted, TaskState::Working] {
             let one = HeadFilter { state: Some(state), limit: 1, ..HeadFilter::default() };
@@ -531,14 +541,16 @@ impl Tasks {
         Ok(())
     }
 
-    /// Stops all tasks, waits until they are in the log, and tells which of them were cut off at their work. Those that wait, for
-    /// their turn or for their client, wait for the next hub.
+    /// Stops all tasks, waits until their ends are in the log, and returns those that were
+    /// interrupted at work. Tasks that wait for a run permit or for their client resume in the next
+    /// process.
     pub async fn shutdown(&self) -> Vec<TaskId> {
-        // Before anybody hears of it: what tasks hear of one another from now on is no answer.
+        // Set before any task gets its command: from now on no run records a result of another
+        // task.
         self.phase.stop();
         let running = self.running().go_down();
         for task in running {
-            // One that has just ended needs no order.
+            // A task that has just ended needs no command.
             let _ = task.commands.send(Command::Shutdown).await;
         }
         self.actors.close();
@@ -554,7 +566,7 @@ impl Tasks {
         self.trees.lock()
     }
 
-    /// Hears what happens to a task at work after event `after`, until it is over.
+    /// Subscribes to the events of a running task after event `after`, until it is over.
     fn listen(&self, id: &TaskId, after: u64) -> Option<Subscription> {
         let running = self.find(id)?;
         Some(self.subscribe(id, &running, after).until(StreamEnd::Over))
@@ -577,7 +589,7 @@ impl Tasks {
     }
 }
 
-/// How long a task of the agent may take, given what its client says.
+/// Time limit of a task: the agent's, or the client's if that is shorter.
 fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
     let timeout = agent.config.timeout();
     timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))

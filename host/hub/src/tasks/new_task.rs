@@ -1,4 +1,4 @@
-//! A new piece of work, and why it may not begin.
+//! A new task, and the errors of submitting it.
 
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
@@ -15,15 +15,15 @@ use a2a_hub_protocol::{
 use a2a_hub_store::StorageError;
 use std::sync::Arc;
 
-/// Why a task could not be started.
+/// Error of starting a task.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// Its agent has too much to do.
+    /// The agent has too much to do.
     #[error("give `{agent}` another task: {why}")]
     Busy {
         /// The agent.
         agent: AgentId,
-        /// How busy it is.
+        /// Limit that is reached.
         why: Busy,
     },
     /// The store refused.
@@ -31,36 +31,37 @@ pub enum SubmitError {
     Storage(#[from] StorageError),
 }
 
-/// A new piece of work.
+/// A new task.
 pub struct NewTask {
-    /// The id that it is to have; a fresh one if the hub is to choose. There is no task of that id.
+    /// Its id, which must not exist yet; none for a fresh one.
     pub id: Option<TaskId>,
-    /// Who is to do it.
+    /// Agent that performs it.
     pub agent: Arc<Agent>,
-    /// What the client says.
+    /// The client's message.
     pub message: Message,
-    /// Where the client would have it done.
+    /// Working directory that the client requested.
     pub working_directory: Option<String>,
-    /// How long it may take, in milliseconds, if the client says; the agent's own limit counts all the same.
+    /// Time limit in milliseconds, if the client sets one; the agent's own limit applies as well.
     pub timeout_ms: Option<u64>,
-    /// Whether somebody listens while it is done.
+    /// True if the client streams the events.
     pub streamed: bool,
-    /// What the client can do with an answer.
+    /// Capabilities of the client.
     pub client: ClientCapabilities,
-    /// What the request is known by, should it be made again.
+    /// Idempotency key of the request.
     pub request: Option<String>,
-    /// Who asks for it.
+    /// Caller that requested it.
     pub by: Principal,
-    /// Whose task it is.
+    /// Tenant that owns it.
     pub tenant: TenantId,
-    /// What may follow from it.
+    /// Limits of the tree below it.
     pub limits: TreeLimits,
-    /// The most that its agent's program may do without asking, in a task that another agent gives; otherwise it asks.
+    /// Most that its agent's program may do without asking, in a task that another agent gives;
+    /// beyond that it asks.
     pub permissions: Option<Permissions>,
-    /// What its agent was handed with it, of another agent's memory.
+    /// Record of the memory that another agent transferred to its agent.
     pub inherited: Option<Inherited>,
-    /// What the client says beside its message of the trace that it is in.
+    /// Trace context that the client sent beside its message.
     pub trace: Option<Box<TraceContext>>,
-    /// How it came to its agent, if the client named none.
+    /// Routing decision, if the client named no agent.
     pub routing: Option<Box<Routing>>,
 }

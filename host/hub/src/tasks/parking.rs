@@ -1,4 +1,5 @@
-//! Room for those who start: an agent that waits for its client can be let go, where it can be started again with the answer.
+//! Eviction of waiting agents: an agent that waits for its client can be stopped to free capacity,
+//! if it can be started again with the answer.
 
 use super::{command::Command, run_queue::Wait};
 use parking_lot::{Mutex, MutexGuard};
@@ -8,10 +9,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long an agent and its programs may take to be gone, before somebody else is asked for room.
+/// Time that an evicted agent and its programs have to end, before the next one is evicted.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The tasks whose agents can be let go, the one that has waited longest first. Cheap to clone.
+/// Tasks whose agents can be evicted, longest wait first. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Parking(Arc<Mutex<Offers>>);
 
@@ -21,22 +22,22 @@ struct Offers {
     waiting: BTreeMap<u64, mpsc::WeakSender<Command>>,
 }
 
-/// What becomes of the room of an agent that waits for its client.
+/// Capacity of an agent that waits for its client.
 pub(super) enum Room {
-    /// Whoever needs it may have it.
+    /// The agent can be evicted.
     Offered { _offer: Offer },
-    /// It counts, for the agent cannot be started again.
+    /// The agent counts against capacity, for it cannot be started again.
     Counted { _wait: Wait },
 }
 
-/// A task's offer to let its agent go. Dropping it takes it back.
+/// A task's registration for eviction. Dropping it cancels the registration.
 pub(super) struct Offer {
     parking: Parking,
     number: u64,
 }
 
 impl Parking {
-    /// The task that hears these commands waits, and its agent can be let go.
+    /// Registers the waiting task that receives these commands.
     pub(super) fn offer(&self, commands: mpsc::WeakSender<Command>) -> Offer {
         let mut offers = self.offers();
         let number = offers.next;
@@ -45,14 +46,14 @@ impl Parking {
         Offer { parking: self.clone(), number }
     }
 
-    /// Has the task that has waited longest let its agent go; false if there is none.
+    /// Evicts the agent of the task that has waited longest; false if none is registered.
     pub(super) async fn make_room(&self) -> bool {
         let Some((_, commands)) = self.offers().waiting.pop_first() else { return false };
         let (done, gone) = oneshot::channel();
         if let Some(commands) = commands.upgrade()
             && commands.send(Command::Park(done)).await.is_ok()
         {
-            // Whoever takes too long, or has just ended, leaves it to the next.
+            // If the agent takes too long, or has just ended, the caller evicts the next.
             let _ = timeout(PATIENCE, gone).await;
         }
         true

@@ -1,4 +1,4 @@
-//! What the tasks of a hub have in common. It is cloned for each task, so that all of it is held by one pointer.
+//! State that all tasks of a hub share. Each task clones it, so it is behind one pointer.
 
 use super::{
     directory::Directory, parking::Parking, phase::Phase, run_queue::RunQueue,
@@ -12,26 +12,26 @@ use parking_lot::Mutex;
 use std::sync::{Arc, atomic::AtomicBool};
 use tokio_util::task::TaskTracker;
 
-/// The parts of [`Tasks`](super::Tasks), for the tasks alone.
+/// Fields of [`Tasks`](super::Tasks), for the modules below `tasks`.
 #[derive(Clone)]
 pub struct TasksParts {
     pub(super) storage: Arc<dyn TaskStore>,
     pub(super) readiness: Readiness,
     pub(super) events: Events,
-    /// Where the spans of those go that are over.
+    /// Receives the spans of finished tasks.
     pub(super) spans: Spans,
     pub(super) actors: TaskTracker,
     pub(super) running: Arc<Mutex<RunningTasks>>,
     pub(super) queue: RunQueue,
     pub(super) parking: Parking,
-    /// The trees of tasks that agents gave one another.
+    /// Trees of delegated tasks.
     pub(super) trees: Arc<Mutex<Trees>>,
-    /// Knows the agents by name, group and skill.
+    /// Finds agents by name, group and skill.
     pub(super) directory: Directory,
-    /// Whether the hub is up.
+    /// Phase of the hub: starting, up or stopping.
     pub(super) phase: Phase,
-    /// The tasks whose agents were cut off at their work by the hub's end.
+    /// Tasks whose agents were interrupted at work by the shutdown.
     pub(super) cut: Arc<Mutex<Vec<TaskId>>>,
-    /// Whether a task may be of another than the default tenant.
+    /// True if tasks of tenants other than the default may exist.
     pub(super) may_have_tenants: Arc<AtomicBool>,
 }

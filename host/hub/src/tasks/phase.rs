@@ -1,29 +1,29 @@
-//! Whether the hub is up: it has taken up all that an earlier one left, and is not stopping.
+//! Phase of the hub: starting (recovering earlier tasks), up, or stopping.
 
 use tokio::sync::watch;
 
-/// Where the hub is in its life. Cheap to clone.
+/// Phase of the hub. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Phase(watch::Sender<Stage>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Tasks of an earlier hub are being taken up: not all that will be at work is.
+    /// Tasks of the previous process are being recovered: some that will run do not run yet.
     Starting,
     Up,
-    /// Tasks are told to end, one after the other.
+    /// Tasks are being shut down, one after the other.
     Stopping,
 }
 
 impl Phase {
-    /// A hub that has taken up nothing.
+    /// Creates the phase of a hub that has recovered nothing yet.
     pub(super) fn starting() -> Self {
         Self(watch::Sender::new(Stage::Starting))
     }
 
-    /// All that an earlier hub left is taken up.
+    /// Marks recovery as complete.
     pub(super) fn up(&self) {
-        // A hub may be told to stop while it starts.
+        // The hub may have been stopped while it starts.
         self.0.send_if_modified(|stage| {
             let starts = *stage == Stage::Starting;
             if starts {
@@ -33,7 +33,7 @@ impl Phase {
         });
     }
 
-    /// Tasks are about to be told to end.
+    /// Marks the beginning of the shutdown.
     pub(super) fn stop(&self) {
         self.0.send_replace(Stage::Stopping);
     }
@@ -42,7 +42,7 @@ impl Phase {
         *self.0.borrow() == Stage::Stopping
     }
 
-    /// Returns once the hub does not start any more.
+    /// Waits until recovery is complete, or the hub stops.
     pub(super) async fn until_started(&self) {
         // The sender is here: the wait cannot fail.
         let _ = self.0.subscribe().wait_for(|stage| *stage != Stage::Starting).await;

@@ -1,4 +1,4 @@
-//! A running guest's way to its task's actor: everything it says goes through one bounded queue, in order.
+//! Port from a running guest to its task's actor: one bounded queue that keeps the order.
 
 use a2a_hub_clock as clock;
 use a2a_hub_core::{facts, replay::Recorded};
@@ -24,41 +24,42 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-/// What a guest says to its task's actor.
+/// Request of a guest to its task's actor.
 pub(super) enum GuestRequest {
-    /// Something for the listeners.
+    /// Publish events.
     Emit(Vec<Emitted>),
-    /// A question to the client.
+    /// Ask the client a question.
     Ask(Box<Question>),
-    /// It only waits for others.
+    /// Release the run permit: the guest only waits for others.
     Rest(WaitsFor),
-    /// It waits no longer, goes on once it is its task's turn again, and hears of that here.
+    /// Reacquire the run permit; the sender is notified once the guest may continue.
     Resume(WaitsFor, oneshot::Sender<()>),
-    /// What it is about to hear, which is recorded before; it hears it once that is said here.
+    /// Store a journal entry before the guest receives its content; the sender is notified once it
+    /// is stored.
     Record(Box<Recorded<Heard>>, oneshot::Sender<()>),
 }
 
-/// A question that waits for the client.
+/// A question to the client.
 pub(super) struct Question {
     pub(super) need: Need,
     pub(super) prompt: Message,
-    /// How long the guest waits for the answer.
+    /// Time limit of the answer.
     pub(super) patience: Option<Duration>,
     pub(super) answer: oneshot::Sender<Result<Answer, Failure>>,
-    /// The question of a child, if the agent itself asks nothing.
+    /// The original question, if a child asks it.
     pub(super) of_child: Option<Asked>,
-    /// Whether the agent does nothing until it is answered.
+    /// True if the agent does nothing until it has the answer.
     pub(super) waits: bool,
 }
 
-/// The port that a run speaks to: what it says is queued for the actor of its task.
+/// Port of a run: queues its requests for the actor of its task.
 pub(super) struct ToActor {
     pub(super) queue: mpsc::Sender<GuestRequest>,
-    /// How many bytes are told once more behind a status, as its task stands.
+    /// Number of bytes that are repeated beside a status, as of the task's current state.
     pub(super) beside: Arc<AtomicU64>,
 }
 
-/// What a guest emitted, as its task's log has it.
+/// Event for the task's log, from a guest's output.
 pub(super) fn event(task: &Task, emitted: Emitted) -> TaskEvent {
     match emitted {
         Emitted::Working { message, metadata } => {
@@ -71,7 +72,7 @@ pub(super) fn event(task: &Task, emitted: Emitted) -> TaskEvent {
     }
 }
 
-/// A guest's end: the state of the task, and the event that tells of it.
+/// State and final event of the task, from a guest's end.
 pub(super) fn last(task: &Task, ended: Ended) -> (TaskState, TaskEvent) {
     let now = clock::now();
     match ended {
@@ -138,7 +139,7 @@ impl TaskPort for ToActor {
     }
 
     async fn rest(&self, waits_for: WaitsFor) {
-        // An actor that is gone needs no turn.
+        // An actor that is gone needs no run permit.
         let _ = self.queue.send(GuestRequest::Rest(waits_for)).await;
     }
 
@@ -170,7 +171,7 @@ mod tests {
     };
     use serde_json::json;
 
-    /// Also at its end, which another run of the agent may follow.
+    /// Applies to the final event as well, since another run of the agent may follow.
     #[test]
     fn an_agent_says_nothing_that_only_the_hub_knows() {
         let status =

@@ -1,4 +1,5 @@
-//! What a program that an agent started may do with tasks: give some to other agents, as its agent may, and look after these.
+//! Task operations for programs that an agent started: delegate to other agents as the agent may,
+//! and manage the delegated tasks.
 
 use super::{
     StreamEnd, Subscription, Tasks, call_refused::refused_to, care::answer_to, relations::Calls,
@@ -15,12 +16,12 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::port::delegate::ChildRequest;
 use std::sync::Arc;
 
-/// As many levels are looked up: more than a tree has.
+/// Limit of the ancestor search; more than a tree has levels.
 const MAX_LEVELS: usize = 1_000;
 
 impl Tasks {
-    /// Gives another agent a task on behalf of a program of the agent that is at work on `task`. Other tasks of that agent run
-    /// for as long as somebody listens.
+    /// Delegates a task to another agent, on behalf of a program of the agent that works on `task`.
+    /// The run permit of `task` is lent to other tasks while the subscription lives.
     pub async fn give(
         &self,
         task: &TaskId,
@@ -32,7 +33,7 @@ impl Tasks {
         Ok(heard.lending(lent))
     }
 
-    /// The same for what a program asks for again: it hears of the task that there is, after event `after`.
+    /// Subscribes a program that repeats its request to the existing task, after event `after`.
     pub async fn give_again(
         &self,
         task: &TaskId,
@@ -45,7 +46,7 @@ impl Tasks {
         Ok(heard.lending(lent))
     }
 
-    /// Where the programs of the agent that is at work on `task` give tasks to others.
+    /// Delegation port of the agent that works on `task`, for its programs.
     fn calls_of(&self, task: &TaskId) -> Result<Arc<dyn Calls>, A2aError> {
         let calls = self.find(task).and_then(|running| running.calls?.upgrade());
         calls.ok_or_else(|| {
@@ -57,8 +58,8 @@ impl Tasks {
         })
     }
 
-    /// Answers what a task below `task` asks, on behalf of a program of the agent that is at work on that. Requests for permission
-    /// and for logins are for the client.
+    /// Answers a question of a task below `task`, on behalf of a program of the agent that works on
+    /// `task`. Requests for permission and for logins are left to the client.
     pub async fn answer_below(
         &self,
         id: &TaskId,
@@ -80,7 +81,7 @@ impl Tasks {
         self.answer(id, message, ClientCapabilities::default(), None, by).await
     }
 
-    /// Refuses a task that is neither `root` nor below it.
+    /// Refuses a task that is neither `root` nor a descendant of it.
     pub async fn must_be_within(&self, root: &TaskId, task: &TaskId) -> Result<(), HubError> {
         let mut at = task.clone();
         for _ in 0..MAX_LEVELS {
@@ -92,7 +93,7 @@ impl Tasks {
                 None => break,
             }
         }
-        // Whether there is such a task is nothing to an agent's program.
+        // Does not reveal to an agent's program whether the task exists.
         Err(A2aError::no_task(task).into())
     }
 }

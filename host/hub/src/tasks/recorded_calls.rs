@@ -1,12 +1,13 @@
-//! Calls of other agents in a run that is recorded. Its journal is answered from for ever, so an answer goes into it only once the hub is
-//! up: while tasks of an earlier hub are taken up, agents are on their way or the store fails, the call waits and is made again. In a hub
-//! that stops, the run is ended before it hears anything, and the next hub makes the call.
+//! Delegation calls of a run with a journal. The journal is replayed for ever, so an answer is
+//! written to it only once the hub is up: while tasks of the previous process are recovered, agents
+//! are loading or the store fails, the call waits and is made again. In a hub that stops, the run
+//! is ended before it receives anything, and the next process makes the call.
 //!
-//! | what a call hears | is it an answer? |
+//! | result of a call | written to the journal? |
 //! | --- | --- |
 //! | the child, its events, its end | yes |
-//! | not granted, no such agent, no route, not well, busy, a budget that is used up | yes, once no agent is on its way since the start |
-//! | the store fails, nothing more is heard of a child at work | no: it is asked again once the store works |
+//! | not granted, unknown, unhealthy, busy, no route, no budget | yes, once all agents are loaded |
+//! | the store fails, a running child's events break off | no: retried once the store works |
 //! | any refusal of a hub that stops | no: the run ends first |
 //!
 //! The wait has the deadline of the task.
@@ -25,10 +26,10 @@ use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
-/// How long is waited before a store that failed is asked again, unless it is known to fail until later.
+/// Pause before a failed store is tried again, unless the store is known to fail longer.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The calls of a recorded run.
+/// Delegation calls of a recorded run.
 pub(super) struct RecordedCalls {
     calls: Arc<dyn DelegatePort>,
     hub: UpHub,
@@ -39,16 +40,16 @@ struct RecordedCall {
     hub: UpHub,
 }
 
-/// The hub, as a recorded run hears it: only while it is up.
+/// The hub, seen by a recorded run only while it is up.
 #[derive(Clone)]
 struct UpHub {
     tasks: Tasks,
-    /// The actor of the run's task: closed once the run is over.
+    /// Actor of the run's task: closed once the run is over.
     run: mpsc::Sender<GuestRequest>,
 }
 
 impl RecordedCalls {
-    /// These calls, of the run that speaks to that actor.
+    /// Wraps the calls of the run that is connected to that actor.
     pub(super) fn new(
         calls: Arc<dyn DelegatePort>,
         tasks: Tasks,
@@ -63,8 +64,9 @@ impl RecordedCalls {
 }
 
 impl UpHub {
-    /// What was heard, if it is an answer: that of a hub which was up and works. Otherwise it returns once it may be asked again.
-    /// `settled` says whether it was known, when it was asked, which agents there are.
+    /// Passes on a result if it is final, which means that the hub was up and working. Otherwise
+    /// returns none once the call may be retried. `settled` is true if all agents were loaded when
+    /// the call was made.
     async fn answer<T: Send>(
         &self,
         settled: bool,
@@ -96,12 +98,12 @@ impl UpHub {
         }
     }
 
-    /// Whether it is known which agents there are.
+    /// True if all agents are loaded or have failed.
     fn is_settled(&self) -> bool {
         self.tasks.directory.is_settled()
     }
 
-    /// Returns once it is known which agents there are, or the run is over.
+    /// Waits until all agents are loaded or have failed, or the run is over.
     async fn settled(&self) {
         tokio::select! {
             () = self.tasks.directory.settled() => {}

@@ -1,4 +1,4 @@
-//! What is kept of a run that is recorded, and what a task's log tells of it.
+//! Journal entries of a recorded run, and the part of the task's log that belongs to the run.
 
 use a2a_hub_agents::AgentVersion;
 use a2a_hub_core::facts;
@@ -13,16 +13,17 @@ use a2a_hub_store::{StorageError, TaskStore};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many events of a log are read at once.
+/// Number of events of a log that are read at once.
 const PAGE: usize = 1_000;
 
-/// What a journal begins with: all that the run was given.
+/// First entry of a journal: all inputs of the run.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Began {
-    /// The last event of the task's log by then.
+    /// Last event of the task's log at the time.
     pub(super) seq: u64,
-    /// By what the run is known from those before it on the task; none for the first, and in journals of earlier hubs.
+    /// Number that distinguishes the run from earlier runs on the task; none for the first, and in
+    /// journals of earlier hubs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<u64>,
     pub(super) at_ms: u64,
@@ -32,28 +33,28 @@ pub(super) struct Began {
     pub(super) directory: Option<String>,
     pub(super) client: ClientCapabilities,
     pub(super) live: bool,
-    /// The component that is at work, which no other can go on for; none in journals of earlier hubs.
+    /// Component at work; no other component can replay the run. None in journals of earlier hubs.
     #[serde(default)]
     pub(super) agent: Option<AgentVersion>,
     pub(super) settings: BTreeMap<String, String>,
 }
 
-/// A run that is recorded, as its task's actor has it.
+/// A recorded run, as held by its task's actor.
 pub(super) struct RecordedRun {
-    /// How many entries there are.
+    /// Number of journal entries.
     pub(super) entries: u64,
 }
 
-/// What a task's log tells of the run that is at work on it.
+/// Facts about the current run, read from the task's log.
 #[derive(Default)]
 pub(super) struct Told {
-    /// What its agent has told.
+    /// Output of the agent.
     pub(super) emitted: Vec<Emitted>,
-    /// What its client has answered.
+    /// Answers of the client.
     pub(super) answers: VecDeque<(Asked, Message)>,
-    /// What is asked, and not answered.
+    /// Question that is open.
     open: Option<Asked>,
-    /// Whether the run is over, and the next has not begun.
+    /// True if the run is over, and the next has not begun.
     pub(super) is_over: bool,
 }
 
@@ -90,12 +91,12 @@ impl Told {
     }
 }
 
-/// Whether an agent says so. What the hub says takes facts back: they are null.
+/// True if the metadata is the agent's. The hub's own updates only remove facts, by null.
 fn is_agents(facts: &Metadata) -> bool {
     facts.values().any(|fact| !fact.is_null())
 }
 
-/// What a task's log tells after that event of the run that is at work on it.
+/// Reads the facts about the current run from the task's log, after that event.
 pub(super) async fn told(
     storage: &dyn TaskStore,
     work: &Work,
@@ -115,7 +116,7 @@ pub(super) async fn told(
     }
 }
 
-/// An entry of a journal.
+/// Parses a journal entry.
 pub(super) fn read<T: DeserializeOwned>(work: &Work, entry: &str) -> Result<T, StorageError> {
     serde_json::from_str(entry).map_err(|why| StorageError::Corrupt {
         what: format!("the journal of task {}", work.task.id),
@@ -123,7 +124,7 @@ pub(super) fn read<T: DeserializeOwned>(work: &Work, entry: &str) -> Result<T, S
     })
 }
 
-/// An entry of a journal, to be kept.
+/// Serializes a journal entry.
 pub(super) fn json(it: &impl Serialize) -> Result<String, StorageError> {
     serde_json::to_string(it)
         .map_err(|why| StorageError::Unavailable(format!("write a journal as JSON: {why}")))

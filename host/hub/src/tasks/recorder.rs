@@ -14,38 +14,39 @@ use a2a_hub_store::{StorageError, StoredTask, TaskStore};
 use std::{mem, sync::Arc};
 use tokio::sync::oneshot;
 
-/// The store refused, and its reason is logged.
+/// Error of the store, already logged.
 pub(super) struct Unstorable(pub(super) StorageError);
 
-/// A task that is not in the log yet: its first event is stored with what the agent says first.
+/// A task that is not in the log yet: its first event is stored together with the agent's first
+/// output.
 pub(super) struct Unborn {
-    /// Who asked for the task.
+    /// Caller that requested the task.
     pub(super) by: Principal,
-    /// Who waits until it is in the log.
+    /// Notified once the task is in the log.
     pub(super) told: oneshot::Sender<Result<(), StorageError>>,
 }
 
-/// Writes one task's log.
+/// Writes the log of one task.
 pub(super) struct Recorder {
-    /// The task as it is once all that was recorded is stored.
+    /// The task, with all recorded events applied, stored or not.
     task: Task,
-    /// The number of the last event that is stored.
+    /// Number of the last stored event.
     seq: u64,
     agent: AgentId,
     storage: Arc<dyn TaskStore>,
     events: Events,
     spans: Spans,
     feed: Feed,
-    /// What is recorded and not stored.
+    /// Recorded events that are not stored yet.
     pending: Vec<Arc<TaskEvent>>,
-    /// The states that the pending events lead to.
+    /// States that the pending events lead to.
     moves: Vec<TaskState>,
-    /// Until the first event is stored, if it was not before.
+    /// Set until the first event is stored.
     unborn: Option<Unborn>,
 }
 
 impl Recorder {
-    /// A task of `agent` that is in the log with events up to `seq`.
+    /// Creates the recorder of a task of `agent` whose log ends at event `seq`.
     pub(super) fn new(
         task: Task,
         seq: u64,
@@ -58,17 +59,17 @@ impl Recorder {
         Self { task, seq, agent, storage, events, spans, feed, pending, moves, unborn: None }
     }
 
-    /// The same for a task that begins with this event, which is stored with the next ones.
+    /// Begins a new task with this event, which is stored with the next ones.
     pub(super) fn beginning(self, created: Arc<TaskEvent>, unborn: Unborn) -> Self {
         Self { pending: vec![created], unborn: Some(unborn), ..self }
     }
 
-    /// Whether not even its first event is stored.
+    /// True if not even the first event is stored.
     pub(super) fn is_unborn(&self) -> bool {
         self.unborn.is_some()
     }
 
-    /// What others hear of it.
+    /// Handle to subscribe to the task.
     pub(super) fn listener(&self) -> Listener {
         self.feed.listener()
     }
@@ -77,12 +78,12 @@ impl Recorder {
         &self.task
     }
 
-    /// Where it is counted what passes by.
+    /// Metrics of the hub.
     pub(super) fn metrics(&self) -> &Metrics {
         self.events.metrics()
     }
 
-    /// The number of the last event that is stored.
+    /// Number of the last stored event.
     pub(super) fn seq(&self) -> u64 {
         self.seq
     }
@@ -91,13 +92,13 @@ impl Recorder {
         &self.storage
     }
 
-    /// How many events wait to be stored.
+    /// Number of events that wait to be stored.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Applies an event, to be stored with the others. What the task's state does not allow is left out and logged: a guest
-    /// cannot cause it.
+    /// Applies an event and queues it for the next write. An event that the task's state does not
+    /// allow is left out and logged: no guest can cause one.
     pub(super) fn record(&mut self, mut event: TaskEvent) {
         let before = self.task.status.state;
         task::begin_artifact(&self.task, &mut event);
@@ -111,8 +112,8 @@ impl Recorder {
         }
     }
 
-    /// Stores what was recorded, which `by` asked for, then publishes it. Of what begins with the task, whoever asked for that asked for
-    /// the first event.
+    /// Stores the recorded events, which `by` requested, then publishes them. If the first event is
+    /// among them, the principal is the one that requested the task.
     pub(super) async fn flush(&mut self, by: Option<&Principal>) -> Result<(), Unstorable> {
         if self.pending.is_empty() {
             return Ok(());
@@ -124,7 +125,7 @@ impl Recorder {
         if let Err(why) = stored {
             tracing::error!(task = %self.task.id, %why, "events could not be stored");
             if !self.has_landed(&why, &pending).await {
-                // Who asked may have gone; there is nobody to tell then.
+                // The caller may be gone; then nobody needs the reply.
                 unborn.map(|unborn| unborn.told.send(Err(why.clone())));
                 return Err(Unstorable(why));
             }
@@ -152,12 +153,13 @@ impl Recorder {
         if self.is_unborn() { self.flush(None).await } else { Ok(()) }
     }
 
-    /// Whether it was never stored at all.
+    /// True if no event was ever stored.
     pub(super) fn never_was(&self) -> bool {
         self.seq == 0
     }
 
-    /// Whether events are in the log although the store said that it could not be reached: the answer was lost, not they.
+    /// True if the events are in the log although the store reported that it was unavailable: only
+    /// the reply was lost.
     async fn has_landed(&self, why: &StorageError, pending: &[Arc<TaskEvent>]) -> bool {
         if !matches!(why, StorageError::Unavailable(_)) {
             return false;
@@ -181,7 +183,8 @@ impl Recorder {
         }
     }
 
-    /// What was not stored never happened; what was stored, and not known to be, is published. False if the task was forgotten.
+    /// Reverts to the stored state: drops events that were not stored, publishes events that were
+    /// stored without a reply. False if the task was deleted.
     pub(super) async fn take_back(&mut self) -> Result<bool, Unstorable> {
         self.pending.clear();
         self.moves.clear();
@@ -194,7 +197,8 @@ impl Recorder {
         Ok(true)
     }
 
-    /// The latest `limit` messages of the conversation, but for those of the task's history that the agent has not heard.
+    /// Latest `limit` messages of the conversation, without those of the task's history at the
+    /// indexes `unheard`.
     pub(super) async fn said_before(
         &self,
         limit: usize,
@@ -210,13 +214,13 @@ impl Recorder {
         Ok(said)
     }
 
-    /// Lets go of whoever listens; they may ask again.
+    /// Disconnects all subscribers; they may subscribe again.
     pub(super) fn hang_up(&mut self) {
         self.feed = Feed::new(self.seq);
     }
 }
 
-/// There is a new task.
+/// Event for a new task.
 pub(super) fn created(task: &Task, agent: &AgentId) -> Happened {
     let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
     Happened::TaskCreated { task_id, context_id, agent_id: agent.clone() }

@@ -1,4 +1,4 @@
-//! What becomes of the tasks of an earlier run of the hub.
+//! Recovery of the tasks of the previous process.
 
 use super::{
     Tasks,
@@ -38,71 +38,72 @@ use std::{
 };
 use tracing::Instrument as _;
 
-/// How many events of a log are read at once.
+/// Number of events of a log that are read at once.
 const PAGE: usize = 1_000;
 
-/// How many tasks of an earlier run there were, by what became of them.
+/// Numbers of recovered tasks, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// They had not begun, and begin now.
+    /// Had not begun, and begin now.
     pub started: usize,
-    /// They wait for their client.
+    /// Wait for their client.
     pub waiting: usize,
-    /// Their agents are run again, and answered what they were answered before.
+    /// Agents are replayed from their journals.
     pub replayed: usize,
-    /// Their agents, which are elsewhere, went on, and are listened to again.
+    /// Remote agents, which continued meanwhile, are followed again.
     pub followed: usize,
-    /// They were cut off.
+    /// Interrupted; they fail.
     pub failed: usize,
-    /// What is stored of them makes no sense.
+    /// Stored data is corrupt.
     pub unreadable: usize,
 }
 
-/// What is known of the tasks that are being taken up.
+/// State of the recovery.
 #[derive(Default)]
 struct TakingUp {
     recovered: Recovered,
-    /// The tasks that other unfinished ones were begun for.
+    /// Tasks with unfinished children.
     parents: BTreeSet<TaskId>,
-    /// Those that go on once their children are there, oldest first.
+    /// Tasks that continue once their children are recovered, oldest first.
     later: Vec<Later>,
-    /// The new names of questions that were replaced.
+    /// New ids of replaced questions, by old id.
     renamed: BTreeMap<QuestionId, QuestionId>,
 }
 
-/// A task that goes on once its children are there, with the lane that it had.
+/// A task that continues once its children are recovered, with its conversation's lock.
 struct Later {
     stored: StoredTask,
     agent: Arc<Agent>,
     lane: Option<Lane>,
-    /// Whether its agent is run again; otherwise its children are looked after.
+    /// True if its agent is replayed; otherwise its children are relayed for.
     replays: bool,
 }
 
-/// What the client of an unfinished task has said.
+/// Client's input to an unfinished task.
 #[derive(Default)]
 struct Said {
-    /// How long it gave the task, in milliseconds.
+    /// Time limit of the client, in milliseconds.
     timeout_ms: Option<u64>,
-    /// What it can do with an answer.
+    /// Capabilities of the client.
     client: ClientCapabilities,
-    /// Where the message stands in the task's history that a run which begins now is given.
+    /// Index, in the task's history, of the message for a run that begins now.
     due: Option<usize>,
-    /// Where the message stands that the latest run began with.
+    /// Index of the message that the latest run began with.
     begun_with: Option<usize>,
-    /// What the agent hears after that.
+    /// Inputs of later runs.
     kept: Kept,
 }
 
 impl Tasks {
-    /// The agents that have tasks which an earlier run of the hub left unfinished.
+    /// Agents with tasks that the previous process left unfinished.
     pub async fn awaited_agents(&self) -> Result<BTreeSet<AgentId>, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
         let heads = self.storage.heads(left).await?;
         Ok(heads.into_iter().map(|head| head.agent).collect())
     }
 
-    /// Takes up what an earlier run of the hub left unfinished; from then on the hub is up. Only a whole hub does so
+    /// Recovers the tasks that the previous process left unfinished; the hub is up afterwards.
+    /// Called only once the hub is complete
     /// ([`StartingHub::take_up`](crate::StartingHub::take_up)).
     pub(crate) async fn recover(&self) -> Result<Recovered, StorageError> {
         let left = HeadFilter { live_only: true, ..HeadFilter::default() };
@@ -111,13 +112,13 @@ impl Tasks {
         let heads = self.storage.heads(left).await?;
         let parents = heads.iter().filter_map(|head| head.parent.clone()).collect();
         let mut all = TakingUp { parents, ..TakingUp::default() };
-        // Oldest first: those who waited keep their order.
+        // Oldest first: waiting tasks keep their order.
         for head in heads.into_iter().rev() {
             let span = log_span::of_head(&head);
             let taken_up = self.take_up(&head, &mut all);
             match taken_up.instrument(span).await {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
-                // One that is damaged must not keep the others waiting.
+                // A damaged task must not delay the others.
                 Err(why) => {
                     tracing::error!(task = %head.task, %why, "a task cannot be taken up, and is left as it is");
                     all.recovered.unreadable += 1;
@@ -125,7 +126,7 @@ impl Tasks {
                 Ok(()) => {}
             }
         }
-        // Newest first: each finds its children there, and what they ask by now.
+        // Newest first: each task finds its children recovered, with their current questions.
         for later in std::mem::take(&mut all.later).into_iter().rev() {
             let span = log_span::of_task(&later.stored.task, &later.agent.id);
             self.go_on_with_children(later, &mut all).instrument(span).await?;
@@ -171,7 +172,7 @@ impl Tasks {
                 all.recovered.waiting += 1;
             }
             (how @ (Recovery::Replay | Recovery::Tend), Some(agent)) => {
-                // Before any that waits for it.
+                // Taken before any task that waits for it.
                 let lane = self.queue.hold_lane(asking(&stored.task, &agent));
                 let replays = how == Recovery::Replay;
                 all.later.push(Later { stored, agent, lane, replays });
@@ -189,7 +190,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// What is known of a task that an earlier run of the hub left.
+    /// Collects the facts that decide how a task is recovered.
     async fn left(
         &self,
         head: &Head,
@@ -208,7 +209,7 @@ impl Tasks {
             hold,
             asks: Asks::of(task),
             has_children: all.parents.contains(&head.task),
-            // Those that were begun earlier were taken up before it.
+            // Older tasks were recovered before this one.
             is_orphan: head.parent.as_ref().is_some_and(|parent| {
                 let is_it = |later: &Later| later.stored.task.id == *parent;
                 self.find(parent).is_none() && !all.later.iter().any(is_it)
@@ -216,7 +217,7 @@ impl Tasks {
         })
     }
 
-    /// Ends a task at an agent elsewhere whose parent is over.
+    /// Cancels a task at a remote agent whose parent is over.
     fn cancel_orphan(&self, task: &TaskId) {
         let (tasks, orphan) = (self.clone(), task.clone());
         self.actors.spawn(async move {
@@ -227,8 +228,9 @@ impl Tasks {
         });
     }
 
-    /// The agent that goes on with the task: the one that has its name now, or the earlier version whose run is not over. None if
-    /// there is none of that name; why, if there was that version and it cannot go on.
+    /// Agent that continues the task: the current one of its name, or the earlier version whose run
+    /// is not over. `Ok(None)` if no agent has that name; `Err` with the reason if the earlier
+    /// version cannot continue.
     async fn who_had(
         &self,
         head: &Head,
@@ -244,11 +246,11 @@ impl Tasks {
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
         let Said { timeout_ms, client, due, kept, .. } = self.said(&task).await?;
-        // The message that began the task, or an answer that its agent has not heard.
+        // The message that began the task, or an answer that its agent has not received.
         let due = due.and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = due else { return Ok(()) };
         let message = match Question::of(task.metadata.as_ref()) {
-            // An agent elsewhere still waits for the answer.
+            // A remote agent still waits for the answer.
             Some(asked) if agent.resumability(&task.id).await != Resumability::Work => {
                 heard_after_restart(message, asked.replaces.unwrap_or(asked.kind))
             }
@@ -260,7 +262,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// What the agent has of the task: it can be run again if its runs were recorded from the beginning.
+    /// Resumability of the task: replay is possible only if its runs were recorded from the
+    /// beginning.
     async fn hold(&self, agent: &Agent, task: &TaskId) -> Result<Resumability, StorageError> {
         let hold = agent.resumability(task).await;
         if hold == Resumability::Replay && replay::seed(&*self.storage, task).await?.is_none() {
@@ -269,7 +272,7 @@ impl Tasks {
         Ok(hold)
     }
 
-    /// Has a task go on whose children are there by now.
+    /// Continues a task whose children are recovered.
     async fn go_on_with_children(
         &self,
         later: Later,
@@ -291,7 +294,7 @@ impl Tasks {
             all.recovered.waiting += 1;
             return Ok(());
         }
-        // Its journal has what the run began with, unless that had not begun.
+        // The journal contains the run's input, unless the run had not begun.
         let begun_with = begun_with.and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = begun_with else { return Ok(()) };
         let start = start(&task, client, (at, message));
@@ -301,8 +304,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// Has a task ask what its children ask by now, where it asked something in the place of one when its hub ended; returns what its
-    /// client has answered of that.
+    /// Updates a relayed question of the task to its child's current one; returns the client's
+    /// answers to relayed questions.
     async fn asked_for_children(
         &self,
         stored: &mut StoredTask,
@@ -310,7 +313,7 @@ impl Tasks {
         replays: bool,
         all: &TakingUp,
     ) -> Result<Answers, StorageError> {
-        // A question of the agent's own stands until the agent comes to it again.
+        // The agent's own question stays open until the replay reaches it.
         let stands = replays && facts::asks(&stored.task);
         let mut answers = Answers::none(stands);
         let asked = Question::of(stored.task.metadata.as_ref());
@@ -344,7 +347,7 @@ impl Tasks {
         Ok(answers)
     }
 
-    /// Has a task wait for its client in that state, in the place of an agent that is gone.
+    /// Puts a task in a waiting state, in place of an agent that is gone.
     async fn ask(
         &self,
         stored: &mut StoredTask,
@@ -352,7 +355,8 @@ impl Tasks {
         asks: TaskEvent,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        // There is no way from one kind of question to the other but by work.
+        // The state machine has no direct transition between the kinds of questions, only through
+        // `working`.
         let is_way = a2a_hub_core::task::allows(task.status.state, state);
         let working = (!is_way).then(|| facts::working(task, clock::now()));
         let events: Vec<_> = working.into_iter().chain([asks]).map(Arc::new).collect();
@@ -375,7 +379,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// Has an actor begin so, once it is the task's turn; the lane is one that the task holds already.
+    /// Spawns an actor with this initial state, once the task has a run permit; `lane` is set if
+    /// the task holds its conversation's lock already.
     fn set_to_work(
         &self,
         seq: u64,
@@ -395,11 +400,11 @@ impl Tasks {
         self.spawn(lane, recorder, agent, patience, begin(admitted));
     }
 
-    /// What the task's client has said, by its log.
+    /// Reads the client's input to the task from its log.
     async fn said(&self, task: &Task) -> Result<Said, StorageError> {
         let mut said = Said::default();
         let mut unheard = Unheard::default();
-        // What began the task tells all that there is to know, unless more was said since; a log may be long.
+        // The first event contains everything, unless more messages followed; a log may be long.
         let of_client = task.history.iter().filter(|said| said.role == Role::User);
         let page = if of_client.count() > 1 { PAGE } else { 1 };
         let mut seq = 0;
@@ -424,7 +429,8 @@ impl Tasks {
         Ok(Said { due, begun_with, kept, ..said })
     }
 
-    /// Asks in the place of an agent that is gone; tells the names of its question and of the one in its place, if it had asked.
+    /// Asks the client in place of an agent that is gone. Returns the ids of the agent's question
+    /// and of its replacement, if the agent had asked.
     async fn ask_again(
         &self,
         mut stored: StoredTask,
@@ -434,7 +440,7 @@ impl Tasks {
     ) -> Result<Option<(QuestionId, QuestionId)>, StorageError> {
         let asked = |task: &Task| Question::of(task.metadata.as_ref());
         let lost = asked(&stored.task);
-        // A hub that restarts every day need not say so every day.
+        // A hub that restarts every day need not repeat the notice.
         let is_told = facts::text(&stored.task, REASON) == Some(RECOVERY) && lost.is_some();
         if !is_told || stored.task.status.state != state {
             let asks = facts::interrupted(&stored.task, &agent.card.name, state, clock::now());
@@ -447,17 +453,18 @@ impl Tasks {
         Ok(own.zip(now).map(|(lost, now)| (lost.id, now.id)))
     }
 
-    /// Has a task wait for its client without an agent at work; the lane is one that it holds already.
+    /// Spawns an actor that waits for the client without an agent; `lane` is set if the task holds
+    /// its conversation's lock already.
     fn park(&self, stored: StoredTask, agent: Arc<Agent>, said: Said, lane: Option<Lane>) {
         let StoredTask { seq, task, .. } = stored;
         let patience = super::patience(&agent, said.timeout_ms);
-        // One that waits for its client has its lane all the while.
+        // A waiting task holds its conversation's lock all the while.
         let lane = lane.or_else(|| self.queue.hold_lane(asking(&task, &agent)));
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
         self.spawn(lane, recorder, agent, patience, Begin::Parked(said.kept));
     }
 
-    /// How many tasks there were below this one that are over, and what they used up.
+    /// Number and usage of the finished tasks below this one.
     async fn ended_below(&self, task: &TaskId) -> Result<(u32, Usage), StorageError> {
         let (mut tasks, mut used, mut left) = (0_u32, Usage::default(), vec![task.clone()]);
         while let Some(parent) = left.pop() {
@@ -474,7 +481,7 @@ impl Tasks {
         Ok((tasks, used))
     }
 
-    /// A task of an earlier run has its place in the trees again, and what may follow from it.
+    /// Adds a recovered task to its tree, with its limits.
     async fn put_in_tree(
         &self,
         head: &Head,
@@ -482,7 +489,7 @@ impl Tasks {
         agent: &Agent,
     ) -> Result<(), StorageError> {
         let said = task.history.first().and_then(|first| first.metadata.as_ref());
-        // It was refused if it made no sense.
+        // An invalid budget was refused when the task was created.
         let limits = agent.config.tree_limits().narrowed(Budget::of(said).unwrap_or_default());
         let Some(parent) = &head.parent else {
             self.trees().plant(task.id.clone(), limits);
@@ -508,7 +515,7 @@ impl Tasks {
     }
 }
 
-/// What people are told of a task that cannot go on.
+/// Description, for people, of the reason why a task cannot continue.
 fn why_it_ends(task: &Task, is_orphan: bool) -> &'static str {
     if is_orphan {
         "The hub was restarted, and the task that this one was begun for is over."
@@ -519,13 +526,13 @@ fn why_it_ends(task: &Task, is_orphan: bool) -> &'static str {
     }
 }
 
-/// What an agent is given of a task of the hub before this one: a message, and where in the task's history it stands.
+/// Input of the agent, from a message of a recovered task and its index in the history.
 fn start(task: &Task, client: ClientCapabilities, (at, message): (usize, Message)) -> Box<Start> {
     let directory = facts::working_directory(task);
     Box::new(Start { message, client, directory, streamed: true, goes_on: true, at, by: None })
 }
 
-/// A task of the hub before this one that asks for its turn.
+/// Queue request of a recovered task.
 fn asking<'a>(task: &'a Task, agent: &'a Agent) -> Asking<'a> {
     Asking { agent, task: &task.id, context: &task.context_id }
 }

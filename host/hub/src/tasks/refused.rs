@@ -1,4 +1,4 @@
-//! What is refused to those who want something of a task: what was asked, why not, and the way out.
+//! Refusals of task operations. Each says what was asked, why not, and what to do instead.
 
 use a2a_hub_core::{lifecycle::MAX_UNHEARD, question::Gone};
 use a2a_hub_protocol::{
@@ -10,7 +10,8 @@ use a2a_hub_protocol::{
 };
 use serde_json::json;
 
-/// A client goes on after an event that there was: to wait for one of a task that has had `seq` would be to wait in vain.
+/// Refuses to resume after an event that has not happened: a task has had only `seq` events, and
+/// the wait would be in vain.
 pub(super) fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
     if after.is_some_and(|after| after > seq) {
         let why = format!("the task has had {seq} events so far");
@@ -19,7 +20,7 @@ pub(super) fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2a
     Ok(())
 }
 
-/// A message to a task that can take none: it is over, or has enough of them.
+/// Refuses a message to a task that is over, or whose message queue is full.
 pub(super) fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
     let hint = if state.is_final() {
         "send the message without `taskId`".to_owned()
@@ -30,7 +31,7 @@ pub(super) fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
 }
 
-/// An answer to another question than the one that the task asks now.
+/// Refuses an answer to a question that is not the open one.
 pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
     let (id, state) = (&task.id, task.status.state.name());
     let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
@@ -51,7 +52,7 @@ pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 
-/// A task that is over.
+/// Refuses to cancel a task that is over.
 pub(super) fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {
     let why = format!("task `{id}` is {} and cannot be cancelled", state.name());
     A2aError::new(ErrorKind::TaskNotCancelable, why).with(json!({ "state": state.name() }))

@@ -1,4 +1,4 @@
-//! The other tasks, as one task's actor and its agent's programs know them.
+//! Interfaces to other tasks, for a task's actor and its agent's programs.
 
 use super::{
     feed::{Lent, Subscription},
@@ -15,19 +15,20 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// How a run stands to others on its task.
+/// Relation of a run to other runs on its task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunKind {
-    /// Whether what it hears is recorded.
+    /// True if the run has a journal.
     pub(super) is_recorded: bool,
-    /// Whether an earlier run may have left children at work: what they ask is told as well.
+    /// True if an earlier run may have left children at work, whose questions are relayed as well.
     pub(super) follows_another: bool,
 }
 
-/// All tasks of the hub, as far as the actor of one has to do with them.
+/// Access to the other tasks of the hub, for the actor of one.
 #[async_trait::async_trait]
 pub(super) trait OtherTasks: Send + Sync {
-    /// Where the agent that is at work on `task` gives tasks to others, and its programs do. What these ask is told to `queue`.
+    /// Delegation port of the agent that works on `task`, and of its programs. Children's questions
+    /// go to `queue`.
     fn delegation(
         &self,
         agent: &Arc<Agent>,
@@ -36,27 +37,29 @@ pub(super) trait OtherTasks: Send + Sync {
         run: RunKind,
     ) -> Arc<dyn DelegatePort>;
 
-    /// Whether a task has children that are not over.
+    /// True if a task has unfinished children.
     fn has_children(&self, task: &TaskId) -> bool;
 
-    /// Returns once a task has no children that are not over.
+    /// Waits until a task has no unfinished children.
     fn children_over(&self, task: &TaskId) -> BoxFuture<'static, ()>;
 
-    /// Ends the children of a task that are at work, and lets no more begin; returns once they have ended, and whether there were
-    /// any.
+    /// Ends the running children of a task and prevents new ones; returns once they have ended,
+    /// with true if there were any.
     async fn end_children(&self, task: &TaskId, by: &Principal) -> bool;
 
-    /// Counts what a task has used up by now, all in all, for those above it. Where that uses up a budget, all that is at work
-    /// under it is ended.
+    /// Adds a task's total usage so far to its ancestors. If that exhausts a budget, the tasks
+    /// under that budget are ended.
     fn report(&self, task: &TaskId, used: Usage);
 }
 
-/// The calls of one task's agent, as its programs make them.
+/// Delegation calls of one task's agent, made by its programs.
 #[async_trait::async_trait]
 pub(super) trait Calls: Send + Sync {
-    /// Gives another agent a task, or joins the child that there is under this key, and hears of it from its beginning on.
+    /// Starts a task at another agent, or joins the existing child with this key, and subscribes to
+    /// it from its beginning.
     async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure>;
 
-    /// Other tasks of the agent run until what is returned is taken back, or dropped: a program of its waits for others.
+    /// Lends the run permit to other tasks until the result is reclaimed or dropped; used while a
+    /// program waits for others.
     async fn lend(&self) -> Box<dyn Lent>;
 }

@@ -1,4 +1,4 @@
-//! What is left of a task whose actor has ended.
+//! Remains of a task whose actor has ended.
 
 use super::run_queue::{Lane, RunPermit};
 use a2a_hub_agents::Agent;
@@ -6,22 +6,23 @@ use a2a_hub_core::tree::Usage;
 use a2a_hub_protocol::id::TaskId;
 use std::sync::Arc;
 
-/// What a task that is over leaves behind: programs that may still be ending, while nobody waits for them but the next task.
+/// Resources of a finished task. Its programs may still be ending; only the next task waits for
+/// them.
 pub(super) struct Remains {
     pub(super) agent: Arc<Agent>,
     pub(super) task: TaskId,
     pub(super) turn: Option<RunPermit>,
     pub(super) lane: Option<Lane>,
-    /// What it used up, as its agent reports it.
+    /// Usage, as reported by the agent.
     pub(super) used: Usage,
-    /// Whether the hub's end cut its agent off at its work.
+    /// True if the shutdown interrupted its agent at work.
     pub(super) was_cut: bool,
-    /// Whether its children go on without it: its agent is run again by the next hub.
+    /// True if its children continue without it, because the next process replays its agent.
     pub(super) keeps_children: bool,
 }
 
 impl Remains {
-    /// Waits until none of it is left, and lets other tasks run then.
+    /// Waits until its programs are gone, then releases the run permit and the conversation's lock.
     pub(super) async fn reap(self) {
         let Self { agent, task, turn, lane, .. } = self;
         agent.programs_gone(task.as_str()).await;

@@ -1,5 +1,5 @@
-//! Runs that are recorded, so that the next hub can run their agents again: where what they are answered is kept, and what of it is
-//! found when they begin.
+//! Recording and replay of runs: writes a run's journal, and rebuilds the run from it in the next
+//! process.
 
 use super::{
     actor::{Payload, TaskActor},
@@ -27,24 +27,25 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What a run of an agent begins with.
+/// Input of one agent run.
 pub(super) struct Given {
     pub(super) work: Work,
-    /// Where it is to be done.
+    /// Working directory.
     pub(super) directory: Option<String>,
-    /// What the client can do with an answer.
+    /// Capabilities of the client.
     pub(super) client: ClientCapabilities,
 }
 
 impl TaskActor {
-    /// The work as it is to be done, with the journal of the run that was at work on it when an earlier hub ended; if there was none,
-    /// with one that begins. As it is, for an agent whose runs are not recorded.
+    /// Adds a journal to the run's input: that of the run which was at work when the previous
+    /// process ended, or a new one. Returns the input unchanged for an agent whose runs are not
+    /// recorded.
     pub(super) async fn recorded_run(&mut self, given: Given) -> Result<Given, StorageError> {
         self.recording = None;
         if !self.agent.replays() {
             return Ok(given);
         }
-        // On the heap, for few runs are.
+        // Boxed, for few runs are recorded.
         Box::pin(self.record_or_repeat(given)).await
     }
 
@@ -105,7 +106,7 @@ impl TaskActor {
         heard: Vec<Recorded<Heard>>,
     ) -> Given {
         let Began { at_ms, run, message, history, metadata, directory, live, settings, .. } = began;
-        // Of its own questions, these answers it has heard.
+        // The journal has the answers to the agent's own questions that it has received.
         let is_reply =
             |it: &&Recorded<Heard>| matches!(&it.entry, Entry::Answer(_, Heard::Reply(Ok(_))));
         let mut heard_replies = heard.iter().filter(is_reply).count();
@@ -127,7 +128,8 @@ impl TaskActor {
         Given { work, directory, client: began.client }
     }
 
-    /// The agent is about to hear something. If the question that stands is answered with it, the task goes on; then it is kept.
+    /// Stores a journal entry before the agent receives its content. If the content answers the
+    /// open question, the task continues first.
     pub(super) async fn about_to_hear(
         &mut self,
         heard: &Recorded<Heard>,
@@ -142,7 +144,7 @@ impl TaskActor {
         self.record_heard(heard, kept).await
     }
 
-    /// Keeps what the agent is about to hear, behind what it has told.
+    /// Stores a journal entry, after the agent's earlier output.
     async fn record_heard(
         &mut self,
         heard: &Recorded<Heard>,
@@ -157,39 +159,41 @@ impl TaskActor {
             return Err(Unstorable(why));
         }
         recording.entries += 1;
-        // Who waited for it may have ended.
+        // The guest may have ended.
         let _ = kept.send(());
         Ok(())
     }
 
-    /// What the agent has of the task when its hub ends: a run that was not recorded cannot be run again.
+    /// Downgrades the agent's resumability if the run is not recorded: such a run cannot be
+    /// replayed.
     pub(super) fn recordable(&self, hold: Resumability) -> Resumability {
         let is_lost = hold == Resumability::Replay && self.recording.is_none();
         if is_lost { Resumability::Nothing } else { hold }
     }
 
-    /// Answers a question that the client has answered before the hub was restarted, or since. Any other is to be asked.
+    /// Answers a question that the client has already answered, before the restart or since.
+    /// Returns any other question.
     pub(super) fn answered_before(&mut self, question: Box<Question>) -> Option<Box<Question>> {
         let answer = self.answers.to(question.of_child.as_ref());
         let Some(answer) = answer else { return Some(question) };
-        // A guest that was ended meanwhile needs no answer.
+        // A guest that has ended needs no answer.
         let _ = question.answer.send(Ok(answer));
         None
     }
 }
 
-/// What the random numbers of a new task's agent are to be made of.
+/// Random seed for a new task's agent.
 pub(super) fn fresh_seed() -> Option<u64> {
     getrandom::u64().ok()
 }
 
-/// What the random numbers of one run of the task's agent are made of: no two runs draw the same.
+/// Random seed of one run; every run gets a different one.
 fn seed_of_run(seed: u64, run: Option<u64>) -> u64 {
-    // The golden ratio in 64 bits, which keeps multiples far from one another (Fibonacci hashing).
+    // The golden ratio in 64 bits, which spreads multiples (Fibonacci hashing).
     run.map_or(seed, |run| seed ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// What the random numbers of the task's agent are made of; none if its runs are not recorded.
+/// Random seed of the task's agent; none if its runs are not recorded.
 pub(super) async fn seed(
     storage: &dyn TaskStore,
     task: &TaskId,
@@ -201,7 +205,8 @@ pub(super) async fn seed(
     Ok(created.seed)
 }
 
-/// The component that began the run which is at work on the task; none if there is no such run, or its journal does not say.
+/// Component that began the task's current run; none if no run is recorded, or its journal does not
+/// name the component.
 pub(super) async fn version(
     storage: &dyn TaskStore,
     task: &TaskId,
@@ -215,7 +220,7 @@ pub(super) async fn version(
         return Ok(None);
     }
     let first = storage.recorded(task).await?.into_iter().next();
-    // One that cannot be read is told when the run is to begin.
+    // An unreadable entry is reported when the run begins.
     let begun = first.and_then(|first| serde_json::from_str::<Begun>(&first).ok());
     Ok(begun.and_then(|begun| begun.agent))
 }

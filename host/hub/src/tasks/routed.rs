@@ -1,4 +1,4 @@
-//! What the choice of an agent needs to know of tasks.
+//! Routing queries on tasks: load, the conversation's agent, immediate rejection.
 
 use super::{Subscription, Tasks};
 use crate::error::HubError;
@@ -9,17 +9,17 @@ use a2a_hub_store::{HeadFilter, StorageError};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long it is listened for whether an agent rejects a task at once, while another one could have it. The hub says of one that
-/// says nothing that it works, long before.
+/// Time that routing waits for an agent to reject a task, while another agent could take it. The
+/// hub's own `working` status for a silent agent comes long before.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 impl Tasks {
-    /// How many tasks of an agent run or wait for their turn.
+    /// Number of an agent's tasks that run or wait for a run permit.
     pub fn load(&self, agent: &AgentId) -> usize {
         self.queue.load(agent)
     }
 
-    /// Chooses an agent for a message, among those that whoever asks may have do something.
+    /// Chooses an agent for a message, among those that the caller may use.
     pub async fn choose(
         &self,
         routes: &Routes,
@@ -33,7 +33,7 @@ impl Tasks {
         routes.choose(wanted, &asked)
     }
 
-    /// The agent whose the latest task of a conversation is.
+    /// Agent of the latest task in a conversation.
     async fn holder(
         &self,
         context: Option<&a2a_hub_protocol::id::ContextId>,
@@ -44,10 +44,10 @@ impl Tasks {
         Ok(self.storage.heads(latest).await?.pop().map(|head| head.agent))
     }
 
-    /// What the agent said, if it rejects the task that has just begun before it says anything else. Waits for its first word, or the
-    /// hub's in its place. Of a task that is over by now, the log tells.
+    /// Text of the rejection, if the agent rejects the new task as its first event. Waits for the
+    /// first event after the creation. For a task that is already over, it is read from the log.
     pub async fn rejection(&self, heard: &Subscription) -> Option<String> {
-        // The first event is that it is there.
+        // Event 1 is the creation.
         let mut follow = match self.listen(heard.task(), 1) {
             Some(follow) => follow,
             None => self.follow(heard.task(), 1).await.ok()?,

@@ -1,5 +1,5 @@
-//! Which child a call of an agent at work is for: one that there is, or a new one of an agent that takes it, where the call names a group or
-//! a skill.
+//! Routes a delegation call to a child: the existing one with the call's key, or a new one at an
+//! agent that takes it, if the call names a group or a skill.
 
 use super::{Subscription, call_refused::refused, delegation::Delegation};
 use crate::{error::HubError, routes::Routes};
@@ -17,9 +17,9 @@ use a2a_hub_runtime::{
 use std::sync::Arc;
 
 impl Delegation {
-    /// What a call asks for, if it does not name one agent: a group by its name, or, where it names nobody, whoever has the skill that
-    /// the message's metadata names. What stands in the metadata of a message for an agent that is named may be what a client had
-    /// said to the caller, and is nothing to that agent.
+    /// Routing request of a call that does not name one agent: a group by its name or, if the call
+    /// names nobody, a skill from the message's metadata. If an agent is named, the metadata is
+    /// ignored: it may be a client's instruction to the caller.
     pub(super) fn wanted(
         &self,
         request: &ChildRequest,
@@ -41,8 +41,9 @@ impl Delegation {
         Ok(wanted.map_err(invalid)?.map(by))
     }
 
-    /// Calls one of those that are asked for and that the agent may call: the first that takes the task. The child of one that rejects it
-    /// at once stays in the log. A grant names agents, never groups: a group reaches no further.
+    /// Calls the first requested agent that takes the task, among those that the agent may call.
+    /// The child of an agent that rejects it at once stays in the log. Grants name agents, never
+    /// groups: a group widens no grant.
     pub(super) async fn open_routed(
         &self,
         request: ChildRequest,
@@ -71,26 +72,26 @@ impl Delegation {
                     Some(said) => route.pass_rejected(heard.task().clone(), &said),
                     None => return Ok(heard),
                 },
-                // That of the last one is the caller's to hear.
+                // The caller receives the last agent's rejection itself.
                 begun => return begun,
             }
         }
         Err(Failure::Unavailable(A2aError::from(route.refusal()).message))
     }
 
-    /// The child that there is under this key: the latest, for those before it were rejected at once.
+    /// Existing child with this key: the latest, since earlier ones were rejected at once.
     pub(super) async fn child_under(&self, key: &str) -> Result<Option<ChildTask>, Failure> {
         let children = self.children().await?;
         Ok(children.into_iter().rfind(|child| child.key.as_deref() == Some(key)))
     }
 
-    /// Refuses a child that is not well, or is left alone.
+    /// Refuses a child that is unhealthy or whose circuit breaker is open.
     pub(super) async fn must_take(&self, child: &Agent) -> Result<(), Failure> {
         child.must_work().await.map_err(|why| refused(HubError::from(why)))?;
         child.admit().map_err(|why| refused(HubError::from(why)))
     }
 
-    /// Joins a child that there is, and has its questions handed on.
+    /// Joins an existing child, and relays its questions.
     pub(super) async fn join_again(
         &self,
         child: &TaskId,
@@ -102,7 +103,8 @@ impl Delegation {
     }
 }
 
-/// Nobody is there for an agent that may call nobody of them.
+/// Converts a routing error: if the caller may call none of the requested agents, the call is
+/// denied.
 fn denied_or(why: HubError, caller: &Agent) -> Failure {
     if why.is_passing() {
         return refused(why);

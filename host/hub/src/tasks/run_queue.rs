@@ -1,4 +1,4 @@
-//! Whose turn it is: calls those whom `core::quota` names.
+//! Run queue: grants run permits in the order that `core::quota` decides.
 
 use a2a_hub_agents::Agent;
 use a2a_hub_core::{
@@ -10,55 +10,56 @@ use parking_lot::{Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 
-/// The turns of all agents' tasks. Cheap to clone.
+/// Run queues of all agents. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct RunQueue(Arc<Mutex<HashMap<AgentId, Line>>>);
 
-/// The tasks of one agent. A conversation is a lane, where the agent does one task of it at a time.
+/// Run queue of one agent. An agent that works on one task of a conversation at a time locks the
+/// conversation (its lane).
 struct Line {
     quota: Quota<TaskId, ContextId>,
-    /// As the agent's latest version has it.
+    /// Limits of the agent's latest version.
     limits: QuotaLimits,
-    /// Whether those that wait for their clients take up the room that agents share.
+    /// True if tasks that wait for their clients count against the shared capacity.
     shares_room: bool,
     waiting: HashMap<TaskId, oneshot::Sender<()>>,
 }
 
-/// A task's turn. Dropping it lets another run.
+/// A run permit. Dropping it lets another task run.
 pub(super) struct RunPermit {
     queue: RunQueue,
     agent: AgentId,
-    /// The lane that came with it.
+    /// Conversation lock that was granted with the permit.
     lane: Option<Lane>,
 }
 
-/// A task's lane. Dropping it lets the next task of the conversation begin.
+/// A task's conversation lock. Dropping it lets the conversation's next task begin.
 pub(super) struct Lane {
     queue: RunQueue,
     agent: AgentId,
     context: ContextId,
 }
 
-/// A task's place among those who wait. Dropping it gives it up.
+/// A task's ticket in the queue. Dropping it leaves the queue.
 pub(super) struct QueueTicket {
     queue: RunQueue,
     agent: AgentId,
     task: TaskId,
-    /// The lane that it needs, and the task that had taken that when it came.
+    /// Conversation lock that the task needs, and the task that held it when the ticket was made.
     lane: Option<ContextId>,
     pub(super) behind: Option<TaskId>,
     called: oneshot::Receiver<()>,
-    /// Whether the turn was handed out, and has an owner of its own.
+    /// True if the permit was granted, and has its own owner.
     taken: bool,
 }
 
-/// What a task is told that asks for its turn.
+/// Result of asking for a run permit.
 pub(super) enum Admitted {
     Now(RunPermit),
     Later(QueueTicket),
 }
 
-/// A task that asks for its turn.
+/// A request for a run permit.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) agent: &'a Agent,
@@ -72,14 +73,15 @@ impl Asking<'_> {
     }
 }
 
-/// A task that waits for its client while its agent takes up room. Dropping it ends that.
+/// Count of a task that waits for its client while its agent uses capacity. Dropping it ends the
+/// count.
 pub(super) struct Wait {
     queue: RunQueue,
     agent: AgentId,
 }
 
 impl RunQueue {
-    /// A task waits for its client, and its agent takes up room meanwhile.
+    /// Counts a task that waits for its client while its agent uses capacity.
     pub(super) fn wait(&self, agent: &Agent) -> Wait {
         let limits = agent.quota();
         let mut lines = self.lines();
@@ -89,13 +91,13 @@ impl RunQueue {
         Wait { queue: self.clone(), agent: agent.id.clone() }
     }
 
-    /// The turn of a new task, or its place in the queue if that is not full.
+    /// Requests a permit for a new task; refused if the queue is full.
     pub(super) fn ask(&self, asking: Asking<'_>) -> Result<Admitted, Busy> {
         self.look_for_room(asking.agent)?;
         self.admit(&asking.agent.id, asking.agent.quota(), asking.task, asking.lane(), Quota::ask)
     }
 
-    /// Whether those that wait for their clients leave room, where the agent could not be let go while it waits.
+    /// Refuses an agent that cannot be evicted while it waits, if waiting tasks leave no capacity.
     fn look_for_room(&self, agent: &Agent) -> Result<(), Busy> {
         let Some(room) = agent.room().filter(|_| agent.resume() != Resume::Session) else {
             return Ok(());
@@ -107,12 +109,14 @@ impl RunQueue {
         SharedRoom { waiting, most: room.most }.admit(own)
     }
 
-    /// The turn of a task that was admitted before, by this hub or the one before, and holds no lane.
+    /// Requests a permit for a task that was admitted before, by this process or the previous one,
+    /// and holds no conversation lock.
     pub(super) fn take_up(&self, asking: Asking<'_>) -> Admitted {
         self.come_back(asking.agent, asking.task, asking.lane())
     }
 
-    /// The lane of a task that had begun in an earlier hub, without a turn; none if it needs none, or another one has that lane.
+    /// Takes the conversation lock of a recovered task without a permit; none if the task needs no
+    /// lock, or another task holds it.
     pub(super) fn hold_lane(&self, asking: Asking<'_>) -> Option<Lane> {
         let context = asking.lane()?;
         let limits = asking.agent.quota();
@@ -123,7 +127,8 @@ impl RunQueue {
         held.then_some(Lane { queue, agent, context })
     }
 
-    /// The turn of a task that gave it back while it waited for its client, and kept its lane.
+    /// Requests a permit for a task that released it while it waited for its client, and kept its
+    /// conversation lock.
     pub(super) fn go_on(&self, asking: Asking<'_>) -> Admitted {
         self.come_back(asking.agent, asking.task, None)
     }
@@ -174,7 +179,7 @@ impl RunQueue {
         })
     }
 
-    /// How many tasks of an agent run or wait for their turn.
+    /// Number of an agent's tasks that run or wait for a run permit.
     pub(super) fn load(&self, agent: &AgentId) -> usize {
         self.lines().get(agent).map_or(0, |line| line.quota.load())
     }
@@ -184,13 +189,13 @@ impl RunQueue {
         RunPermit { queue: self.clone(), agent: agent.clone(), lane: lane.map(of) }
     }
 
-    /// Changes who runs or waits, and calls who is next.
+    /// Changes an agent's queue, then grants permits to the next tasks.
     fn change(&self, agent: &AgentId, change: impl FnOnce(&mut Line)) {
         let mut lines = self.lines();
         let Some(line) = lines.get_mut(agent) else { return };
         change(line);
         while let Some(task) = line.quota.next(line.limits) {
-            // Whoever waits is in both; one that goes away takes itself out of both.
+            // A waiting task is in both collections; a ticket that is dropped leaves both.
             if let Some(call) = line.waiting.remove(&task) {
                 let _ = call.send(());
             }
@@ -213,17 +218,18 @@ impl Line {
 }
 
 impl RunPermit {
-    /// The lane that came with the turn, which is kept where the turn is not: none, if the task has it already or needs none.
+    /// Conversation lock that came with the permit; none if the task holds it already or needs
+    /// none. The lock outlives the permit.
     pub(super) fn take_lane(&mut self) -> Option<Lane> {
         self.lane.take()
     }
 }
 
 impl QueueTicket {
-    /// The turn, once it comes. May be dropped and called again until then.
+    /// Waits for the permit. Cancel-safe until it is granted.
     pub(super) async fn turn(&mut self) -> RunPermit {
         if self.taken || (&mut self.called).await.is_err() {
-            // Nobody is called twice, and nobody is forgotten.
+            // The permit was granted before; a ticket is granted once only.
             return std::future::pending().await;
         }
         self.taken = true;
@@ -257,7 +263,7 @@ impl Drop for QueueTicket {
         self.queue.change(&self.agent, |line| {
             line.waiting.remove(&self.task);
             if !line.quota.give_up(&self.task) {
-                // It was called and did not hear it.
+                // The permit was granted and not received.
                 line.quota.leave();
                 self.lane.iter().for_each(|lane| line.quota.free(lane));
             }
@@ -326,7 +332,7 @@ mod tests {
         assert!(lane.is_some());
         let Ok(Admitted::Later(mut second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
         assert!(second.behind.is_some(), "it can be told whom it waits for");
-        // It waits for its client: others run, but none of the conversation.
+        // The first task waits for its client: others run, except in its conversation.
         drop(first);
         assert!(second.turn().now_or_never().is_none());
         let other = ask_for(&queue, Some("d"));

@@ -1,4 +1,4 @@
-//! The tasks whose actors run, and what those hear that begin while the hub is going down.
+//! Registry of running actors; shuts down tasks that begin during the shutdown.
 
 use super::{command::Command, feed::Listener, relations::Calls};
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
@@ -9,18 +9,18 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// A task whose actor runs.
+/// Handle to a task's running actor.
 #[derive(Clone)]
 pub(super) struct Running {
     pub(super) agent: AgentId,
-    /// Where its agent's programs give tasks to other agents.
+    /// Delegation port for its agent's programs.
     pub(super) calls: Option<Weak<dyn Calls>>,
     pub(super) context: ContextId,
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) listener: Listener,
 }
 
-/// The tasks whose actors run, by their ids.
+/// Running actors, by task id.
 #[derive(Default)]
 pub(super) struct RunningTasks {
     tasks: HashMap<TaskId, Running>,
@@ -28,17 +28,18 @@ pub(super) struct RunningTasks {
 }
 
 impl RunningTasks {
-    /// Takes in a task that begins, before its actor has had a turn. If the hub is going down, the task is the first to hear of it: whoever gives the
-    /// orders has counted those that there were.
+    /// Registers a new task before its actor is first polled. During the shutdown the task gets a
+    /// shutdown command at once, since the shutdown has already listed its tasks.
     pub(super) fn begin(&mut self, id: TaskId, task: Running) {
         if self.is_going_down {
-            // There is room, for nobody has ordered anything yet.
+            // The channel is new, so it has capacity.
             let _ = task.commands.try_send(Command::Shutdown);
         }
         self.tasks.insert(id, task);
     }
 
-    /// Has tasks that begin from now on hear that the hub is going down; returns those that are to be told.
+    /// Makes tasks that begin from now on shut down; returns the running tasks, which the caller
+    /// must command.
     pub(super) fn go_down(&mut self) -> Vec<Running> {
         self.is_going_down = true;
         self.tasks.values().cloned().collect()

@@ -1,4 +1,4 @@
-//! Work that is done to its end, although whoever waits for it may go away.
+//! Work that runs to completion even if its caller is dropped.
 
 use super::Tasks;
 use crate::error::HubError;
@@ -13,14 +13,15 @@ use std::{
 use tokio::runtime::Handle;
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
-/// Does its work where it is awaited, which saves waking one task from another; once that is given up in the middle, the work goes on as a task of its own.
+/// Future that is polled in place while it is awaited, which saves a wake-up between two tasks. If
+/// it is dropped before its end, the work continues as a spawned task.
 struct SeeingThrough<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// None once it is done.
+    /// None once the work is done.
     work: Option<Pin<Box<CatchUnwind<AssertUnwindSafe<F>>>>>,
-    /// Counts it, wherever it is done.
+    /// Counts the work in the tracker, wherever it runs.
     counted: TaskTrackerToken,
     runtime: Handle,
 }
@@ -29,7 +30,8 @@ impl<F> SeeingThrough<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// Work that is counted among these tasks. For whoever is on the runtime on which it is to go on.
+    /// Wraps work that `among` counts. Must be called on the runtime on which the work may
+    /// continue.
     fn new(work: F, among: &TaskTracker) -> Self {
         let work = Some(Box::pin(AssertUnwindSafe(work).catch_unwind()));
         Self { work, counted: among.token(), runtime: Handle::current() }
@@ -40,7 +42,7 @@ impl<F> Future for SeeingThrough<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// What came of it, or the panic that it ended with.
+    /// Result of the work, or its panic.
     type Output = Result<F::Output, Box<dyn Any + Send>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -65,7 +67,7 @@ where
 }
 
 impl Tasks {
-    /// Does something to its end, although whoever waits for it may go away.
+    /// Runs work to completion, even if the caller is dropped.
     pub async fn see_through<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, HubError>> + Send + 'static,
@@ -74,7 +76,8 @@ impl Tasks {
         done.unwrap_or_else(|_| Err(A2aError::internal().into()))
     }
 
-    /// Starts work that nobody waits for. Without a runtime the hub is past its end, and nothing is started.
+    /// Starts work that nobody awaits. Without a runtime, which means after the hub's end, nothing
+    /// is started.
     pub fn run_in_background(&self, work: impl Future<Output: Send> + Send + 'static) {
         if Handle::try_current().is_ok() {
             drop(SeeingThrough::new(work, &self.actors));

@@ -1,4 +1,5 @@
-//! Questions that stand in the records of tasks after a restart, until whoever asked them comes to them again; and their answers.
+//! Restored questions: they stay in a task's record after a restart until the agent asks them
+//! again; and their answers.
 
 use a2a_hub_core::facts;
 use a2a_hub_protocol::{client::ClientCapabilities, message::Message, question::Question as Asked};
@@ -6,34 +7,34 @@ use a2a_hub_runtime::port::tasks::Answer;
 use a2a_hub_store::{StoredTask, TaskStore};
 use std::{collections::VecDeque, sync::Arc};
 
-/// What a task's client has answered already of what is going to be asked again.
+/// Client's answers to questions that will be asked again.
 #[derive(Default)]
 pub(super) struct Answers {
     given: VecDeque<(Asked, Message)>,
-    /// Whether a question stands in the task's record, which is going to be asked again.
+    /// True if the task's record contains an open question that will be asked again.
     pub(super) stands: bool,
-    /// What that client can do with an answer.
+    /// Capabilities of the client.
     pub(super) client: ClientCapabilities,
 }
 
 impl Answers {
-    /// No answers, of a task in whose record a question stands, or none.
+    /// Creates an empty set; `stands` is true if a question is open in the task's record.
     pub(super) fn none(stands: bool) -> Self {
         Self { stands, ..Self::default() }
     }
 
-    /// Keeps an answer until its question is asked again.
+    /// Stores an answer until its question is asked again.
     pub(super) fn keep(&mut self, answer: (Asked, Message)) {
         self.given.push_back(answer);
     }
 
-    /// Keeps no answer, for another run begins.
+    /// Clears the answers, for another run begins.
     pub(super) fn begin(&mut self, client: &ClientCapabilities) {
         self.given.clear();
         self.client = client.clone();
     }
 
-    /// The client's answer to a question that it was asked before the hub was restarted.
+    /// Client's answer to a question that was asked before the restart.
     pub(super) fn to(&mut self, of_child: Option<&Asked>) -> Option<Answer> {
         let is_it = |(asked, _): &(Asked, Message)| match of_child {
             Some(of_child) => asked.id == of_child.id,
@@ -41,7 +42,8 @@ impl Answers {
         };
         let at = self.given.iter().position(is_it)?;
         let message = match of_child {
-            // A child that is run again itself may take it only when it asks the next time.
+            // The copy stays: a child that is replayed itself may take the answer only when it asks
+            // the next time.
             Some(_) => self.given.get(at)?.1.clone(),
             None => self.given.remove(at)?.1,
         };
@@ -49,8 +51,8 @@ impl Answers {
     }
 }
 
-/// Whether a child still asks what stands in its parent's record. The parent's agent comes to it again: it hears what the child tells on
-/// its own, before or after the hub hands the child's question on.
+/// True if a child still asks the question in its parent's record. The parent's agent will reach it
+/// again: it sees the child's status itself, before or after the hub relays the child's question.
 pub(super) async fn is_still_asked(storage: Arc<dyn TaskStore>, stands: Option<Asked>) -> bool {
     let Some(stands) = stands else { return false };
     let Some(child) = &stands.task else { return false };

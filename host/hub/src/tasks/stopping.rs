@@ -1,14 +1,14 @@
-//! The end of an agent's work on a task, whether it heeds that or not.
+//! Stops an agent's run, cooperatively or by force.
 
 use super::actor::{RunningTask, TaskActor};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a cancelled guest may take to come to an end by itself.
+/// Time that a cancelled guest has to end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 
 impl TaskActor {
-    /// Stops the guest: asks it first, then ends it, and its programs with it.
+    /// Stops the guest: cancels it first, then kills it, and its programs with it.
     pub(super) async fn stop(&mut self) {
         let Some(RunningTask { mut run, mut said, .. }) = self.guest.take() else { return };
         let task = &self.recorder.task().id;
@@ -17,7 +17,7 @@ impl TaskActor {
             loop {
                 tokio::select! {
                     _ = run.ended() => return,
-                    // What it still says is not heard any more, but must not hold it up.
+                    // Drains further output, so that a full queue does not block the guest.
                     Some(_) = said.recv() => {}
                 }
             }

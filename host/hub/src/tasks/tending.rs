@@ -1,5 +1,5 @@
-//! A task whose agent's run ended with an earlier hub while its children go on: they are looked after in the place of that run, until they
-//! are over. What they ask is asked here, and the answers reach them.
+//! Stand-in for an agent's run that ended with the previous process while its children continue: it
+//! relays the children's questions and answers until they are over.
 
 use super::{
     Tasks,
@@ -17,16 +17,16 @@ use std::{
 use tokio::{sync::mpsc, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-/// What stands in the place of the run: it does nothing but wait for the children.
+/// Run that only waits for the children.
 struct Tending {
     over: BoxFuture<'static, ()>,
     cancelled: CancellationToken,
-    /// What hands on the children's questions.
+    /// Relays the children's questions.
     _calls: Arc<dyn DelegatePort>,
 }
 
 impl TaskActor {
-    /// Looks after the children that an earlier run left.
+    /// Relays for the children of an earlier run.
     pub(super) fn tend(&mut self) -> Result<(), Fault> {
         let Some(tasks) = &self.tasks else { return Err(Fault::AgentReplaced) };
         let (queue, said) = mpsc::channel(SAID);
@@ -40,7 +40,7 @@ impl TaskActor {
         };
         let run = Tending { over: Box::pin(over), cancelled, _calls: calls };
         self.guest = Some(RunningTask::tending(Box::new(run), said));
-        // It only waits for others: its turn is theirs.
+        // The run only waits for others, so it releases its permit.
         (self.rests, self.turn) = (1, None);
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Run for Tending {
         self.cancelled.cancel();
     }
 
-    /// The next hub finds the task as it is, and does the same.
+    /// The next process finds the task as it is, and does the same.
     async fn leave(&mut self) -> bool {
         true
     }
@@ -78,7 +78,7 @@ impl Tasks {
                 let Some(mut heard) = self.listen(&child, running.listener.seq()) else { continue };
                 while heard.next().await.is_some() {}
             }
-            // It is being written into the log, or being reaped.
+            // A child's end is being stored, or its programs are being reaped.
             sleep(super::LOOK).await;
         }
     }

@@ -1,4 +1,4 @@
-//! The tasks with a fake agent, a store at hand or elsewhere, and a clock that waits for nobody.
+//! Tests of tasks with a fake agent, a local or a remote store, and paused time.
 
 mod birth;
 mod distant;
@@ -31,7 +31,7 @@ fn config() -> AgentConfig {
     AgentConfig { timeout_ms: 60_000, answer_timeout_ms: 600_000, ..AgentConfig::default() }
 }
 
-/// Asks its client once, and says what it heard.
+/// Agent that asks its client once, and completes with the answer.
 fn curious() -> Fake {
     Fake::new(|stage: Stage| async move {
         match stage.ask("which one?", None).await {
@@ -41,7 +41,7 @@ fn curious() -> Fake {
     })
 }
 
-/// Works for ever, and heeds a cancel or does not.
+/// Agent that works for ever; `heeds` tells whether it obeys a cancellation.
 fn busy(heeds: bool) -> Fake {
     Fake::new(move |stage: Stage| async move {
         stage.say("at it").await.unwrap();
@@ -143,7 +143,7 @@ async fn tasks_wait_for_their_turn_and_one_that_asks_gives_its_turn_back() {
     }
 }
 
-/// The hub goes down in order; what becomes of a task at work depends on what its agent keeps of it.
+/// After an orderly shutdown, the outcome of a running task depends on its agent's resumability.
 #[tokio::test(start_paused = true)]
 async fn a_hub_that_ends_leaves_its_tasks_as_their_agents_can_go_on_with_them() {
     for (hold, story) in [
@@ -173,7 +173,7 @@ async fn what_waits_for_its_client_goes_on_waiting_when_its_hub_ends() {
     }
 }
 
-/// What is not stored is told to nobody, and a store that heals brings the task to its end.
+/// Events that are not stored are not published; once the store recovers, the task fails.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_refuses_fails_the_task_once_it_takes_that() {
     let stand = Stand::new();
@@ -189,7 +189,7 @@ async fn a_store_that_refuses_fails_the_task_once_it_takes_that() {
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert!(stand.story(&task).await.ends_with("working “at it”"));
     stand.storage.refuse(false);
-    // Whoever looks after the store finds it well, for some time.
+    // The store monitor's probes succeed for some time.
     for _ in 0..10 {
         stand.storage.probe().await.unwrap();
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -211,7 +211,7 @@ async fn an_answer_that_cannot_be_stored_was_not_said() {
     assert!(!stand.story(&task).await.contains("left"), "{}", stand.story(&task).await);
 }
 
-/// A hub that was killed; what becomes of its tasks depends on what their agents keep of them.
+/// After a kill, the outcome of a running task depends on its agent's resumability.
 #[tokio::test(start_paused = true)]
 async fn the_next_hub_takes_tasks_up_as_their_agents_can_go_on_with_them() {
     for (hold, becomes, story) in [
@@ -249,7 +249,7 @@ async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
     let killed = Stand::new();
     let task = killed.submit(&curious().agent(config()), "go").await;
     killed.until(&task, TaskState::InputRequired).await;
-    // The answer is stored, and nobody has heard it.
+    // The answer is stored, and no agent has received it.
     let said = TaskEvent::Input(Message::text(Role::User, "the left one"));
     let seq = killed.tasks.get(&task).await.unwrap().seq;
     killed.storage.append(&task, seq, vec![Arc::new(said)]).await.unwrap();
@@ -262,7 +262,7 @@ async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
     assert!(next.story(&task).await.ends_with("completed “the left one”"));
 }
 
-/// Another hub wrote into the task's log: this one no longer knows what it says.
+/// Another writer appended to the task's log, so this hub's state is stale.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
     let stand = Stand::new();
@@ -292,7 +292,7 @@ async fn who_asked_stands_with_each_event_they_caused() {
         stand.until(&other, TaskState::Working).await;
         stand.tasks.cancel(&other, Principal::Anonymous).await.unwrap();
         let (operator, client) = (Principal::Operator, Principal::Client("ci".to_owned()));
-        // Created, working, asked; said and working again; completed.
+        // Events: created, working, question; answer, working; completed.
         let asked = [(1, operator.clone()), (4, client.clone()), (5, client)];
         assert_eq!(stand.storage.askers(&task).await.unwrap(), asked);
         let last = stand.tasks.get(&other).await.unwrap().seq;
@@ -301,7 +301,7 @@ async fn who_asked_stands_with_each_event_they_caused() {
     }
 }
 
-/// What comes while the agent works on something else is heard when that is done, with what was said so far.
+/// Messages to a working agent are delivered in later runs, with the history so far.
 #[tokio::test(start_paused = true)]
 async fn a_message_to_a_task_at_work_is_heard_in_another_run_before_the_task_ends() {
     for stand in Stand::each() {
@@ -369,7 +369,8 @@ async fn a_task_that_fails_names_the_messages_that_nobody_heard() {
     assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
 }
 
-/// What is said to a task at work is in the log before its agent hears it, so the hub may be killed in between.
+/// A message to a working task is stored before its agent receives it, so the hub may be killed in
+/// between.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() {
     for hold in [Resumability::Nothing, Resumability::Session, Resumability::Work] {
@@ -404,7 +405,8 @@ async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() 
     }
 }
 
-/// What was heard is the hub's to say: an agent that says so itself could have its client's words lost.
+/// Only the hub records which messages were received: an agent that could do so might lose its
+/// client's messages.
 #[tokio::test(start_paused = true)]
 async fn no_agent_can_have_a_message_count_as_heard() {
     let killed = Stand::new();
@@ -426,7 +428,7 @@ async fn no_agent_can_have_a_message_count_as_heard() {
     assert_eq!(failed.metadata.unwrap()["unheard"], json!([second]));
 }
 
-/// What an agent that says everything again hears of a task from the hub that comes after a killed one, until the task is over.
+/// Inputs that an echoing agent gets for a task after a kill, until the task is over.
 async fn heard_after(killed: &Stand, task: &TaskId) -> String {
     let fake = Fake::new(|stage: Stage| async move { completed(&stage.text()) });
     let (next, agent) = (killed.next_hub(), fake.agent(config()));
@@ -435,7 +437,7 @@ async fn heard_after(killed: &Stand, task: &TaskId) -> String {
     fake.seen.lock().unwrap().join(", ")
 }
 
-/// A task that nobody had begun is begun with what began it, and not with what was said last.
+/// A queued task begins with its first message, not with the latest one.
 #[tokio::test(start_paused = true)]
 async fn what_was_said_to_a_task_in_the_queue_is_heard_in_its_order_after_a_kill() {
     let (killed, first_hub) = (Stand::new(), AgentConfig { max_running: Some(1), ..config() });
@@ -447,7 +449,7 @@ async fn what_was_said_to_a_task_in_the_queue_is_heard_in_its_order_after_a_kill
     assert_eq!(seen, "start: first, forget, start: second, forget");
 }
 
-/// An answer that was stored, with another message after it, is still what the agent hears first.
+/// The agent receives a stored answer first, even if another message follows it.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_heard_before_what_was_said_after_it_also_after_a_kill() {
     let killed = Stand::new();
@@ -461,7 +463,8 @@ async fn an_answer_is_heard_before_what_was_said_after_it_also_after_a_kill() {
     assert_eq!(seen, "start: the left one, forget, start: and hurry, forget");
 }
 
-/// The room is one for all agents: many that ask can fill it, although none of them asks too much.
+/// All agents share the capacity: many waiting tasks can exhaust it, although no agent has too
+/// many.
 #[tokio::test(start_paused = true)]
 async fn tasks_of_several_agents_that_wait_leave_half_of_the_room_to_others() {
     let (stand, fake) = (Stand::new(), curious().in_room_for(4));
@@ -478,7 +481,7 @@ async fn tasks_of_several_agents_that_wait_leave_half_of_the_room_to_others() {
         let why = refused.to_string();
         assert!(why.contains("2 tasks of this hub wait") && why.contains("`max_tasks`"), "{why}");
     }
-    // One that asked nothing so far does not suffer for those that did, nor does one whose work is done elsewhere.
+    // An agent without waiting tasks is not affected, nor is a remote one.
     asked(&third).await;
     let elsewhere = curious().agent_called("elsewhere", config());
     asked(&elsewhere).await;

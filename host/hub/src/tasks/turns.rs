@@ -1,4 +1,5 @@
-//! A task's turn: taken, given back while the task waits for its client, lent while its agent only waits for other agents.
+//! Run permit of a task: acquired, released while the task waits for its client, lent while its
+//! agent only waits for other agents.
 
 use super::{
     actor::{Payload, TaskActor},
@@ -9,7 +10,7 @@ use a2a_hub_runtime::port::tasks::WaitsFor;
 use tokio::sync::oneshot;
 
 impl TaskActor {
-    /// Asks for the task's turn again, which it gave back while it waited for its client.
+    /// Requests the run permit that the task released while it waited for its client.
     pub(super) fn come_back(&mut self, payload: &mut Payload) -> Option<Signal> {
         match (&mut self.guest, payload.start.take()) {
             (Some(guest), _) => guest.answer = payload.answer.take(),
@@ -42,22 +43,23 @@ impl TaskActor {
 
     pub(super) fn give_turn_back(&mut self) {
         self.turn = None;
-        // An agent that goes on waits for its turn all the same.
+        // An agent that continues still waits for the permit.
         if self.resuming.is_empty() {
             self.ticket = None;
         }
     }
 
-    /// The agent, or a program of its, only waits for others: other tasks may have its turn.
+    /// Releases the permit while the agent, or one of its programs, only waits for others.
     pub(super) fn rest(&mut self, waits_for: WaitsFor) -> Signal {
-        // Also one that it came to beside a question of a child's.
+        // Also a permit that was granted while a child's question was open.
         self.turn = None;
         self.rests += 1;
         self.awaits_client += usize::from(waits_for == WaitsFor::Client);
         Signal::Waits(true)
     }
 
-    /// Who waited goes on: once it is the task's turn, unless another one of them waits still.
+    /// Ends one wait of the agent or of a program: reacquires the permit, unless another of them
+    /// still waits.
     pub(super) fn resume(
         &mut self,
         waits_for: WaitsFor,
@@ -77,13 +79,14 @@ impl TaskActor {
         if self.ticket.is_some() {
             self.resuming.push(call);
         } else {
-            // A guest that was ended meanwhile needs no turn.
+            // A guest that has ended needs no permit.
             let _ = call.send(());
         }
         (self.rests == 0).then_some(Signal::Waits(false))
     }
 
-    /// The task's turn has come. That which its agent had lent is nothing to the task itself, unless an answer waits for it, too.
+    /// Takes the granted permit. A permit that the agent had lent is no signal to the lifecycle,
+    /// unless an answer waits for the permit as well.
     pub(super) fn called(&mut self, turn: RunPermit) -> Option<Signal> {
         let signal = self.take(turn);
         let was_lent = !self.resuming.is_empty();
@@ -93,7 +96,7 @@ impl TaskActor {
         (!was_lent || self.lifecycle.returns()).then_some(signal)
     }
 
-    /// It is the task's turn; the lane that may come with that is the task's until its end.
+    /// Takes the permit; a conversation lock that comes with it stays with the task to its end.
     pub(super) fn take(&mut self, mut turn: RunPermit) -> Signal {
         self.lane = turn.take_lane().or_else(|| self.lane.take());
         (self.turn, self.ticket) = (Some(turn), None);

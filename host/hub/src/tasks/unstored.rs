@@ -1,5 +1,6 @@
-//! A task whose events could not be stored: what was not stored never happened, and nobody hears of it. What was at work
-//! fails as soon as the store takes that; what waits for its client goes on waiting.
+//! Storage failure of a task: an event that was not stored never happened, and is not published. A
+//! task at work fails as soon as the store accepts that; a task that waits for its client keeps
+//! waiting.
 
 use super::{
     actor::TaskActor, command::Command, given_up::GivenUp, recorder::Unstorable,
@@ -11,18 +12,18 @@ use a2a_hub_store::until_usable;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
-/// How soon a task that the store refused is tried to be brought to its end, then twice as long each time. A store that is
-/// known to fail is not asked until it works again.
+/// First pause before the task's failure is stored again; it doubles each time. A store that is
+/// known to fail is not tried until it works again.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// At the most.
+/// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// From then on, whoever listens to it meanwhile waits in vain.
+/// Time after which subscribers are disconnected, since they would wait in vain.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl TaskActor {
-    /// The task fails, as soon as the store takes that; false if the hub goes down before.
+    /// Fails the task as soon as the store accepts that; false if the hub shuts down before.
     pub(super) async fn give_up(&mut self, why: GivenUp) -> bool {
         let id = &self.recorder.task().id;
         tracing::error!(task = %id, reason = why.reason().name(), "the task is given up");
@@ -35,7 +36,7 @@ impl TaskActor {
                     Some(Command::Input(input)) => {
                         let task = self.recorder.task();
                         let refused = not_waiting(&task.id, task.status.state);
-                        // Who asked may have gone; there is nobody to tell then.
+                        // The sender may be gone; then nobody needs the reply.
                         let _ = input.told.send(Err(refused));
                     }
                     // No agent is at work on it any more.
@@ -48,7 +49,7 @@ impl TaskActor {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 () = sleep_until(begun + PATIENCE), if begun.elapsed() < PATIENCE => {
-                    // Whoever listens is let go, and may ask again.
+                    // Disconnected subscribers may subscribe again.
                     self.recorder.hang_up();
                 }
             }

@@ -1,4 +1,5 @@
-//! The minder, and the init of confined programs, by themselves, for the tests of this crate: in the product it is `a2a-hub`, called as `a2a-hub __mind`.
+//! Stand-alone minder and init of confined programs, for the tests of this crate. In the product it
+//! is `a2a-hub __mind`.
 
 use a2a_hub_process::errand;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! A worker by itself, for the tests of this crate: in the product it is `a2a-hub`, which is given components to compile.
+//! Stand-alone worker for the tests of this crate. In the product `a2a-hub` is the worker, and
+//! compiles components.
 
 use a2a_hub_process::work;
 use std::{
@@ -9,7 +10,7 @@ use std::{
     thread,
 };
 
-/// What one worker may be asked for at most.
+/// Memory request beyond any worker's limit.
 const MANY: usize = 1 << 40;
 
 fn main() -> ExitCode {
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// What it can do besides its work.
+/// Operations that the worker can perform besides its work.
 fn pried() -> String {
     #[expect(clippy::disallowed_methods, reason = "to be refused")]
     let started = Command::new("/bin/true").status().is_ok();

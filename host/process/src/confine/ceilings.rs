@@ -1,4 +1,4 @@
-//! What a confined tree may use up: resource limits, and the number of its processes.
+//! Resource limits of a confined tree, including its number of processes.
 
 use super::{
     Ceilings,
@@ -11,30 +11,33 @@ use rustix::{
 };
 use std::{fs, path::Path};
 
-/// What the kernel's OOM killer is told of confined programs: all else is worth more.
+/// OOM score of confined programs: the kernel kills them before anything else.
 const FIRST_TO_GO: &str = "1000";
 
-/// The fewest processes that `pid_max` can be (`RESERVED_PIDS` of the kernel, and one).
+/// Lowest possible value of `pid_max` (`RESERVED_PIDS` of the kernel, plus one).
 const FEWEST: u32 = 301;
 
-/// Sets them for this process and all that it starts. `proc` is the `/proc` of the new PID namespace.
+/// Sets the limits for this process and its descendants. `proc` is the `/proc` of the new PID
+/// namespace.
 pub(super) fn set(ceilings: Ceilings, proc: &Path) -> Result<(), NotConfined> {
     let failed = |why: rustix::io::Errno| NotConfined::at(Step::Ceilings)(why.into());
     let limit = |resource, most: u64| {
-        // None is raised that the hub itself is held by.
+        // A limit of the hub itself is never raised.
         let most = getrlimit(resource).maximum.map_or(most, |given| given.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).map_err(failed)
     };
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, ceilings.file_bytes)?;
     if let Some(bytes) = ceilings.memory_bytes {
-        // What can be written to and is no file's: addresses that are only reserved, as garbage collectors do, are not counted.
+        // Writable memory without a file; addresses that are only reserved, as garbage collectors
+        // do, are not counted.
         limit(Resource::Data, bytes)?;
     }
-    // Where the machine has no memory left, the kernel ends these before it ends the hub (OOM killer). It is no wall: one without
-    // this file has no such killer either.
+    // When the machine runs out of memory, the kernel kills these programs before the hub (OOM
+    // killer). A failure is ignored: a system without this file has no such killer either.
     let _ = fs::write(proc.join("self/oom_score_adj"), FIRST_TO_GO);
-    // Counted by user *and* user namespace, which is the tree's own; the superuser of the machine is exempt.
+    // Counted by user *and* user namespace, and the tree has its own user namespace; the machine's
+    // superuser is exempt.
     limit(Resource::Nproc, ceilings.processes.into())?;
     if user::is_superuser() && counts_processes_by_namespace(&release()) {
         let most = ceilings.processes.max(FEWEST).to_string();
@@ -44,8 +47,8 @@ pub(super) fn set(ceilings: Ceilings, proc: &Path) -> Result<(), NotConfined> {
     Ok(())
 }
 
-/// Whether the number of a confined tree's processes can be bounded here: by the user's own limit, or, for the superuser whom
-/// that does not count for, by the PID namespace.
+/// True if the number of a confined tree's processes can be bounded on this machine: by the user's
+/// own limit or, for the exempt superuser, by the PID namespace.
 pub(super) fn bound_processes() -> bool {
     !geteuid().is_root() || counts_processes_by_namespace(&release())
 }
@@ -54,12 +57,13 @@ fn release() -> String {
     uname().release().to_string_lossy().into_owned()
 }
 
-/// Whether `pid_max` is a PID namespace's own: since Linux 6.14. Before, writing it would change it for the whole machine.
+/// True if `pid_max` belongs to the PID namespace: since Linux 6.14. On older kernels a write would
+/// change it for the whole machine.
 fn counts_processes_by_namespace(release: &str) -> bool {
     at_least(release, (6, 14))
 }
 
-/// Whether a kernel's release, such as `6.1.0-13-amd64`, is that version or a later one.
+/// True if a kernel's release, such as `6.1.0-13-amd64`, is at least this version.
 pub(super) fn at_least(release: &str, version: (u32, u32)) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     match (numbers.next(), numbers.next()) {

@@ -1,5 +1,6 @@
-//! The init of a confined program: PID 1 of its namespace. It makes the program's world, starts the program in it, reaps
-//! whoever is left to it, and tells the minder how the program ended; its own end is the end of all below it.
+//! The init of a confined program: PID 1 of its namespace. It sets up the confinement, starts the
+//! program, reaps orphans, and reports the program's exit to the minder. The kernel ends the whole
+//! namespace with it.
 
 use super::{
     Confinement, Network, ceilings,
@@ -34,20 +35,21 @@ use std::{
     process::{Command, ExitCode},
 };
 
-/// Runs as the init of a confined program: `args` are those after [`INIT`](super::INIT), standard input is the socket to the
-/// minder.
+/// Runs as the init of a confined program. `args` are those after [`INIT`](super::INIT); standard
+/// input is the socket to the minder.
 pub(crate) fn init(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match try_init(args) {
         Ok(()) => ExitCode::SUCCESS,
-        // There is nobody to tell: the minder sees the socket close.
+        // No channel for the error is left: the minder sees the socket close.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
 fn try_init(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
-    // Without its minder nobody would end it. Whoever lost the minder before this finds the socket closed.
+    // Nothing else would end an init without its minder. If the minder died before this call, the
+    // socket is closed.
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Nobody looks into it, whose descriptors lead out.
+    // No other process may inspect this one, whose descriptors lead outside.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut minder = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let launched = receive_launch(&mut minder)?;
@@ -70,7 +72,7 @@ fn try_init(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     writeln!(minder, "{}", MinderReport::Ended { exit, left: 0 })
 }
 
-/// Goes behind all walls, for good.
+/// Applies all confinement to this process, irrevocably.
 fn confine(confinement: &Confinement) -> Result<(), NotConfined> {
     let alone = confinement.network == Network::Nothing;
     let network = if alone { UnshareFlags::NEWNET } else { UnshareFlags::empty() };
@@ -84,14 +86,16 @@ fn confine(confinement: &Confinement) -> Result<(), NotConfined> {
     ceilings::set(confinement.ceilings, Path::new("/proc"))?;
     view::seal()?;
     give_up_capabilities().map_err(NotConfined::at(Step::Capabilities))?;
-    // Whoever mounts inside is held by the view alone: Landlock's rules for files forbid every mount.
+    // A program that mounts inside is restricted by its view only, because Landlock's file rules
+    // forbid every mount.
     let writable = (!confinement.nests)
         .then(|| Writable { directories: view::writable(confinement), devices: "/dev".into() });
     landlock::restrict(&confinement.network, writable.as_ref())?;
     syscalls::filter(Needs { nests: confinement.nests, listens: alone })
 }
 
-/// Capabilities over its own namespaces would still be rights to mount and to configure; no program of the tree gets any back.
+/// Drops all capabilities: those over the own namespaces would still allow mounting and
+/// configuration. No program of the tree can regain any.
 fn give_up_capabilities() -> io::Result<()> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -107,7 +111,8 @@ fn give_up_capabilities() -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }
 
-/// Starts the program with its three pipes and no other descriptor. It is of the init's group, which the minder signals.
+/// Starts the program with its three pipes and no other descriptor, in the init's process group,
+/// which the minder signals.
 fn start(launched: Launched, args: impl IntoIterator<Item = OsString>) -> io::Result<Pid> {
     let mut args = args.into_iter();
     let program = args.next().ok_or(io::ErrorKind::InvalidInput)?;
@@ -122,7 +127,7 @@ fn start(launched: Launched, args: impl IntoIterator<Item = OsString>) -> io::Re
     Ok(Pid::from_child(&command.spawn()?))
 }
 
-/// Reaps whoever ends, until the program has.
+/// Reaps processes until the program has exited.
 fn outlive(program: Pid) -> Exit {
     loop {
         match wait(WaitOptions::empty()) {

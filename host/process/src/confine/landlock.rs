@@ -1,4 +1,5 @@
-//! Landlock's rules for a confined program: what its view lets it write, which ports it may call, and that it signals nobody.
+//! Landlock rules of a confined program: the files that it may write, the ports that it may connect
+//! to, and no signals to others.
 
 use super::{
     Network,
@@ -14,13 +15,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The newest rights that are asked for; a kernel without them is asked for those it has.
+/// Newest Landlock version that is requested; older kernels apply the subset that they support.
 const NEWEST: ABI = ABI::V6;
 
-/// What this kernel's Landlock can do, in the order in which it learned it.
+/// Landlock features of this kernel, in the order of their introduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Abilities {
-    /// Rules for files, links between directories too (Linux 5.19).
+    /// Rules for files, including links between directories (Linux 5.19).
     pub(super) files: bool,
     /// Rules for TCP ports (6.7).
     pub(super) tcp: bool,
@@ -29,7 +30,7 @@ pub(super) struct Abilities {
 }
 
 impl Abilities {
-    /// Asked of the kernel.
+    /// Queries the kernel.
     pub(super) fn of_kernel() -> Self {
         let needs = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         let has = |asked: Result<Ruleset, RulesetError>| {
@@ -43,15 +44,15 @@ impl Abilities {
     }
 }
 
-/// Where a program may do more than read, by its own names for it.
+/// Paths with write access, by the program's own names.
 pub(super) struct Writable {
     pub(super) directories: Vec<PathBuf>,
-    /// Devices: no file of theirs can be made or removed.
+    /// Devices: their files can be used, but not created or removed.
     pub(super) devices: PathBuf,
 }
 
-/// Restricts this process, and all that it starts, for good. Without `writable` files are the mount namespace's matter alone:
-/// whoever mounts inside, may not be restricted so.
+/// Restricts this process and its descendants, irrevocably. Without `writable` only the mount
+/// namespace restricts files: a program that mounts inside must not be restricted so.
 pub(super) fn restrict(network: &Network, writable: Option<&Writable>) -> Result<(), NotConfined> {
     let failed = |why: RulesetError| NotConfined::at(Step::Landlock)(io::Error::other(why));
     let has = Abilities::of_kernel();
@@ -61,20 +62,20 @@ pub(super) fn restrict(network: &Network, writable: Option<&Writable>) -> Result
         Network::Ports(ports) => Some(ports),
     };
     if writable.is_none() && ports.is_none() && !has.scopes {
-        return Ok(()); // a ruleset without any rule is none
+        return Ok(()); // no rule applies
     }
     let mut ruleset = Ruleset::default();
     if writable.is_some() {
         ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(failed)?;
     }
     if ports.is_some() {
-        // What is promised of the network stands on nothing else.
+        // Landlock is the only enforcement of the promised network limits.
         let all = AccessNet::from_all(NEWEST);
         ruleset = ruleset.set_compatibility(CompatLevel::HardRequirement);
         ruleset = ruleset.handle_access(all).map_err(failed)?;
         ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(failed)?;
     } else {
-        // Its own PID and network namespace say the same; this is a second wall.
+        // The own PID and network namespaces imply the same; this is defence in depth.
         ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(failed)?;
     }
     let mut created =
@@ -93,7 +94,7 @@ pub(super) fn restrict(network: &Network, writable: Option<&Writable>) -> Result
 
 type Rights = landlock::BitFlags<AccessFs>;
 
-/// Reading and running everywhere, for the view has nothing else; writing where it may.
+/// Read and execute everywhere, because the view contains nothing else; write where allowed.
 fn rules(writable: &Writable) -> Vec<(&Path, Rights)> {
     let all = AccessFs::from_all(NEWEST);
     let use_devices = AccessFs::from_file(NEWEST) | AccessFs::ReadDir;

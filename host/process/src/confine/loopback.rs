@@ -1,4 +1,4 @@
-//! The loopback interface of a new network namespace, which the kernel makes and leaves down.
+//! Loopback interface of a new network namespace, which the kernel creates in state down.
 
 use rustix::{
     io::{Errno, read, write},
@@ -6,21 +6,21 @@ use rustix::{
 };
 use std::io;
 
-/// `RTM_NEWLINK`: sets what a link is (`rtnetlink(7)`).
+/// `RTM_NEWLINK`: changes a link (`rtnetlink(7)`).
 const NEW_LINK: u16 = 16;
 
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 const REQUEST_AND_ANSWER: u16 = 1 | 4;
 
-/// The number of `lo`, the first interface of every namespace.
+/// Index of `lo`, the first interface of every namespace.
 const LOOPBACK: i32 = 1;
 
 /// `IFF_UP`.
 const UP: u32 = 1;
 
-/// Brings it up, so that a program reaches itself, and nobody else.
+/// Brings the interface up, so that a program reaches itself and nothing else.
 pub(super) fn bring_up() -> io::Result<()> {
-    // Without a protocol it is the one of routes (`NETLINK_ROUTE`, 0).
+    // Without a protocol the socket is for routes (`NETLINK_ROUTE`, 0).
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     write(&socket, &request())?;
     let mut answer = [0; 1024];
@@ -28,12 +28,12 @@ pub(super) fn bring_up() -> io::Result<()> {
     refusal(&answer[..length])
 }
 
-/// `struct nlmsghdr`, then `struct ifinfomsg`, in the machine's own byte order.
+/// Message of `struct nlmsghdr` and `struct ifinfomsg`, in native byte order.
 fn request() -> Vec<u8> {
     let (sequence, port) = (1_u32, 0_u32);
     let mut body = vec![0_u8; 4]; // any family, padding, any type
     body.extend(LOOPBACK.to_ne_bytes());
-    body.extend([UP.to_ne_bytes(), UP.to_ne_bytes()].concat()); // flags, and which of them are meant
+    body.extend([UP.to_ne_bytes(), UP.to_ne_bytes()].concat()); // flags, and their mask
     let mut message = Vec::new();
     message.extend(32_u32.to_ne_bytes());
     message.extend([NEW_LINK.to_ne_bytes(), REQUEST_AND_ANSWER.to_ne_bytes()].concat());
@@ -42,7 +42,7 @@ fn request() -> Vec<u8> {
     message
 }
 
-/// What the kernel says to it: `struct nlmsgerr`, whose first number is 0 or a negative error number.
+/// Result of the kernel: `struct nlmsgerr`, whose first number is 0 or a negative error number.
 fn refusal(answer: &[u8]) -> io::Result<()> {
     let number =
         answer.get(16..20).and_then(|bytes| Some(i32::from_ne_bytes(bytes.try_into().ok()?)));

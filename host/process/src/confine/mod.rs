@@ -1,5 +1,5 @@
-//! Confinement (sandboxing) of a program: what it may see, write, reach and use up, applied between the minder and the
-//! program, by the kernel alone.
+//! Confinement (sandboxing) of a program: the files, processes, network and resources available to
+//! it. It is applied between the minder and the program, by the kernel alone.
 //!
 //! ```text
 //!  ┌────────┐ new user and PID  ┌──────────────┐ fork, exec ┌─────────┐
@@ -8,22 +8,24 @@
 //!      └──────── socket: launch, then lines ──┘
 //! ```
 //!
-//! The `init` is this executable once more, single-threaded, so that nothing of this has to be async-signal-safe. It makes
-//! the world that the program finds, gives up every right to change it, and stays as PID 1: with its end, which the minder's
-//! end brings about (`PR_SET_PDEATHSIG`), the kernel kills all that is in the PID namespace, double forks and sessions too.
+//! The `init` is this executable again, single-threaded, so that none of this has to be
+//! async-signal-safe. It builds the program's view of the system, gives up every right to change
+//! it, and stays as PID 1. When it ends, which the minder's end causes (`PR_SET_PDEATHSIG`), the
+//! kernel kills everything in the PID namespace, including double forks and new sessions.
 //!
-//! | wall | what is behind it | where |
+//! | mechanism | what it denies | module |
 //! | --- | --- | --- |
-//! | mount namespace | every file and path socket that is not named: another user's, the hub's, the session's | `view` |
-//! | PID namespace | every process that is not of the tree: signals, `/proc` | `user` |
+//! | mount namespace | files and path sockets that are not named | `view` |
+//! | PID namespace | processes outside the tree: signals, `/proc` | `user` |
 //! | IPC namespace | System V shared memory | `init` |
-//! | network namespace, if nothing is granted | TCP, UDP, abstract sockets | `loopback` |
-//! | Landlock | writing where it may only read; TCP to other ports and listening; signals and abstract sockets of others | `landlock` |
-//! | seccomp | tracing, mounting, keys, BPF, modules, namespaces of its own | `syscalls` |
-//! | resource limits | fork bombs, core dumps, files without end, processes without end of memory | `ceilings` |
-//! | the minder's looks | many processes, or what they share, without end of memory | `memory` |
+//! | network namespace, without network grant | TCP, UDP, abstract sockets | `loopback` |
+//! | Landlock | writes to read-only files, TCP ports, signals, abstract sockets | `landlock` |
+//! | seccomp | tracing, mounting, keys, BPF, modules, new namespaces | `syscalls` |
+//! | resource limits | fork bombs, core dumps, huge files, huge processes | `ceilings` |
+//! | the minder's memory checks | many processes, or shared memory, without limit | `memory` |
 //!
-//! The order matters: Landlock and seccomp refuse what makes a mount namespace, so they come last.
+//! The order matters: Landlock and seccomp refuse the calls that build a mount namespace, so they
+//! come last.
 
 mod ceilings;
 mod init;
@@ -46,8 +48,8 @@ pub use step::{NotConfined, Step};
 pub use support::{Shortfall, Support};
 pub(super) use user::enter_namespaces;
 
-/// Leaves this process, for good, with the descriptors that it has: no file is opened by its name, no program started, nobody called or
-/// signalled. A second wall around work on bytes that nobody vouches for.
+/// Restricts this process, irrevocably, to its open descriptors: it can open no file by name, start
+/// no program, and connect to or signal nobody. Defence in depth for work on untrusted bytes.
 ///
 /// # Errors
 ///
@@ -58,56 +60,61 @@ pub(super) fn alone() -> Result<(), NotConfined> {
     syscalls::alone()
 }
 
-/// What a confined program may see, write, reach and use up. What is not named is not there.
+/// Files, network and resources available to a confined program. Everything else is invisible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// Files and directories it may read, besides those of the system that every program needs.
+    /// Files and directories that the program may read, besides those of the system that every
+    /// program needs.
     pub read: Vec<PathBuf>,
-    /// Directories it may read and write. A file or directory inside one of `hidden` counts all the same.
+    /// Directories that the program may read and write. A path inside one of `hidden` counts as
+    /// well.
     pub write: Vec<PathBuf>,
-    /// Files and directories that are empty for it, though they lie in one that it may read or write.
+    /// Files and directories that appear empty, though they lie in a readable or writable
+    /// directory.
     pub hidden: Vec<PathBuf>,
-    /// Directories that begin empty for it, may be written to, and are gone with it.
+    /// Directories that start empty, are writable, and vanish with the program.
     pub scratch: Vec<PathBuf>,
-    /// The directory that is its `/tmp`.
+    /// Directory that becomes the program's `/tmp`.
     pub temporary: PathBuf,
-    /// What of the network it may reach.
+    /// Network access.
     pub network: Network,
-    /// Whether it may make namespaces and mount in them, as a program does that confines its own tools (bubblewrap).
+    /// True if the program may create namespaces and mount in them, as a program does that confines
+    /// its own tools (bubblewrap).
     pub nests: bool,
-    /// What it may use up.
+    /// Resource limits.
     pub ceilings: Ceilings,
 }
 
-/// What of the network a confined program may reach.
+/// Network access of a confined program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// Nothing but itself: a network namespace with its own loopback interface.
+    /// Only itself: a network namespace with its own loopback interface.
     #[default]
     Nothing,
-    /// TCP to these ports, of any host, and UDP, without which no name is resolved. It may not listen on TCP.
+    /// TCP to these ports of any host, and UDP, which name resolution needs. The program may not
+    /// listen on TCP.
     Ports(BTreeSet<u16>),
 }
 
-/// What a confined program, with all that it starts, may use up.
+/// Resource limits of a confined program and its descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ceilings {
-    /// Processes and threads at once, of the whole tree.
+    /// Processes and threads of the whole tree.
     pub processes: u32,
-    /// Bytes of one file that it writes.
+    /// Bytes of one written file.
     pub file_bytes: u64,
-    /// Bytes of memory, beside what is mapped of files: of each process, which the kernel refuses more, and of all together, which are
-    /// ended where it is more. None is bounded if this is none.
+    /// Bytes of memory, without mapped files. The kernel refuses more to each process; the tree is
+    /// killed if all processes together exceed it. None is unlimited.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
 }
 
 impl Default for Ceilings {
-    /// A build with a compiler on each of many cores, and an archive of its results.
+    /// Enough for a build with a compiler on each of many cores, and an archive of its results.
     fn default() -> Self {
         Self { processes: 4_096, file_bytes: 16 << 30, memory_bytes: None }
     }
 }
 
-/// The first argument that turns this executable into the init of a confined program.
+/// First argument that makes this executable the init of a confined program.
 pub const INIT: &str = "__init";

@@ -1,12 +1,12 @@
-//! Which files a program needs of its own installation, wherever that lies: found by following its links and the interpreter
+//! Files of a program's installation, wherever it is: found by its links and by the interpreter
 //! that a script names.
 //!
-//! | it stands in | it is given |
+//! | location | files |
 //! | --- | --- |
-//! | `…/bin`, `…/sbin`, `…/libexec` | that directory, and beside it `lib`, `lib64`, `libexec` and `pyvenv.cfg` |
+//! | `…/bin`, `…/sbin`, `…/libexec` | it and its siblings `lib`, `lib64`, `libexec`, `pyvenv.cfg` |
 //! | `…/node_modules/…` | the outermost `node_modules` |
 //! | `/opt/NAME/…` | `/opt/NAME` |
-//! | any other directory | the file alone: whose home that is, nobody knows |
+//! | any other directory | the file alone, because the directory may be a home |
 
 use std::{
     collections::BTreeSet,
@@ -15,20 +15,20 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Links that lead to links, and scripts whose interpreters are scripts.
+/// Longest chain of links and of scripts whose interpreters are scripts.
 const MOST_STEPS: usize = 40;
 
-/// Directories of programs, whose neighbours hold what the programs load.
+/// Directories of programs; their siblings contain what the programs load.
 const PROGRAM_DIRECTORIES: &[&str] = &["bin", "sbin", "libexec"];
 
-/// Those neighbours.
+/// Those siblings.
 const NEIGHBOURS: &[&str] = &["lib", "lib64", "libexec", "pyvenv.cfg"];
 
-/// The longest first line of a script that the kernel reads (`BINPRM_BUF_SIZE`).
+/// Longest first line of a script that the kernel reads (`BINPRM_BUF_SIZE`).
 const FIRST_LINE: u64 = 256;
 
-/// What `program` needs of its installation, without links; `search` are the directories in which `env` looks for interpreters.
-/// Waits for the disk.
+/// Files that `program` needs of its installation, with links resolved. `search` has the
+/// directories in which `env` looks for interpreters. Blocks on the disk.
 pub fn files_of(program: &Path, search: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut next = Some(program.to_owned());
@@ -43,7 +43,7 @@ pub fn files_of(program: &Path, search: &[PathBuf]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The same file, in a directory without links; the file itself may be one.
+/// The same file with the links of its directory resolved; the file itself may be a link.
 pub(crate) fn in_real_directory(file: &Path) -> Option<PathBuf> {
     Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?))
 }
@@ -69,14 +69,14 @@ fn add_installation(file: &Path, found: &mut BTreeSet<PathBuf>) {
     found.extend(NEIGHBOURS.iter().filter_map(|name| above.join(name).canonicalize().ok()));
 }
 
-/// The beginning of a path, up to its first component that is called so.
+/// Prefix of a path up to the first component that matches.
 fn up_to(path: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let names = |part: &Component<'_>| part.as_os_str().to_str().is_some_and(&is_it);
     let position = path.components().position(|part| names(&part))?;
     Some(path.components().take(position + 1).collect())
 }
 
-/// Whom a script names in its first line, also by way of `env`; none for a program.
+/// Interpreter named in a script's first line, also through `env`; none for a binary.
 fn interpreter(file: &Path, search: &[PathBuf]) -> Option<PathBuf> {
     let mut start = Vec::new();
     fs::File::open(file).ok()?.take(FIRST_LINE).read_to_end(&mut start).ok()?;
@@ -118,7 +118,7 @@ mod tests {
             symlink(to, path).unwrap();
         }
 
-        /// What is found, without what is the machine's own.
+        /// Results without the machine's own paths.
         fn found(&self, program: &str, search: &[&str]) -> Vec<String> {
             let search: Vec<_> = search.iter().map(|name| self.path(name)).collect();
             let root = self.path("");

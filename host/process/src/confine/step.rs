@@ -1,31 +1,32 @@
-//! The steps of confinement, and where it failed: told by the init to the minder, and by the minder to the hub.
+//! Steps of confinement, and the report of a failed step from the init to the minder and on to the
+//! hub.
 
 use std::{fmt, io, path::Path, str::FromStr};
 
 /// One step of confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A user namespace and a PID namespace.
+    /// Creation of the user and PID namespaces.
     User,
-    /// Namespaces for mounts, System V IPC and, if need be, the network.
+    /// Creation of the namespaces for mounts, System V IPC and, if necessary, the network.
     Namespaces,
-    /// The files that it sees.
+    /// Setup of the visible files.
     View,
-    /// `/proc` of its own processes.
+    /// Mount of `/proc` for its own processes.
     Proc,
-    /// Its own loopback interface.
+    /// Start of the loopback interface.
     Loopback,
     /// Resource limits.
     Ceilings,
-    /// Giving up capabilities.
+    /// Drop of capabilities.
     Capabilities,
-    /// Landlock's rules.
+    /// Landlock rules.
     Landlock,
-    /// The system call filter.
+    /// System call filter.
     Filter,
 }
 
-/// Each step as it is written on the wire, and as people are told it.
+/// Wire name and description of each step.
 const STEPS: &[(Step, &str, &str)] = &[
     (Step::User, "user", "make a user and a PID namespace"),
     (Step::Namespaces, "namespaces", "make a mount, IPC and network namespace"),
@@ -44,7 +45,7 @@ impl Step {
         row.map_or(("", ""), |(_, word, told)| (word, told))
     }
 
-    /// As it is written on the wire.
+    /// Wire name.
     pub(crate) fn word(self) -> &'static str {
         self.row().0
     }
@@ -64,15 +65,15 @@ impl FromStr for Step {
     }
 }
 
-/// Why a program could not be confined.
+/// Reason why a program could not be confined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{step}{}{path}: {}", if path.is_empty() { "" } else { ": " }, io::Error::from_raw_os_error(*errno))]
 pub struct NotConfined {
-    /// What failed.
+    /// Failed step.
     pub step: Step,
     /// The system's error number.
     pub errno: i32,
-    /// The file that it was about; empty if none.
+    /// File concerned; empty if none.
     pub path: String,
 }
 
@@ -82,13 +83,13 @@ impl NotConfined {
     }
 
     pub(super) fn on(step: Step, path: &Path) -> impl Fn(rustix::io::Errno) -> Self + use<> {
-        // Its report is a line.
+        // The report is one line.
         let path = path.display().to_string().replace(char::is_control, "?");
         move |why| Self { step, errno: why.raw_os_error(), path: path.clone() }
     }
 }
 
-/// An error of no number is an invalid argument: a library refused what it was given.
+/// Error number of `why`. An error without one is an invalid argument: a library refused its input.
 fn number(why: &io::Error) -> i32 {
     why.raw_os_error().unwrap_or_else(|| rustix::io::Errno::INVAL.raw_os_error())
 }

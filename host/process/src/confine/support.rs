@@ -1,33 +1,33 @@
-//! Whether this machine can confine programs: tried, not guessed.
+//! Support for confinement on this machine, found by trying it.
 
 use super::{Network, NotConfined, Step, ceilings, landlock::Abilities};
 
-/// What this machine's kernel, and what stands between it and the hub, allow.
+/// Confinement features of this machine's kernel and of the hub's environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
     landlock: Abilities,
-    /// Whether the number of processes can be bounded.
+    /// True if the number of processes can be bounded.
     processes: bool,
-    /// How it went, with everything but the network.
+    /// Result of a trial with everything except the network.
     rehearsal: Result<(), NotConfined>,
 }
 
-/// What is missing for a confinement, and what mends it.
+/// Missing feature for a confinement, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shortfall {
-    /// A step of it fails.
+    /// A step fails.
     #[error("failed to {why}; {}", way_out(.why))]
     Step {
-        /// What failed.
+        /// Failed step.
         why: NotConfined,
     },
-    /// A fork bomb would not be held.
+    /// The number of processes cannot be bounded, so a fork bomb would succeed.
     #[error(
         "the kernel does not bound how many processes the superuser's programs start (Linux 6.14 does, by PID namespace); run the hub \
          as a user of its own"
     )]
     Processes,
-    /// What of the network it reaches could not be held.
+    /// Network access to selected ports cannot be enforced.
     #[error(
         "the kernel cannot bound which ports it reaches, and whom it signals, while it has a network (Linux 6.12 does, by Landlock); \
          grant it no network, or update the kernel"
@@ -41,12 +41,12 @@ impl Support {
         Self { landlock, processes, rehearsal }
     }
 
-    /// Whether confinement was seen to work.
+    /// True if the trial succeeded.
     pub(crate) fn works(&self) -> bool {
         self.rehearsal.is_ok()
     }
 
-    /// Whether a program can be confined that reaches this of the network.
+    /// Checks that a program with this network access can be confined.
     pub fn allows(&self, network: &Network) -> Result<(), Shortfall> {
         self.rehearsal.clone().map_err(|why| Shortfall::Step { why })?;
         if !self.processes {
@@ -59,7 +59,7 @@ impl Support {
         Ok(())
     }
 
-    /// What of it there is, for people: walls that stand, and second walls that this kernel does not have.
+    /// Available and missing mechanisms, for people.
     pub fn told(&self) -> String {
         let Abilities { files, tcp, scopes } = self.landlock;
         let known =
@@ -80,7 +80,7 @@ impl Support {
     }
 }
 
-/// What mends a step that fails.
+/// Remedy for a failed step.
 fn way_out(why: &NotConfined) -> &'static str {
     match why.step {
         Step::User | Step::Namespaces | Step::Loopback => {

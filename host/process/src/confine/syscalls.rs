@@ -1,5 +1,5 @@
-//! The system call filter (seccomp) of a confined program: a baseline of what no agent's program needs and a kernel's holes are
-//! made of.
+//! System call filter (seccomp) of a confined program: a baseline that refuses calls which no
+//! agent's program needs and which kernel exploits use.
 
 use super::step::{NotConfined, Step};
 use seccompiler::{
@@ -8,20 +8,20 @@ use seccompiler::{
 };
 use std::{collections::BTreeMap, env::consts::ARCH, io};
 
-/// What is refused to every program, whatever its arguments.
+/// Calls refused to every program, with any arguments.
 const NEVER: &[libc::c_long] = &[
-    // Other processes: their memory, their descriptors.
+    // Other processes: their memory and descriptors.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
     libc::SYS_process_madvise,
-    // Keys: the session's keyring is no namespace's.
+    // Keys: the session's keyring belongs to no namespace.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // The kernel's own inside.
+    // Kernel internals.
     libc::SYS_bpf,
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
@@ -32,10 +32,10 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_userfaultfd,
     libc::SYS_syslog,
     libc::SYS_lookup_dcookie,
-    // Rings carry system calls past this filter.
+    // io_uring submits system calls past this filter.
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // The machine's.
+    // Machine-wide settings.
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -49,18 +49,19 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
-    // Files by a number, past every path.
+    // File handles, which bypass paths.
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
 ];
 
-/// The same, on this processor only.
+/// The same, for this architecture only.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[libc::c_long] = &[];
 
-/// What makes and enters namespaces and mounts in them: for programs that confine their own tools.
+/// Calls that create or enter namespaces and mount in them: for programs that confine their own
+/// tools.
 const NESTING: &[libc::c_long] = &[
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -76,7 +77,7 @@ const NESTING: &[libc::c_long] = &[
     libc::SYS_mount_setattr,
 ];
 
-/// Flags of `clone` and `unshare` that make a namespace.
+/// Flags of `clone` and `unshare` that create a namespace.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -85,44 +86,46 @@ const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// Families of sockets that a program may open. Packets, virtual machines, cryptography, Bluetooth and so on have each had their
-/// holes.
+/// Socket families that a program may open. Packets, virtual machines, cryptography, Bluetooth and
+/// others have each had vulnerabilities.
 const FAMILIES: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Protocols over IP: what comes by itself, TCP and UDP. Landlock's ports hold TCP, and not its rivals (MPTCP, SCTP).
+/// Protocols over IP: the default, TCP and UDP. Landlock's ports cover TCP, and not its
+/// alternatives (MPTCP, SCTP).
 const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
-/// Terminals: putting words into another's mouth.
+/// Terminal requests that inject input.
 const TERMINAL_TRICKS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
-/// Calls that send, and their argument that holds flags. With `MSG_FASTOPEN` they connect as well (TCP Fast Open), and Landlock, which
-/// looks at `connect`, is not asked for the port.
+/// Calls that send, with the index of their flags argument. With `MSG_FASTOPEN` they also connect
+/// (TCP Fast Open), and Landlock, which checks `connect`, does not see the port.
 const SENDING: &[(libc::c_long, u8)] =
     &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
 
-/// Rules of one filter, by the number of the system call; one without a rule is meant whatever its arguments.
+/// Rules of one filter by system call number; an empty list matches any arguments.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What a confined program needs that others do not.
+/// Calls that some confined programs need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// It makes namespaces and mounts in them.
+    /// The program creates namespaces and mounts in them.
     pub(super) nests: bool,
-    /// It may be called. In a network that it shares with others nobody is: a socket that listens without having been given a port takes
-    /// one by itself, and Landlock is asked for those that are given only.
+    /// The program may listen. Not in a shared network: a socket that listens without a bound port
+    /// gets one automatically, and Landlock checks bound ports only.
     pub(super) listens: bool,
 }
 
-/// Filters the system calls of this process, and of all that it starts, for good.
+/// Filters the system calls of this process and its descendants, irrevocably.
 pub(super) fn filter(needs: Needs) -> Result<(), NotConfined> {
     let failed = |why: BackendError| NotConfined::at(Step::Filter)(io::Error::other(why));
     let not_applied = |why| NotConfined::at(Step::Filter)(io::Error::other(why));
-    // The kernel asks both, and neither names what the other does.
+    // The kernel evaluates both filters, and no call is in both.
     apply_filter(&unknown(needs).map_err(failed)?).map_err(not_applied)?;
     apply_filter(&refused(needs).map_err(failed)?).map_err(not_applied)
 }
 
-/// What a process does not need that reads one socket and writes to it: files by their names, programs, other sockets, others' signals.
+/// Calls that a process does not need which reads one socket and writes to it: files by name,
+/// programs, other sockets, signals to others.
 const NEVER_ALONE: &[libc::c_long] = &[
     libc::SYS_openat,
     libc::SYS_openat2,
@@ -159,7 +162,7 @@ const NEVER_ALONE: &[libc::c_long] = &[
     libc::SYS_mq_open,
 ];
 
-/// The same by the names that older programs call them, where this processor has those.
+/// [`NEVER_ALONE`] under the calls' older names, on architectures that have those.
 #[cfg(target_arch = "x86_64")]
 const NEVER_ALONE_HERE: &[libc::c_long] = &[
     libc::SYS_open,
@@ -183,7 +186,7 @@ const NEVER_ALONE_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_ALONE_HERE: &[libc::c_long] = &[];
 
-/// Leaves this process, and all threads that it starts, with the descriptors that it has and nothing else, for good.
+/// Restricts this process and the threads that it starts, irrevocably, to its open descriptors.
 pub(super) fn alone() -> Result<(), NotConfined> {
     let failed = |why: BackendError| NotConfined::at(Step::Filter)(io::Error::other(why));
     let not_applied = |why| NotConfined::at(Step::Filter)(io::Error::other(why));
@@ -195,17 +198,18 @@ pub(super) fn alone() -> Result<(), NotConfined> {
     apply_filter(&program).map_err(not_applied)
 }
 
-/// What is answered as if this kernel did not have it, so that the C library asks for it in a way that can be looked into.
+/// Calls answered as unimplemented (`ENOSYS`), so that the C library falls back to calls that the
+/// filter can inspect.
 fn unknown(needs: Needs) -> Result<BpfProgram, BackendError> {
     let mut rules = Rules::new();
     if !needs.nests {
-        rules.insert(libc::SYS_clone3, Vec::new()); // its flags lie in memory, which no filter reads
+        rules.insert(libc::SYS_clone3, Vec::new()); // its flags are in memory, which filters cannot read
     }
     rules.insert(libc::SYS_io_uring_setup, Vec::new());
     program(rules, libc::ENOSYS)
 }
 
-/// What is refused (`EPERM`).
+/// Calls refused with `EPERM`.
 fn refused(needs: Needs) -> Result<BpfProgram, BackendError> {
     program(rules(needs)?, libc::EPERM)
 }
@@ -235,7 +239,7 @@ fn rules(needs: Needs) -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// Sockets of other families, and of other protocols over IP and netlink.
+/// Other socket families, and other protocols over IP and netlink.
 fn sockets() -> Result<Vec<SeccompRule>, BackendError> {
     let other = |argument, known: &[i32]| -> Vec<_> {
         known.iter().map(|one| (argument, SeccompCmpOp::Ne, long(*one))).collect()
@@ -245,13 +249,14 @@ fn sockets() -> Result<Vec<SeccompRule>, BackendError> {
     for ip in [libc::AF_INET, libc::AF_INET6] {
         rules.push(rule(&[vec![family(ip)], other(2, PROTOCOLS)].concat())?);
     }
-    // Routes and addresses may be looked at; audit, packet filters and the rest may not.
+    // Routes and addresses are readable; audit, packet filters and the rest are refused.
     let routes = vec![family(libc::AF_NETLINK), (2, SeccompCmpOp::Ne, long(libc::NETLINK_ROUTE))];
     rules.push(rule(&routes)?);
     Ok(rules)
 }
 
-/// A rule that holds if all of `conditions` do: of these arguments, compared as the 32 bits that the kernel reads.
+/// Rule that matches if all `conditions` on the arguments hold, compared as the 32 bits that the
+/// kernel reads.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendError> {
     let conditions = conditions.iter().map(|(argument, is, value)| {
         SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, is.clone(), *value)
@@ -259,7 +264,7 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendEr
     SeccompRule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-/// A positive number of the C library's, as the filter compares it.
+/// A positive constant of the C library in the filter's type.
 fn long(number: i32) -> u64 {
     u64::from(number.unsigned_abs())
 }
@@ -274,9 +279,10 @@ fn program(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
     Ok(program)
 }
 
-/// x32, a second set of numbers for the same system calls of the same processor, is not there: it would lead past every rule.
+/// Refuses x32, a second numbering of the same system calls on the same processor, which would
+/// bypass every rule.
 fn no_x32() -> [sock_filter; 3] {
-    const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS; at 0 is the number of the system call
+    const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS; offset 0 has the number of the call
     const JUMP_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
     const RETURN: u16 = 0x06; // BPF_RET | BPF_K
     const X32: u32 = 0x4000_0000;
@@ -292,7 +298,7 @@ fn no_x32() -> [sock_filter; 3] {
 mod tests {
     use super::*;
 
-    /// A filter of the classic BPF has at most 4,096 instructions, and jumps by 255.
+    /// A classic BPF filter has at most 4,096 instructions, and jumps of at most 255.
     #[test]
     fn both_filters_fit_the_kernel() {
         let all = [false, true].map(|nests| [false, true].map(|listens| Needs { nests, listens }));

@@ -1,7 +1,7 @@
-//! What of the system every program may read: programs, libraries, and the configuration that those read. An allowlist, so that
-//! whatever else an administrator keeps there (keys, passwords, tokens) is not in it.
+//! System files that every program may read: programs, libraries and their configuration. An
+//! allowlist, so that other files of an administrator (keys, passwords, tokens) are excluded.
 
-/// Directories of the system's own, for reading and running. What is a link in them stays one.
+/// System directories for reading and execution. Links stay links.
 pub(super) const DIRECTORIES: &[&str] = &[
     "/usr",
     "/bin",
@@ -15,7 +15,7 @@ pub(super) const DIRECTORIES: &[&str] = &[
     "/sys/devices/system/cpu", // how many processors there are
 ];
 
-/// Files and directories of `/etc`. Where one is a link, what it leads to stands in its place.
+/// Files and directories of `/etc`. The target of a link appears in place of the link.
 pub(super) const CONFIGURATION: &[&str] = &[
     "alternatives",
     "bash.bashrc",
@@ -74,10 +74,10 @@ pub(super) const CONFIGURATION: &[&str] = &[
     "xml",
 ];
 
-/// Devices that hold nothing.
+/// Devices without stored data.
 pub(super) const DEVICES: &[&str] = &["full", "null", "random", "tty", "urandom", "zero"];
 
-/// Links of `/dev`, and where they lead.
+/// Links of `/dev` and their targets.
 pub(super) const DEVICE_LINKS: &[(&str, &str)] = &[
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -86,10 +86,10 @@ pub(super) const DEVICE_LINKS: &[(&str, &str)] = &[
     ("ptmx", "pts/ptmx"),
 ];
 
-/// What of `/proc` is the machine's and not a process's. It belongs to the superuser, whose programs need no capability to
-/// write it.
+/// Machine-wide parts of `/proc`. They belong to the superuser, whose programs can write them
+/// without a capability.
 pub(super) const MACHINES_PROC: &[&str] =
     &["acpi", "asound", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger"];
 
-/// What of `/proc` the superuser may read, and tells of others.
+/// Parts of `/proc` that the superuser may read and that reveal data of others.
 pub(super) const SECRET_PROC: &[&str] = &["kcore", "keys", "kmsg", "timer_list"];

@@ -1,8 +1,9 @@
-//! The files that a confined program sees: a new root of nothing, into which what it may read and write is mounted (`bind`),
-//! at the paths that it has outside.
+//! File system view of a confined program: an empty root into which its readable and writable files
+//! are mounted (`bind`), at their outside paths.
 //!
-//! What is mounted is opened first, by a path that no link leads astray (`RESOLVE_NO_SYMLINKS`), and kept as a tree of its own
-//! (`open_tree`): nobody who renames directories meanwhile has another one mounted. So are the places that it is mounted on.
+//! Each source is first opened by a path without links (`RESOLVE_NO_SYMLINKS`) and kept as a
+//! detached mount (`open_tree`), so that a concurrent rename cannot substitute another. The mount
+//! points are opened the same way.
 
 use super::{
     Confinement,
@@ -26,33 +27,35 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How a directory is that lives in memory, such as `/dev/shm`, and how much it holds.
+/// Options of a directory in memory, such as `/dev/shm`: mode and size.
 const IN_MEMORY: [(&str, &str); 2] = [("mode", "0755"), ("size", "256m")];
 
-/// What stands at one path of the view.
+/// Content of one path of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum What {
-    /// The same as outside, with all that is mounted below; what is not there outside is left out, unless it is for writing.
+    /// Same content as outside, with all mounts below. A missing source is skipped, unless it is to
+    /// be writable.
     Same { source: PathBuf, writable: bool },
     /// A link.
     Link(PathBuf),
-    /// Nothing, in the place of something.
+    /// An empty replacement.
     Hidden,
-    /// An empty directory that can be written to.
+    /// An empty writable directory.
     Scratch,
 }
 
-/// What a program sees, by its path.
+/// Visible files, by path.
 type View = Vec<(PathBuf, What)>;
 
-/// A piece of the view, held so that it is this one whatever happens to its path.
+/// A part of the view with an open handle, independent of later changes of its path.
 struct Held {
     at: PathBuf,
     what: What,
     tree: Option<(OwnedFd, FileType)>,
 }
 
-/// Makes the view, and goes there. Needs a mount namespace of its own; `/proc` is that of the PID namespace it is called in.
+/// Builds the view and enters it. Requires an own mount namespace; `/proc` becomes that of the
+/// current PID namespace.
 pub(super) fn enter(confinement: &Confinement, cwd: &Path) -> Result<(), NotConfined> {
     let root = &confinement.temporary;
     let on = |path: &Path| NotConfined::on(Step::View, path);
@@ -69,12 +72,12 @@ pub(super) fn enter(confinement: &Confinement, cwd: &Path) -> Result<(), NotConf
 
     let at = open(root).map_err(on(root))?;
     attach(&in_memory().map_err(on(root))?, &at).map_err(on(root))?;
-    // What stands there now.
+    // The tmpfs that is now mounted there.
     let new = open(root).map_err(on(root))?;
     for own in ["/proc", "/dev/pts", "/dev/shm"] {
         directory(&new, Path::new(own)).map_err(on(Path::new(own)))?;
     }
-    // While the one outside is still to be seen: whoever sees none may mount none.
+    // Mounted while the outer `/proc` is still visible: a process that sees none may mount none.
     let no_programs = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let proc = mount("proc", root.join("proc"), "proc", no_programs, None::<&CStr>);
     proc.map_err(NotConfined::on(Step::Proc, Path::new("/proc")))?;
@@ -90,14 +93,14 @@ pub(super) fn enter(confinement: &Confinement, cwd: &Path) -> Result<(), NotConf
     chdir(cwd).map_err(on(cwd))
 }
 
-/// Closes what the init needed open until now: the root takes no new files, and what of `/proc` is the machine's cannot be
-/// written.
+/// Makes read-only what the init had to write until now: the root, and the machine-wide parts of
+/// `/proc`.
 pub(super) fn seal() -> Result<(), NotConfined> {
     let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
     let root = Path::new("/");
     mount_remount(root, flags, "").map_err(NotConfined::on(Step::View, root))?;
     if !user::is_superuser() {
-        return Ok(()); // it is the superuser's, and nobody else's to write
+        return Ok(()); // only the superuser may write there
     }
     for name in system::MACHINES_PROC {
         let path = Path::new("/proc").join(name);
@@ -116,26 +119,26 @@ pub(super) fn seal() -> Result<(), NotConfined> {
     Ok(())
 }
 
-/// The directories that it can write to.
+/// Directories that the program can write to.
 pub(super) fn writable(confinement: &Confinement) -> Vec<PathBuf> {
     let own = [PathBuf::from("/tmp"), PathBuf::from("/dev/shm"), PathBuf::from("/dev/pts")];
     let named = confinement.write.iter().chain(&confinement.scratch);
     named.cloned().chain(own).collect()
 }
 
-/// What it sees: what lies deeper comes later, and stands over what it lies in.
+/// Parts of the view: deeper paths come later and cover those above.
 fn view(confinement: &Confinement) -> View {
     let Confinement { read, write, hidden, scratch, temporary, .. } = confinement;
     let same = |source: &Path, writable| What::Same { source: source.to_owned(), writable };
     let mut view = system_view();
-    // What it may write to stays so, also where the program itself lies in it.
+    // A writable directory stays writable even if it contains the program itself.
     let is_written = |path: &PathBuf| {
         write.iter().any(|dir| {
             let within = |hidden: &&PathBuf| path.starts_with(hidden) && hidden.starts_with(dir);
             path.starts_with(dir) && !hidden.iter().any(|one| within(&one))
         })
     };
-    // The system is seen as it is.
+    // System paths are part of the view already.
     let is_system = |path: &PathBuf| {
         let holds = |(at, what): &(PathBuf, What)| {
             path.starts_with(at) && matches!(what, What::Same { .. }) && at.is_dir()
@@ -149,14 +152,15 @@ fn view(confinement: &Confinement) -> View {
     );
     view.extend(write.iter().map(|path| (path.clone(), same(path, true))));
     view.push(("/tmp".into(), same(temporary, true)));
-    // Its own /tmp stands where another is outside, and shows nothing of that.
+    // The own `/tmp` replaces the outside one and shows none of its content.
     let is_same =
         |(at, what): &(PathBuf, What)| matches!(what, What::Same { source, .. } if source == at);
     let seen: Vec<_> =
         view.iter().filter(|piece| is_same(piece)).map(|(at, _)| at.clone()).collect();
     let is_seen = |path: &&PathBuf| seen.iter().any(|at| path.starts_with(at) && *path != at);
     for path in hidden.iter().filter(is_seen) {
-        // What it lies in is mounted, too: nothing that is mounted on can be moved away from over what it hides.
+        // The directories in between are mounted as well: a mount point cannot be renamed away from
+        // above a hidden path.
         let within = write.iter().filter(|dir| path.starts_with(dir) && path != *dir);
         let between = within.flat_map(|dir| {
             path.ancestors().skip(1).take_while(move |above| above != dir).map(Path::to_owned)
@@ -165,14 +169,14 @@ fn view(confinement: &Confinement) -> View {
         view.push((path.clone(), What::Hidden));
     }
     view.extend(scratch.iter().map(|path| (path.clone(), What::Scratch)));
-    // Of two for one path, what may be written to comes last.
+    // For equal paths, the writable one comes last.
     view.sort_by_key(|(at, what)| {
         (at.components().count(), matches!(what, What::Same { writable: true, .. }))
     });
     view
 }
 
-/// What of the system every program sees.
+/// System files visible to every program.
 fn system_view() -> View {
     let mut view = View::new();
     for directory in system::DIRECTORIES.iter().map(Path::new) {
@@ -184,7 +188,7 @@ fn system_view() -> View {
         }
     }
     for at in system::CONFIGURATION.iter().map(|name| Path::new("/etc").join(name)) {
-        // One that leads nowhere is not there.
+        // A dangling link is skipped.
         if let Ok(source) = at.canonicalize() {
             view.push((at, What::Same { source, writable: false }));
         }
@@ -192,13 +196,13 @@ fn system_view() -> View {
     view
 }
 
-/// Opens a file or directory without following a link on the way.
+/// Opens a file or directory, and fails if its path contains a link.
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// What an open file or directory is, with all that is mounted below, as a tree that is mounted nowhere.
+/// Detached mount of an open file or directory, with all mounts below.
 fn whole(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -207,7 +211,7 @@ fn whole(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     open_tree(file, "", flags)
 }
 
-/// Holds on to what is to be seen; none if it is not there and need not be.
+/// Opens a part of the view; none if it is missing and optional.
 fn hold(at: PathBuf, what: What) -> Result<Option<Held>, NotConfined> {
     let What::Same { source, writable } = &what else {
         return Ok(Some(Held { at, what, tree: None }));
@@ -223,7 +227,8 @@ fn hold(at: PathBuf, what: What) -> Result<Option<Held>, NotConfined> {
     }
 }
 
-/// Puts one piece in its place below `root`, to which no link leads: what it lies in may be another program's to write.
+/// Mounts one part below `root`, without following links: its parent directory may be writable by
+/// another program.
 fn place(root: &OwnedFd, piece: &Held) -> Result<(), Errno> {
     let Held { at, what, tree } = piece;
     match (what, tree) {
@@ -236,7 +241,7 @@ fn place(root: &OwnedFd, piece: &Held) -> Result<(), Errno> {
         }
         (What::Same { .. }, Some((tree, _))) => attach(tree, &file(root, at)?),
         (What::Same { .. }, None) => Ok(()),
-        // One that is not where it was is hidden nowhere: then nothing is started.
+        // A hidden path must exist: otherwise the program is not started.
         (What::Hidden, _) => {
             let target = below(root, at, OFlags::empty())?;
             let is_directory = FileType::from_raw_mode(fstat(&target)?.st_mode).is_dir();
@@ -248,21 +253,21 @@ fn place(root: &OwnedFd, piece: &Held) -> Result<(), Errno> {
     }
 }
 
-/// Mounts a tree that is mounted nowhere onto what a handle leads to.
+/// Attaches a detached mount to the target of a handle.
 fn attach(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     let by_handles =
         MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, "", target, "", by_handles)
 }
 
-/// What stands at a path of the view.
+/// Opens an existing path of the view.
 fn below(root: &OwnedFd, at: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = at.strip_prefix("/").unwrap_or(at);
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH)
 }
 
-/// The directory at a path of the view, made if need be.
+/// Opens a directory of the view, and creates it if necessary.
 fn directory(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
     let mut here = below(root, Path::new("."), OFlags::DIRECTORY)?;
     for name in at.components().skip(1) {
@@ -279,7 +284,7 @@ fn directory(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
     Ok(here)
 }
 
-/// The file at a path of the view, made if need be.
+/// Opens a file of the view, and creates it if necessary.
 fn file(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
     let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
         return Err(Errno::INVAL);
@@ -295,7 +300,7 @@ fn file(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// An empty directory that lives in memory, mounted nowhere.
+/// Detached tmpfs.
 fn in_memory() -> Result<OwnedFd, Errno> {
     let filesystem = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (name, value) in IN_MEMORY {
@@ -306,7 +311,7 @@ fn in_memory() -> Result<OwnedFd, Errno> {
     fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, plain)
 }
 
-/// Terminals of its own, memory that its processes share, and links.
+/// Creates the devices of the view: own terminals, shared memory and links.
 fn furnish_devices(path: &Path, root: &OwnedFd) -> Result<(), NotConfined> {
     let on = |path: &str| NotConfined::on(Step::View, Path::new(path));
     let terminals = c"newinstance,ptmxmode=0666,mode=620";
@@ -323,15 +328,15 @@ fn furnish_devices(path: &Path, root: &OwnedFd) -> Result<(), NotConfined> {
     Ok(())
 }
 
-/// Makes the mounts read-only that belong to what may only be read. What they may not be besides is kept: another namespace has
-/// locked it.
+/// Makes the mounts of read-only parts read-only. Their other restrictions are kept, because
+/// another namespace has locked them.
 fn make_read_only(root: &Path, held: &[Held]) -> Result<(), Errno> {
     let table = fs::read_to_string("/proc/self/mountinfo");
     let table = table.map_err(|why| Errno::from_io_error(&why).unwrap_or(Errno::IO))?;
     for (place, flags) in table.lines().filter_map(mounted) {
         let Ok(at) = place.strip_prefix(root) else { continue };
         let at = Path::new("/").join(at);
-        // What lies deepest comes last, and is whose it is.
+        // The deepest part comes last and determines the mount.
         let whose = held.iter().rev().find(|piece| at.starts_with(&piece.at));
         let is_read_only =
             |piece: &Held| matches!(piece.what, What::Same { writable: false, .. } | What::Hidden);
@@ -342,7 +347,7 @@ fn make_read_only(root: &Path, held: &[Held]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Where a line of `mountinfo` says that something is mounted, and what it may not be: `36 35 98:0 /root /at rw,nosuid … - …`.
+/// Mount point and restrictions in a line of `mountinfo`: `36 35 98:0 /root /at rw,nosuid … - …`.
 fn mounted(line: &str) -> Option<(PathBuf, MountFlags)> {
     let mut fields = line.split(' ').skip(4);
     let (at, options) = (fields.next()?, fields.next()?);
@@ -359,10 +364,10 @@ fn mounted(line: &str) -> Option<(PathBuf, MountFlags)> {
     Some((unescaped(at), flags.fold(MountFlags::NOSUID, MountFlags::union)))
 }
 
-/// A path as `mountinfo` writes it: space, tab, newline and backslash in octal.
+/// Decodes a path of `mountinfo`: space, tab, newline and backslash are octal escapes.
 fn unescaped(path: &str) -> PathBuf {
     let [space, tab, newline, backslash] = ["\\040", "\\011", "\\012", "\\134"];
-    // The backslash last, or what it begins would be read twice.
+    // The backslash last, so that its result is not decoded again.
     let path = path.replace(space, " ").replace(tab, "\t").replace(newline, "\n");
     path.replace(backslash, "\\").into()
 }
@@ -375,7 +380,7 @@ mod tests {
         paths.iter().map(PathBuf::from).collect()
     }
 
-    /// What is said of each path that is not the system's.
+    /// Kind of each path of the view that is not part of the system.
     fn told(confinement: &Confinement) -> Vec<String> {
         let own = view(confinement).into_iter().filter(|(at, _)| at.starts_with("/w"));
         let word = |what| match what {

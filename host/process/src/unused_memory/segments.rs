@@ -1,5 +1,5 @@
-//! Where this program's file is in memory: its segments as the ELF format tells them (64 bits), from where the system says that it has put
-//! their table.
+//! Memory segments of this program's file, from its ELF program headers (64 bits), whose address
+//! the system provides.
 
 use object::{
     NativeEndian,
@@ -11,16 +11,17 @@ use std::{
     io::Read as _,
 };
 
-/// A key of what the system tells a program when it starts it (`getauxval(3)`): where the table of segments is.
+/// Key of the program headers' address in the auxiliary vector (`getauxval(3)`).
 const AT_PHDR: u64 = 3;
 
-/// The most that is read of a file for its table, in bytes; a program has a dozen rows.
+/// Bytes read of a file for its program headers; a program has a dozen.
 const MOST: u64 = 16 << 10;
 
-/// A page, in bytes: no larger on any machine whose programs may be mapped in smaller ones.
+/// Page size, in bytes. A machine with larger pages aligns the segments of its programs to those.
 const PAGE: usize = 4096;
 
-/// Addresses and lengths in bytes of what is mapped of this program's file and was never to be written to; none if the system does not tell.
+/// Addresses and lengths in bytes of the read-only mappings of this program's file; none if the
+/// system does not report them.
 pub(super) fn of_this_program() -> Option<Vec<(usize, usize)>> {
     let told = fs::read("/proc/self/auxv").ok()?;
     let mut file = Vec::new();
@@ -28,7 +29,7 @@ pub(super) fn of_this_program() -> Option<Vec<(usize, usize)>> {
     read_only(table_at(&told)?, &file)
 }
 
-/// Where the table of segments is: pairs of a key and a value.
+/// Address of the program headers in the auxiliary vector, which has pairs of a key and a value.
 fn table_at(told: &[u8]) -> Option<usize> {
     let (words, _) = told.as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();
@@ -36,7 +37,7 @@ fn table_at(told: &[u8]) -> Option<usize> {
     usize::try_from(u64::from_ne_bytes(*at)).ok()
 }
 
-/// What of a file with this beginning was loaded without leave to write, if its table is at that address.
+/// Read-only segments of a file with this start, whose program headers are loaded at that address.
 fn read_only(table_at: usize, file: &[u8]) -> Option<Vec<(usize, usize)>> {
     let header = FileHeader64::<NativeEndian>::parse(file).ok()?;
     let endian = header.endian().ok()?;
@@ -48,7 +49,8 @@ fn read_only(table_at: usize, file: &[u8]) -> Option<Vec<(usize, usize)>> {
         if row.p_flags(endian) & PF_W == 0 {
             let from = base.checked_add(usize::try_from(row.p_vaddr(endian)).ok()?)?;
             let to = from.checked_add(usize::try_from(row.p_memsz(endian)).ok()?)?;
-            // Whole pages of its own: the one that a segment ends in can be where the next one begins, and that may be written to.
+            // Whole pages only: the page in which a segment ends can also be the start of the next
+            // one, which may be writable.
             let (from, to) = (from.next_multiple_of(PAGE), to / PAGE * PAGE);
             found
                 .extend(to.checked_sub(from).filter(|bytes| *bytes > 0).map(|bytes| (from, bytes)));
@@ -61,11 +63,11 @@ fn read_only(table_at: usize, file: &[u8]) -> Option<Vec<(usize, usize)>> {
 mod tests {
     use super::*;
 
-    /// Bytes of the file's header, and of a row of its table of segments.
+    /// Sizes in bytes of the file's header, and of a program header.
     const HEADER: usize = 64;
     const ROW: usize = 56;
 
-    /// A row: its kind, its flags, its address and its length in memory.
+    /// A program header: type, flags, address and length in memory.
     fn row(kind: u32, flags: u32, address: u64, bytes: u64) -> Vec<u8> {
         let (kind, flags) = (kind.to_ne_bytes(), flags.to_ne_bytes());
         let words = [0, address, address, bytes, bytes, 4096].map(u64::to_ne_bytes);

@@ -1,5 +1,5 @@
-//! Programs behind walls: what they still can, and what no trick lets them do. Each of the tests is a row, or several, of the
-//! table in `docs/SECURITY.md`.
+//! Confined programs: their permitted work, and refused escape attempts. Each test covers one or
+//! more rows of the table in `docs/SECURITY.md`.
 
 use super::python::{HEADLESS, in_a_thread};
 use super::*;
@@ -19,7 +19,7 @@ use std::{
 /// A hub with a workspace, a secret, and a program's temporary directory.
 struct House {
     hub: Fixture,
-    /// A place of its own, beside the hub's data directory.
+    /// A separate directory, next to the hub's data directory.
     place: TempDir,
 }
 
@@ -51,7 +51,7 @@ impl House {
         self.hub.supervisor.spawn(launch).await.unwrap()
     }
 
-    /// What a script prints, to its standard output or error, and how it ends.
+    /// Standard output and error of a script, and its exit.
     async fn sh_in(&self, confinement: Confinement, script: &str) -> (String, Exit) {
         let mut child = self.start(confinement, "/bin/sh", &["-c", script]).await;
         let (stdout, stderr, exit) = finish(&mut child).await;
@@ -62,7 +62,7 @@ impl House {
         self.sh_in(self.confinement(), script).await
     }
 
-    /// What a script of Python prints.
+    /// Standard output of a Python script.
     async fn python(&self, confinement: Confinement, script: &str) -> String {
         let mut child = self.start(confinement, "/usr/bin/python3", &["-Ic", script]).await;
         let (stdout, stderr, exit) = finish(&mut child).await;
@@ -200,7 +200,8 @@ async fn it_sees_and_signals_no_process_but_its_own() {
     assert_eq!(exit, Exit::Code(0));
 }
 
-/// What a program says of an address: `connect` to a port of loopback, `listen`, sockets of paths and of names.
+/// Network attempts of a program: `connect` to loopback ports, `listen`, path sockets and abstract
+/// sockets.
 const KNOCK: &str = r"
 import socket, sys
 def tried(name, act):
@@ -273,7 +274,7 @@ async fn it_reaches_no_socket_that_is_not_granted() {
     assert_eq!(knock(ports).await, ["port"]);
 }
 
-/// Each is a system call, which is tried with arguments that do nothing; what counts is that it is refused before it is looked at.
+/// System calls with harmless arguments; each has to be refused before its arguments are evaluated.
 const CALLS: &str = r"
 import ctypes, errno, fcntl, os, pty
 libc = ctypes.CDLL(None, use_errno=True)
@@ -316,7 +317,7 @@ async fn no_system_call_leads_out() {
     assert_eq!(said, format!("{none}NoNewPrivs 1\nSeccomp 2\ncore (0, 0)\n0\n"));
 }
 
-/// Attempts of a program that knows its way about; whichever succeeds is printed.
+/// Escape attempts of an expert; each success is printed.
 const ESCAPES: &str = r"
 import ctypes, fcntl, mmap, os, pty, resource, stat, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -424,11 +425,11 @@ async fn no_tree_takes_memory_without_end() {
     let ceilings = Ceilings { memory_bytes: Some(limit), ..Ceilings::default() };
     let confinement = Confinement { ceilings, ..house.confinement() };
     let many = "import os, time\nfor n in range(8):\n    if os.fork() == 0:\n        hoard = b'x' * (100 << 20)\n        time.sleep(1000)\ntime.sleep(1000)";
-    // None of these is what `RLIMIT_DATA` counts.
+    // `RLIMIT_DATA` counts none of these.
     let shared = "import mmap, time\nmap = mmap.mmap(-1, 400 << 20)\nfor at in range(0, len(map), 4096): map[at] = 1\ntime.sleep(1000)";
     let held = "import os, time\nfile = os.memfd_create('held')\nfor _ in range(400): os.write(file, bytes(1 << 20))\ntime.sleep(1000)";
-    // Nor is one unseen by a name that is no text, by a first thread that ends, or by descriptors that nobody may see,
-    // or only another thread has.
+    // Attempts to hide memory: a name that is not text, an ended first thread, hidden descriptors,
+    // and descriptors of another thread only.
     let named = format!("import ctypes\nctypes.CDLL(None).prctl(15, bytes([255]))\n{shared}");
     let undumpable = format!("import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{held}");
     let headless = format!("{}\n{HEADLESS}", in_a_thread(shared));
@@ -465,7 +466,7 @@ async fn no_file_grows_without_end() {
     let confinement = Confinement { ceilings, ..house.confinement() };
     let (said, _) = house.sh_in(confinement, "head -c 2000000 /dev/zero > big; wc -c < big").await;
     assert!(said.contains("1048576"), "{said}");
-    // What lives in memory is bounded, too.
+    // Files in memory are limited as well.
     let (said, _) = house.sh("head -c 400000000 /dev/zero > /dev/shm/big; echo $?").await;
     assert!(said.contains("No space left") && said.starts_with("1\n"), "{said}");
 }
@@ -498,7 +499,7 @@ async fn a_minder_that_is_killed_takes_its_program_along_whatever_that_shed() {
     }
 }
 
-/// Whether a `sleep` of so long is there, whatever it carries.
+/// True if a `sleep` of this duration runs, with any environment.
 fn somebody_sleeps(long: &str) -> bool {
     let wanted = format!("/bin/sleep\0{long}\0");
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -506,7 +507,7 @@ fn somebody_sleeps(long: &str) -> bool {
     commands.any(|command| command == wanted.as_bytes())
 }
 
-/// A minder that may make no namespaces, as on a machine that refuses them to everybody but the superuser.
+/// A minder that cannot create namespaces, as on a machine that allows them to the superuser only.
 fn minder_without_namespaces(place: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let script = place.join("minder");
@@ -538,7 +539,7 @@ async fn a_machine_that_cannot_confine_starts_nothing_and_says_what_mends_it() {
     assert_eq!(finish(&mut plain).await.2, Exit::Code(0), "one that need not be confined runs");
 }
 
-/// What it may mount inside leads nowhere that it did not see, and opens nothing that was read-only.
+/// Mounts inside give access to no hidden file, and make no read-only one writable.
 #[tokio::test]
 async fn a_program_that_may_nest_confines_its_own_tools_and_opens_nothing() {
     let house = House::new();
@@ -550,7 +551,7 @@ async fn a_program_that_may_nest_confines_its_own_tools_and_opens_nothing() {
     let (said, _) = house.sh_in(nests, script).await;
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines.first(), Some(&"inside"), "{said}");
-    // Of /proc it may mount another, of its own processes; nothing else was done.
+    // It may mount another `/proc`, with its processes only; nothing else succeeded.
     assert!(
         lines[1..].iter().all(|line| line.parse::<u32>().is_ok_and(|count| count < 10)),
         "{said}"

@@ -1,8 +1,8 @@
-//! Programs that are killed long before the grace is over that they would have had.
+//! Programs that are killed long before their grace period is over.
 
 use super::*;
 
-/// Longer than any test takes: who waits for its end fails.
+/// Longer than any test takes: a test that waits for its end fails.
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
@@ -22,6 +22,6 @@ async fn a_hurry_cuts_each_grace_short_that_was_begun_and_that_is_to_come() {
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
     let mut late = hub.sh(STUBBORN).await;
     let exit = finish(&mut late).await.2;
-    // It may not have come as far as to trap the signal that asks.
+    // It may have been killed before it trapped the signal.
     assert!(matches!(exit, Exit::Signal(9 | 15)), "{exit:?}");
 }

@@ -1,10 +1,10 @@
-//! A tree that is passed on from one owner to the next, without what was left in its background.
+//! A tree that is transferred from one owner to the next, without its background processes.
 
 use super::python::{HEADLESS, in_a_thread};
 use super::*;
 use a2a_hub_process::{Kin, OnBehalf};
 
-/// Whatever a shell can do to have something outlive it.
+/// All ways of a shell to start a process that outlives it.
 const BACKGROUND: &str = "\
     sleep 1001 & \
     nohup sleep 1002 >/dev/null 2>&1 & \
@@ -13,14 +13,14 @@ const BACKGROUND: &str = "\
     sh -c 'trap \"\" TERM INT HUP; sleep 1006' & \
     (sh -c '(exec setsid nohup sleep 1007) & ') & ";
 
-/// Does a line of its input after the other, and says when it is done with each.
+/// Runs each line of its input and prints a dot after each.
 const SHELL: &str = "while read -r line; do eval \"$line\"; echo .; done";
 
 fn sleepers(hub: &Fixture) -> usize {
     hub.alive().iter().filter(|found| found.command.starts_with("sleep 100")).count()
 }
 
-/// Waits until there are so many of them: a shell goes on before what it has forked is another program.
+/// Waits for this number of sleepers: a shell continues before its forked child runs `exec`.
 async fn sleepers_are(hub: &Fixture, wanted: usize) {
     let deadline = Instant::now() + PATIENCE;
     while sleepers(hub) < wanted && Instant::now() < deadline {
@@ -53,7 +53,7 @@ async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helper
     assert_eq!(does(&mut child, "echo $$").await, pid, "and so does it");
     assert_eq!(child.prune().await.unwrap().killed, 0);
 
-    // Without a word of it, the program alone is its own.
+    // Before the first `settle`, only the program itself is its own.
     let mut plain = hub.sh(&format!("sleep 0.3; sleep 1000 & {SHELL}")).await;
     does(&mut plain, ":").await;
     sleepers_are(&hub, 1).await;
@@ -63,7 +63,8 @@ async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helper
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
-/// As the kernel tells it, one that goes on without its first thread is a zombie without memory, variables and descriptors.
+/// The kernel reports a process whose first thread has ended as a zombie without memory, variables
+/// and descriptors.
 #[tokio::test]
 async fn one_that_goes_on_without_its_first_thread_is_ended_too() {
     let hub = Fixture::new();
@@ -93,7 +94,7 @@ async fn one_that_goes_on_without_its_first_thread_is_ended_too() {
     }
 }
 
-/// One that forks as fast as it can, each of which leaves the last behind: none is there for long.
+/// A program that forks as fast as it can and exits: no process of it lives long.
 #[tokio::test]
 async fn one_that_hops_from_process_to_process_is_ended_too_or_it_is_told() {
     let hub = Fixture::new();

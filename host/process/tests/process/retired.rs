@@ -1,11 +1,11 @@
-//! A program that its owner lets go of, or drops.
+//! Programs that their owner retires or drops.
 
 use super::*;
 
 #[tokio::test]
 async fn a_retired_program_ends_by_itself_or_is_ended() {
     let hub = Fixture::new();
-    // More than a pipe holds: nobody reads it, and it holds up nobody.
+    // More than the capacity of a pipe: nobody reads it, and the program does not block.
     let saves = "cat >/dev/null; head -c 300000 /dev/zero; echo all >saved";
     hub.sh(saves).await.retire(PATIENCE);
     timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Work that may cost too much, done by a process that can be ended.
+//! Work with limits, done by a process that can be killed.
 
 use crate::PATIENCE;
 use a2a_hub_process::{WorkError, WorkLimits, Worker};
@@ -29,7 +29,7 @@ async fn work_comes_back_done() {
     assert!(answer.len() == LARGE.len() && answer.iter().all(|byte| *byte == b'A'));
 }
 
-/// What costs too much ends with the limit it came to, and would again.
+/// Work that exceeds a limit fails with that limit, and would fail again.
 #[tokio::test]
 async fn each_limit_ends_the_work_that_exceeds_it() {
     let told = async |job| {
@@ -45,7 +45,7 @@ async fn each_limit_ends_the_work_that_exceeds_it() {
     assert!(crashed.starts_with("the worker crashed: "), "{crashed}");
 }
 
-/// What runs in it may be somebody else's before long.
+/// The code in a worker may be taken over by its input.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_worker_can_do_its_work_and_nothing_else() {
@@ -58,13 +58,13 @@ async fn a_worker_that_cannot_be_started_is_no_fault_of_the_work() {
     let missing = Worker { program: "/nonexistent/worker".into(), word: "__work" };
     let why = missing.run(&["upper"], Bytes::new(), LIMITS).await.unwrap_err();
     assert!(!why.is_of_the_work() && why.to_string().contains("/nonexistent/worker"), "{why}");
-    // `true` ends at once, and has not listened.
+    // `true` exits at once, without reading.
     let deaf = Worker { program: "/bin/true".into(), word: "__work" };
     let why = deaf.run(&["upper"], Bytes::new(), LIMITS).await.unwrap_err();
     assert!(matches!(why, WorkError::Crashed(_)), "{why}");
 }
 
-/// Nobody waits for the answer any more: the worker is gone at once, and does not use up its time.
+/// The worker of a dropped future is gone at once, and does not use up its CPU time.
 #[tokio::test]
 async fn a_worker_ends_when_nobody_waits_for_it() {
     let limits = WorkLimits { cpu: Duration::from_secs(3_600), ..LIMITS };

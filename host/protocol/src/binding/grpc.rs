@@ -1,5 +1,5 @@
-//! gRPC as A2A has it (A2A 1.0, section 10): which method is meant by the name of one, and what its messages say, from
-//! both ends. Messages are read and written by way of ProtoJSON.
+//! gRPC binding of A2A (A2A 1.0, section 10), for servers and clients: method lookup by name, and
+//! messages converted through ProtoJSON.
 
 use crate::{
     codec::{
@@ -20,7 +20,7 @@ use base64::{
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// The names of `google.rpc.Code`, each at its number.
+/// Names of `google.rpc.Code`, indexed by number.
 const CODES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -41,19 +41,19 @@ const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// How trailers hold bytes: some servers pad, and gRPC says that they need not.
+/// Decoder for binary trailers; gRPC allows both padded and unpadded base64.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The header that says how long the client waits (gRPC over HTTP/2, `Timeout`). [`read_timeout`] reads it.
+/// Header with the client's timeout (gRPC over HTTP/2, `Timeout`). [`read_timeout`] parses it.
 pub const TIMEOUT: &str = "grpc-timeout";
 
-/// The services by their full names: that of 1.0 and that of 0.3.
+/// Full names of the services: that of 1.0 and that of 0.3.
 pub const SERVICES: [&str; 2] = ["lf.a2a.v1.A2AService", "a2a.v1.A2AService"];
 
-/// The methods that 0.3 calls otherwise.
+/// Methods with a different name in 0.3.
 const OLD_NAMES: [(&str, Method); 3] = [
     ("TaskSubscription", Method::SubscribeToTask),
     ("ListTaskPushNotificationConfig", Method::ListTaskPushNotificationConfigs),
@@ -68,17 +68,17 @@ pub struct Call {
     rpc: Rpc,
 }
 
-/// What a client sent in a call, as ProtoJSON.
+/// A client's request as ProtoJSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The tenant it names. gRPC has no path, so it tells which agent is meant.
+    /// Tenant in the request. gRPC has no path, so the tenant selects the agent.
     pub tenant: Option<String>,
-    /// All parameters but the tenant.
+    /// All parameters except the tenant.
     pub params: Map<String, Value>,
 }
 
 impl Call {
-    /// The method called `method` of the service with this full name.
+    /// Finds a method by the full name of its service and its own name.
     pub fn named(service: &str, method: &str) -> Result<Self, A2aError> {
         let unknown = |there: &str| {
             let why = format!("gRPC knows no `{service}/{method}` here; {there}");
@@ -97,7 +97,7 @@ impl Call {
         }
     }
 
-    /// The call of a method in a version; 0.3 lists no tasks.
+    /// Call of a method in a version; 0.3 has no list of tasks.
     pub fn of(version: Version, method: Method) -> Result<Self, A2aError> {
         let old = OLD_NAMES.iter().find_map(|(name, of)| (*of == method).then_some(*name));
         let (service, name) = match version {
@@ -107,27 +107,27 @@ impl Call {
         Self::named(service, name)
     }
 
-    /// The path at which the method is called, below the place of the service.
+    /// Path of the method, relative to the URL of the service.
     pub fn path(&self) -> String {
         self.rpc.path()
     }
 
-    /// The version of A2A whose service it is.
+    /// Version of the service.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The method that is called.
+    /// Called method.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Whether the method is answered by a stream.
+    /// True if the response is a stream.
     pub fn streams(&self) -> bool {
         self.rpc.streams()
     }
 
-    /// Reads what a client sent.
+    /// Decodes a client's request.
     pub fn read(&self, sent: &[u8]) -> Result<Request, A2aError> {
         let mut params = self.rpc.read_request(sent)?;
         let tenant = params.remove("tenant").and_then(|said| said.as_str().map(str::to_owned));
@@ -135,23 +135,23 @@ impl Call {
         Ok(Request { tenant, params })
     }
 
-    /// Writes an answer, or one of a stream, that is given as ProtoJSON.
+    /// Encodes an answer or a stream item from ProtoJSON.
     pub fn write(&self, answer: Value) -> Result<Vec<u8>, A2aError> {
         if answer.is_null() { Ok(Vec::new()) } else { self.rpc.write_answer(answer) }
     }
 
-    /// Writes a request that is given as ProtoJSON: what a client sends.
+    /// Encodes a client's request from ProtoJSON.
     pub fn write_request(&self, params: Value) -> Result<Vec<u8>, A2aError> {
         self.rpc.write_request(params)
     }
 
-    /// Reads an answer as ProtoJSON: what a client was sent.
+    /// Decodes a server's answer to ProtoJSON.
     pub fn read_answer(&self, sent: &[u8]) -> Result<Value, A2aError> {
         self.rpc.read_answer(sent).map(Value::Object)
     }
 }
 
-/// How long a client waits, as [`TIMEOUT`] says it: up to eight digits, and the unit in a letter.
+/// Parses the value of [`TIMEOUT`]: up to eight digits and the letter of a unit.
 pub fn read_timeout(said: &str) -> Result<Duration, A2aError> {
     let malformed = || {
         let why =
@@ -175,25 +175,25 @@ pub fn read_timeout(said: &str) -> Result<Duration, A2aError> {
     }
 }
 
-/// The number of a refusal in `google.rpc.Code`, and the `google.rpc.Status` that says more of it (A2A 1.0, section
-/// 10.6).
+/// Converts a refusal to its `google.rpc.Code` and an encoded `google.rpc.Status` with details (A2A
+/// 1.0, section 10.6).
 pub fn write_status(why: &A2aError) -> (i32, Vec<u8>) {
     let status = why.kind.official().status;
     let code = CODES.iter().zip(0..).find_map(|(name, code)| (*name == status).then_some(code));
     let code = code.unwrap_or(2);
     let told = json!({ "code": code, "message": why.message, "details": why.official_details() });
-    // Without details, the code and the message are told all the same.
+    // Without details, code and message still reach the client.
     (code, protobuf::write_status(told).unwrap_or_default())
 }
 
-/// What more was said of a refusal: the `details` of a `google.rpc.Status`, as JSON-RPC has them in its `data`.
+/// Details of an encoded `google.rpc.Status`, in the format of JSON-RPC's `data`.
 pub fn read_details(status: &[u8]) -> Option<Value> {
     protobuf::read_status(status)?.remove("details")
 }
 
-/// The refusal that a call ended with, by what its trailers say: the number of a `google.rpc.Code`, a message that is
-/// percent-encoded, and the `google.rpc.Status` in base64. `None` if it went well. What does not make sense in them is as
-/// good as not said.
+/// Reads the error from a call's trailers: the number of a `google.rpc.Code`, a percent-encoded
+/// message, and a `google.rpc.Status` in base64. Returns `None` for success. Invalid values count
+/// as absent.
 pub fn read_refusal(code: &[u8], message: &[u8], details: &[u8]) -> Option<A2aError> {
     let code = std::str::from_utf8(code).ok().and_then(|code| code.parse::<usize>().ok());
     let name = code.and_then(|code| CODES.get(code).copied()).unwrap_or("UNKNOWN");
@@ -202,7 +202,7 @@ pub fn read_refusal(code: &[u8], message: &[u8], details: &[u8]) -> Option<A2aEr
     }
     let message = percent_encoding::percent_decode(message).decode_utf8_lossy().into_owned();
     let details = BASE64.decode(details).ok().and_then(|status| read_details(&status));
-    // 0.3 has no details, but its official server says of which class the error is.
+    // 0.3 has no details, but its official server begins the message with the error's class.
     let kind = match details.as_ref().and_then(error::reason) {
         Some(reason) => ErrorKind::from_official(0, Some(reason)),
         None => message.split_once(':').and_then(|(class, _)| ErrorKind::from_class(class)),

@@ -1,5 +1,5 @@
-//! The envelope of JSON-RPC 2.0 (jsonrpc.org/specification), whatever is called: requests read and written, responses
-//! written around what they carry.
+//! JSON-RPC 2.0 envelope (jsonrpc.org/specification), independent of the methods: requests and
+//! responses, read and written.
 
 use crate::{
     binding::service_params::ServiceParams,
@@ -12,42 +12,42 @@ use crate::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The `id` of a request, echoed in its response with the type it came with.
+/// The `id` of a request; the response repeats it with the same type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum RequestId {
     /// A string, as most clients send.
     Text(String),
-    /// A number, as it was written.
+    /// A number, preserved as written.
     Number(serde_json::Number),
-    /// `null`: allowed, discouraged, and what an unreadable request is answered under.
+    /// `null`: allowed but discouraged, and the id in responses to unreadable requests.
     Null,
 }
 
-/// A request that was read, as far as it can be.
+/// A decoded request, valid or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What to answer under; a request without is a notification and gets no answer.
+    /// Id for the response; `None` for a notification, which gets no response.
     pub id: Option<RequestId>,
-    /// The `method`; none if it is missing, or is no string.
+    /// The `method`; `None` if it is missing or not a string.
     pub method: Option<String>,
-    /// The service parameters in its metadata, if that is where they are looked for.
+    /// Service parameters in the metadata, if the transport has no headers.
     pub service_params: Option<ServiceParams>,
-    /// The `params`, empty if they are left out; or what is wrong with the request.
+    /// The `params`, empty if absent; or the error of an invalid request.
     pub params: Result<Map<String, Value>, A2aError>,
 }
 
-/// A frame: what a client sends at once (JSON-RPC 2.0, section 6).
+/// A single request or a batch (JSON-RPC 2.0, section 6).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<T> {
-    /// One request by itself, on the heap, for it is large.
+    /// A single request, boxed because of its size.
     One(Box<T>),
-    /// Several, whose answers go back together; at least one.
+    /// A batch of at least one request, whose responses are sent together.
     Batch(Vec<T>),
 }
 
 impl<T> Frame<T> {
-    /// The same of what `read` makes of each request.
+    /// Converts each request.
     pub fn map<U>(self, read: impl Fn(T) -> U) -> Frame<U> {
         match self {
             Self::One(request) => Frame::One(Box::new(read(*request))),
@@ -56,17 +56,17 @@ impl<T> Frame<T> {
     }
 }
 
-/// Where a client says the service parameters of its requests.
+/// Source of a request's service parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// In headers of HTTP, or in the metadata of gRPC.
+    /// HTTP headers or gRPC metadata.
     Headers,
-    /// In each request's metadata, for there are no headers. Who names a version there is spoken to as official A2A has
-    /// it.
+    /// The metadata of each request, on transports without headers. A version in it selects the
+    /// official dialect.
     Metadata,
 }
 
-/// Reads what a client sent. Whatever is wrong with it, there is a request to answer.
+/// Parses input from a client. Invalid input yields a request with an error.
 pub fn read(text: &[u8], beside: Beside) -> Frame<Request> {
     let one = |request| Frame::One(Box::new(request));
     match limits::read(text) {
@@ -87,7 +87,7 @@ pub fn read(text: &[u8], beside: Beside) -> Frame<Request> {
 }
 
 impl Request {
-    /// What is no request is answered all the same, under no name.
+    /// Creates a request for invalid input; its response has the id `null`.
     fn refused(why: A2aError) -> Self {
         Self { id: Some(RequestId::Null), method: None, service_params: None, params: Err(why) }
     }
@@ -111,7 +111,7 @@ impl Request {
             (Err(_), Err(why)) | (Err(why), Ok(_)) => (None, Err(why)),
         };
         let id = match id {
-            // A notification gets no answer, but this is none: it is no request at all.
+            // An invalid request without an id is not a notification, so it gets a response.
             Ok(None) if params.is_err() => Some(RequestId::Null),
             Ok(id) => id,
             Err(_) => Some(RequestId::Null),
@@ -135,7 +135,7 @@ fn read_id(id: Option<Value>) -> Result<Option<RequestId>, A2aError> {
     }
 }
 
-/// The parameters of a request without its id, if that is one.
+/// Reads the parameters of a request whose id was removed, and validates the rest of it.
 fn read_params(mut request: Map<String, Value>) -> Result<Map<String, Value>, A2aError> {
     if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(invalid("`jsonrpc` must be \"2.0\""));
@@ -147,7 +147,7 @@ fn read_params(mut request: Map<String, Value>) -> Result<Map<String, Value>, A2
     match request.remove("params") {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(params)) => Ok(params),
-        // As good a request as any to JSON-RPC, but no method here counts its parameters.
+        // JSON-RPC allows positional parameters, but no method here defines an order.
         Some(Value::Array(_)) => {
             Err(A2aError::invalid("params", "must be an object: parameters are given by name"))
         }
@@ -161,45 +161,47 @@ fn invalid(why: impl Into<String>) -> A2aError {
     A2aError::new(ErrorKind::InvalidRequest, why)
 }
 
-/// What every response to one request has in common. What a response carries is written from where it is, not copied.
+/// Common members of all responses to a request. A result is serialized from its place, without a
+/// copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
-    /// The id of the request.
+    /// Id of the request.
     pub id: RequestId,
-    /// What is said of the service parameters that took effect, where there are no headers to say it in.
+    /// Activated service parameters, for transports without headers.
     pub service_params: Option<Value>,
 }
 
 impl Envelope {
-    /// The envelope of responses to what is no request.
+    /// Envelope for responses to invalid requests.
     pub fn of_no_request() -> Self {
         Self { id: RequestId::Null, service_params: None }
     }
 
-    /// A response with a result, in one line.
+    /// Response with a result, as one line.
     pub fn result(&self, result: &Value) -> Vec<u8> {
         self.line(None, Some(result))
     }
 
-    /// What a response begins with whose result is there as text: that text follows, and then [`Envelope::END`].
+    /// First part of a response, before a result that exists as text. The result and
+    /// [`Envelope::END`] follow.
     pub fn opening(&self) -> Vec<u8> {
         self.opening_before(0)
     }
 
-    /// The same with room for so many bytes behind it.
+    /// Same as [`opening`](Self::opening), with extra buffer capacity of `bytes`.
     fn opening_before(&self, bytes: usize) -> Vec<u8> {
         let mut text = Vec::with_capacity(OPENING + bytes);
         self.write(&mut text, None, None);
-        // `result` is the last member.
+        // Removes the closing brace, because `result` is the last member.
         text.pop();
         text.extend_from_slice(b",\"result\":");
         text
     }
 
-    /// What a response ends with that began with [`opening`](Self::opening).
+    /// Last byte of a response that began with [`opening`](Self::opening).
     pub const END: u8 = b'}';
 
-    /// A response with a result, in one line, whose text is there in one line.
+    /// Response with a result that exists as text of one line.
     pub fn result_text(&self, result: &[u8]) -> Vec<u8> {
         let mut text = self.opening_before(result.len() + 1);
         text.extend_from_slice(result);
@@ -207,7 +209,7 @@ impl Envelope {
         text
     }
 
-    /// A response with an error object, in one line.
+    /// Response with an error object, as one line.
     pub fn error(&self, error: &Value) -> Vec<u8> {
         self.line(Some(error), None)
     }
@@ -225,19 +227,19 @@ impl Envelope {
     }
 }
 
-/// Bytes of room for what a response begins with: most need no more.
+/// Initial buffer capacity in bytes, enough for most responses without their result.
 const OPENING: usize = 128;
 
-/// The request of a method with these parameters, in one line: what a client sends.
+/// Writes a client's request as one line.
 pub fn write_request(id: u64, method: &str, params: &Value) -> Vec<u8> {
     line(&RequestObject { id, jsonrpc: VERSION, method, params })
 }
 
-/// The version of JSON-RPC.
+/// Version of JSON-RPC.
 const VERSION: &str = "2.0";
 
-/// A response object (JSON-RPC 2.0, section 5). Members stand in the order of their names, as in all JSON that the hub
-/// writes.
+/// A response object (JSON-RPC 2.0, section 5). Members are sorted by name, like all JSON of the
+/// hub.
 #[derive(Serialize)]
 struct ResponseObject<'a> {
     #[serde(rename = "a2a-service-parameters", skip_serializing_if = "Option::is_none")]
@@ -259,16 +261,16 @@ struct RequestObject<'a> {
     params: &'a Value,
 }
 
-/// JSON text in one line.
+/// Serializes an object as one line.
 fn line(object: &impl Serialize) -> Vec<u8> {
     let mut text = Vec::new();
     write(&mut text, object);
     text
 }
 
-/// The same behind what there is: serde_json writes no line breaks. JSON values and strings always have a text.
+/// Appends the JSON of an object to a buffer. serde_json writes no line breaks.
 fn write(text: &mut Vec<u8>, object: &impl Serialize) {
-    // To write into memory never fails.
+    // Cannot fail: a buffer accepts every write, and JSON values always serialize.
     let _ = serde_json::to_writer(text, object);
 }
 

@@ -1,5 +1,5 @@
-//! REST as A2A has it (A2A 1.0, section 11): which method is meant by a verb and a path, and the other way round. 0.3 has
-//! the same paths, below `v1/`.
+//! REST binding of A2A (A2A 1.0, section 11): conversion between methods and paths. 0.3 has the
+//! same paths below `v1/`.
 
 use crate::{
     codec::limits,
@@ -12,19 +12,19 @@ use crate::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-/// A method of HTTP that A2A uses.
+/// HTTP method that A2A uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// `GET`, which shows what is at a path.
+    /// `GET`, to read a resource.
     Get,
-    /// `POST`, which has something done.
+    /// `POST`, to execute an operation.
     Post,
-    /// `DELETE`, which takes away what is at a path.
+    /// `DELETE`, to delete a resource.
     Delete,
 }
 
 impl Verb {
-    /// The verb as HTTP has it.
+    /// Name of the HTTP method.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -34,18 +34,18 @@ impl Verb {
     }
 }
 
-/// A request that was read.
+/// A decoded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The version that its path is of.
+    /// Version of the path.
     pub version: Version,
-    /// The tenant that its path or its parameters name, as 1.0 lets them.
+    /// Tenant in the path or the parameters of a 1.0 request.
     pub tenant: Option<String>,
-    /// The method that is called, and with what; or why that cannot be told.
+    /// The called method with its parameters, or the error to return.
     pub call: Result<(Method, Map<String, Value>), A2aError>,
 }
 
-/// Reads a request for `path`, which is what follows the interface's URL and a slash, still escaped.
+/// Decodes a request for `path`, the still escaped path after the interface's URL and a slash.
 pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request {
     let path = path.trim_matches('/');
     let (version, path) = match path.strip_prefix("v1/") {
@@ -69,7 +69,7 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
         if let (None, Some(said)) = (&tenant, params.get("tenant").and_then(Value::as_str)) {
             tenant = Some(said.to_owned());
         }
-        // What the path says, nothing else may say otherwise.
+        // The path takes precedence over query and body.
         for (name, value) in names {
             params.remove(name.replace("Id", "_id").as_str());
             params.insert(name.to_owned(), json!(value));
@@ -80,8 +80,8 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
     Request { version, tenant, call }
 }
 
-/// Which method is meant by a verb and a path, in whose segments a name in braces stands for itself. A client of 1.0
-/// takes the first of a method, and one of 0.3 the last.
+/// HTTP method and path of each A2A method; a segment in braces is a parameter. Clients of 1.0 use
+/// a method's first route, clients of 0.3 its last.
 const ROUTES: [(Method, Verb, &str); 13] = [
     (Method::SendMessage, Verb::Post, "message:send"),
     (Method::SendStreamingMessage, Verb::Post, "message:stream"),
@@ -89,7 +89,8 @@ const ROUTES: [(Method, Verb, &str); 13] = [
     (Method::CancelTask, Verb::Post, "tasks/{id}:cancel"),
     (Method::SubscribeToTask, Verb::Post, "tasks/{id}:subscribe"),
     (Method::SubscribeToTask, Verb::Get, "tasks/{id}:subscribe"),
-    // After what is got of a task otherwise.
+    // Must follow the other routes of a task, because the parameter would match `{id}:subscribe` as
+    // well.
     (Method::GetTask, Verb::Get, "tasks/{id}"),
     (
         Method::CreateTaskPushNotificationConfig,
@@ -111,12 +112,12 @@ const ROUTES: [(Method, Verb, &str); 13] = [
     (Method::GetExtendedAgentCard, Verb::Get, "card"),
 ];
 
-/// The parameter that a segment of a route stands for, and what follows it there.
+/// Splits a parameter segment into the parameter's name and a suffix.
 fn blank(segment: &'static str) -> Option<(&'static str, &'static str)> {
     segment.strip_prefix('{')?.split_once('}')
 }
 
-/// A method, and what its path names.
+/// A matched method with the parameters of its path.
 struct Route<'a> {
     method: Method,
     names: Vec<(&'static str, &'a str)>,
@@ -140,19 +141,19 @@ fn route<'a>(verb: Verb, path: &[&'a str]) -> Option<Route<'a>> {
     routes.find_map(|(method, _, route)| Some(Route { method: *method, names: fits(route)? }))
 }
 
-/// A request as a client sends it.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenRequest {
-    /// The method of HTTP.
+    /// HTTP method.
     pub verb: Verb,
-    /// What follows the interface's URL and a slash: a path and a query, escaped.
+    /// Escaped path and query, which follow the interface's URL and a slash.
     pub target: String,
-    /// The JSON body, if there is one.
+    /// JSON body, for `POST`.
     pub body: Option<Value>,
 }
 
-/// Writes the call of a method with these parameters, of the agent that `tenant` names; none if the method has no path,
-/// or what its path names is not among the parameters.
+/// Writes the call of a method, addressed to `tenant`; `None` if the method has no route, or a
+/// parameter of its path is missing.
 pub fn write(
     version: Version,
     tenant: Option<&str>,
@@ -194,7 +195,7 @@ pub fn write(
     Some(WrittenRequest { verb: *verb, target, body: None })
 }
 
-/// What body and query say; where both do, the body counts.
+/// Merges the parameters of body and query; the body takes precedence.
 fn params(query: Option<&str>, body: &[u8]) -> Result<Map<String, Value>, A2aError> {
     let query = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut params: Map<_, _> =
@@ -209,7 +210,7 @@ fn params(query: Option<&str>, body: &[u8]) -> Result<Map<String, Value>, A2aErr
     Ok(params)
 }
 
-/// What means itself in a path (RFC 3986, section 2.3).
+/// Unreserved characters of a path (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn escaped(segment: &str) -> String {
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is called at a target, and with what.
+    /// Describes the call that a request decodes to.
     fn called(verb: Verb, target: &str, body: &str) -> String {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
@@ -301,8 +302,8 @@ mod tests {
     }
 
     proptest! {
-        /// A client of either version is understood by a server: the path, the query and the body say together what was
-        /// to be said.
+        /// A server decodes the request of a client in either version: path, query and body
+        /// together restore the parameters.
         #[test]
         fn what_is_written_is_read_again(
             n in 0..Method::ALL.len(),

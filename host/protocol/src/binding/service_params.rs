@@ -1,5 +1,5 @@
-//! Service parameters: what a client says beside its request (A2A 1.0, section 3.2.6). Most bindings have headers for
-//! them; where there are none, they stand in the request's metadata.
+//! Service parameters of a request (A2A 1.0, section 3.2.6). Most bindings transport them in
+//! headers; transports without headers put them into the request's metadata.
 
 use crate::{
     codec::members::Members,
@@ -7,29 +7,29 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// The service parameter that names the version of A2A which the client speaks.
+/// Service parameter with the client's version of A2A.
 pub const VERSION: &str = "a2a-version";
 
-/// The service parameters that name the extensions which the client asks for: in 1.0, and in 0.3.
+/// Service parameters with the extensions that the client requests: the names in 1.0 and in 0.3.
 pub const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
-/// The name of the object that holds service parameters: in the metadata of a request, and beside its result.
+/// Name of the object with service parameters, in the metadata of a request and in its response.
 pub const MEMBER: &str = "a2a-service-parameters";
 
-/// The service parameters of a request.
+/// Service parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceParams {
-    /// The version that the client names, if it does: an empty one is 0.3 (section 3.6.2).
+    /// Version of the client, if it sent one; an empty one means 0.3 (section 3.6.2).
     pub version: Option<String>,
-    /// URIs of the extensions that the client asks for.
+    /// URIs of the extensions that the client requests.
     pub extensions: Vec<String>,
-    /// The trace that the client is in, as it says.
+    /// Trace context of the client.
     pub trace: TraceContext,
 }
 
 impl ServiceParams {
-    /// The service parameters in the metadata of a request with these parameters; none if there are none. Names are read
-    /// in any case, and what is not known is ignored.
+    /// Reads the service parameters from the metadata in a request's parameters; `None` if absent.
+    /// Names are case-insensitive, and unknown ones are ignored.
     pub fn of_metadata(params: &Value) -> Result<Option<Self>, A2aError> {
         let given = params.get("metadata").and_then(|facts| facts.get(MEMBER));
         let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };
@@ -39,7 +39,7 @@ impl ServiceParams {
         };
         let lower = |(name, value): (&String, &Value)| (name.to_ascii_lowercase(), value.clone());
         let given: Map<_, _> = given.iter().map(lower).collect();
-        // What makes no sense of a trace is as if it were not said.
+        // Invalid trace values count as absent.
         let trace = TraceContext::of_metadata(Some(&given));
         let mut of = Members::of(Value::Object(given), at)?;
         let version = of.text(VERSION)?;
@@ -51,12 +51,12 @@ impl ServiceParams {
     }
 }
 
-/// The URIs in a list with commas between them.
+/// URIs of a comma-separated list.
 pub fn listed(list: &str) -> impl Iterator<Item = String> {
     list.split(',').map(str::trim).filter(|uri| !uri.is_empty()).map(str::to_owned)
 }
 
-/// What an answer says of the extensions that are active; nothing if none is.
+/// Service parameters of a response, which name the activated extensions; `None` if none is active.
 pub fn activated(extensions: &[String]) -> Option<Value> {
     (!extensions.is_empty()).then(|| json!({ "A2A-Extensions": extensions.join(", ") }))
 }

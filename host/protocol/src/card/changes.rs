@@ -1,4 +1,4 @@
-//! The differences between two cards, told to whoever is to approve the newer one.
+//! Differences between two cards, for the operator who approves the newer one.
 
 use serde_json::{Map, Value};
 use std::{
@@ -6,11 +6,11 @@ use std::{
     fmt::Display,
 };
 
-/// How much of a text is shown, in letters.
+/// Maximum number of characters of a shown text.
 const MAX_SHOWN: usize = 80;
 
-/// The differences, a piece for each member. Signatures are not looked at. What the cards say is quoted, for they may
-/// hold what a terminal would obey.
+/// Describes the differences, one text for each member, without signatures. Values of the cards are
+/// quoted, because they may contain terminal escapes.
 pub fn changes(before: &Value, now: &Value) -> Vec<String> {
     let (none, signatures) = (Map::new(), "signatures");
     let [before, now] = [before, now].map(|card| card.as_object().unwrap_or(&none));
@@ -44,7 +44,7 @@ fn change(member: &str, was: &Value, is: &Value) -> String {
     format!("{member}: {}", all.join(", "))
 }
 
-/// What a list or an object consists of, by what people know it by.
+/// Items of a list or object, keyed by a name for people.
 fn items(value: &Value) -> BTreeMap<String, &Value> {
     match value {
         Value::Object(members) => members.iter().map(|(name, it)| (quoted(name), it)).collect(),
@@ -56,7 +56,7 @@ fn items(value: &Value) -> BTreeMap<String, &Value> {
     }
 }
 
-/// A skill is known by its id, an interface by where it is and what is spoken there.
+/// Name of an item: a skill's id, or an interface's binding, version and URL.
 fn known_by(item: &Value) -> String {
     let text = |member: &str| item.get(member).and_then(Value::as_str);
     let words = ["protocolBinding", "transport", "protocolVersion", "url", "tenant"];
@@ -72,7 +72,7 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| clipped(&value.to_string()), quoted)
 }
 
-/// In quotes, and without what a terminal would obey.
+/// Quotes a text and escapes terminal control characters.
 fn quoted(text: impl Display) -> String {
     format!("{:?}", clipped(&text.to_string()))
 }

@@ -1,14 +1,14 @@
-//! The extended card (A2A 1.0, section 3.1.11): the public one, and how the operator runs its agent, which is for callers
-//! that the hub knows. It stands in an extension that is nothing but data (section 4.6).
+//! Extended card for authenticated callers (A2A 1.0, section 3.1.11): the public card plus
+//! operating data of its agent. The data is in a data-only extension (section 4.6).
 
 use crate::{member, model::operation::CardOf};
 use serde_json::{Value, json};
 
-/// The extension that tells how an agent is run: its parameters are those of each agent by its id. `docs/reference/http.md` describes it;
-/// a change that breaks its readers needs another name.
+/// URI of the extension, whose parameters hold the operating data of each agent by its id.
+/// `docs/reference/http.md` documents it; an incompatible change needs a new URI.
 pub const OPERATED: &str = "urn:a2a-hub:operated:v1";
 
-/// Adds to a card, of either version, what only the extended one tells.
+/// Adds the operating data to a card of either version.
 pub fn extend(card: &mut Value, of: &CardOf) {
     let agents: serde_json::Map<String, Value> =
         of.operated.iter().map(|(id, operated)| (id.to_string(), json!(operated))).collect();

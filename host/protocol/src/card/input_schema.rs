@@ -1,53 +1,57 @@
-//! The schema of a skill's input: the member `inputSchema` of a skill, which is JSON Schema (2020-12, or draft 7), and what of an
-//! input does not fit it, member by member.
+//! Input schema of a skill, the member `inputSchema` in JSON Schema (2020-12 or draft 7), and
+//! validation of inputs with an error for each member.
 //!
-//! A card is anybody's, so a schema is looked at before it is used: it reaches nothing outside of itself, does not refer to itself, and
-//! is so large at most with all that it refers to; what is checked costs no more than a schema's weight times an input's. Patterns
-//! are matched in linear time.
+//! Cards come from untrusted authors, so a schema is checked before use. It may not reference
+//! external documents or itself, and its size including references is limited. A validation costs
+//! at most the schema's weight times the input's weight. Patterns match in linear time.
 
 use crate::model::card::{AgentCard, Skill};
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// The member of a skill that holds the schema of its input.
+/// Member of a skill that holds its input schema.
 pub const INPUT_SCHEMA: &str = "inputSchema";
 
-/// Bytes of a schema.
+/// Maximum size of a schema in bytes.
 const MAX_BYTES: usize = 16 << 10;
 
-/// Values in a schema, what it refers to counted each time: so much is looked at for one value of an input at most.
+/// Maximum number of values in a schema, with referenced parts counted on each reference. It bounds
+/// the work for one value of an input.
 const MAX_WEIGHT: usize = 4_096;
 
-/// Patterns in a schema; each is a program of up to [`MAX_PATTERN`] bytes.
+/// Maximum number of patterns in a schema; each compiles to up to [`MAX_PATTERN`] bytes.
 const MAX_PATTERNS: usize = 32;
 
-/// Bytes of a compiled pattern.
+/// Maximum size of a compiled pattern in bytes.
 const MAX_PATTERN: usize = 512 << 10;
 
-/// Bytes that matching a pattern may take beside.
+/// Maximum size of a pattern's lazy DFA cache in bytes.
 const PATTERN_CACHE: usize = 256 << 10;
 
-/// The weight of a schema times that of an input: more is not checked, which would take a second.
+/// Maximum product of the weights of schema and input. More work, which would take about a second,
+/// is refused.
 const MAX_WORK: usize = 64 << 20;
 
-/// The same where each place at fault is told, which takes memory as well.
+/// Maximum product of the weights for which all violations are collected, which needs memory as
+/// well.
 const MAX_TOLD_WORK: usize = 4 << 20;
 
-/// How many places at fault are told.
+/// Maximum number of reported violations.
 const MAX_VIOLATIONS: usize = 32;
 
-/// How long one of them is told, in characters.
+/// Maximum length of a violation's text in characters.
 const MAX_WHY: usize = 300;
 
-/// Bytes of a text that weigh as much as a value.
+/// Number of text bytes with the weight of one value.
 const WORD: usize = 32;
 
-/// The drafts that are known, by what their names hold. In older ones `id` is a keyword, which would lead a reference elsewhere.
+/// Supported drafts, by a part of their URIs. In older drafts, the keyword `id` would change the
+/// base of references.
 const DRAFTS: [&str; 2] =
     ["json-schema.org/draft/2020-12/schema", "json-schema.org/draft-07/schema"];
 
-/// Keywords by which a schema refers to more than a place in itself, or looks at a value again and again.
+/// Refused keywords, which change the target of references or evaluate a value repeatedly.
 const REFUSED: [&str; 8] = [
     "$id",
     "$anchor",
@@ -59,73 +63,74 @@ const REFUSED: [&str; 8] = [
     "unevaluatedItems",
 ];
 
-/// Keywords whose members are names of the schema's author.
+/// Keywords whose member names are chosen by the schema's author.
 const NAMES: [&str; 5] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// A schema of a skill's input, compiled.
+/// A compiled input schema.
 #[derive(Debug)]
 pub struct InputSchema {
     compiled: Validator,
     weight: usize,
 }
 
-/// One place of an input that does not fit.
+/// A violation of the schema in an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The place, as a JSON Pointer (RFC 6901) into the input; empty for the input itself.
+    /// Location as a JSON Pointer (RFC 6901) into the input; empty for the input itself.
     pub pointer: String,
-    /// What was wrong there.
+    /// Description of the violation.
     pub why: String,
 }
 
-/// A schema that is not used.
+/// Error for an unusable schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidInputSchema {
-    /// It is no object.
+    /// The schema is not an object.
     #[error("must be an object of JSON Schema")]
     NoObject,
-    /// It is too long.
+    /// The schema has too many bytes.
     #[error("is {0} bytes long, and a schema has at most {MAX_BYTES}")]
     Long(usize),
-    /// It is too much work.
+    /// The schema's weight exceeds the limit.
     #[error(
         "is too much to check: with all that it refers to it holds more than {MAX_WEIGHT} values"
     )]
     Heavy,
-    /// It has too many patterns.
+    /// The schema has too many patterns.
     #[error("holds more than {MAX_PATTERNS} patterns")]
     Patterns,
-    /// It is of a draft that is not known.
+    /// The schema is of an unsupported draft.
     #[error(
         "`$schema` must be that of JSON Schema 2020-12 or of draft 7; leave it out for the first"
     )]
     Draft,
-    /// It uses what no schema of an input may.
+    /// The schema uses a refused keyword.
     #[error("uses `{0}`, which is not known here; refer to places in the schema itself by `$ref`")]
     Keyword(&'static str),
-    /// It refers to something outside of itself, or to nothing.
+    /// A reference leads to an external document, or to nothing.
     #[error(
         "`$ref` to `{0}` leads nowhere; it must be a place in the schema itself, such as `#/$defs/name`"
     )]
     Astray(String),
-    /// It refers to itself.
+    /// A reference is cyclic.
     #[error("`$ref` to `{0}` leads back to itself; write out as many levels as are needed")]
     Circle(String),
-    /// It is no schema.
+    /// The schema is not valid JSON Schema.
     #[error("is no JSON Schema: {0}")]
     NoSchema(String),
 }
 
 impl Skill {
-    /// The schema of the skill's input, as its card has it.
+    /// Input schema of the skill, as in the card.
     pub fn input_schema(&self) -> Option<&Value> {
         self.other.get(INPUT_SCHEMA).filter(|schema| !schema.is_null())
     }
 }
 
 impl AgentCard {
-    /// Whether each of its skills' schemas can be used; the first that cannot, by its place in the card.
+    /// Checks that each skill's schema is usable; the error names the first unusable schema by its
+    /// path in the card.
     pub fn check_input_schemas(&self) -> Result<(), (String, InvalidInputSchema)> {
         for (n, skill) in self.skills.iter().enumerate() {
             if let Some(schema) = skill.input_schema() {
@@ -138,7 +143,7 @@ impl AgentCard {
 }
 
 impl InputSchema {
-    /// Compiles a schema, if it is one that may be used.
+    /// Checks and compiles a schema.
     pub fn read(schema: &Value) -> Result<Self, InvalidInputSchema> {
         let Value::Object(members) = schema else { return Err(InvalidInputSchema::NoObject) };
         let bytes = schema.to_string().len();
@@ -151,7 +156,7 @@ impl InputSchema {
         }) {
             return Err(InvalidInputSchema::Draft);
         }
-        // What the whole is called is nothing to go by: nobody refers to it by that.
+        // The schema's own `$id` is dropped, because no reference uses it.
         let mut own = members.clone();
         own.remove("$id");
         let own = Value::Object(own);
@@ -171,7 +176,8 @@ impl InputSchema {
         Ok(Self { compiled, weight })
     }
 
-    /// What of an input does not fit: nothing if it does, and so many places at most. It may take a second for an input of megabytes.
+    /// Validates an input and returns its violations, at most `MAX_VIOLATIONS`; empty if the
+    /// input is valid. An input of megabytes may take a second.
     pub fn violations(&self, input: &Value) -> Vec<Violation> {
         let work = weight(input).saturating_mul(self.weight);
         if work > MAX_WORK {
@@ -194,7 +200,7 @@ fn at_large(why: &str) -> Vec<Violation> {
     vec![Violation { pointer: String::new(), why: why.to_owned() }]
 }
 
-/// What an error says, at the very members that it is about.
+/// Converts a validation error to violations of the affected members.
 fn violations_of(error: &jsonschema::ValidationError<'_>) -> Vec<Violation> {
     let place = error.instance_path().to_string();
     let member = |name: &str| {
@@ -210,7 +216,7 @@ fn violations_of(error: &jsonschema::ValidationError<'_>) -> Vec<Violation> {
         let one = |name: &String| Violation { pointer: member(name), why: why.to_owned() };
         return unexpected.iter().take(MAX_VIOLATIONS).map(one).collect();
     }
-    // What the client sent is not repeated: it may be long.
+    // The error omits the client's value, which may be long.
     let why = error.masked().to_string();
     let why = why.strip_prefix("value ").unwrap_or(&why);
     vec![Violation { pointer: place, why: short(why) }]
@@ -220,7 +226,7 @@ fn short(text: &str) -> String {
     text.chars().take(MAX_WHY).collect()
 }
 
-/// How much there is to look at in an input.
+/// Weight of an input: its number of values, with long texts counted several times.
 fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => 1 + text.len() / WORD,
@@ -233,12 +239,12 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// A schema that is being weighed, with all that it refers to.
+/// Computes the weight of a schema, including its references.
 struct Weighing<'a> {
     root: &'a Value,
-    /// The references that lead to where it is looked at.
+    /// References on the path to the current value, for cycle detection.
     open: Vec<&'a str>,
-    /// The weights of what was referred to before.
+    /// Weights of resolved references.
     known: HashMap<&'a str, usize>,
     patterns: usize,
 }
@@ -252,7 +258,7 @@ impl<'a> Weighing<'a> {
         if weight > MAX_WEIGHT { Err(InvalidInputSchema::Heavy) } else { Ok(weight) }
     }
 
-    /// The weight of a value of the schema; `are_names` if its members are named by the schema's author.
+    /// Computes the weight of a value; `are_names` is true if the author chose its member names.
     fn of(&mut self, value: &'a Value, are_names: bool) -> Result<usize, InvalidInputSchema> {
         let mut weight: usize = 1;
         match value {
@@ -275,7 +281,7 @@ impl<'a> Weighing<'a> {
         Ok(weight)
     }
 
-    /// What a keyword weighs beside its value.
+    /// Computes the additional weight of a keyword besides its value.
     fn keyword(&mut self, name: &'a str, value: &'a Value) -> Result<usize, InvalidInputSchema> {
         if let Some(refused) = REFUSED.iter().find(|refused| **refused == name) {
             return Err(InvalidInputSchema::Keyword(refused));
@@ -413,7 +419,7 @@ mod tests {
         is no JSON Schema: `/pattern`: value is not a "regex"
         holds more than 32 patterns
         "#);
-        // What only looks like a keyword is a name.
+        // Keywords are allowed as names of properties.
         assert!(
             InputSchema::read(&json!({ "properties": { "$id": {}, "$anchor": {}, "$ref": {} } }))
                 .is_ok()
@@ -421,7 +427,7 @@ mod tests {
         assert!(InputSchema::read(&nested(3)).is_ok());
     }
 
-    /// A regular expression that backtracks takes for ever on this.
+    /// A backtracking engine would need exponential time for this pattern.
     #[test]
     fn a_catastrophic_pattern_and_a_huge_input_take_no_time() {
         let schema = json!({ "properties": { "text": { "pattern": "^(a+)+$" } } });

@@ -1,5 +1,5 @@
-//! The interfaces that a card of either version names: `supportedInterfaces` of 1.0 (A2A 1.0, section 4.4.6), and what
-//! 0.3 has in their place (A2A 0.3, section 5.6).
+//! Interfaces of a card: `supportedInterfaces` in 1.0 (A2A 1.0, section 4.4.6), and their
+//! equivalents in 0.3 (A2A 0.3, section 5.6).
 
 use crate::{
     codec::members::Members,
@@ -10,8 +10,8 @@ use crate::{
 };
 use serde_json::Value;
 
-/// The ways to reach the agent of a card of either version, the best first. The rest of such a card is read by
-/// [`AgentCard::parse`](crate::model::card::AgentCard::parse).
+/// Reads the interfaces of a card of either version, in order of preference.
+/// [`AgentCard::parse`](crate::model::card::AgentCard::parse) reads the rest of the card.
 pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
     let mut of = Members::of(card.clone(), "")?;
     let mut all = of.list("supportedInterfaces", |interface, at| {
@@ -24,7 +24,7 @@ pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
         })
     })?;
     if all.is_empty() {
-        // A card of 0.3, which has one version for all.
+        // A 0.3 card has one version for all interfaces.
         let version = minor(of.some_text("protocolVersion")?.as_deref().unwrap_or("0.3"));
         let first = of.some_text("preferredTransport")?;
         let binding = first.unwrap_or_else(|| Binding::JsonRpc.name().to_owned());

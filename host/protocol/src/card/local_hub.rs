@@ -1,4 +1,4 @@
-//! A card in the shape of the Local Hub specification.
+//! Cards in the form of the Local Hub specification.
 
 use crate::{
     card::official::{OLD_VERSION, provider},
@@ -8,7 +8,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The members of a card that a component cannot say of itself, for it is the hub that is reached: where, how, and who may.
+/// Card members that describe the hub's endpoint, so a component cannot set them: URL, interfaces,
+/// security and signatures.
 pub const OF_THE_HUB: [&str; 9] = [
     "url",
     "supportedInterfaces",
@@ -22,7 +23,7 @@ pub const OF_THE_HUB: [&str; 9] = [
 ];
 
 impl AgentCard {
-    /// What only the specification of the Local Hub has in a card, put into one of A2A's for its clients.
+    /// Adds the members that only the Local Hub specification defines to an A2A card.
     pub fn add_local_hub(&self, card: &mut Value) {
         let name = member::take(&mut provider(self.other.get("provider")), "name");
         for (of, fact, value) in
@@ -34,8 +35,8 @@ impl AgentCard {
         }
     }
 
-    /// The card as others may find it, in the shape of the Local Hub specification: completed from what the component
-    /// gave, without what only the hub may say. Whoever hands it out adds the `url`. An agent is spoken to by its
+    /// Public card in the form of the Local Hub specification: the component's card with defaults,
+    /// without the hub's members. The caller adds the `url`. Clients address the agent by its
     /// `agentId`.
     pub fn published(&self, agent: Option<&AgentId>) -> Value {
         let mut card = json!(self);

@@ -1,5 +1,5 @@
-//! Agent Cards as documents (A2A 1.0, section 8): read from components and from agents elsewhere, written for each kind
-//! of client, their signatures, and what is different between two of them.
+//! Agent Cards as documents (A2A 1.0, section 8): parsed from components and remote agents, written
+//! for each kind of client, signed, and compared.
 
 pub mod changes;
 pub mod extended;

@@ -1,4 +1,4 @@
-//! A card as official clients find it: where and how its agent is reached, for 1.0 alone or for both versions at once.
+//! Cards in official form: for 1.0 alone, and a hybrid form for 1.0 and 0.3.
 
 use crate::{
     card::INPUT_SCHEMA,
@@ -11,44 +11,44 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The binding of the unix socket: JSON-RPC, one value a line. `docs/reference/unix-socket.md` specifies it; a change that breaks
-/// its clients needs another name (A2A 1.0, section 5.8).
+/// Binding of the Unix socket: line-delimited JSON-RPC. `docs/reference/unix-socket.md` specifies
+/// it; an incompatible change needs a new URI (A2A 1.0, section 5.8).
 pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 
-/// The version of A2A at the `url` of a card, which is a member of 0.3.
+/// Version of A2A at a card's `url`, which is a member of 0.3.
 pub(super) const OLD_VERSION: &str = "0.3.0";
 
-/// The name of the security scheme by which the hub's token is shown.
+/// Name of the security scheme for the hub's token.
 const TOKEN: &str = "hubToken";
 
-/// The endpoints of an agent, or of the hub itself.
+/// Endpoints of an agent, or of the hub itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
-    /// The HTTP endpoint as an absolute URL without a slash at the end: JSON-RPC is there, REST below it.
+    /// Absolute HTTP URL without a trailing slash; serves JSON-RPC, and REST below it.
     pub base: String,
-    /// Where the hub is reached over HTTP, without a slash at the end.
+    /// HTTP URL of the hub, without a trailing slash.
     pub root: String,
-    /// The gRPC endpoint, if it can be reached: host and port, which is all that gRPC's own clients take for a URL.
+    /// Host and port of the gRPC endpoint, if reachable. The official gRPC clients accept no URL.
     pub grpc: Option<String>,
-    /// The hub's unix socket as a URL, if who asks may connect to it.
+    /// URL of the hub's Unix socket, if the caller may connect to it.
     pub socket: Option<String>,
-    /// The tenant that a client of 1.0 names to be brought to the agent where there are no paths, which is on gRPC and on
-    /// the socket. The hub itself needs none.
+    /// Tenant that selects the agent for 1.0 clients of gRPC and the socket, which have no paths.
+    /// `None` for the hub itself.
     pub tenant: Option<String>,
-    /// Whether who asks must show the hub's token. Whoever shows it by the scheme of the card may have the extended card;
-    /// a card that has no scheme declares none (A2A 1.0, section 3.1.11).
+    /// True if the caller must authenticate with the hub's token. Only such callers may get the
+    /// extended card, so a card without a security scheme declares none (A2A 1.0, section 3.1.11).
     pub needs_token: bool,
 }
 
 impl Endpoints {
-    /// Where the endpoints of the five-step protocol are: those of the hub at its root.
+    /// Base URL of the five-step endpoints; those of the hub are at its root.
     fn base_of_five_steps(&self) -> String {
         if self.tenant.is_some() { self.base.clone() } else { self.root.clone() }
     }
 }
 
 impl AgentCard {
-    /// The card as A2A 1.0 has it.
+    /// Card in the form of A2A 1.0.
     pub fn v1(&self, endpoints: &Endpoints) -> Value {
         let scheme = json!({ TOKEN: { "httpAuthSecurityScheme": http_scheme() } });
         let asks = endpoints.needs_token;
@@ -69,15 +69,15 @@ impl AgentCard {
         ])
     }
 
-    /// The card in 1.0 with what 0.3 must have beside it: clients of both read it, each what it knows. The official clients
-    /// of 0.3 ask for a card without naming a version, which is 0.3 (A2A 1.0, section 3.6.2).
+    /// Card of 1.0 with the required members of 0.3, readable by clients of both. The official 0.3
+    /// clients request a card without a version, which means 0.3 (A2A 1.0, section 3.6.2).
     pub fn hybrid(&self, endpoints: &Endpoints) -> Value {
         let mut card = self.v1(endpoints);
         member::set(&mut card, "protocolVersion", json!(OLD_VERSION));
         member::set(&mut card, "url", json!(endpoints.base));
         let all = interfaces(endpoints).into_iter();
         let old = all.filter(|one| one["protocolVersion"] == Version::V03.name());
-        // Checkers of 0.3's cards take `http` and `https` for a URL, and nothing else.
+        // Validators of 0.3 cards accept only `http` and `https` URLs.
         let old = old.filter(|one| one["protocolBinding"] != NDJSON);
         let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
         member::set(&mut card, "preferredTransport", json!(Binding::JsonRpc.name()));
@@ -85,7 +85,7 @@ impl AgentCard {
         self.add_five_steps(&mut card, &endpoints.base_of_five_steps());
         member::set(&mut card, "supportsAuthenticatedExtendedCard", json!(endpoints.needs_token));
         if endpoints.needs_token {
-            // Merged, for a client of 0.3 takes one without `type` for something else.
+            // Both forms are merged, because 0.3 clients misinterpret a scheme without `type`.
             let Value::Object(mut scheme) = http_scheme() else { return card };
             scheme.insert("type".to_owned(), json!("http"));
             scheme.insert("httpAuthSecurityScheme".to_owned(), http_scheme());
@@ -95,7 +95,8 @@ impl AgentCard {
         card
     }
 
-    /// What the five-step protocol has in a card: both endpoints at `base`, and the schemas of skills where they stand.
+    /// Adds the five-step protocol's members to a card: both endpoints below `base`, and the input
+    /// schemas of its skills.
     pub fn add_five_steps(&self, card: &mut Value, base: &str) {
         member::set(card, five_step::ENDPOINTS, five_step::endpoints(base));
         let written = card.get_mut("skills").and_then(Value::as_array_mut).into_iter().flatten();
@@ -117,7 +118,7 @@ impl AgentCard {
             .map_or_else(|| json!(["text/plain"]), |it| json!(it))
     }
 
-    /// Both versions want a URL with the name: without one, the hub's own stands in for it.
+    /// Both versions require a provider's URL; the hub's URL is the default.
     fn official_provider(&self, endpoints: &Endpoints) -> Value {
         let mut provider = provider(self.other.get("provider"));
         let url = provider.get_mut("url").map_or_else(|| json!(endpoints.base), Value::take);
@@ -127,7 +128,7 @@ impl AgentCard {
     fn official_capabilities(&self, endpoints: &Endpoints) -> Value {
         let extensions = self.other.get("capabilities").and_then(|can| can.get("extensions"));
         let given = extensions.and_then(Value::as_array).into_iter().flatten();
-        // How tasks are submitted here is for the hub to say, also of an agent elsewhere whose own hub says it.
+        // The hub's own five-step extension replaces that of a remote agent's hub.
         let given = given.filter(|one| one["uri"] != five_step::EXTENSION).cloned();
         let own = five_step::extension(&endpoints.base_of_five_steps(), self);
         let extensions: Vec<_> = given.chain([own]).collect();
@@ -139,7 +140,8 @@ impl AgentCard {
         ])
     }
 
-    /// At least one: an agent that names none can do what it says it is good for.
+    /// Cards need at least one skill, so an agent without any gets a default skill from its name
+    /// and description.
     fn official_skills(&self) -> Value {
         let itself = || Skill {
             id: "default".to_owned(),
@@ -149,7 +151,7 @@ impl AgentCard {
             other: serde_json::Map::new(),
         };
         let written = |skill: &Skill| {
-            // A required list that is empty reads as none.
+            // Protobuf reads an empty required list as absent.
             let tags =
                 if skill.tags.is_empty() { vec![skill.id.clone()] } else { skill.tags.clone() };
             let some = |member: &str| {
@@ -174,7 +176,7 @@ impl AgentCard {
     }
 }
 
-/// The best first. What official clients do not know comes last.
+/// Interfaces in order of preference; those that official clients do not support come last.
 fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
     let Endpoints { base, grpc, socket, tenant, .. } = endpoints;
     let (base, rest) = (Some(base.clone()), Some(format!("{base}/rest")));
@@ -187,7 +189,7 @@ fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
         ]);
         Some(one)
     };
-    // Where there are no paths, a client of 0.3 can only be brought to the hub: it has no word for a tenant.
+    // Without paths, a 0.3 client can only reach the hub itself, because 0.3 has no tenants.
     let old = |url: &Option<String>, binding: &str| match tenant {
         Some(_) => None,
         None => interface(url, binding, Version::V03, None),
@@ -207,7 +209,8 @@ fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
     all.into_iter().flatten().collect()
 }
 
-/// Who provides an agent. The specification of the Local Hub calls it by `name`, A2A by `organization`: both are said.
+/// Provider of an agent. The Local Hub specification calls it `name`, A2A `organization`; the
+/// result has both.
 pub(super) fn provider(given: Option<&Value>) -> Value {
     let text = |member: &str| given.and_then(|given| given.get(member)).and_then(Value::as_str);
     let name = text("name").or_else(|| text("organization")).unwrap_or("a2a-hub");
@@ -391,7 +394,7 @@ mod tests {
         };
         let mut hybrid = card.hybrid(&endpoints(false));
         assert_eq!(ways(&hybrid), ways(&card.v1(&endpoints(false))));
-        // What a client of 0.3 sees in it.
+        // View of a 0.3 client.
         hybrid.as_object_mut().unwrap().remove("supportedInterfaces");
         let old = ["JSONRPC 0.3 http://hub/agents/n", "HTTP+JSON 0.3 http://hub/agents/n/rest"];
         assert_eq!(ways(&hybrid), old);
@@ -415,7 +418,7 @@ mod tests {
         insta::assert_snapshot!(card.v1(&endpoints), @r#"{"capabilities":{"extensions":[{"description":"Tasks may be submitted by the five-step protocol as well","params":{"submit_task":"http://hub/agents/n/submit_task","task_updates":"http://hub/agents/n/task_updates/{task_id}"},"uri":"urn:a2a-hub:five-step:v1"}],"pushNotifications":true,"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"description":"d","name":"n","provider":{"organization":"a2a-hub","url":"http://hub/agents/n"},"skills":[{"description":"d","id":"default","name":"n","tags":["default"]}],"supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"1.0","url":"http://hub/agents/n/rest"},{"protocolBinding":"GRPC","protocolVersion":"1.0","tenant":"n","url":"hub:80"},{"protocolBinding":"JSONRPC","protocolVersion":"0.3","url":"http://hub/agents/n"},{"protocolBinding":"HTTP+JSON","protocolVersion":"0.3","url":"http://hub/agents/n/rest"},{"protocolBinding":"urn:a2a-hub:unix-ndjson:v1","protocolVersion":"1.0","tenant":"n","url":"unix:///run/hub.sock"}],"version":"1"}"#);
     }
 
-    /// Checkers of 0.3's cards take `http` and `https` for a URL, and nothing else.
+    /// Validators of 0.3 cards accept only `http` and `https` URLs.
     #[test]
     fn a_client_of_0_3_is_told_of_no_socket() {
         let card = AgentCard::parse(GIVEN).unwrap();

@@ -1,4 +1,4 @@
-//! Reads the card that a component gives of its agent.
+//! Parser for the card that a component provides.
 
 use crate::{
     codec::members::Members,
@@ -7,22 +7,22 @@ use crate::{
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// A card that does not say what every card must.
+/// Error for an invalid card.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCard {
-    /// It is not JSON, or a member is missing or of the wrong type.
+    /// The text is not JSON, or a member is missing or has the wrong type.
     #[error(
         "read the agent's card: {0}; a card is a JSON object with at least `name`, `description` and `version`"
     )]
     Json(#[from] serde_json::Error),
-    /// A member is empty that must say something, or is not what A2A has there.
+    /// A required text is empty, or a member does not match A2A.
     #[error("read the agent's card: {0}")]
     Member(String),
 }
 
 impl AgentCard {
-    /// Reads a card from the JSON text that a component's `card` function returns: one of A2A 1.0 or 0.3, or in the style
-    /// of the Local Hub. What only the hub can say is left unread.
+    /// Parses the JSON text of a component's `card` function: A2A 1.0, 0.3 or Local Hub form.
+    /// Members that only the hub may set are ignored.
     pub fn parse(json: &str) -> Result<Self, InvalidCard> {
         let card: Value = serde_json::from_str(json)?;
         check(&card).map_err(|why| InvalidCard::Member(why.to_string()))?;
@@ -30,7 +30,7 @@ impl AgentCard {
     }
 }
 
-/// Whether each member that is published is what A2A has there. Members of other types are for serde to refuse.
+/// Checks the published members. serde refuses other members of the wrong type.
 fn check(card: &Value) -> Result<(), A2aError> {
     let text = |of: &mut Members, names: &[&str]| {
         names.iter().try_for_each(|name| match of.text(name)? {

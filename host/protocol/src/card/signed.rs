@@ -1,12 +1,13 @@
-//! What the signatures of a card cover, and how each was made (A2A 1.0, section 8.4): JWS of RFC 7515 over canonical JSON
-//! of RFC 8785. Whether a key made one is for who has keys to say.
+//! Signatures of a card (A2A 1.0, section 8.4): parsing and signed content, as JWS (RFC 7515) over
+//! canonical JSON (RFC 8785). Verification with keys is the task of `host/client`.
 
 use crate::codec::protobuf;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// An algorithm of signatures that are checked (RFC 7518, RFC 8037). None has a secret that who checks could sign with.
+/// Supported signature algorithm (RFC 7518, RFC 8037). All are asymmetric, so a verifier cannot
+/// forge signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// ECDSA on P-256 with SHA-256.
@@ -18,7 +19,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The algorithm's name in the `alg` of a JWS.
+    /// Name of the algorithm in the `alg` of a JWS.
     pub fn name(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
@@ -28,43 +29,44 @@ impl Algorithm {
     }
 }
 
-/// One signature of a card (A2A 1.0, section 4.4.7): a JSON Web Signature (RFC 7515).
+/// A signature of a card (A2A 1.0, section 4.4.7): a JSON Web Signature (RFC 7515).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The algorithm that made it.
+    /// Signature algorithm.
     pub algorithm: Algorithm,
-    /// The `kid`: the name of the key that made it.
+    /// Key id (`kid`).
     pub key: Option<String>,
-    /// The `jku`: where the key is found, by the signature's own account, so that nobody should go there.
+    /// Key URL (`jku`). The signer chose it, so the hub must not fetch it.
     pub key_url: Option<String>,
-    /// Its header as it stands in the card: what is signed begins with it.
+    /// Encoded header, which is the first part of the signed text.
     protected: String,
-    /// The bytes of the signature, decoded from base64url.
+    /// Bytes of the signature, decoded from base64url.
     pub bytes: Vec<u8>,
 }
 
-/// Why a signature is not looked at.
+/// Reason for ignoring a signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableSignature {
-    /// It is not what A2A has there.
+    /// The signature does not match A2A's format.
     #[error(
         "it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding"
     )]
     Malformed,
-    /// It can be forged, or is not known.
+    /// The algorithm is unknown or allows forgery.
     #[error("its `alg` is {0:?}; ES256, EdDSA and RS256 are taken")]
     Algorithm(String),
-    /// It means something that is not known.
+    /// The header demands an unsupported extension.
     #[error("its `crit` demands what nobody here knows: {}", .0.join(", "))]
     Critical(Vec<String>),
 }
 
-/// A card, and the bytes that a signature over it covers.
+/// A card with the bytes that a signature covers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedCard {
-    /// The bytes that are signed.
+    /// Signed bytes.
     pub payload: Vec<u8>,
-    /// The card that those bytes say. What the card says beside that is not signed, and not to be believed.
+    /// Card that the signed bytes represent. Other members of the original card are unsigned and
+    /// must not be trusted.
     pub card: Value,
 }
 
@@ -87,7 +89,8 @@ impl Signature {
         else {
             return Err(UnreadableSignature::Malformed);
         };
-        // What is named there must be known (RFC 7515, section 4.1.11), and nothing is.
+        // The reader must support all extensions in `crit` (RFC 7515, section 4.1.11); this one
+        // supports none.
         if let Some(demands) = header.crit {
             return Err(UnreadableSignature::Critical(demands));
         }
@@ -101,26 +104,29 @@ impl Signature {
         Ok(Self { algorithm, key, key_url, protected: protected.to_owned(), bytes })
     }
 
-    /// The bytes that were signed, if they were signed over these.
+    /// Signing input for a payload.
     pub fn message(&self, payload: &[u8]) -> Vec<u8> {
         format!("{}.{}", self.protected, BASE64.encode(payload)).into_bytes()
     }
 }
 
-/// The signatures of a card, each as far as it can be read.
+/// Parses all signatures of a card.
 pub fn signatures(card: &Value) -> Vec<Result<Signature, UnreadableSignature>> {
     let all = card.get("signatures").and_then(Value::as_array);
     all.into_iter().flatten().map(Signature::read).collect()
 }
 
-/// What a signature of the card may cover. Signers agree on canonical JSON, and not on what of a card goes into it:
+/// Returns the forms of the card that a signature may cover. Signers agree on canonical JSON, but
+/// omit different members:
 ///
-/// 1. the card as the specification has it, without what is as good as left out (section 8.4.1);
-/// 2. the same without all that is empty, as the official SDKs for Python and JavaScript sign;
-/// 3. the card as it came, as who knows no protobuf signs, and the cards of 0.3;
-/// 4. in 0.3, without what is empty or the default, in ASCII, as the official SDK for Python signs.
+/// 1. the normalized card without default values, as specified (section 8.4.1);
+/// 2. the normalized card without any empty value, as the official Python and JavaScript SDKs sign;
+/// 3. the unchanged card, as signers without protobuf and 0.3 signers use;
+/// 4. for 0.3, the card without empty and default values, in ASCII, as the official Python SDK
+///    signs.
 ///
-/// That there are several opens no door: who checks one reads nothing but what it says.
+/// Several forms do not weaken the check, because the verifier uses only the card of the verified
+/// form.
 pub fn signed_cards(card: &Value) -> Vec<SignedCard> {
     let unsigned = without_signatures(card);
     let mut forms = Vec::new();
@@ -142,7 +148,7 @@ pub fn signed_cards(card: &Value) -> Vec<SignedCard> {
     known
 }
 
-/// The card without its signatures.
+/// Returns the card without its signatures.
 pub fn without_signatures(card: &Value) -> Value {
     let mut card = card.clone();
     card.as_object_mut().map(|members| members.remove("signatures"));
@@ -154,7 +160,7 @@ fn canonical(card: Value) -> Option<SignedCard> {
     Some(SignedCard { payload, card })
 }
 
-/// Without empty texts, lists and objects, and without what is then empty.
+/// Removes empty texts, lists and objects recursively.
 fn without_empty(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) => {
@@ -232,7 +238,7 @@ mod tests {
         "#);
     }
 
-    /// The vectors of RFC 8785: its appendix B, and the order of its section 3.2.3.
+    /// Test vectors of RFC 8785: appendix B, and the order of section 3.2.3.
     #[test]
     fn canonical_json_is_that_of_the_rfc() {
         let text = |value: Value| String::from_utf8(canonical(value).unwrap().payload).unwrap();

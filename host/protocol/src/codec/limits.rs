@@ -1,5 +1,5 @@
-//! Limits on what one request may hold, so that none costs more to look at than it is worth; and JSON, read so that
-//! everybody reads the same.
+//! Limits on the size of a request, so that validation stays cheap, and a JSON parser that refuses
+//! ambiguous input.
 
 use crate::model::{
     error::{A2aError, ErrorKind},
@@ -13,23 +13,24 @@ use serde::{
 use serde_json::{Map, Number, Value, json};
 use std::fmt;
 
-/// Bytes of a string that is content, a part's `text` or `bytes`: a prompt may carry a file's worth of text.
+/// Maximum length in bytes of a content string, a part's `text` or `bytes`. A prompt may contain a
+/// whole text file.
 pub const MAX_CONTENT: usize = 4 << 20;
 
-/// Bytes of any other string, and of a member's name: names, paths and facts about things.
+/// Maximum length in bytes of any other string and of a member's name.
 pub(crate) const MAX_STRING: usize = 256 << 10;
 
-/// Members of one object, metadata above all.
+/// Maximum number of members of an object, mainly for metadata.
 pub(crate) const MAX_MEMBERS: usize = 512;
 
-/// How many requests one batch may hold.
+/// Maximum number of requests in a batch.
 pub(crate) const MAX_BATCH: usize = 100;
 
-/// The members whose strings are content.
+/// Names of the members whose strings are content.
 const CONTENT: [&str; 5] = ["text", "bytes", "raw", "fileWithBytes", "file_with_bytes"];
 
-/// Reads JSON. Two members of one name in one object are refused: readers differ in which of them counts, so a guard
-/// before this hub could read another request than the hub does.
+/// Parses JSON and refuses duplicate names in an object. Parsers differ in which duplicate they
+/// use, so a filter in front of the hub might check a different request than the hub executes.
 pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
     match serde_json::from_slice::<Unambiguous>(text) {
         Ok(Unambiguous(value)) => Ok(value),
@@ -38,8 +39,8 @@ pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
     }
 }
 
-/// Refuses a request that is nested too deep, with a string that is too long, or an object with too many members; the
-/// error says where.
+/// Refuses a request with excessive nesting, an overlong string, or an object with too many
+/// members. The error names the path.
 pub(crate) fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
     if !request.values().all(is_shallow) {
         let why = format!("the request is nested deeper than {MAX_DEPTH} levels");
@@ -53,7 +54,7 @@ pub(crate) fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
     })
 }
 
-/// Refuses a message that no client may say; `at` is where it stands, for the errors.
+/// Refuses a message that a client may not send; `at` is the path of the message, for the errors.
 pub(crate) fn check_message(message: &Message, at: &str) -> Result<(), A2aError> {
     let refuse = |name: &str, why: String| Err(A2aError::invalid(&format!("{at}.{name}"), why));
     match message.parts.len() {
@@ -76,7 +77,7 @@ pub(crate) fn check_message(message: &Message, at: &str) -> Result<(), A2aError>
     Ok(())
 }
 
-/// What is too much, and where it stands: its place first, then what that stands in.
+/// An exceeded limit with its path. The innermost path segment comes first.
 struct Excess {
     path: Vec<String>,
     limit: usize,
@@ -124,7 +125,7 @@ fn within(value: &Value, max: usize) -> Result<(), Excess> {
     }
 }
 
-/// JSON in which no object has two members of one name.
+/// JSON without duplicate names in any object.
 struct Unambiguous(Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
@@ -182,7 +183,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut members = Map::new();
         while let Some(name) = from.next_key::<String>()? {
             if members.contains_key(&name) {
-                // A long name would make a long answer.
+                // Bounds the length of the error.
                 let name: String = name.chars().take(64).collect();
                 let why = format!("an object of the request has two members called `{name}`");
                 return Err(A::Error::custom(why));
@@ -229,7 +230,7 @@ mod tests {
         ");
     }
 
-    /// They would stand in logs, in tables for people and in prompts.
+    /// Control characters would reach logs, tables for people and prompts.
     #[test]
     fn an_id_holds_no_control_characters() {
         let mut message = Message::text(Role::User, "hi");
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(twice.kind, ErrorKind::InvalidRequest);
         insta::assert_snapshot!(twice, @"an object of the request has two members called `b` at line 1 column 27");
         assert_eq!(refused(r#"{"a": 1"#).kind, ErrorKind::Parse);
-        // Spelled differently, it is the same name.
+        // An escaped name equals its plain form.
         assert_eq!(refused(r#"{"a": 1, "\u0061": 2}"#).kind, ErrorKind::InvalidRequest);
     }
 

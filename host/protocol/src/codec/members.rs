@@ -1,17 +1,18 @@
-//! The members of a JSON object, read as ProtoJSON has them: named in camelCase or snake_case, `null` as good as absent,
-//! numbers also as text, and whatever else is there ignored. A query string is read as one, too.
+//! Reader for the members of a JSON object with the rules of ProtoJSON: names in camelCase or
+//! snake_case, `null` equal to absent, numbers also as text, unknown members ignored. It reads
+//! query strings as well.
 
 use crate::model::{error::A2aError, message::Metadata};
 use serde_json::{Map, Value};
 
-/// A JSON object that is being read, and where it stands, for the errors.
+/// A JSON object being read, with its path for errors.
 pub(crate) struct Members {
     members: Map<String, Value>,
     at: String,
 }
 
 impl Members {
-    /// The members of `value`, which stands at `at`; empty for a request's own parameters.
+    /// Starts to read `value`, whose path is `at`; the path of a request's parameters is empty.
     pub(crate) fn of(value: Value, at: impl Into<String>) -> Result<Self, A2aError> {
         let at = at.into();
         match value {
@@ -27,41 +28,41 @@ impl Members {
         }
     }
 
-    /// Where the object stands.
+    /// Path of the object.
     pub(crate) fn place(&self) -> &str {
         &self.at
     }
 
-    /// Where the member `name` stands.
+    /// Path of the member `name`.
     pub(crate) fn at(&self, name: &str) -> String {
         if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
     }
 
-    /// A refusal of the member `name`.
+    /// Creates an error for the member `name`.
     pub(crate) fn refuse(&self, name: &str, why: impl std::fmt::Display) -> A2aError {
         A2aError::invalid(&self.at(name), why)
     }
 
-    /// The member `name`, whatever it is; `null` if that is what it is.
+    /// Removes and returns the member `name`, which may be `null`.
     pub(crate) fn raw(&mut self, name: &str) -> Option<Value> {
         self.members.remove(name).or_else(|| {
-            // Few clients write those, and so few names are made for nothing.
+            // Clients rarely use snake_case, so the name is allocated only if it is present.
             let is_there = self.members.keys().any(|key| is_snake_case_of(key, name));
             if is_there { self.members.remove(&snake_case(name)) } else { None }
         })
     }
 
-    /// The member `name`, unless it is absent.
+    /// Removes and returns the member `name`; `None` if it is absent or `null`.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         self.raw(name).filter(|value| !value.is_null())
     }
 
-    /// A member that must be there.
+    /// Returns a required member.
     pub(crate) fn need(&mut self, name: &str) -> Result<Value, A2aError> {
         self.take(name).ok_or_else(|| self.refuse(name, "is missing"))
     }
 
-    /// The text of a member, if it is there.
+    /// Returns an optional string.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, A2aError> {
         match self.take(name) {
             None => Ok(None),
@@ -70,22 +71,22 @@ impl Members {
         }
     }
 
-    /// The text of a member, unless it is empty, which ProtoJSON leaves out.
+    /// Returns an optional string; `None` if it is empty, because ProtoJSON omits empty strings.
     pub(crate) fn some_text(&mut self, name: &str) -> Result<Option<String>, A2aError> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
 
-    /// The text of a member that must be there, and not be empty.
+    /// Returns a required, non-empty string.
     pub(crate) fn need_text(&mut self, name: &str) -> Result<String, A2aError> {
         self.some_text(name)?.ok_or_else(|| self.refuse(name, "is missing, or empty"))
     }
 
-    /// A flag; false if the member is left out.
+    /// Returns a boolean; false if absent.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, A2aError> {
         Ok(self.some_flag(name)?.unwrap_or(false))
     }
 
-    /// A flag, if the member is there.
+    /// Returns an optional boolean.
     pub(crate) fn some_flag(&mut self, name: &str) -> Result<Option<bool>, A2aError> {
         match self.take(name) {
             None => Ok(None),
@@ -97,7 +98,7 @@ impl Members {
         }
     }
 
-    /// A count: a whole number that is not negative.
+    /// Returns an optional count: an integer that is not negative.
     pub(crate) fn count(&mut self, name: &str) -> Result<Option<usize>, A2aError> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = match &value {
@@ -112,7 +113,7 @@ impl Members {
         number.map(Some)
     }
 
-    /// A list, each of its items read with where it stands; empty if it is left out.
+    /// Reads each item of a list with its path; empty if absent.
     pub(crate) fn list<T>(
         &mut self,
         name: &str,
@@ -129,7 +130,7 @@ impl Members {
         }
     }
 
-    /// A list of texts.
+    /// Returns a list of strings.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, A2aError> {
         self.list(name, |item, at| match item {
             Value::String(text) => Ok(text),
@@ -141,18 +142,18 @@ impl Members {
         })
     }
 
-    /// The object of a member, to be read in turn.
+    /// Returns an optional object as a nested reader.
     pub(crate) fn members(&mut self, name: &str) -> Result<Option<Self>, A2aError> {
         self.take(name).map(|value| Self::of(value, self.at(name))).transpose()
     }
 
-    /// The object of a member as it is: open-ended facts.
+    /// Returns an optional object as custom metadata.
     pub(crate) fn facts(&mut self, name: &str) -> Result<Option<Metadata>, A2aError> {
         Ok(self.members(name)?.map(|facts| facts.members))
     }
 }
 
-/// Whether `key` is the name that is `name` in camelCase, and not the same.
+/// True if `key` is the snake_case form of the camelCase `name` and differs from it.
 fn is_snake_case_of(key: &str, name: &str) -> bool {
     let snake = name.bytes().flat_map(|byte| {
         let underscore = byte.is_ascii_uppercase().then_some(b'_');
@@ -172,18 +173,18 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// An object without the members that are `null`.
+/// Builds an object without the members that are `null`.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     let said = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(said.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// A list, or `null` if there is nothing to list: ProtoJSON leaves it out then.
+/// Builds a list; `null` for an empty one, because ProtoJSON omits empty lists.
 pub(crate) fn some_list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
     if items.is_empty() { Value::Null } else { items.iter().map(write).collect() }
 }
 
-/// `true`, or `null` for what ProtoJSON leaves out.
+/// `true`, or `null` for false, because ProtoJSON omits false.
 pub(crate) fn only_true(flag: bool) -> Value {
     if flag { Value::Bool(true) } else { Value::Null }
 }

@@ -1,4 +1,5 @@
-//! What all wire forms share: how much of a request is read, members of a JSON object, nouns as JSON, ProtoJSON, and Protocol Buffers.
+//! Codecs shared by all wire forms: request limits, JSON members, JSON of the model, ProtoJSON and
+//! Protocol Buffers.
 
 pub(crate) mod limits;
 pub(crate) mod members;

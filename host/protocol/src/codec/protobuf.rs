@@ -1,5 +1,5 @@
-//! A2A's messages in Protocol Buffers, by way of ProtoJSON: bytes are read and written as the descriptors of `proto/`
-//! have them, so that no type is generated, and what holds for ProtoJSON holds for gRPC.
+//! A2A's messages in Protocol Buffers, converted through ProtoJSON. The descriptors of `proto/`
+//! drive the conversion, so no types are generated, and gRPC follows the rules of ProtoJSON.
 
 use crate::model::error::{A2aError, ErrorKind};
 use prost_reflect::{
@@ -9,78 +9,79 @@ use prost_reflect::{
 use serde_json::{Map, Number, Value};
 use std::sync::LazyLock;
 
-/// What is in `proto/`. Nothing of it, if that were broken: then no call is found, and the tests say so.
+/// Descriptors of `proto/`. An invalid file yields an empty pool, so that no method is found; a
+/// test detects that.
 static KNOWN: LazyLock<DescriptorPool> = LazyLock::new(|| {
     let compiled = include_bytes!("../../proto/a2a.descriptors");
     DescriptorPool::decode(compiled.as_slice()).unwrap_or_default()
 });
 
-/// The full name of a refusal's message.
+/// Full name of the message for errors.
 const STATUS: &str = "google.rpc.Status";
 
-/// The full name of a card's message in 1.0.
+/// Full name of the 1.0 card's message.
 const CARD: &str = "lf.a2a.v1.AgentCard";
 
-/// A method of a gRPC service, as its descriptor has it.
+/// Method of a gRPC service, by its descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct Rpc(MethodDescriptor);
 
 impl Rpc {
-    /// The method called `method` of the service with this full name.
+    /// Finds a method by the full name of its service and its own name.
     pub(crate) fn named(service: &str, method: &str) -> Option<Self> {
         KNOWN.get_service_by_name(service)?.methods().find(|it| it.name() == method).map(Self)
     }
 
-    /// The names of a service's methods; none if there is no such service.
+    /// Names of a service's methods; empty for an unknown service.
     pub(crate) fn names(service: &str) -> Vec<String> {
         let service = KNOWN.get_service_by_name(service);
         let methods = service.iter().flat_map(prost_reflect::ServiceDescriptor::methods);
         methods.map(|method| method.name().to_owned()).collect()
     }
 
-    /// The path at which the method is called, below the place of the service.
+    /// Path of the method, relative to the URL of the service.
     pub(crate) fn path(&self) -> String {
         format!("/{}/{}", self.0.parent_service().full_name(), self.0.name())
     }
 
-    /// Whether the method is answered by a stream.
+    /// True if the response is a stream.
     pub(crate) fn streams(&self) -> bool {
         self.0.is_server_streaming()
     }
 
-    /// What a client sent, as ProtoJSON.
+    /// Decodes a client's request to ProtoJSON.
     pub(crate) fn read_request(&self, sent: &[u8]) -> Result<Map<String, Value>, A2aError> {
         decode(self.0.input(), sent)
     }
 
-    /// What a client sends, given as ProtoJSON.
+    /// Encodes a client's request from ProtoJSON.
     pub(crate) fn write_request(&self, params: Value) -> Result<Vec<u8>, A2aError> {
         encode(self.0.input(), params)
     }
 
-    /// What a server answered, as ProtoJSON.
+    /// Decodes a server's response to ProtoJSON.
     pub(crate) fn read_answer(&self, sent: &[u8]) -> Result<Map<String, Value>, A2aError> {
         decode(self.0.output(), sent)
     }
 
-    /// What a server answers, given as ProtoJSON.
+    /// Encodes a server's response from ProtoJSON.
     pub(crate) fn write_answer(&self, answer: Value) -> Result<Vec<u8>, A2aError> {
         encode(self.0.output(), answer)
     }
 }
 
-/// A `google.rpc.Status` as bytes; none if it cannot be written.
+/// Encodes a `google.rpc.Status`; `None` if the value does not fit.
 pub(crate) fn write_status(status: Value) -> Option<Vec<u8>> {
     encode(KNOWN.get_message_by_name(STATUS)?, status).ok()
 }
 
-/// A `google.rpc.Status` as ProtoJSON; none if these bytes are no such thing.
+/// Decodes a `google.rpc.Status` to ProtoJSON; `None` if the bytes are invalid.
 pub(crate) fn read_status(bytes: &[u8]) -> Option<Map<String, Value>> {
     decode(KNOWN.get_message_by_name(STATUS)?, bytes).ok()
 }
 
-/// A card of 1.0 without what its messages do not know, and without what is as good as left out (ProtoJSON); none if it
-/// is no such card.
+/// Normalizes a 1.0 card: drops unknown members and default values (ProtoJSON); `None` if the card
+/// is invalid.
 pub(crate) fn normal_card(card: &Value) -> Option<Value> {
     let of = KNOWN.get_message_by_name(CARD)?;
     let lenient = DeserializeOptions::new().deny_unknown_fields(false);
@@ -110,9 +111,10 @@ fn encode(of: MessageDescriptor, value: Value) -> Result<Vec<u8>, A2aError> {
     Ok(message.map_err(wrong)?.encode_to_vec())
 }
 
-/// Open-ended data has no whole numbers on gRPC; those that are whole were meant so.
+/// Converts integral floats to integers. Protocol Buffers transport every number of custom JSON as
+/// a float, so an integer loses its type.
 fn make_whole(value: &mut Value) {
-    /// Up to here a float tells one whole number from the next.
+    /// Largest magnitude up to which a float represents every integer exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) => {
@@ -134,10 +136,12 @@ mod tests {
     use super::*;
     use crate::model::message::base64_bytes;
 
-    /// A message of each kind, filled by an official SDK: its name, its bytes, and the SDK's own JSON of it.
+    /// One message of each kind, filled by an official SDK: its name, its bytes, and the SDK's JSON
+    /// of it.
     const OFFICIAL: &str = include_str!("../../proto/official.jsonl");
 
-    /// They are made once and kept, for the compiler that makes them takes longer to build than this crate.
+    /// The descriptors are committed, because building their compiler takes longer than building
+    /// this crate.
     #[test]
     fn the_descriptors_are_those_of_the_proto_files() {
         let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
@@ -163,7 +167,7 @@ mod tests {
             let of = KNOWN.get_message_by_name(&name).unwrap_or_else(|| panic!("no {name}"));
             let read = decode(of.clone(), &bytes).unwrap();
             assert_eq!(Value::Object(read), json, "{name}");
-            // In which order a map is written is nobody's business.
+            // The order of a map's entries is arbitrary, so only the length is compared.
             let written = encode(of.clone(), json.clone()).unwrap();
             assert_eq!(written.len(), bytes.len(), "{name}");
             assert_eq!(Value::Object(decode(of, &written).unwrap()), json, "{name}");

@@ -1,5 +1,6 @@
-//! The nouns in ProtoJSON (A2A 1.0, section 5.5), read: as 1.0 spells them, and as the `a2a.v1` package did, which clients of
-//! 0.3 speak over REST and gRPC. They are written by [`spelled`](super::spelled).
+//! Reader for the model's objects in ProtoJSON (A2A 1.0, section 5.5), in the forms of 1.0 and of
+//! the package `a2a.v1`, which clients of 0.3 use over REST and gRPC. [`spelled`](super::spelled)
+//! writes them.
 
 use crate::{
     codec::{members::Members, spelled::Form},
@@ -13,16 +14,16 @@ use crate::{
 };
 use serde_json::Value;
 
-/// A package of protobuf messages, which decides how nouns are spelled.
+/// A package of protobuf messages, which determines the form of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proto {
-    /// The package `lf.a2a.v1` of A2A 1.0.
+    /// Package `lf.a2a.v1` of A2A 1.0.
     V1,
-    /// The package `a2a.v1` of A2A 0.3.
+    /// Package `a2a.v1` of A2A 0.3.
     V03,
 }
 
-/// The states in the order of their numbers.
+/// States in the order of their protobuf numbers.
 const STATES: [TaskState; 9] = [
     TaskState::Unknown,
     TaskState::Submitted,
@@ -36,7 +37,7 @@ const STATES: [TaskState; 9] = [
 ];
 
 impl Proto {
-    /// What the list of a message's parts is called.
+    /// Name of the list of a message's parts.
     fn parts(self) -> &'static str {
         match self {
             Self::V1 => "parts",
@@ -44,7 +45,7 @@ impl Proto {
         }
     }
 
-    /// How nouns are written that are spelled so.
+    /// JSON form of the package.
     fn form(self) -> Form {
         match self {
             Self::V1 => Form::V1,
@@ -52,12 +53,12 @@ impl Proto {
         }
     }
 
-    /// The name of a state.
+    /// Name of a state in the package.
     pub(crate) fn state_name(self, state: TaskState) -> &'static str {
         self.form().state_name(state)
     }
 
-    /// Reads a message; whether a client may say it is not looked at.
+    /// Reads a message without checking that a client may send it.
     pub(crate) fn read_message(self, value: Value, at: String) -> Result<Message, A2aError> {
         let mut of = Members::of(value, at)?;
         let role = of.need("role")?;
@@ -108,7 +109,7 @@ impl Proto {
     fn read_status(self, value: Value, at: String) -> Result<TaskStatus, A2aError> {
         let mut of = Members::of(value, at)?;
         let state = of.need("state")?;
-        // Named `update` in the old package, and `message` in its JSON.
+        // The package of 0.3 calls it `update`, its JSON `message`.
         let (name, said) = match of.take("message") {
             Some(said) => ("message", Some(said)),
             None => ("update", of.take("update")),
@@ -121,7 +122,7 @@ impl Proto {
         })
     }
 
-    /// Reads a state by its name or number.
+    /// Reads a state from its name or number.
     pub(crate) fn read_state(value: &Value) -> Option<TaskState> {
         match value {
             Value::String(name) => {
@@ -138,14 +139,14 @@ impl Proto {
         }
     }
 
-    /// The refusal of what is no state.
+    /// Error message for an invalid state.
     pub(crate) fn states(self) -> String {
         let names: Vec<_> = STATES[1..].iter().map(|state| self.state_name(*state)).collect();
         let names = names.join(", ");
         format!("must be the name or number of a state: {names}")
     }
 
-    /// Reads a task in ProtoJSON; `at` names the member in which it stands, for errors.
+    /// Reads a task in ProtoJSON; `at` is its path, for errors.
     pub(crate) fn read_task(self, value: Value, at: String) -> Result<Task, A2aError> {
         let mut of = Members::of(value, at)?;
         let status = of.need("status")?;
@@ -159,7 +160,7 @@ impl Proto {
         })
     }
 
-    /// Reads what a server tells: a `StreamResponse`, or a `SendMessageResponse`, which is one with fewer choices.
+    /// Reads a `StreamResponse`, or a `SendMessageResponse`, which is a subset of it.
     pub(crate) fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
         let mut of = Members::of(value, "")?;
         if let Some(task) = of.take("task") {
@@ -190,7 +191,7 @@ impl Proto {
     }
 }
 
-/// The task and the conversation that an update is of.
+/// Reads the task and conversation of an update.
 fn whose(update: &mut Members) -> Result<(TaskId, ContextId), A2aError> {
     let task = TaskId::new(update.need_text("taskId")?);
     Ok((task, ContextId::new(update.text("contextId")?.unwrap_or_default())))
@@ -204,7 +205,7 @@ fn read_role(value: &Value) -> Option<Role> {
     }
 }
 
-/// The one content that a part of 1.0 has.
+/// Reads the content of a 1.0 part, which has exactly one kind.
 fn read_content(of: &mut Members, at: &str) -> Result<Content, A2aError> {
     let one = || A2aError::invalid(at, "must have exactly one of `text`, `raw`, `url` and `data`");
     let (text, raw) = (of.text("text")?, of.text("raw")?);
@@ -224,7 +225,7 @@ fn bytes(text: &str, at: &str) -> Result<Vec<u8>, A2aError> {
     base64_bytes::decode(text).map_err(|why| A2aError::invalid(at, format!("is not base64: {why}")))
 }
 
-/// A part of the old package: files and data stand in objects of their own.
+/// Reads a part of the 0.3 package, in which files and data are nested objects.
 fn read_old_part(of: &mut Members, at: &str) -> Result<Part, A2aError> {
     let (text, file, data) = (of.text("text")?, of.members("file")?, of.members("data")?);
     let metadata = of.facts("metadata")?;

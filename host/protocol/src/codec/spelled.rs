@@ -1,6 +1,6 @@
-//! The nouns of tasks as JSON, in each form that is spoken, written straight from the model: one place says how they are spelled,
-//! and no tree of values stands between a noun and its text. Members stand in the order of their names, as in all JSON that the
-//! hub writes.
+//! JSON writer for the model's objects, in all supported forms. It serializes directly from the
+//! model without an intermediate `Value`, and writes members sorted by name, like all JSON of the
+//! hub.
 
 use crate::model::{
     event::{ArtifactUpdate, SequencedEvent, StatusUpdate, TaskEvent},
@@ -11,22 +11,22 @@ use crate::model::{
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 
-/// A form of JSON in which nouns are spelled.
+/// JSON form of the model's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The ProtoJSON of 1.0.
+    /// ProtoJSON of 1.0.
     V1,
-    /// 0.3's own JSON, as its JSON-RPC and the hub's dialect have it.
+    /// JSON of 0.3 over JSON-RPC, which the hub's dialect uses as well.
     V03,
-    /// The ProtoJSON of the package `a2a.v1`, which 0.3 has on REST and gRPC.
+    /// ProtoJSON of the package `a2a.v1`, which 0.3 uses over REST and gRPC.
     V03Proto,
 }
 
 impl Form {
-    /// Every form, in the order of their numbers.
+    /// All forms, in the order of their numbers.
     pub(crate) const ALL: [Self; 3] = [Self::V1, Self::V03, Self::V03Proto];
 
-    /// Its place among all of them.
+    /// Index of the form in [`Self::ALL`].
     pub(crate) fn number(self) -> usize {
         match self {
             Self::V1 => 0,
@@ -35,7 +35,7 @@ impl Form {
         }
     }
 
-    /// The name of a state.
+    /// Name of a state.
     pub(crate) fn state_name(self, state: TaskState) -> &'static str {
         match (state, self) {
             (_, Self::V03) => state.name(),
@@ -52,40 +52,41 @@ impl Form {
         }
     }
 
-    /// The JSON text of a noun.
+    /// Serializes an object to JSON text.
     pub(crate) fn text<N: Noun + ?Sized>(self, noun: &N) -> Vec<u8> {
         let mut text = Vec::with_capacity(USUAL);
         self.write(noun, &mut text);
         text
     }
 
-    /// Adds the JSON text of a noun to what is being written.
+    /// Appends the JSON text of an object to a buffer.
     pub(crate) fn write<N: Noun + ?Sized>(self, noun: &N, to: &mut Vec<u8>) {
-        // JSON values and strings always have a text, and there is always room for it.
+        // Cannot fail: a buffer accepts every write, and the objects hold only strings and JSON
+        // values.
         let _ = serde_json::to_writer(to, &Spelled(self, noun));
     }
 
-    /// The same as a tree of values, for those who look into it.
+    /// Converts an object to a `Value`, for callers that inspect it.
     pub(crate) fn value<N: Noun + ?Sized>(self, noun: &N) -> Value {
         serde_json::to_value(Spelled(self, noun)).unwrap_or_default()
     }
 
-    /// Whether anything is told of an event: nothing is of a client's own words.
+    /// True if the event is streamed, which excludes the client's own messages.
     pub(crate) fn tells(event: &TaskEvent) -> bool {
         !matches!(event, TaskEvent::Input(_))
     }
 }
 
-/// Bytes that a text is given room for to begin with: most tasks and events fit.
+/// Initial capacity of the buffer in bytes, enough for most tasks and events.
 const USUAL: usize = 1 << 10;
 
-/// What has a spelling in each form.
+/// An object that can be written in each form.
 pub(crate) trait Noun {
-    /// Writes it.
+    /// Serializes the object.
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error>;
 }
 
-/// A noun in a form.
+/// An object paired with a form.
 struct Spelled<'a, N: ?Sized>(Form, &'a N);
 
 impl<N: Noun + ?Sized> Serialize for Spelled<'_, N> {
@@ -94,7 +95,7 @@ impl<N: Noun + ?Sized> Serialize for Spelled<'_, N> {
     }
 }
 
-/// The members of an object that is being written, in the order of their names.
+/// Writer for the members of an object, in the order of their names.
 struct Object<M> {
     form: Form,
     to: M,
@@ -109,17 +110,17 @@ impl<M: SerializeMap> Object<M> {
         self.to.serialize_entry(name, value)
     }
 
-    /// A member that is left out where there is none.
+    /// Writes a member, unless it is `None`.
     fn some<T: Serialize>(&mut self, name: &str, value: Option<&T>) -> Result<(), M::Error> {
         value.map_or(Ok(()), |value| self.put(name, value))
     }
 
-    /// A list that is left out where it is empty.
+    /// Writes a list, unless it is empty.
     fn list<T: Serialize>(&mut self, name: &str, items: &[T]) -> Result<(), M::Error> {
         if items.is_empty() { Ok(()) } else { self.put(name, items) }
     }
 
-    /// A flag that is left out where it is not raised.
+    /// Writes a boolean, unless it is false.
     fn flag(&mut self, name: &str, flag: bool) -> Result<(), M::Error> {
         if flag { self.put(name, &true) } else { Ok(()) }
     }
@@ -129,7 +130,7 @@ impl<M: SerializeMap> Object<M> {
         self.put(name, &Spelled(form, noun))
     }
 
-    /// A list of nouns, which ProtoJSON leaves out where it is empty.
+    /// Writes a list of objects; ProtoJSON omits an empty one.
     fn nouns<N: Noun>(&mut self, name: &str, nouns: &[N]) -> Result<(), M::Error> {
         if nouns.is_empty() && self.form != Form::V03 { Ok(()) } else { self.noun(name, nouns) }
     }
@@ -162,7 +163,7 @@ impl Noun for Task {
     }
 }
 
-/// Something that is told of a task.
+/// An object of a task, with the ids of its task and conversation.
 struct Of<'a, T> {
     what: &'a T,
     task: &'a TaskId,
@@ -175,7 +176,7 @@ impl Noun for Of<'_, TaskStatus> {
         let mut object = Object::begin(form, to)?;
         if let Some(message) = message {
             match form {
-                // 0.3 wants to be told whose a status's message is.
+                // 0.3 requires the ids of task and context in the status's message.
                 Form::V03 => {
                     let Self { task, context, .. } = *self;
                     object.noun("message", &Of { what: message, task, context })?;
@@ -191,7 +192,7 @@ impl Noun for Of<'_, TaskStatus> {
     }
 }
 
-/// A message, as one of this task unless it says otherwise.
+/// A message with the ids of its task and conversation as defaults.
 impl Noun for Of<'_, Message> {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
         let Self { what, task, context } = self;
@@ -227,7 +228,7 @@ fn spell_message<S: Serializer>(
     object.some("metadata", metadata.as_ref())?;
     if !is_old {
         object.noun("parts", parts.as_slice())?;
-        // The old package does not know it, and its Python client refuses what it does not know.
+        // The package of 0.3 lacks this member, and its Python client refuses unknown members.
         object.list("referenceTaskIds", reference_task_ids)?;
     }
     match (form, role) {
@@ -264,7 +265,7 @@ impl Noun for Part {
         let mut object = Object::begin(form, to)?;
         match (form, content) {
             (Form::V1, content) => {
-                // Data that is `null` is content all the same.
+                // `null` is valid data, so `some` would be wrong here.
                 if let Content::Data(data) = content {
                     object.put("data", data)?;
                 }
@@ -310,7 +311,7 @@ impl Noun for Part {
     }
 }
 
-/// Data as 0.3 has it: an object; another value stands in one.
+/// Data as 0.3 requires it: an object. Any other value is wrapped in one.
 struct InObject<'a>(&'a Value);
 
 impl Serialize for InObject<'_> {
@@ -322,14 +323,14 @@ impl Serialize for InObject<'_> {
     }
 }
 
-/// The old package has it in an object once more.
+/// The package of 0.3 wraps the data in a further object.
 impl Noun for InObject<'_> {
     fn spell<S: Serializer>(&self, _: Form, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map([("data", self)])
     }
 }
 
-/// The file that a part of 0.3 holds.
+/// File of a 0.3 part.
 struct OldFile<'a>(&'a Part);
 
 impl Noun for OldFile<'_> {
@@ -355,7 +356,7 @@ impl Noun for OldFile<'_> {
     }
 }
 
-/// A noun in ProtoJSON's object that says by its one member what it is.
+/// An object wrapped in ProtoJSON's object with one member, which names the type.
 struct Named<'a, N>(&'static str, &'a N);
 
 impl<N: Noun> Noun for Named<'_, N> {
@@ -366,7 +367,7 @@ impl<N: Noun> Noun for Named<'_, N> {
     }
 }
 
-/// The answer to a message, which both 1.0 and ProtoJSON say by name.
+/// Response to a message, which 1.0 and ProtoJSON wrap by type.
 pub(crate) struct Answered<'a, N>(pub(crate) &'static str, pub(crate) &'a N);
 
 impl<N: Noun> Noun for Answered<'_, N> {
@@ -378,7 +379,7 @@ impl<N: Noun> Noun for Answered<'_, N> {
     }
 }
 
-/// What a listener hears of an event.
+/// Stream item of an event.
 impl Noun for SequencedEvent {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
         let Self { task, context, event, seq: _ } = self;
@@ -442,7 +443,7 @@ mod tests {
     use crate::codec::protojson::tests::{any_event, any_whole_task};
     use proptest::prelude::*;
 
-    /// The text has its members in the order that a tree of values has.
+    /// The text has the same member order as a `Value`.
     fn same(form: Form, noun: &(impl Noun + ?Sized)) -> Result<(), TestCaseError> {
         let text = String::from_utf8(form.text(noun)).unwrap();
         prop_assert_eq!(form.value(noun).to_string(), text);
@@ -460,7 +461,7 @@ mod tests {
         }
     }
 
-    /// What no message of a client's is, and what the packages differ in.
+    /// Parts that clients do not send, and those that differ between the packages.
     #[test]
     fn rare_nouns_have_their_members_in_order_too() {
         let part = |content| Part {

@@ -1,5 +1,5 @@
-//! A task that is over, as the text that its clients are sent: nothing can happen to it any more, so that it is spelled once and
-//! passed on as it is.
+//! Finished task with its serialized forms. It cannot change any more, so each form is written at
+//! most once.
 
 use super::Dialect;
 use crate::{
@@ -11,17 +11,17 @@ use crate::{
 };
 use std::sync::OnceLock;
 
-/// A task that is over, in 1.0's JSON, and in other forms once somebody asked for them.
+/// A finished task as 1.0 JSON, with other forms cached on first use.
 #[derive(Debug)]
 pub struct FinishedTask {
     agent: AgentId,
     context: ContextId,
-    /// One for each form; that of 1.0 is there.
+    /// Text of each form; that of 1.0 is always set.
     texts: [OnceLock<Box<str>>; Form::ALL.len()],
 }
 
 impl FinishedTask {
-    /// A task of `agent` that is over; none of one that is not.
+    /// Serializes a task of `agent`; `None` if its state is not final.
     pub fn of(agent: AgentId, task: &Task) -> Option<Self> {
         if !task.status.state.is_final() {
             return None;
@@ -30,7 +30,7 @@ impl FinishedTask {
         Some(Self::stored(agent, task.context_id.clone(), text))
     }
 
-    /// A task that was spelled before, by [`document`](Self::document), of an agent and a conversation.
+    /// Restores a task from its [`document`](Self::document), with its agent and conversation.
     pub fn stored(agent: AgentId, context: ContextId, document: String) -> Self {
         let texts = <[OnceLock<Box<str>>; Form::ALL.len()]>::default();
         if let Some(text) = texts.get(Form::V1.number()) {
@@ -39,37 +39,38 @@ impl FinishedTask {
         Self { agent, context, texts }
     }
 
-    /// The agent whose task it is.
+    /// Agent of the task.
     pub fn agent(&self) -> &AgentId {
         &self.agent
     }
 
-    /// The conversation that it belongs to.
+    /// Conversation of the task.
     pub fn context(&self) -> &ContextId {
         &self.context
     }
 
-    /// The task in the JSON of 1.0, in which it is kept. It is read as a task of the model, too, which has the same members.
+    /// The task as 1.0 JSON, which is the stored form. Its members equal those of the model, so
+    /// serde reads it as a [`Task`].
     pub fn document(&self) -> &str {
         let text = self.texts.get(Form::V1.number()).and_then(OnceLock::get);
         text.map(Box::as_ref).unwrap_or_default()
     }
 
-    /// The task itself.
+    /// Deserializes the task.
     ///
     /// # Errors
     ///
-    /// If what is kept is no task.
+    /// If the stored text is not a task.
     pub fn task(&self) -> Result<Task, serde_json::Error> {
         let task = serde_json::from_str::<Task>(self.document())?;
         Ok(Task { context_id: self.context.clone(), ..task })
     }
 
-    /// The task as text in this dialect, ready to be sent.
+    /// Text of the task in this dialect.
     ///
     /// # Errors
     ///
-    /// If what is kept is no task.
+    /// If the stored text is not a task.
     pub fn text(&self, dialect: Dialect) -> Result<&str, serde_json::Error> {
         let form = dialect.form();
         let Some(text) = self.texts.get(form.number()) else { return Ok(self.document()) };
@@ -80,9 +81,9 @@ impl FinishedTask {
         Ok(text.get_or_init(|| written.into()))
     }
 
-    /// Bytes that it takes up, with the texts that it may yet have.
+    /// Estimated memory in bytes, including forms that may still be cached.
     pub fn size(&self) -> usize {
-        // The other forms are a little longer, and whoever wants one wants no other.
+        // Other forms are slightly longer, and a client usually asks for only one of them.
         2 * self.document().len() + size_of::<Self>()
     }
 }
@@ -102,12 +103,12 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What is kept is the task, and says the same in each dialect as the task itself does.
+        /// The stored task equals the task, and has the same text in each dialect.
         #[test]
         fn what_is_kept_is_told_as_the_task_is(mut task in any_whole_task()) {
             let agent = AgentId::parse("echo").unwrap();
             task.status.state = TaskState::Completed;
-            // No task of the hub's is without one.
+            // Every task of the hub has a timestamp.
             task.status.timestamp = "2026-01-01T00:00:00.000Z".to_owned();
             let finished = FinishedTask::of(agent.clone(), &task).unwrap();
             let (context, document) = (task.context_id.clone(), finished.document().to_owned());

@@ -1,4 +1,5 @@
-//! gRPC in either version of A2A: requests to a server, and those of a client.
+//! gRPC requests in either version of A2A, decoded on the server side and encoded on the client
+//! side.
 
 use crate::{
     binding::grpc::{self, Call},
@@ -13,21 +14,21 @@ use crate::{
 };
 use serde_json::Value;
 
-/// A request that was read.
+/// A decoded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The tenant it names, which tells what agent is meant.
+    /// Tenant in the request, which selects the agent.
     pub tenant: Option<String>,
-    /// What it asks for, or why that cannot be told.
+    /// The requested operation, or the error to return.
     pub operation: Result<Operation, A2aError>,
 }
 
-/// The wire of a call: the version of its service, on gRPC.
+/// Wire of a call: the version of its service, over gRPC.
 pub fn wire(call: &Call) -> Wire {
     Wire { version: call.version(), binding: Binding::Grpc }
 }
 
-/// Reads what a client sent in a call.
+/// Decodes a client's request.
 pub fn read(call: &Call, sent: &[u8]) -> Request {
     let grpc::Request { tenant, mut params } = match call.read(sent) {
         Ok(request) => request,
@@ -41,8 +42,8 @@ pub fn read(call: &Call, sent: &[u8]) -> Request {
     Request { tenant, operation }
 }
 
-/// The call that asks for this, and what it sends, of the agent that `tenant` names; none if the version has no such
-/// operation.
+/// Encodes an operation as a call and its request, addressed to `tenant`; `None` if the version
+/// lacks the operation.
 pub fn write(
     version: Version,
     tenant: Option<&str>,

@@ -1,5 +1,5 @@
-//! An event on its way to those who listen, with the text that they are sent: however many listen, it is made once for each form
-//! that they speak.
+//! Event on its way to subscribers, with cached text: each form is serialized once, regardless of
+//! the number of subscribers.
 
 use super::Dialect;
 use crate::{codec::spelled::Form, model::event::SequencedEvent};
@@ -12,42 +12,44 @@ use std::{
     },
 };
 
-/// An event that is told, and its texts as far as others will want them.
+/// An event with the cached texts of its forms.
 pub struct HeardEvent {
     event: SequencedEvent,
-    /// One for each form.
+    /// Text of each form.
     texts: [Text; Form::ALL.len()],
 }
 
-/// The text of an event in one form.
+/// Cached text of an event in one form.
 #[derive(Default)]
 struct Text {
-    /// Whether it is kept for the next who wants it. For one listener it would take up memory in vain.
+    /// True if the next writer caches the text. For a single subscriber, a cache would waste
+    /// memory.
     is_kept: AtomicBool,
     kept: OnceLock<Box<[u8]>>,
 }
 
 impl HeardEvent {
-    /// An event that one listener hears, as far as is known.
+    /// Creates an event for one subscriber, without caching at first.
     pub fn new(event: SequencedEvent) -> Self {
         Self { event, texts: Default::default() }
     }
 
-    /// An event that several hear.
+    /// Creates an event for several subscribers, with caching.
     pub fn shared(event: SequencedEvent) -> Self {
         let heard = Self::new(event);
         heard.texts.iter().for_each(|text| text.is_kept.store(true, Ordering::Relaxed));
         heard
     }
 
-    /// Adds what is told of the event to a text, in this dialect; false if it is a client's own words, of which nothing is told.
+    /// Appends the event's text in this dialect to a buffer. Returns false for a client's own
+    /// message, which is not streamed.
     pub fn write(&self, dialect: Dialect, to: &mut Vec<u8>) -> bool {
         if !Form::tells(&self.event.event) {
             return false;
         }
         let form = dialect.form();
         let Some(text) = self.texts.get(form.number()) else { return false };
-        // Whoever asks for the second time may not be the last.
+        // A second writer shows that further ones may follow.
         if text.is_kept.swap(true, Ordering::Relaxed) {
             to.extend_from_slice(text.kept.get_or_init(|| form.text(&self.event).into()));
         } else {
@@ -100,7 +102,7 @@ mod tests {
     ];
 
     proptest! {
-        /// Whoever comes first, and however many come, each reads the same.
+        /// Each subscriber reads the same text, with and without caching.
         #[test]
         fn every_listener_is_told_the_same(event in any_event(), is_shared: bool) {
             let heard = if is_shared { HeardEvent::shared(event) } else { HeardEvent::new(event) };

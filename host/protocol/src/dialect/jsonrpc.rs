@@ -1,4 +1,4 @@
-//! JSON-RPC in any dialect: requests to a server, and those of a client.
+//! JSON-RPC requests in any dialect, decoded on the server side and encoded on the client side.
 
 use crate::{
     binding::{
@@ -16,23 +16,23 @@ use crate::{
 };
 use serde_json::Value;
 
-/// A request that was read, and what to answer it under.
+/// A decoded request with its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What to answer under; a request without is a notification and gets no answer.
+    /// Id for the response; `None` for a notification, which gets no response.
     pub id: Option<RequestId>,
-    /// How it is spelled, and its answer is to be.
+    /// Dialect of the request and its response.
     pub dialect: Dialect,
-    /// The tenant that it names, as 1.0 lets it: opaque to the hub where there are paths.
+    /// Tenant in a 1.0 request; opaque to the hub if paths select the agent.
     pub tenant: Option<String>,
-    /// The service parameters in its metadata, where they are read from there.
+    /// Service parameters in the metadata, if the transport has no headers.
     pub service_params: Option<ServiceParams>,
-    /// What it asks for, or why that cannot be told.
+    /// The requested operation, or the error to return.
     pub operation: Result<Operation, A2aError>,
 }
 
-/// Reads what a client sent, spelled as `spelled` unless its method says otherwise. Whatever is wrong with it, there is
-/// an answer.
+/// Decodes a request in the dialect `spelled`, unless its method implies another one. Invalid input
+/// yields a request with an error.
 pub fn read(text: &[u8], spelled: Dialect, beside: Beside) -> Frame<Request> {
     jsonrpc::read(text, beside).map(|request| understand(request, spelled))
 }
@@ -50,7 +50,7 @@ fn understand(request: jsonrpc::Request, spelled: Dialect) -> Request {
     Request { id, dialect, tenant, service_params, operation }
 }
 
-/// The method and the parameters that ask for this, of the agent that `tenant` names; none if the version has no such
+/// Method and parameters of an operation, addressed to `tenant`; `None` if the version lacks the
 /// operation.
 pub fn write(
     version: Version,
@@ -74,7 +74,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// Reads one request.
+    /// Reads a single request.
     fn read(text: &[u8]) -> Request {
         read_beside(text, Beside::Headers)
     }

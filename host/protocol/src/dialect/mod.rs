@@ -1,5 +1,5 @@
-//! How a client spells what it asks, and is answered: one choice, made where a request comes in. Below, [`jsonrpc`],
-//! [`rest`] and [`grpc`] read requests to a server in any dialect, and write those of a client.
+//! Dialects: the wire forms of requests and answers. [`jsonrpc`], [`rest`] and [`grpc`] decode
+//! requests on the server side and encode them on the client side, in any dialect.
 
 mod finished;
 pub mod grpc;
@@ -25,18 +25,18 @@ use crate::{
 };
 use serde_json::Value;
 
-/// A dialect: how a client spells what it asks, and is answered.
+/// Wire form of requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// The Local Hub specification's.
+    /// Dialect of the Local Hub specification.
     Hub,
-    /// That of official A2A, in one version on one binding.
+    /// Official A2A in one version over one binding.
     Official(Wire),
 }
 
 impl Dialect {
-    /// The dialect of a JSON-RPC request for the method `name`, where requests are `otherwise` spelled so. The methods of
-    /// 1.0 are called as nothing else is.
+    /// Dialect of a JSON-RPC request for the method `name`, with `otherwise` as the default. The
+    /// method names of 1.0 are unique.
     pub fn of_method(name: &str, otherwise: Self) -> Self {
         let official = |version| Self::Official(Wire { version, binding: Binding::JsonRpc });
         if Method::named(name).is_some() {
@@ -48,7 +48,7 @@ impl Dialect {
         }
     }
 
-    /// What a JSON-RPC request for the method `name` asks for.
+    /// Reads the parameters of the JSON-RPC method `name`.
     pub fn operation(self, name: &str, params: Value) -> Result<Operation, A2aError> {
         match self {
             Self::Hub => hub::methods::operation(name, params),
@@ -56,7 +56,7 @@ impl Dialect {
         }
     }
 
-    /// Writes a refusal as the error object of a JSON-RPC response.
+    /// Writes a refusal as a JSON-RPC error object.
     pub fn write_error(self, error: &A2aError) -> Value {
         match self {
             Self::Hub => error.to_hub_json(),
@@ -65,7 +65,7 @@ impl Dialect {
         }
     }
 
-    /// Writes a refusal as REST tells it, in a body or in a stream.
+    /// Writes a refusal as a REST error, for a body or a stream.
     pub fn write_rest_error(self, error: &A2aError) -> Value {
         match self {
             Self::Official(Wire { version: Version::V03, .. }) => error.to_v03_rest_json(),
@@ -73,7 +73,7 @@ impl Dialect {
         }
     }
 
-    /// How it spells nouns.
+    /// JSON form of objects in this dialect.
     fn form(self) -> Form {
         match self {
             Self::Hub => Form::V03,
@@ -81,8 +81,8 @@ impl Dialect {
         }
     }
 
-    /// The text of an answer that is a task or a message, ready to be sent; none of all others. `sent` tells whether it is to a
-    /// message, which both 1.0 and ProtoJSON say by name.
+    /// Text of an answer that is a task or a message; `None` for all others. `sent` marks the
+    /// response to a message, which 1.0 and ProtoJSON wrap by type.
     pub fn answer_text(self, answer: &Answer, sent: bool) -> Option<Vec<u8>> {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are written as values")]
         match answer {
@@ -93,7 +93,7 @@ impl Dialect {
         }
     }
 
-    /// Writes what a listener hears of an event; nothing of a client's own words.
+    /// Writes an event as a stream item; `None` for a client's own message.
     pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
         Form::tells(&sequenced.event).then(|| self.form().value(sequenced))
     }

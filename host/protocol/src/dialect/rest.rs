@@ -1,4 +1,5 @@
-//! REST in either version of A2A: requests to a server, and those of a client.
+//! REST requests in either version of A2A, decoded on the server side and encoded on the client
+//! side.
 
 use crate::{
     binding::rest::{self, Verb, WrittenRequest},
@@ -11,18 +12,18 @@ use crate::{
 };
 use serde_json::Value;
 
-/// A request that was read.
+/// A decoded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// How its answer is spelled.
+    /// Wire of the answer.
     pub wire: Wire,
-    /// The tenant it names: opaque to the hub.
+    /// Tenant in the request; opaque to the hub.
     pub tenant: Option<String>,
-    /// What it asks for, or why that cannot be told.
+    /// The requested operation, or the error to return.
     pub operation: Result<Operation, A2aError>,
 }
 
-/// Reads a request for `path`, which is what follows the interface's URL and a slash, still escaped.
+/// Decodes a request for `path`, the still escaped path after the interface's URL and a slash.
 pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request {
     let rest::Request { version, tenant, call } = rest::read(verb, path, query, body);
     let wire = Wire { version, binding: Binding::Rest };
@@ -31,7 +32,8 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
     Request { wire, tenant, operation }
 }
 
-/// Writes what asks for this, of the agent that `tenant` names; none if the version has no such operation.
+/// Encodes an operation as a request, addressed to `tenant`; `None` if the version lacks the
+/// operation.
 pub fn write(
     version: Version,
     tenant: Option<&str>,

@@ -1,4 +1,5 @@
-//! What one end asks the other reads, in each version and on each binding; and how a choice among them is made.
+//! Round trips of requests from client to server in each version over each binding, and the
+//! selection of the dialect.
 
 mod shapes;
 
@@ -25,9 +26,9 @@ fn official(version: Version, binding: Binding) -> Dialect {
     Dialect::Official(Wire { version, binding })
 }
 
-/// Every operation that A2A has, with all that can be said of it, in the order of its methods.
+/// Every operation of A2A with all its parameters, in the order of the methods.
 fn asked(form: PushForm) -> Vec<Operation> {
-    // A name that means something else in a path; 0.3 has no slash in one on gRPC.
+    // Characters that need escapes in a path; 0.3 allows no slash in an id over gRPC.
     let id = || TaskId::new("t:1?é");
     let config = || PushConfigId::new("p q");
     let send = || {
@@ -83,7 +84,7 @@ fn asked(form: PushForm) -> Vec<Operation> {
     ]
 }
 
-/// The same as 0.3 has it, which lists no tasks.
+/// The operations of 0.3, which has no list of tasks.
 fn asked_of_old() -> Vec<Operation> {
     let mut all = asked(PushForm::V03);
     all.retain(|asks| !matches!(asks, Operation::PageTasks(_)));
@@ -174,7 +175,7 @@ fn what_is_asked_over_grpc_is_read() {
             let (call, sent) = grpc::write(version, tenant, &asks).unwrap().unwrap();
             let read = grpc::read(&call, &sent);
             if let (Operation::StreamMessage(send), Version::V03) = (&mut asks, version) {
-                // What is `false` is not sent.
+                // gRPC does not transmit `false`.
                 send.wait = Wait::AtMost(UNSAID_WAIT);
             }
             assert_eq!((call.streams(), read.operation), (streams, Ok(asks)));

@@ -1,5 +1,6 @@
-//! One version of official A2A on one binding, which say together how nouns are spelled: 1.0 has ProtoJSON everywhere,
-//! 0.3 its own JSON over JSON-RPC and the ProtoJSON of an older package elsewhere.
+//! Version and binding of official A2A, which together determine the JSON form: 1.0 uses ProtoJSON
+//! on all bindings, 0.3 its own JSON over JSON-RPC and an older package's ProtoJSON over REST and
+//! gRPC.
 
 use crate::{
     card::{Endpoints, extended},
@@ -18,22 +19,22 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// A version of official A2A on a protocol binding.
+/// A version of official A2A over a protocol binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wire {
-    /// The version of A2A.
+    /// Version of A2A.
     pub version: Version,
-    /// The protocol binding: 0.3 spells nouns in another way on each.
+    /// Protocol binding; 0.3 has a different form for each.
     pub binding: Binding,
 }
 
 impl Wire {
-    /// The wire of a card's interface, if it is known here.
+    /// Wire of a card's interface; `None` if the hub does not support it.
     pub fn of(interface: &Interface) -> Option<Self> {
         let binding = interface.binding()?;
         let version = match (binding, interface.version.as_str()) {
             (_, "1.0") => Version::V1,
-            // 0.2 says over JSON-RPC the same things with the same words.
+            // Over JSON-RPC, 0.2 has the same requests and answers as 0.3.
             (_, "0.3") | (Binding::JsonRpc, "0.2") => Version::V03,
             _ => return None,
         };
@@ -48,7 +49,7 @@ impl Wire {
         }
     }
 
-    /// What a JSON-RPC request for the method `name` asks for.
+    /// Reads the parameters of the JSON-RPC method `name`.
     pub(super) fn operation(self, name: &str, params: Value) -> Result<Operation, A2aError> {
         match self.version {
             Version::V1 => v1::operation(name, params),
@@ -56,7 +57,7 @@ impl Wire {
         }
     }
 
-    /// What the call of a method asks for over REST or gRPC.
+    /// Reads the parameters of a REST or gRPC method.
     pub(super) fn read_call(self, method: Method, params: Value) -> Result<Operation, A2aError> {
         match self.version {
             Version::V1 => v1::read(method, params),
@@ -64,7 +65,8 @@ impl Wire {
         }
     }
 
-    /// The call over REST or gRPC that asks for this; none if the version has no such operation.
+    /// REST or gRPC method and parameters of an operation; `None` if the version lacks the
+    /// operation.
     pub(super) fn write_call(self, operation: &Operation) -> Option<(Method, Value)> {
         match self.version {
             Version::V1 => v1::write_request(operation),
@@ -72,8 +74,8 @@ impl Wire {
         }
     }
 
-    /// Writes an answer; `sent` tells whether it is to a message, which both 1.0 and ProtoJSON say by name. None if A2A
-    /// has no such answer, and for a card without the endpoints that it would name.
+    /// Writes an answer; `sent` marks the response to a message, which 1.0 and ProtoJSON wrap by
+    /// type. Returns `None` if A2A lacks the answer, and for a card without endpoints.
     pub fn write_answer(
         self,
         answer: &Answer,
@@ -90,7 +92,7 @@ impl Wire {
                 v1::write_tasks(tasks, *artifacts, *size, *total, next.as_ref())
             }
             Answer::PushConfig(config) => self.write_push_config(config),
-            // ProtoJSON leaves a list out that is empty.
+            // ProtoJSON omits an empty list.
             Answer::PushConfigs(configs) if is_proto && configs.is_empty() => json!({}),
             Answer::PushConfigs(configs) => {
                 let configs: Value =
@@ -103,12 +105,12 @@ impl Wire {
         })
     }
 
-    /// Writes what a listener hears of an event; nothing of a client's own words.
+    /// Writes an event as a stream item; `None` for a client's own message.
     pub fn write_event(self, sequenced: &SequencedEvent) -> Option<Value> {
         Form::tells(&sequenced.event).then(|| self.form().value(sequenced))
     }
 
-    /// Reads a task, as a client is answered.
+    /// Reads a task from a server's response.
     pub fn read_task(self, value: Value) -> Result<Task, A2aError> {
         match self.form() {
             Form::V1 => v1::read_task(value),
@@ -117,7 +119,7 @@ impl Wire {
         }
     }
 
-    /// Reads what a client is told: an item of a stream, or the answer to a message.
+    /// Reads a stream item, or the response to a message.
     pub fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
         match self.form() {
             Form::V1 => v1::read_stream_response(value),
@@ -126,7 +128,7 @@ impl Wire {
         }
     }
 
-    /// Says for which tenant a client asked, where 1.0 says it: of what it has told the hub itself.
+    /// Adds the requested tenant to the push configurations of a 1.0 answer.
     pub fn echo_tenant(self, answer: &mut Value, tenant: Option<&str>) {
         let (Version::V1, Some(tenant)) = (self.version, tenant) else { return };
         let configs = answer.get_mut("configs").and_then(Value::as_array_mut);
@@ -137,14 +139,14 @@ impl Wire {
         }
     }
 
-    /// Writes the extended card, for that is the one which clients ask for by a method.
+    /// Writes the extended card, which is the one that methods return.
     fn write_card(self, of: &CardOf, endpoints: &Endpoints) -> Value {
         let mut card = match self.version {
             Version::V1 => of.card.v1(endpoints),
             Version::V03 => of.card.hybrid(endpoints),
         };
         if (self.version, self.binding) == (Version::V03, Binding::Grpc) {
-            // In 0.3's own JSON this is a list of another shape.
+            // The JSON of 0.3 uses this member name for a list of another shape.
             let requirements = member::take(&mut card, "securityRequirements");
             member::set(&mut card, "security", requirements);
         }

@@ -1,4 +1,4 @@
-//! Answers as the Local Hub's clients read them, each the result of a method.
+//! JSON results of the Local Hub's methods.
 
 use crate::{
     member,
@@ -10,10 +10,10 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Where the agents' own endpoints are below a hub's URL, each by its agent's id.
+/// Path of the agents' endpoints below the hub's URL; the agent's id follows.
 pub const AGENTS: &str = "/agents/";
 
-/// Writes the answer of a hub that is reached at `url`.
+/// Writes an answer; `url` is the URL of the hub.
 pub fn write(answer: Answer, url: &str) -> Value {
     let reached = |info: &mut AgentInfo| {
         member::set(&mut info.card, "url", url_of(Some(&info.id), url));
@@ -69,7 +69,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
     }
 }
 
-/// Writes a card as the Local Hub specification has it.
+/// Writes a card in the form of the Local Hub specification.
 fn published(of: &CardOf, url: &str) -> Value {
     let mut card = of.card.published(of.agent.as_ref());
     let reached = url_of(of.agent.as_ref(), url);
@@ -80,8 +80,8 @@ fn published(of: &CardOf, url: &str) -> Value {
     card
 }
 
-/// Where an agent is reached that belongs to the hub at `url`. A socket has no paths: there an agent is named in each
-/// message.
+/// URL of an agent, given the hub's `url`. A Unix socket has no paths, so its clients name the
+/// agent in each message.
 fn url_of(agent: Option<&AgentId>, url: &str) -> String {
     match agent {
         Some(agent) if url.starts_with("http") => {
@@ -91,7 +91,7 @@ fn url_of(agent: Option<&AgentId>, url: &str) -> String {
     }
 }
 
-/// Writes a task in a list, with its agent, and with or without what that made.
+/// Writes a task of a list, with its agent, and with or without artifacts.
 fn write_listed(ListedTask { agent, task }: &ListedTask, artifacts: bool) -> Value {
     let mut written = json::write_task(task);
     if let Value::Object(written) = &mut written {

@@ -1,5 +1,5 @@
-//! Events of the whole hub, as `hub/events` tells them: agents that come and go, how they are, where tasks stand, which
-//! settings count, and whether anything can be stored.
+//! Events of the whole hub, sent by `hub/events`: agents, plug-ins, health, task states, settings
+//! and storage.
 
 use crate::model::{
     id::{AgentId, ContextId, TaskId, TenantId},
@@ -128,7 +128,7 @@ pub enum Happened {
 }
 
 impl Happened {
-    /// The tenant whose task it happened to; none if that is for all to know.
+    /// Tenant of the event's task; `None` for an event that every tenant may see.
     pub fn tenant(&self) -> Option<&TenantId> {
         match self {
             Self::TaskCreated { context_id, .. } | Self::TaskState { context_id, .. } => {
@@ -150,7 +150,7 @@ impl Happened {
     }
 }
 
-/// A state as the hub's dialect spells it.
+/// Serializes a state by its name in the hub's dialect.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn by_name<S: Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(state.name())

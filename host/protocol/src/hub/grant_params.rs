@@ -1,4 +1,5 @@
-//! Parameters of the methods that change what plug-ins are granted, and of `hub/backup`, with the JSON schemas that `rpc.discover` tells.
+//! Parameters of `hub/backup` and of the methods that change plug-ins and their grants.
+//! `rpc.discover` publishes their JSON schemas.
 
 use super::params::component;
 use crate::{
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// How many capabilities may be denied at once.
+/// Maximum number of capabilities to deny in one request.
 const MAX_DENIED: usize = 256;
 
 #[derive(Deserialize, JsonSchema)]
@@ -76,7 +77,7 @@ pub(crate) struct BackUpParams {
     file: PathBuf,
 }
 
-/// A component to be added.
+/// Reads the parameters of `hub/plugins/add`.
 pub(crate) fn add(params: Value) -> Result<Operation, A2aError> {
     let AddParams { agent_id: id, path, component: bytes, sha256, signature, grant } =
         read(params)?;
@@ -85,14 +86,14 @@ pub(crate) fn add(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::AddPlugin(Box::new(AddPlugin { id, component, sha256, signature, grant })))
 }
 
-/// A grant.
+/// Reads the parameters of `hub/grants/grant`.
 pub(crate) fn grant(params: Value) -> Result<Operation, A2aError> {
     let GrantParams { agent_id: id, sha256, granted: said } = read(params)?;
     let (sha256, grant) = (digest(&sha256)?, granted(said)?);
     Ok(Operation::GrantPlugin(Box::new(GrantPlugin { id, sha256, grant })))
 }
 
-/// Capabilities to be taken away.
+/// Reads the parameters of `hub/grants/deny`.
 pub(crate) fn deny(params: Value) -> Result<Operation, A2aError> {
     let DenyParams { agent_id: id, capabilities } = read(params)?;
     if !(1..=MAX_DENIED).contains(&capabilities.len()) {
@@ -102,7 +103,7 @@ pub(crate) fn deny(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::DenyPlugin { id, capabilities })
 }
 
-/// A file that is to hold a copy of the store.
+/// Reads the parameters of `hub/backup`.
 pub(crate) fn back_up(params: Value) -> Result<Operation, A2aError> {
     let BackUpParams { file } = read(params)?;
     if !file.is_absolute() {

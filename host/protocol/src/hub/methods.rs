@@ -1,4 +1,4 @@
-//! The methods of the hub's dialect: one table, from which requests are read and `rpc.discover` is written.
+//! Methods of the hub's dialect: one table, which serves requests and `rpc.discover`.
 
 use crate::{
     hub::{event::HubEvent, grant_params, params, schemas},
@@ -15,24 +15,25 @@ use crate::{
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-/// A row of the table: how a method is called, what it takes, what it gives.
+/// A method: its name, parameters and result.
 pub struct HubMethod {
-    /// How the method is called in a request, such as `hub/status`.
+    /// Name of the method in requests, such as `hub/status`.
     pub name: &'static str,
-    /// What the method does, in one line.
+    /// Description of the method in one line.
     pub summary: &'static str,
-    /// Parameters to call the method with, as JSON.
+    /// Example parameters as JSON.
     pub example: &'static str,
-    /// Whether the method answers with a stream: each of its items is then a result.
+    /// True if the method answers with a stream; each item is a result.
     pub streams: bool,
-    /// Whether the method changes the hub itself, or tells of all its tenants: for administrators only.
+    /// True if only administrators may call the method, because it changes the hub or shows data of
+    /// all tenants.
     pub admin: bool,
     pub(super) params: fn(&mut SchemaGenerator) -> Schema,
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
     read: fn(Value) -> Result<Operation, A2aError>,
 }
 
-/// What most methods have in common.
+/// Default values of a row.
 const PLAIN: HubMethod = HubMethod {
     name: "",
     summary: "",
@@ -44,7 +45,7 @@ const PLAIN: HubMethod = HubMethod {
     read: |_| Err(A2aError::new(ErrorKind::MethodNotFound, "a method without a name")),
 };
 
-/// Every method of the hub's dialect.
+/// All methods of the hub's dialect.
 pub static METHODS: &[HubMethod] = &[
     HubMethod {
         name: "hub/ping",
@@ -390,7 +391,7 @@ pub static METHODS: &[HubMethod] = &[
     },
 ];
 
-/// What a call of `method` with `params` asks for.
+/// Reads the parameters of a method.
 pub fn operation(method: &str, params: Value) -> Result<Operation, A2aError> {
     match METHODS.iter().find(|known| known.name == method) {
         Some(known) => (known.read)(params),

@@ -1,5 +1,5 @@
-//! The Local Hub's dialect: its methods, the events of the whole hub, and their description as OpenRPC. Its nouns, and
-//! the methods about messages and tasks, are those of A2A 0.3.
+//! Local Hub dialect: its methods, hub events, and OpenRPC description. Objects and the methods for
+//! messages and tasks are those of A2A 0.3.
 
 pub mod answer;
 pub mod event;

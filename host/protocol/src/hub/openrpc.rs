@@ -1,6 +1,7 @@
-//! The table of methods as an OpenRPC document (spec.open-rpc.org, 1.3.2), for tools that write clients.
+//! OpenRPC document of the method table (spec.open-rpc.org, 1.3.2), for client generators.
 //!
-//! Streams and administrators are marked by extensions, `x-streams` and `x-admin`: OpenRPC knows neither.
+//! OpenRPC has no terms for streams and administrators, so the extensions `x-streams` and `x-admin`
+//! mark these methods.
 
 use crate::{
     hub::methods::{HubMethod, METHODS},
@@ -9,9 +10,9 @@ use crate::{
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// The OpenRPC document that describes the interface of a hub of this `version`.
+/// OpenRPC document for a hub of this `version`.
 pub fn discover(version: &str) -> Value {
-    // OpenRPC is defined in terms of draft 7.
+    // OpenRPC uses JSON Schema draft 7.
     let settings =
         SchemaSettings::draft07().with(|it| it.definitions_path = "/components/schemas".into());
     let mut schemas = settings.into_generator();
@@ -58,7 +59,7 @@ fn method(method: &HubMethod, schemas: &mut SchemaGenerator) -> Value {
 }
 
 fn example(method: &HubMethod) -> Value {
-    // A test reads every example.
+    // Always valid: a test parses every example.
     let params: Map<String, Value> = serde_json::from_str(method.example).unwrap_or_default();
     let params: Vec<_> =
         params.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
@@ -73,7 +74,8 @@ mod tests {
         value.as_array().unwrap()
     }
 
-    /// Every method of the table is in the document, its example names only parameters it has, and all that it must.
+    /// The document contains every method, and each example names only existing parameters and all
+    /// required ones.
     #[test]
     fn every_method_is_described() {
         let document = discover("1.2.3");

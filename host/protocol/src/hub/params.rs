@@ -1,4 +1,4 @@
-//! What clients say to the hub's own methods: parameters, with the JSON schemas that `rpc.discover` tells.
+//! Parameters of the hub's own methods. `rpc.discover` publishes their JSON schemas.
 
 use crate::{
     model::{
@@ -18,19 +18,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// How many tasks or conversations are listed, unless the client says otherwise.
+/// Default number of listed tasks or conversations.
 const DEFAULT_LISTED: usize = 20;
 
-/// How many messages of a conversation are shown, unless the client says otherwise.
+/// Default number of messages of a conversation.
 const DEFAULT_MESSAGES: usize = 100;
 
-/// How many of anything are listed at most: more would hold up the client's next answer.
+/// Maximum number of listed items; more would delay the client's next answer.
 const MAX_LISTED: usize = 1_000;
 
-/// How many tags or media types may be asked of an agent.
+/// Maximum number of tags or media types in a search.
 const MAX_CRITERIA: usize = 32;
 
-/// How many levels of a tree are told at most: many more than a tree has.
+/// Maximum number of returned tree levels, far more than a tree has.
 const MAX_LEVELS: usize = 64;
 
 #[derive(JsonSchema)]
@@ -182,18 +182,18 @@ pub(crate) struct RetryDeliveries {
     task_id: String,
 }
 
-/// Agents to be listed.
+/// Reads the parameters of `hub/agents/list`.
 pub(crate) fn list_agents(params: Value) -> Result<Operation, A2aError> {
     let ListAgents { include_health } = read(params)?;
     Ok(Operation::ListAgents { include_health })
 }
 
-/// Agents to be found.
+/// Reads the parameters of `hub/agents/find`.
 pub(crate) fn find_agents(params: Value) -> Result<Operation, A2aError> {
     agent_query(params).map(Operation::FindAgents)
 }
 
-/// What is asked of agents that are to be found: the parameters of `hub/agents/find`, which components say as well.
+/// Reads an agent query from the parameters of `hub/agents/find`, which components use as well.
 pub fn agent_query(params: Value) -> Result<AgentQuery, A2aError> {
     let said: FindAgents = read(params)?;
     let limit = within("limit", said.limit.unwrap_or(DEFAULT_FOUND), 1, MAX_FOUND)?;
@@ -219,18 +219,18 @@ pub fn agent_query(params: Value) -> Result<AgentQuery, A2aError> {
     })
 }
 
-/// The agent that is named.
+/// Reads the parameters of a method that takes only an agent's id.
 pub(crate) fn one_agent(params: Value) -> Result<AgentId, A2aError> {
     read(params).map(|OneAgent { agent_id }| agent_id)
 }
 
-/// An agent to be taken in, from a file or as it is.
+/// Reads the parameters of `hub/agents/register`.
 pub(crate) fn register_agent(params: Value) -> Result<Operation, A2aError> {
     let RegisterAgent { agent_id: id, path, component: bytes } = read(params)?;
     Ok(Operation::RegisterAgent { id, component: component(path, bytes)? })
 }
 
-/// A component, which a client names by its file or sends in base64.
+/// Reads a component, which the client names by its path or sends in base64.
 pub(super) fn component(
     path: Option<PathBuf>,
     bytes: Option<String>,
@@ -251,13 +251,13 @@ pub(super) fn component(
     }
 }
 
-/// An agent to be read again.
+/// Reads the parameters of `hub/agents/reload`.
 pub(crate) fn reload_agent(params: Value) -> Result<Operation, A2aError> {
     let ReloadAgent { agent_id: id, accept } = read(params)?;
     Ok(Operation::ReloadAgent { id, accept })
 }
 
-/// Tasks to be listed.
+/// Reads the parameters of `hub/tasks/list`.
 pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
     let params: ListTasks = read(params)?;
     let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
@@ -283,7 +283,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
     }))
 }
 
-/// A tree to be shown.
+/// Reads the parameters of `hub/tasks/tree`.
 pub(crate) fn get_tree(params: Value) -> Result<Operation, A2aError> {
     let GetTree { id, depth, limit } = read(params)?;
     let depth = within("depth", depth.unwrap_or(MAX_LEVELS), 0, MAX_LEVELS)?;
@@ -291,7 +291,7 @@ pub(crate) fn get_tree(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::GetTree(TreeQuery { id: task_id("id", id)?, depth, limit }))
 }
 
-/// Conversations to be listed.
+/// Reads the parameters of `hub/contexts/list`.
 pub(crate) fn list_contexts(params: Value) -> Result<Operation, A2aError> {
     let ListContexts { id_prefix, limit, offset } = read(params)?;
     Ok(Operation::ListContexts(ContextQuery {
@@ -301,7 +301,7 @@ pub(crate) fn list_contexts(params: Value) -> Result<Operation, A2aError> {
     }))
 }
 
-/// A conversation to be shown.
+/// Reads the parameters of `hub/contexts/get`.
 pub(crate) fn get_context(params: Value) -> Result<Operation, A2aError> {
     let GetContext { context_id: id, history_length } = read(params)?;
     let shown = history_length.unwrap_or(DEFAULT_MESSAGES);
@@ -309,20 +309,20 @@ pub(crate) fn get_context(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::GetContext { id: context_id(id)?, history_length })
 }
 
-/// A conversation to be forgotten.
+/// Reads the parameters of `hub/contexts/delete`.
 pub(crate) fn delete_context(params: Value) -> Result<Operation, A2aError> {
     let DeleteContext { context_id: id } = read(params)?;
     Ok(Operation::DeleteContext { id: context_id(id)? })
 }
 
-/// Deliveries of notifications to be listed.
+/// Reads the parameters of `hub/deliveries/list`.
 pub(crate) fn list_deliveries(params: Value) -> Result<Operation, A2aError> {
     let ListDeliveries { dead: dead_only, limit } = read(params)?;
     let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
     Ok(Operation::ListDeliveries { dead_only, limit })
 }
 
-/// A task whose notifications are to be tried again.
+/// Reads the parameters of `hub/deliveries/retry`.
 pub(crate) fn retry_deliveries(params: Value) -> Result<Operation, A2aError> {
     let RetryDeliveries { task_id: id } = read(params)?;
     Ok(Operation::RetryDeliveries { task: task_id("taskId", id)? })

@@ -1,4 +1,5 @@
-//! `GET /agents`: agents as a registry tells them, whose clients ask by skill and tags, and read cards.
+//! Registry form of the agent search, `GET /agents`: clients search by skill and tags and receive
+//! cards.
 
 use crate::{
     hub::answer,
@@ -10,22 +11,24 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// The header by which one registry asks another: whoever is asked so asks no other (one hop).
+/// Header of a query from another registry. A registry that receives it queries no further ones
+/// (one hop).
 pub const HOPS: &str = "a2a-hub-hops";
 
-/// What may be asked in the query of the URL.
+/// Supported query parameters.
 const ASKED: [&str; 9] =
     ["skill", "tags", "q", "version", "name", "inputModes", "outputModes", "limit", "allowOlder"];
 
-/// What the query of a URL asks for, such as `skill=*&tags=git,code&q=review+my+patch&version=>=2`. Lists are separated by commas.
+/// Reads an agent query from a URL's query string, such as
+/// `skill=*&tags=git,code&q=review+my+patch&version=>=2`. Lists are comma-separated.
 ///
 /// # Errors
 ///
-/// If it names what nobody knows here, or a value is none.
+/// If a parameter is unknown or has an invalid value.
 pub fn read_query(query: Option<&str>) -> Result<AgentQuery, A2aError> {
     let mut said = Map::new();
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        // What version of A2A is spoken may stand in any URL.
+        // Any URL may carry the A2A version.
         if value.trim().is_empty() || name.eq_ignore_ascii_case("A2A-Version") {
             continue;
         }
@@ -52,12 +55,12 @@ pub fn read_query(query: Option<&str>) -> Result<AgentQuery, A2aError> {
         };
         said.insert(name.into_owned(), value);
     }
-    // Who asks a registry for every agent means every agent.
+    // Registry clients that set no limit expect all agents.
     said.entry("limit").or_insert_with(|| json!(MAX_FOUND));
     super::params::agent_query(Value::Object(said))
 }
 
-/// What [`read_query`] reads.
+/// Writes the query string that [`read_query`] reads.
 pub fn write_query(query: &AgentQuery) -> String {
     let mut written = form_urlencoded::Serializer::new(String::new());
     let AgentQuery { name, skill, text, version, .. } = query;
@@ -81,7 +84,8 @@ pub fn write_query(query: &AgentQuery) -> String {
     written.finish()
 }
 
-/// The agents as such a client reads them: `{"agents": [...]}`, each its card with its URL, and beside it `score` and `why`.
+/// Writes the agents in registry form: `{"agents": [...]}`, where each item is a card with its URL,
+/// `score` and `why`.
 pub fn write(found: FoundAgents, url: &str) -> Value {
     let mut told = answer::write(Answer::Found(found), url);
     let agents = told.get_mut("agents").and_then(Value::as_array_mut);

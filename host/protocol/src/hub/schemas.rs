@@ -1,11 +1,11 @@
-//! JSON schemas of what [`v03::json`](crate::v03::json) writes, for `rpc.discover`. What serde writes has its schemas
-//! beside it.
+//! JSON schemas of the output of [`v03::json`](crate::v03::json), for `rpc.discover`. Types that
+//! serde serializes derive their schemas.
 
 use crate::model::task::TaskState;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// A task as `v03::json` writes it.
+/// Schema of a task in the form of `v03::json`.
 pub(crate) fn task(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "title": "Task",
@@ -23,18 +23,18 @@ pub(crate) fn task(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A task, or the message of an agent that answers without one.
+/// Schema of a task, or of an agent's message.
 pub(crate) fn task_or_message(schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "oneOf": [task(schemas), message()] })
 }
 
-/// A list of tasks.
+/// Schema of a list of tasks.
 pub(crate) fn tasks(schemas: &mut SchemaGenerator) -> Schema {
     let agent = json!({ "properties": { "agentId": { "type": "string" } } });
     json_schema!({ "type": "array", "items": { "allOf": [task(schemas), agent] } })
 }
 
-/// Where a task's notifications are sent.
+/// Schema of a push configuration.
 pub(crate) fn push_config(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });
     json_schema!({
@@ -64,17 +64,17 @@ pub(crate) fn push_config(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Every place where a task's notifications are sent.
+/// Schema of a list of push configurations.
 pub(crate) fn push_configs(schemas: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": push_config(schemas) })
 }
 
-/// `null`, where there is nothing to tell.
+/// Schema of `null`, for methods without a result.
 pub(crate) fn nothing(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "null" })
 }
 
-/// What a task's stream tells.
+/// Schema of a task's stream items.
 pub(crate) fn task_event(schemas: &mut SchemaGenerator) -> Schema {
     let event = |kind: &str, of: &str, what: Value| {
         json!({

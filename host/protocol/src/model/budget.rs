@@ -1,33 +1,34 @@
-//! The budget of a task: what may follow from it, where whoever gives the task allows less than the operator does.
+//! Budget of a task: limits on its descendant tasks that a caller sets below the operator's limits.
 
 use crate::model::{error::A2aError, message::Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The member of a message's metadata by which a client, or an agent, narrows what may follow from it.
+/// Metadata member with which a client or an agent limits the descendants of a task.
 pub const BUDGET: &str = "budget";
 
-/// How deep and how many the tasks below a task may be, and what they may use up, as whoever gave the task says; what is left out narrows
-/// nothing.
+/// Limits on the depth, number, tokens and cost of a task's descendants. An absent member sets no
+/// limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Budget {
-    /// How many levels of tasks there may be below it.
+    /// Maximum number of levels below the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// How many tasks there may be below it, those that are over among them.
+    /// Maximum number of descendant tasks, finished ones included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u32>,
-    /// Tokens that the tasks below it may use, input and output together, as their agents report them.
+    /// Maximum number of tokens that descendants may use, input and output together, as their
+    /// agents report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Dollars that the tasks below it may cost, as their agents report them.
+    /// Maximum cost of descendants in dollars, as their agents report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
 impl Budget {
-    /// The budget that a message's metadata names; without one, it narrows nothing.
+    /// Reads the budget from a message's metadata. Without one, the budget sets no limit.
     pub fn of(said: Option<&Metadata>) -> Result<Self, A2aError> {
         match said.and_then(|said| said.get(BUDGET)) {
             None | Some(Value::Null) => Ok(Self::default()),
@@ -35,10 +36,10 @@ impl Budget {
         }
     }
 
-    /// Reads a budget; `at` is its place, for the error.
+    /// Reads a budget; `at` is the path of the value, for the error.
     pub fn read(named: &Value, at: &str) -> Result<Self, A2aError> {
         let how = "must be an object of `depth`, `tasks`, `tokens` and `costUsd`, each left out or a number from 0 on";
-        // A list would be read by position.
+        // serde would read a JSON array as a struct, by position.
         if !named.is_object() {
             return Err(A2aError::invalid(at, how));
         }
@@ -50,7 +51,7 @@ impl Budget {
         Ok(read)
     }
 
-    /// Whether it narrows nothing.
+    /// True if the budget sets no limit.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

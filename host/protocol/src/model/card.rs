@@ -1,48 +1,48 @@
-//! Agent Cards: what agents say of themselves (A2A 1.0, section 4.4). The parts that the hub reads, and the rest kept as
-//! it came.
+//! Agent Cards (A2A 1.0, section 4.4): typed access to the members that the hub reads; all others
+//! are preserved unchanged.
 
 use crate::model::message::{Message, Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An Agent Card, as a component gives it of its agent (A2A 1.0, section 4.4.1).
+/// An Agent Card as a component provides it (A2A 1.0, section 4.4.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentCard {
-    /// The agent's name for people.
+    /// Name of the agent, for people.
     pub name: String,
-    /// What the agent is good for.
+    /// Description of the agent.
     pub description: String,
-    /// The agent's own version.
+    /// Version of the agent.
     pub version: String,
-    /// What the agent can do.
+    /// Skills of the agent.
     #[serde(default)]
     pub skills: Vec<Skill>,
-    /// Everything else that the card says.
+    /// All other members of the card.
     #[serde(flatten)]
     pub other: Metadata,
 }
 
-/// A skill: one thing that an agent can do (A2A 1.0, section 4.4.5).
+/// A skill of an agent (A2A 1.0, section 4.4.5).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {
-    /// The skill's id, unique within the card.
+    /// Id of the skill, unique within the card.
     pub id: String,
-    /// The skill's name for people.
+    /// Name of the skill, for people.
     pub name: String,
-    /// What the skill does.
+    /// Description of the skill.
     pub description: String,
-    /// Words to find the skill by.
+    /// Search tags of the skill.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Everything else that is said of the skill.
+    /// All other members of the skill.
     #[serde(flatten)]
     pub other: Metadata,
 }
 
 impl AgentCard {
-    /// The URIs of the extensions that its agent knows, and whether it insists on them.
+    /// Yields the URI of each extension of the agent, and true if the agent requires the extension.
     pub fn extensions(&self) -> impl Iterator<Item = (&str, bool)> {
         let all = self.other.get("capabilities").and_then(|can| can.get("extensions"));
         all.and_then(Value::as_array).into_iter().flatten().filter_map(|extension| {
@@ -51,7 +51,7 @@ impl AgentCard {
         })
     }
 
-    /// An extension that its agent insists on and the client does not name.
+    /// Returns the first extension that the agent requires and the client did not activate.
     pub fn missing_extension(&self, named: &[String]) -> Option<&str> {
         let mut extensions = self.extensions();
         let missing =
@@ -59,9 +59,10 @@ impl AgentCard {
         missing.map(|(uri, _)| uri)
     }
 
-    /// The first part of a message whose media type its agent does not take, by its place and that type. An agent takes
-    /// what its card or one of its skills says; one that says nothing takes whatever comes, and a part of no type is
-    /// nobody's business but its agent's.
+    /// Returns the index and media type of the first part that the agent does not accept.
+    ///
+    /// An agent accepts the media types of its card and of its skills. An agent that lists none
+    /// accepts every type. A part without a media type is always accepted.
     pub fn part_not_taken<'a>(&self, message: &'a Message) -> Option<(usize, &'a str)> {
         let says_nothing = self.input_modes().is_empty();
         let taken = |media: &str| says_nothing || self.takes(media);
@@ -70,17 +71,17 @@ impl AgentCard {
         typed.find(|(_, media)| !taken(media))
     }
 
-    /// Whether its agent says that it takes this media type.
+    /// True if the card or a skill lists this media type as input.
     pub fn takes(&self, media: &str) -> bool {
         self.input_modes().iter().any(|mode| is_in_range(media, mode))
     }
 
-    /// Every media type that its agent says it takes.
+    /// All input media types of the card and its skills.
     pub fn input_modes(&self) -> Vec<&str> {
         self.named_modes("defaultInputModes", "inputModes")
     }
 
-    /// Every media type that its agent says it answers with.
+    /// All output media types of the card and its skills.
     pub fn output_modes(&self) -> Vec<&str> {
         self.named_modes("defaultOutputModes", "outputModes")
     }
@@ -91,14 +92,15 @@ impl AgentCard {
         all.flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
     }
 
-    /// Whether it lets its clients listen.
+    /// True unless the card denies the capability `streaming`.
     pub fn streams(&self) -> bool {
         let streaming = self.other.get("capabilities").and_then(|can| can.get("streaming"));
         streaming.and_then(Value::as_bool).unwrap_or(true)
     }
 }
 
-/// Whether a media type lies in a range, such as `image/*`. Case and parameters do not count (RFC 9110, section 8.3.1).
+/// True if a media type matches a range such as `image/*`. Case and parameters are ignored (RFC
+/// 9110, section 8.3.1).
 pub fn is_in_range(media: &str, range: &str) -> bool {
     let essence = |text: &str| {
         let essence = text.split(';').next().unwrap_or_default();

@@ -1,21 +1,22 @@
-//! What a client can do with an answer: the extensions that it activated, and the media types that it takes.
+//! Client capabilities: activated extensions and accepted media types.
 
 use serde::{Deserialize, Serialize};
 
-/// What the client of a message can do with the answer. It is not part of the message: history does not tell it.
+/// Capabilities of the client that sent a message. They are not part of the message, so the task's
+/// history does not hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClientCapabilities {
-    /// URIs of the extensions that are active (A2A 1.0, section 4.6.1).
+    /// URIs of the activated extensions (A2A 1.0, section 4.6.1).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
-    /// Media types that the client takes, its `acceptedOutputModes`; any, if empty.
+    /// Media types that the client accepts (`acceptedOutputModes`); all types, if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output_modes: Vec<String>,
 }
 
 impl ClientCapabilities {
-    /// Whether the client said nothing of it.
+    /// True if the client declared no capability.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,82 +1,82 @@
-//! Errors as clients meet them: one type, and one table that turns its kinds into codes, statuses and reasons (A2A 1.0,
-//! sections 3.3.2 and 5.4).
+//! Errors that clients receive: one type, and one table that maps its kinds to codes, statuses and
+//! reasons (A2A 1.0, sections 3.3.2 and 5.4).
 
 use crate::member;
 use serde_json::{Value, json};
 
-/// The refusal of an operation, in terms that any client understands.
+/// Refusal of an operation, independent of dialect and binding.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct A2aError {
-    /// The kind of refusal, which decides codes and statuses.
+    /// Kind of the refusal, which determines codes and statuses.
     pub kind: ErrorKind,
-    /// What was wrong and how to do it right, for people.
+    /// Cause and remedy, for people.
     pub message: String,
-    /// More for machines: the field at fault, the limit, what exists instead.
+    /// Details for machines: the invalid field, the limit, the existing alternatives.
     pub details: Option<Value>,
 }
 
-/// A kind of refusal: those of JSON-RPC and A2A, and the hub's own.
+/// Kinds of refusal: those of JSON-RPC and A2A, and the hub's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// What was sent is not JSON.
+    /// The request is not JSON.
     Parse,
-    /// What was sent is JSON, but not a JSON-RPC 2.0 request.
+    /// The request is JSON, but not a JSON-RPC 2.0 request.
     InvalidRequest,
-    /// No method has that name.
+    /// Unknown method.
     MethodNotFound,
-    /// A parameter is missing, of the wrong type or out of range.
+    /// A parameter is missing, has the wrong type or is out of range.
     InvalidParams,
-    /// A fault of the hub.
+    /// Internal error of the hub.
     Internal,
-    /// No task has that id, or none that the caller may see.
+    /// The task does not exist, or the caller may not see it.
     TaskNotFound,
-    /// The task is over, and cannot be cancelled.
+    /// The task is in a final state and cannot be cancelled.
     TaskNotCancelable,
-    /// No agent has that id.
+    /// The agent does not exist.
     AgentNotFound,
-    /// The agent cannot take the task now.
+    /// The agent cannot accept the task now.
     AgentUnavailable,
-    /// The operation exists, but cannot be done here.
+    /// The operation exists, but is not supported here.
     UnsupportedOperation,
-    /// The caller did not show who it is, or may not do this.
+    /// The caller is not authenticated, or not authorized.
     Authentication,
-    /// The operation took longer than it was given.
+    /// The operation exceeded its timeout.
     Timeout,
-    /// No conversation has that id.
+    /// The conversation does not exist.
     ContextNotFound,
-    /// The agent sends no push notifications.
+    /// The agent does not support push notifications.
     PushNotSupported,
-    /// A media type that is not taken.
+    /// The agent does not accept a media type.
     ContentTypeNotSupported,
-    /// An agent answered what makes no sense.
+    /// The agent sent an invalid response.
     InvalidAgentResponse,
-    /// There is no card but the public one.
+    /// No extended card exists besides the public one.
     ExtendedCardNotConfigured,
-    /// The agent asks for an extension that the client did not activate.
+    /// The agent requires an extension that the client did not activate.
     ExtensionRequired,
-    /// A version of A2A that is not spoken here.
+    /// The hub does not support this version of A2A.
     VersionNotSupported,
 }
 
-/// The codes of a kind of refusal over each of A2A's bindings (A2A 1.0.1, section 5.4).
+/// Codes of a refusal for each of A2A's bindings (A2A 1.0.1, section 5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codes {
-    /// The code of a JSON-RPC error object.
+    /// Code of the JSON-RPC error object.
     pub code: i32,
-    /// The gRPC code, by its name in `google.rpc.Code`.
+    /// gRPC code, by its name in `google.rpc.Code`.
     pub status: &'static str,
-    /// The HTTP status of REST.
+    /// HTTP status for REST.
     pub http: u16,
 }
 
-/// The domain of the reasons that A2A knows.
+/// `domain` of the reasons that A2A defines.
 const A2A: &str = "a2a-protocol.org";
 
-/// The domain of the hub's own reasons.
+/// `domain` of the hub's own reasons.
 const HUB: &str = "a2a-hub";
 
-/// A row of the table of kinds.
+/// Row of the table of kinds.
 struct Row {
     hub_code: i32,
     reason: &'static str,
@@ -85,7 +85,7 @@ struct Row {
 }
 
 impl ErrorKind {
-    /// Every kind of error, in the order of their numbers.
+    /// All kinds, in the order of their hub codes.
     pub const ALL: [Self; 19] = [
         Self::Parse,
         Self::InvalidRequest,
@@ -108,8 +108,9 @@ impl ErrorKind {
         Self::VersionNotSupported,
     ];
 
-    /// The one table of them all: the hub's own code; the reason, and whose word it is; official A2A's code, gRPC status
-    /// and HTTP status. What only this hub knows is told there in the words of JSON-RPC, gRPC and HTTP themselves.
+    /// The table of all kinds: hub code; reason and its domain; official JSON-RPC code, gRPC status
+    /// and HTTP status. For kinds that only the hub defines, the official columns hold generic
+    /// codes of JSON-RPC, gRPC and HTTP.
     #[rustfmt::skip]
     fn row(self) -> Row {
         let (hub_code, reason, domain, code, status, http) = match self {
@@ -136,24 +137,25 @@ impl ErrorKind {
         Row { hub_code, reason, domain, official: Codes { code, status, http } }
     }
 
-    /// The JSON-RPC code of the kind in the hub's own dialect.
+    /// JSON-RPC code of the kind in the hub's dialect.
     pub fn hub_code(self) -> i32 {
         self.row().hub_code
     }
 
-    /// The reason: a stable word for machines.
+    /// Reason of the kind: a stable identifier for machines.
     pub fn reason(self) -> &'static str {
         self.row().reason
     }
 
-    /// The codes of the kind in official A2A.
+    /// Official A2A codes of the kind.
     pub fn official(self) -> Codes {
         self.row().official
     }
 
-    /// The kind that an official server means by a JSON-RPC code and, if it gave one, a reason.
+    /// Kind of an official server's error, from its reason if known, otherwise from its JSON-RPC
+    /// code.
     pub fn from_official(code: i64, reason: Option<&str>) -> Option<Self> {
-        // The first of its code is A2A's own meaning of it.
+        // Several kinds share a code; the first one is the kind that A2A defines for it.
         reason
             .and_then(Self::from_reason)
             .or_else(|| Self::ALL.into_iter().find(|kind| i64::from(kind.official().code) == code))
@@ -163,8 +165,8 @@ impl ErrorKind {
         Self::ALL.into_iter().find(|kind| kind.reason() == reason)
     }
 
-    /// The kind that the official server of 0.3 in Python means by the class of an error, such as `TaskNotFoundError`:
-    /// the reason in another spelling.
+    /// Kind of an error class name of the official Python server of 0.3, such as
+    /// `TaskNotFoundError`: the reason in another spelling.
     pub(crate) fn from_class(class: &str) -> Option<Self> {
         let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
         let class = plain(class);
@@ -175,12 +177,12 @@ impl ErrorKind {
         })
     }
 
-    /// The kind that an HTTP status alone tells (A2A 0.3, where REST had no errors of its own).
+    /// Kind for an HTTP status without an error body (A2A 0.3 defines no REST errors).
     fn from_http(status: u16) -> Self {
         match status {
             400 => Self::InvalidRequest,
             401 | 403 => Self::Authentication,
-            // Of what has a path, only tasks come and go.
+            // Among resources with a path, only tasks are created and deleted at run time.
             404 => Self::TaskNotFound,
             405 => Self::MethodNotFound,
             409 => Self::TaskNotCancelable,
@@ -194,7 +196,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind that the name of a `google.rpc.Code` alone tells.
+    /// Kind for the name of a `google.rpc.Code` without a known reason.
     pub(crate) fn from_status(name: &str) -> Self {
         match name {
             "INVALID_ARGUMENT" | "OUT_OF_RANGE" => Self::InvalidParams,
@@ -209,40 +211,41 @@ impl ErrorKind {
 }
 
 impl A2aError {
-    /// A refusal of this kind, told in these words.
+    /// Creates a refusal without details.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: None }
     }
 
-    /// A parameter that is missing, of the wrong type or out of range; `field` is its path, such as `message.parts[0]`.
+    /// Creates a refusal for an invalid parameter; `field` is its path, such as `message.parts[0]`.
     pub fn invalid(field: &str, why: impl std::fmt::Display) -> Self {
         Self::new(ErrorKind::InvalidParams, format!("`{field}`: {why}"))
             .with(json!({ "field": field }))
     }
 
-    /// The hub's own code failed. A panic's text may hold paths and secrets: it is in the hub's log, and no client is shown it.
+    /// Creates a refusal for an internal error of the hub. The cause, such as a panic's text, may
+    /// hold paths and secrets, so it goes to the hub's log and never to a client.
     pub fn internal() -> Self {
         Self::new(ErrorKind::Internal, "internal error; see the hub's log")
     }
 
-    /// No task is called `id`.
+    /// Creates a refusal for an unknown task.
     pub fn no_task(id: impl std::fmt::Display) -> Self {
         Self::new(ErrorKind::TaskNotFound, format!("no task is called `{id}`"))
     }
 
-    /// No context is called `id`.
+    /// Creates a refusal for an unknown context.
     pub fn no_context(id: impl std::fmt::Display) -> Self {
         Self::new(ErrorKind::ContextNotFound, format!("no context is called `{id}`"))
     }
 
-    /// The same refusal with details for machines.
+    /// Adds details for machines.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// The JSON-RPC error object in the hub's dialect: the reason always stands in `data`.
+    /// JSON-RPC error object in the hub's dialect; `data` always holds the reason.
     pub fn to_hub_json(&self) -> Value {
         json!({ "code": self.kind.hub_code(), "message": self.message, "data": self.data() })
     }
@@ -255,18 +258,19 @@ impl A2aError {
         data
     }
 
-    /// The JSON-RPC error object of A2A 0.3: the official code, and our `data`, for there it is free.
+    /// JSON-RPC error object of A2A 0.3: the official code, and the hub's `data`, which 0.3 leaves
+    /// to the server.
     pub fn to_v03_json(&self) -> Value {
         json!({ "code": self.kind.official().code, "message": self.message, "data": self.data() })
     }
 
-    /// The JSON-RPC error object of A2A 1.0.
+    /// JSON-RPC error object of A2A 1.0.
     pub fn to_v1_json(&self) -> Value {
         let code = self.kind.official().code;
         json!({ "code": code, "message": self.message, "data": self.official_details() })
     }
 
-    /// The body of an HTTP response, a `google.rpc.Status`: how REST tells a refusal.
+    /// Body of a REST error response: a `google.rpc.Status`.
     pub fn to_rest_json(&self) -> Value {
         let Codes { status, http, .. } = self.kind.official();
         json!({ "error": {
@@ -277,16 +281,16 @@ impl A2aError {
         } })
     }
 
-    /// The body of an HTTP response for a client of 0.3: beside the `google.rpc.Status`, where the JavaScript client
-    /// looks for it, the error of JSON-RPC.
+    /// Body of a REST error response for a 0.3 client: a `google.rpc.Status` merged with a JSON-RPC
+    /// error object, which the JavaScript client reads.
     pub fn to_v03_rest_json(&self) -> Value {
         let mut written = self.to_v03_json();
         member::set(&mut written, "error", member::take(&mut self.to_rest_json(), "error"));
         written
     }
 
-    /// What went wrong for machines: `google.rpc.ErrorInfo`, and `BadRequest` if a field is at fault (A2A 1.0, section
-    /// 9.5 and 11.6).
+    /// Details for machines: `google.rpc.ErrorInfo`, and `BadRequest` if a field is invalid (A2A
+    /// 1.0, sections 9.5 and 11.6).
     pub fn official_details(&self) -> Value {
         let known = self.details.as_ref().and_then(Value::as_object);
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -310,8 +314,8 @@ impl A2aError {
         Value::Array(details)
     }
 
-    /// The refusal in an error object of JSON-RPC as an official server writes it, of either version; `None` if it is
-    /// none.
+    /// Reads a JSON-RPC error object of an official server of 1.0 or 0.3; `None` if `error` is not
+    /// one.
     pub fn read_official(error: &Value) -> Option<Self> {
         let code = error.get("code")?.as_i64()?;
         let data = error.get("data");
@@ -321,13 +325,15 @@ impl A2aError {
         Some(Self { kind, message: message.to_owned(), details: data.cloned() })
     }
 
-    /// The refusal in an answer of REST with this HTTP status, or in its stream, as an official server writes it: the
-    /// `google.rpc.Status` of 1.0, or what servers of 0.3 have: the error of JSON-RPC, or a bare `message`. `None` if it
-    /// is none of them.
+    /// Reads an official server's REST error, or an error in its stream.
+    ///
+    /// Accepts the `google.rpc.Status` of 1.0, and both forms of 0.3 servers: a JSON-RPC error
+    /// object, and a bare `message`. Returns `None` for any other body.
     pub fn read_rest(http: u16, body: &Value) -> Option<Self> {
         let Some(status) = body.get("error").filter(|error| error.is_object()) else {
             let bare = || {
-                // A proxy says so as well, of a server that is not there.
+                // A gateway's 502 to 504 has a `message` too, but the agent's server did not write
+                // it.
                 let message =
                     body.get("message").filter(|_| !matches!(http, 502..=504))?.as_str()?;
                 Some(Self::new(ErrorKind::from_http(http), message))
@@ -345,7 +351,8 @@ impl A2aError {
     }
 }
 
-/// The reason in the details of a refusal: in `google.rpc.ErrorInfo`, which 1.0 has in a list, or in an object.
+/// Reason in the details of a refusal: in `google.rpc.ErrorInfo`, which is an element of a list in
+/// 1.0, or an object.
 pub(crate) fn reason(details: &Value) -> Option<&str> {
     let named = |info: &'_ Value| info.get("reason").is_some_and(Value::is_string);
     let info = match details.as_array() {
@@ -377,7 +384,7 @@ mod tests {
         }
     }
 
-    /// Section 5.4 of A2A 1.0.1, and what is this hub's own.
+    /// Codes of A2A 1.0.1, section 5.4, and of the hub's own kinds.
     #[test]
     fn official_codes() {
         let line = |kind: ErrorKind| {

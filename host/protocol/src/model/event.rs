@@ -1,4 +1,4 @@
-//! Events: what happens to a task, as the task's log keeps it and its listeners hear it (A2A 1.0, section 4.2).
+//! Task events, as stored in a task's log and sent to subscribers (A2A 1.0, section 4.2).
 
 use crate::model::{
     client::ClientCapabilities,
@@ -9,56 +9,59 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// An event of a task. The task's log begins with [`TaskEvent::Created`] and holds each event once, in order.
+/// An event of a task. A task's log begins with [`TaskEvent::Created`] and holds each event once,
+/// in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TaskEvent {
-    /// The task was accepted.
+    /// The hub accepted the task.
     Created(Box<Created>),
-    /// The task moved to another state, or its agent said something about the one it is in.
+    /// The task changed its state, or its agent sent a message about the current state.
     Status(StatusUpdate),
-    /// The agent made a piece of an artifact.
+    /// The agent produced a chunk of an artifact.
     Artifact(ArtifactUpdate),
-    /// Another message of the task's conversation: the client sent it, or, by its role, the agent said it at the end of a run
-    /// that was not the last.
+    /// Another message of the conversation. Its role tells the sender: the client, or the agent at
+    /// the end of a run that was not the last one.
     Input(Message),
-    /// The agent answered with a message and no task result: the task is over.
+    /// The agent replied with a message instead of a task result; the task has ended.
     Reply(Message),
 }
 
-/// The beginning of a task: who asked for what, and of whom.
+/// First event of a task: the agent, the request and its caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Created {
-    /// The agent that is to do it.
+    /// Agent that executes the task.
     pub agent: AgentId,
-    /// The task as it stood then, with the client's message as its history.
+    /// Initial task, with the client's message as its history.
     pub task: Task,
-    /// How long the task may take, in milliseconds, if its client said.
+    /// Timeout of the task in milliseconds, if the client set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What the client can do with an answer. Logs call it by an older name.
+    /// Capabilities of the client. The log uses an older name, `terms`.
     #[serde(rename = "terms", default, skip_serializing_if = "ClientCapabilities::is_empty")]
     pub client: ClientCapabilities,
-    /// What the request that began it is known by, should it be made again. Hubs before this one did not write it.
+    /// Idempotency key: the request that created the task, as text. Logs of older versions have
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// Where it stands among the tasks that agents gave one another; none if a client gave it. A hub that knows no such tasks
-    /// takes it for a client's.
+    /// Position in the tree of delegated tasks; `None` for a task that a client created. Versions
+    /// without delegation ignore it and treat the task as a client's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// What the random numbers of its agent are made of, if the agent is run again after a restart of its hub and must come to the same;
-    /// none for all other agents.
+    /// Seed of the agent's random numbers, for an agent that is replayed after a restart and must
+    /// repeat its results; `None` for all other agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Whose task it is. A hub that knows no tenants takes it for one of the default tenant, under the name that its store gave to the
-    /// conversation.
+    /// Tenant that owns the task. Versions without tenants ignore it and treat the task as one of
+    /// the default tenant, under the context name that the store assigned.
     #[serde(default, skip_serializing_if = "TenantId::is_default")]
     pub tenant: TenantId,
 }
 
 impl Created {
-    /// A task of `agent`, of which nothing else is known; of the default tenant.
+    /// Creates the first event of a task of `agent` in the default tenant, with all other fields
+    /// empty.
     pub fn of(agent: AgentId, task: Task) -> Self {
         Self {
             agent,
@@ -73,73 +76,74 @@ impl Created {
     }
 }
 
-/// A new status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1), without whose it is.
+/// New status of a task: the `TaskStatusUpdateEvent` of A2A 1.0 (section 4.2.1) without its ids.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusUpdate {
-    /// Where the task stands now.
+    /// New status of the task.
     pub status: TaskStatus,
-    /// Facts to be merged into the task's metadata.
+    /// Metadata to merge into the task's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
-/// A piece of an artifact: the `TaskArtifactUpdateEvent` of A2A 1.0 (section 4.2.2), without whose it is.
+/// Chunk of an artifact: the `TaskArtifactUpdateEvent` of A2A 1.0 (section 4.2.2) without its ids.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactUpdate {
-    /// The artifact, as far as this piece has it.
+    /// Artifact with the parts of this chunk.
     pub artifact: Artifact,
-    /// Whether the parts are added to the artifact of that id, rather than replacing it.
+    /// True if the parts are appended to the artifact of that id; otherwise they replace it.
     #[serde(default)]
     pub append: bool,
-    /// Whether the artifact is now complete.
+    /// True if the artifact is complete.
     #[serde(default)]
     pub last_chunk: bool,
 }
 
-/// An event with its sequence number in the task's log: what a listener hears, and can go on after.
+/// An event with its sequence number, after which a subscriber can resume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequencedEvent {
-    /// The task that the event is of.
+    /// Task of the event.
     pub task: TaskId,
-    /// The conversation (context) that the task belongs to.
+    /// Conversation (context) of the task.
     pub context: ContextId,
-    /// The sequence number: the event's place in the task's log, counted from 1.
+    /// Sequence number of the event in the task's log, counted from 1.
     pub seq: u64,
-    /// What happened to the task.
+    /// The event.
     pub event: TaskEvent,
 }
 
-/// What a server tells its client of a task: an item of a stream (A2A 1.0, section 3.2.3), or the answer to a message.
+/// An item of a stream (A2A 1.0, section 3.2.3), or the response to a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamResponse {
-    /// The task as it stands.
+    /// Snapshot of the task.
     Task(Box<Task>),
-    /// The agent's answer, instead of a task.
+    /// Message of the agent, in place of a task.
     Message(Message),
-    /// A new status of a task.
+    /// New status of a task.
     Status {
-        /// The task that it is about.
+        /// Task of the status.
         task: TaskId,
-        /// The conversation (context) that the task belongs to.
+        /// Conversation (context) of the task.
         context: ContextId,
-        /// The status that the task has from now on.
+        /// New status of the task.
         update: StatusUpdate,
     },
-    /// A piece of an artifact.
+    /// Chunk of an artifact.
     Artifact {
-        /// The task whose agent made it.
+        /// Task of the artifact.
         task: TaskId,
-        /// The conversation (context) that the task belongs to.
+        /// Conversation (context) of the task.
         context: ContextId,
-        /// The piece of the artifact.
+        /// The chunk.
         update: ArtifactUpdate,
     },
 }
 
 impl StreamResponse {
-    /// What is told of an event; nothing of what the client itself said.
+    /// Converts an event to a stream item; `None` for a message of the conversation, which is not
+    /// streamed.
     pub fn of(sequenced: SequencedEvent) -> Option<Self> {
         let SequencedEvent { task, context, event, .. } = sequenced;
         match event {
@@ -157,7 +161,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What a client can do was called its terms when the first logs were written.
+    /// The first logs called client capabilities `terms`.
     #[test]
     fn a_log_says_what_the_client_can_do_as_it_always_did() {
         let task = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_SUBMITTED", "timestamp": ""}});

@@ -1,8 +1,10 @@
-//! Members of a message's metadata that mean something to the hub, and which values each takes.
+//! Metadata members that the hub interprets, and the values that each accepts.
 //!
-//! A client says them in the metadata of its message or in that of the request around it, as its library makes easy. They are read here,
-//! from both, and nowhere else: what only the request says counts as if the message said it, and a member that the two say differently is
-//! refused, for nobody knows which one is meant. So is a value of another type: a fact that was ignored could have been a limit.
+//! A client sets them in the metadata of its message or of the surrounding request, depending on
+//! its library. This module validates both and merges them. A member of the request counts as a
+//! member of the message. Different values for one member in both are refused, because the intended
+//! one is unknown. A value of the wrong type is refused as well, because the ignored member might
+//! have been a limit.
 
 use crate::model::{
     budget::{BUDGET, Budget},
@@ -14,23 +16,23 @@ use crate::model::{
 };
 use serde_json::Value;
 
-/// The words that `permissions` takes.
+/// Accepted values of `permissions`.
 pub const PERMISSIONS: [&str; 4] = ["read-only", "ask", "edit", "full"];
 
-/// The longest text that a member takes, in bytes: such as a model's name, or a path.
+/// Maximum length of a text value in bytes, for example a model's name or a path.
 const MAX_TEXT: usize = 4_096;
 
-/// How many names a list takes.
+/// Maximum number of names in a list.
 const MAX_NAMES: usize = 256;
 
-/// A member, the values that it takes, and whether its agent receives it with the message.
+/// Name of a member, its accepted values, and whether the agent receives it with the message.
 struct Member {
     name: &'static str,
     takes: Takes,
     handed_on: bool,
 }
 
-/// The values of a member.
+/// Type of a member's value.
 #[derive(Clone, Copy)]
 enum Takes {
     Agent,
@@ -41,7 +43,7 @@ enum Takes {
     Permissions,
     Budget,
     Question,
-    /// Whatever its reader understands, which refuses the rest.
+    /// Validated by the code that reads the member.
     Any,
 }
 
@@ -53,7 +55,7 @@ const fn heard(name: &'static str, takes: Takes) -> Member {
     Member { name, takes, handed_on: true }
 }
 
-/// Every member.
+/// All members.
 const MEMBERS: [Member; 19] = [
     routing("targetAgent", Takes::Agent),
     routing("targetSkill", Takes::Text),
@@ -76,12 +78,12 @@ const MEMBERS: [Member; 19] = [
     heard("memoryBudget", Takes::Any),
 ];
 
-/// The names of all members.
+/// Names of all members.
 pub fn names() -> impl Iterator<Item = &'static str> {
     MEMBERS.iter().map(|member| member.name)
 }
 
-/// What a message and its request say to the hub, checked.
+/// Validated metadata of a message and its request.
 #[derive(Clone, Copy, Debug)]
 pub struct HubMetadata<'m> {
     message: Option<&'m Metadata>,
@@ -89,10 +91,11 @@ pub struct HubMetadata<'m> {
 }
 
 impl<'m> HubMetadata<'m> {
-    /// Reads the metadata of a message and of its request.
+    /// Validates the metadata of a message and of its request.
     ///
     /// # Errors
-    /// If a member has a value that it does not take, or the two say it differently. The error names the member.
+    /// If a member has an invalid value, or different values in message and request. The error
+    /// names the member.
     pub fn of(
         message: Option<&'m Metadata>,
         request: Option<&'m Metadata>,
@@ -117,18 +120,19 @@ impl<'m> HubMetadata<'m> {
         Ok(read)
     }
 
-    /// A member, wherever it is said; none if it is nowhere, or null.
+    /// Value of a member, from the message or the request; `None` if it is absent or null.
     pub fn get(&self, name: &str) -> Option<&'m Value> {
         let [of_message, of_request] = self.both(name);
         of_message.or(of_request)
     }
 
-    /// A member that takes a text.
+    /// Value of a text member.
     pub fn text(&self, name: &str) -> Option<&'m str> {
         self.get(name)?.as_str()
     }
 
-    /// What the request says and the message does not, of all that its agent receives with it, and of the trace.
+    /// Members that only the request sets, limited to those that the agent receives and those of
+    /// the trace.
     pub fn of_request_alone(&self) -> Metadata {
         let handed_on = MEMBERS.iter().filter(|member| member.handed_on).map(|member| member.name);
         let alone = |name: &&'static str| {
@@ -145,16 +149,17 @@ impl<'m> HubMetadata<'m> {
     }
 }
 
-/// Checks the members of a message that no client sent, such as that of an agent to another one.
+/// Validates the metadata of a message that no client sent, such as an agent's message to another
+/// agent.
 ///
 /// # Errors
-/// If a member has a value that it does not take.
+/// If a member has an invalid value.
 pub fn check(message: &Message) -> Result<(), A2aError> {
     HubMetadata::of(message.metadata.as_ref(), None).map(drop)
 }
 
 impl Takes {
-    /// Refuses a value that the member does not take; `at` is its place, for the error.
+    /// Refuses an invalid value; `at` is the path of the value, for the error.
     fn check(self, value: &Value, at: &str) -> Result<(), A2aError> {
         let refused = |why: String| Err(A2aError::invalid(at, why));
         let is_text = |value: &Value| value.as_str().is_some_and(|text| text.len() <= MAX_TEXT);
@@ -196,7 +201,7 @@ mod tests {
         value.as_object().cloned().unwrap_or_default()
     }
 
-    /// What a member takes, and what is nearly that.
+    /// A valid value of each member, and invalid ones.
     const CASES: &[(&str, &str, &[&str])] = &[
         ("targetAgent", r#""echo""#, &["1", "\"Echo!\"", "[]"]),
         ("targetSkill", r#""review""#, &["1", "{}"]),

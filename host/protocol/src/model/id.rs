@@ -1,12 +1,13 @@
-//! Ids of tasks, conversations, messages, artifacts, push configurations and agents, each a type of its own. Clones share their text, for a task's id stands
-//! with all that happens to it.
+//! Ids of tasks, conversations, messages, artifacts, push configurations, agents and tenants, each
+//! a separate type. Clones share their text, because a task's id is part of every event of the
+//! task.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 use std::{borrow::Cow, fmt, sync::Arc};
 use uuid::Uuid;
 
-/// The longest id that a client may choose, in bytes.
+/// Maximum length in bytes of an id that a client chooses.
 pub const MAX_ID: usize = 128;
 
 macro_rules! id {
@@ -17,12 +18,12 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The id that reads `name`.
+            /// Creates an id from its text.
             pub fn new(name: impl Into<Arc<str>>) -> Self {
                 Self(name.into())
             }
 
-            /// A fresh id, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
+            /// Generates a version 7 UUID (RFC 9562); later ids sort after earlier ones.
             pub fn fresh() -> Self {
                 Self(fresh())
             }
@@ -41,7 +42,7 @@ macro_rules! id {
     };
 }
 
-/// A fresh version 7 UUID.
+/// Generates a version 7 UUID.
 fn fresh() -> Arc<str> {
     let mut text = Uuid::encode_buffer();
     Uuid::now_v7().hyphenated().encode_lower(&mut text)[..].into()
@@ -69,12 +70,12 @@ id!(
     PushConfigId
 );
 
-/// The id of an agent of this hub: `^[a-z][a-z0-9-]{0,62}$`, so that it is safe in a path, a URL and a table.
+/// Id of an agent of this hub, `^[a-z][a-z0-9-]{0,62}$`: safe in a path, a URL and a table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct AgentId(Arc<str>);
 
-/// A text that cannot be the id of an agent.
+/// Error for a text that is not a valid agent id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` cannot name an agent: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter"
@@ -82,7 +83,7 @@ pub struct AgentId(Arc<str>);
 pub struct InvalidAgentId(String);
 
 impl AgentId {
-    /// The id that reads `name`, if an agent can be called that.
+    /// Parses an agent id.
     pub fn parse(name: impl Into<String>) -> Result<Self, InvalidAgentId> {
         let name = name.into();
         let mut bytes = name.bytes();
@@ -137,13 +138,13 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// A tenant: one of those who share a hub and see nothing of one another. The default tenant has no name, and is that of all who
-/// name none.
+/// Id of a tenant. Tenants share a hub and cannot see each other's data. The default tenant has no
+/// name and owns all requests that name no tenant.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TenantId(Option<Arc<str>>);
 
-/// A text that cannot name a tenant.
+/// Error for a text that is not a valid tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` cannot name a tenant: use 1 to 63 lower-case letters, digits and hyphens, beginning with a letter or a digit"
@@ -151,7 +152,8 @@ pub struct TenantId(Option<Arc<str>>);
 pub struct InvalidTenantId(String);
 
 impl TenantId {
-    /// The tenant called `name`, which is 1 to 63 lower-case letters, digits and hyphens and begins with no hyphen.
+    /// Parses a tenant's name: 1 to 63 lower-case letters, digits and hyphens, not beginning with a
+    /// hyphen.
     pub fn parse(name: impl Into<String>) -> Result<Self, InvalidTenantId> {
         let name = name.into();
         let is_plain =
@@ -163,17 +165,17 @@ impl TenantId {
         }
     }
 
-    /// The tenant's name; none of the default tenant.
+    /// Name of the tenant; `None` for the default tenant.
     pub fn name(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// The tenant's name; the default tenant's is empty.
+    /// Name of the tenant; empty for the default tenant.
     pub fn as_str(&self) -> &str {
         self.name().unwrap_or_default()
     }
 
-    /// Whether it is the tenant of all who name none.
+    /// True for the default tenant.
     pub fn is_default(&self) -> bool {
         self.0.is_none()
     }
@@ -211,8 +213,8 @@ impl fmt::Debug for TenantId {
     }
 }
 
-/// The id of a conversation, which A2A calls a context: the tasks and messages that belong together. Two tenants may have one of the
-/// same name each: those are two conversations. On the wire and in logs it is its name alone.
+/// Id of a conversation (A2A's context), which groups tasks and messages. Two tenants may use the
+/// same name for different conversations. Only the name appears on the wire and in logs.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(from = "String")]
 pub struct ContextId {
@@ -221,28 +223,28 @@ pub struct ContextId {
 }
 
 impl ContextId {
-    /// The conversation of the default tenant that is called `name`.
+    /// Creates the id of a conversation of the default tenant.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), tenant: TenantId::default() }
     }
 
-    /// A fresh id, a version 7 UUID (RFC 9562): later ones sort after earlier ones.
+    /// Generates a version 7 UUID (RFC 9562) as the name; later ids sort after earlier ones.
     pub fn fresh() -> Self {
         Self::new(fresh())
     }
 
-    /// The conversation of that name which is this tenant's.
+    /// The conversation of the same name in another tenant.
     #[must_use]
     pub fn of_tenant(self, tenant: &TenantId) -> Self {
         Self { tenant: tenant.clone(), ..self }
     }
 
-    /// Whose conversation it is.
+    /// Tenant that owns the conversation.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }
 
-    /// The id as its tenant knows it.
+    /// Name of the conversation, without its tenant.
     pub fn as_str(&self) -> &str {
         &self.name
     }

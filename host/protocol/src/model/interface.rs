@@ -1,23 +1,24 @@
-//! How an agent is spoken to: versions of A2A (A2A 1.0, section 3.6), protocol bindings (section 5), and the interfaces
-//! of a card that pair them (section 4.4.6).
+//! Interfaces of an agent: versions of A2A (A2A 1.0, section 3.6), protocol bindings (section 5),
+//! and the card entries that pair them (section 4.4.6).
 
 use crate::model::error::{A2aError, ErrorKind};
 use serde_json::json;
 
-/// A version of A2A that is spoken here.
+/// Version of A2A that the hub supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// A2A 1.0: ProtoJSON on every binding.
     V1,
-    /// A2A 0.3: JSON of its own over JSON-RPC, ProtoJSON of its own over REST and gRPC.
+    /// A2A 0.3: a special JSON form over JSON-RPC, an older ProtoJSON form over REST and gRPC.
     V03,
 }
 
 impl Version {
-    /// Every version, the newest first.
+    /// All supported versions, newest first.
     pub const ALL: [Self; 2] = [Self::V1, Self::V03];
 
-    /// The version as clients and cards name it: major and minor, for a patch changes nothing on the wire.
+    /// Version as clients and cards write it: major and minor, because a patch does not change the
+    /// wire form.
     pub fn name(self) -> &'static str {
         match self {
             Self::V1 => "1.0",
@@ -26,12 +27,12 @@ impl Version {
     }
 }
 
-/// Major and minor of a version, such as `1.0` of `1.0.1` (A2A 1.0, section 3.6).
+/// Major and minor part of a version, such as `1.0` for `1.0.1` (A2A 1.0, section 3.6).
 pub fn minor(version: &str) -> String {
     version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
 }
 
-/// Whether a version that a client names is spoken; to name none is to leave it to the method.
+/// Refuses an unsupported version. Without a version, the method determines it.
 pub fn check_version(named: Option<&str>) -> Result<(), A2aError> {
     let Some(named) = named.map(str::trim).filter(|named| !named.is_empty()) else { return Ok(()) };
     let asked = minor(named);
@@ -44,22 +45,22 @@ pub fn check_version(named: Option<&str>) -> Result<(), A2aError> {
     Err(refusal.with(json!({ "supported": spoken.join(", ") })))
 }
 
-/// A protocol binding of A2A: what requests travel in.
+/// Protocol binding of A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// JSON-RPC 2.0, over HTTP or a line each (A2A 1.0, section 9).
+    /// JSON-RPC 2.0 over HTTP or line-delimited (A2A 1.0, section 9).
     JsonRpc,
     /// gRPC (A2A 1.0, section 10).
     Grpc,
-    /// HTTP with JSON, REST for short (section 11).
+    /// HTTP+JSON, called REST (A2A 1.0, section 11).
     Rest,
 }
 
 impl Binding {
-    /// Every protocol binding, as cards list them.
+    /// All protocol bindings, in the order of cards.
     pub const ALL: [Self; 3] = [Self::JsonRpc, Self::Grpc, Self::Rest];
 
-    /// The binding as cards call it: the `protocolBinding` of 1.0, and the `transport` of 0.3.
+    /// Binding as cards name it: `protocolBinding` in 1.0, `transport` in 0.3.
     pub fn name(self) -> &'static str {
         match self {
             Self::JsonRpc => "JSONRPC",
@@ -69,21 +70,21 @@ impl Binding {
     }
 }
 
-/// One interface of an agent: a URL, and what is spoken there (A2A 1.0, section 4.4.6).
+/// Interface of an agent: a URL with its binding and version (A2A 1.0, section 4.4.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The URL, or for gRPC host and port.
+    /// URL; for gRPC, host and port.
     pub url: String,
-    /// The binding as the card calls it: of A2A, or somebody's own by its URI.
+    /// Name of the binding in the card: one of A2A's, or the URI of a custom binding.
     pub binding: String,
-    /// The version of A2A that is spoken there, such as `1.0`: major and minor.
+    /// Version of A2A, such as `1.0`: major and minor.
     pub version: String,
-    /// The tenant that a client names there to be brought to the agent. 0.3 has no word for it.
+    /// Tenant that a client must name to reach the agent. Does not exist in 0.3.
     pub tenant: Option<String>,
 }
 
 impl Interface {
-    /// The binding, if it is one of A2A's own.
+    /// The binding, if A2A defines it.
     pub fn binding(&self) -> Option<Binding> {
         Binding::ALL.into_iter().find(|known| known.name() == self.binding)
     }

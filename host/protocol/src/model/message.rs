@@ -4,17 +4,17 @@ use crate::model::id::{ContextId, MessageId, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Open-ended facts about something, as a JSON object.
+/// Custom metadata as a JSON object.
 pub type Metadata = Map<String, Value>;
 
-/// How deep the open-ended parts of a message may be nested. What is stored wraps them in a few levels more, and the
-/// reader of JSON gives up at 128.
+/// Maximum nesting depth of custom JSON in a message. Storage adds a few levels, and the JSON
+/// reader stops at 128.
 pub const MAX_DEPTH: usize = 64;
 
-/// How many parts one message may hold, and one piece of an artifact.
+/// Maximum number of parts in a message, and in a chunk of an artifact.
 pub const MAX_PARTS: usize = 256;
 
-/// Whether `value` is nested no deeper than [`MAX_DEPTH`].
+/// True if `value` is nested no deeper than [`MAX_DEPTH`].
 pub fn is_shallow(value: &Value) -> bool {
     fn within(value: &Value, levels: usize) -> bool {
         match value {
@@ -28,51 +28,51 @@ pub fn is_shallow(value: &Value) -> bool {
     within(value, MAX_DEPTH)
 }
 
-/// The side that speaks (A2A 1.0, section 4.1.5).
+/// Sender of a message (A2A 1.0, section 4.1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
-    /// The client speaks (`ROLE_USER`).
+    /// The client (`ROLE_USER`).
     #[serde(rename = "ROLE_USER")]
     User,
-    /// The agent speaks (`ROLE_AGENT`).
+    /// The agent (`ROLE_AGENT`).
     #[serde(rename = "ROLE_AGENT")]
     Agent,
 }
 
-/// A message: one turn of a conversation (A2A 1.0, section 4.1.4).
+/// A message of a conversation (A2A 1.0, section 4.1.4).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
-    /// The message's id, chosen by whoever speaks.
+    /// Id of the message, chosen by its sender.
     pub message_id: MessageId,
-    /// The conversation that the message belongs to.
+    /// Conversation of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_id: Option<ContextId>,
-    /// The task that the message belongs to.
+    /// Task of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
-    /// The side that speaks.
+    /// Sender of the message.
     pub role: Role,
-    /// What the message says; at least one part.
+    /// Content of the message; at least one part.
     pub parts: Vec<Part>,
-    /// Open-ended facts about the message.
+    /// Custom metadata of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// URIs of the extensions that shaped the message.
+    /// URIs of the extensions that contributed to the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
-    /// Other tasks that the message speaks of.
+    /// Other tasks that the message refers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_task_ids: Vec<TaskId>,
 }
 
 impl Message {
-    /// A message of one text part, with a fresh name.
+    /// Creates a message of one text part, with a fresh id.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self::new(role, vec![Part::text(text)])
     }
 
-    /// A message of these parts, with a fresh name.
+    /// Creates a message of these parts, with a fresh id.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
         Self {
             message_id: MessageId::fresh(),
@@ -86,13 +86,13 @@ impl Message {
         }
     }
 
-    /// All its text parts, one after the other.
+    /// Concatenates all text parts of the message.
     pub fn joined_text(&self) -> String {
         joined_text(&self.parts)
     }
 }
 
-/// All text among `parts`, one after the other.
+/// Concatenates all text in `parts`.
 pub fn joined_text(parts: &[Part]) -> String {
     parts
         .iter()
@@ -103,57 +103,58 @@ pub fn joined_text(parts: &[Part]) -> String {
         .collect()
 }
 
-/// A part of a message or of an artifact (A2A 1.0, section 4.1.6).
+/// Part of a message or an artifact (A2A 1.0, section 4.1.6).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
-    /// The content, of one kind.
+    /// Content of the part.
     #[serde(flatten)]
     pub content: Content,
-    /// The name of a file with this content.
+    /// File name of the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The content's media type (RFC 6838), such as `text/markdown`.
+    /// Media type of the content (RFC 6838), such as `text/markdown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Open-ended facts about the part.
+    /// Custom metadata of the part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
 impl Part {
-    /// A part that holds `content`, and nothing about it.
+    /// Creates a part of `content` without further members.
     pub fn new(content: Content) -> Self {
         Self { content, filename: None, media_type: None, metadata: None }
     }
 
-    /// A part that holds text.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Content::Text(text.into()))
     }
 
-    /// A part that holds structured data.
+    /// Creates a part of structured data.
     pub fn data(data: Value) -> Self {
         Self::new(Content::Data(data))
     }
 }
 
-/// The content of a part: exactly one of these.
+/// Content of a part: exactly one of these kinds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Content {
-    /// Text, plain unless its media type says otherwise.
+    /// Text; plain unless the media type says otherwise.
     Text(String),
-    /// Bytes, in base64 on the wire.
+    /// Bytes, base64 on the wire.
     #[serde(with = "base64_bytes")]
     Raw(Vec<u8>),
-    /// The URL at which the content is.
+    /// URL of the content.
     Url(String),
     /// Structured data: any JSON value.
     Data(Value),
 }
 
-/// Bytes as base64 text: written in the standard alphabet, read in either, padded or not (ProtoJSON).
+/// Bytes as base64 text: written in the standard alphabet; read in the standard or URL-safe
+/// alphabet, with or without padding (ProtoJSON).
 pub(crate) mod base64_bytes {
     use base64::{
         Engine as _,

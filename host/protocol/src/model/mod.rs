@@ -1,4 +1,4 @@
-//! A2A's nouns and verbs in one model, in the shape of 1.0 (A2A 1.0, section 4).
+//! Protocol model: A2A's objects and operations in the shape of 1.0 (A2A 1.0, section 4).
 
 pub mod budget;
 pub(crate) mod card;

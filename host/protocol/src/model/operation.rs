@@ -1,5 +1,5 @@
-//! Operations: everything a client may ask of the hub, whatever dialect it speaks, and the answers. Those of A2A (A2A
-//! 1.0, section 3.1) stand beside the hub's own.
+//! Operations that a client may request, independent of dialect, and their answers: those of A2A
+//! (A2A 1.0, section 3.1) and the hub's own.
 
 mod component;
 mod find;
@@ -47,189 +47,198 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// An operation: what a client asks the hub to do.
+/// An operation that a client requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Have an agent work on a message, and wait for the end (A2A 1.0, section 3.1.1).
+    /// Sends a message to an agent and waits for the result (A2A 1.0, section 3.1.1).
     SendMessage(Box<SendMessage>),
-    /// Have an agent work on a message, and hear what happens as it happens (section 3.1.2).
+    /// Sends a message to an agent and streams the task's events (section 3.1.2).
     StreamMessage(Box<SendMessage>),
-    /// Show a task (section 3.1.3).
+    /// Returns a task (section 3.1.3).
     GetTask {
-        /// The task to show.
+        /// Task to return.
         id: TaskId,
-        /// How many of its latest messages to show; all of them if left out.
+        /// Maximum number of latest messages; all, if `None`.
         history_length: Option<usize>,
     },
-    /// Stop a task (section 3.1.5).
+    /// Cancels a task (section 3.1.5).
     CancelTask {
-        /// The task to stop.
+        /// Task to cancel.
         id: TaskId,
     },
-    /// Hear what happens to a task from now on, or what happened since an event (section 3.1.6).
+    /// Subscribes to a task's events, from now on or after a given event (section 3.1.6).
     Resubscribe {
-        /// The task to hear of.
+        /// Task to subscribe to.
         id: TaskId,
-        /// The number of the last event heard; without it, the task as it stands comes first.
+        /// Sequence number of the last received event; with `None`, the stream begins with a
+        /// snapshot.
         after: Option<u64>,
     },
-    /// Have a task's notifications sent somewhere, instead of where a config of that id has them sent (section 3.1.7).
+    /// Creates or replaces a push configuration of a task (section 3.1.7).
     SetPushConfig {
-        /// The task whose notifications are meant.
+        /// Task of the configuration.
         task: TaskId,
-        /// Where the notifications are to be sent.
+        /// The configuration.
         push: OfferedPush,
     },
-    /// Show where a task's notifications are sent (section 3.1.8).
+    /// Returns a push configuration of a task (section 3.1.8).
     GetPushConfig {
-        /// The task whose notifications are meant.
+        /// Task of the configuration.
         task: TaskId,
-        /// The config to show, of those of the task; the first if left out.
+        /// Configuration to return; the task's first one, if `None`.
         id: Option<PushConfigId>,
     },
-    /// List where a task's notifications are sent (section 3.1.9).
+    /// Lists the push configurations of a task (section 3.1.9).
     ListPushConfigs {
-        /// The task whose notifications are meant.
+        /// Task of the configurations.
         task: TaskId,
     },
-    /// Stop sending a task's notifications to one place (section 3.1.10). A config that is not there is deleted already.
+    /// Deletes a push configuration of a task (section 3.1.10). Succeeds if the configuration does
+    /// not exist.
     DeletePushConfig {
-        /// The task whose notifications are meant.
+        /// Task of the configuration.
         task: TaskId,
-        /// The config to delete, of those of the task.
+        /// Configuration to delete.
         id: PushConfigId,
     },
-    /// List notifications that are on their way, or were given up.
+    /// Lists pending and dead deliveries of notifications.
     ListDeliveries {
-        /// Whether to list only notifications that were given up.
+        /// True to list dead deliveries only.
         dead_only: bool,
-        /// How many to list at most.
+        /// Maximum number of deliveries.
         limit: usize,
     },
-    /// Retry a task's notifications that failed or were given up.
+    /// Retries a task's failing and dead deliveries.
     RetryDeliveries {
-        /// The task whose notifications are meant.
+        /// Task of the deliveries.
         task: TaskId,
     },
-    /// Show the keys by which receivers know that notifications are this hub's.
+    /// Lists the public keys with which receivers verify this hub's notifications.
     ListPushKeys,
-    /// Show the tasks that match, newest first.
+    /// Lists the matching tasks, newest first.
     ListTasks(TaskQuery),
-    /// Show the tasks that match, the one whose status changed last first, a page at a time (section 3.1.4).
+    /// Lists a page of the matching tasks, most recently changed status first (section 3.1.4).
     PageTasks(TaskPageQuery),
-    /// Shows a task with all below it.
+    /// Returns a task with its descendants.
     GetTree(TreeQuery),
-    /// Show the conversations, the one with the newest task first.
+    /// Lists conversations, the one with the newest task first.
     ListContexts(ContextQuery),
-    /// Show a conversation (context) and its latest messages.
+    /// Returns a conversation (context) with its latest messages.
     GetContext {
-        /// The conversation to show.
+        /// Conversation to return.
         id: ContextId,
-        /// How many of its latest messages to show.
+        /// Maximum number of latest messages.
         history_length: usize,
     },
-    /// Forget a conversation and its tasks.
+    /// Deletes a conversation and its tasks.
     DeleteContext {
-        /// The conversation to forget.
+        /// Conversation to delete.
         id: ContextId,
     },
-    /// Tell that the hub answers.
+    /// Answers without further checks.
     Ping,
-    /// Tell how the hub is.
+    /// Returns the status of the hub.
     Status,
-    /// Tell the hub's metrics.
+    /// Returns the hub's metrics.
     ReadMetrics {
-        /// What the door knows that was asked.
+        /// Stream counts, which only the server knows.
         streams: OpenStreams,
     },
-    /// Read the configuration again, and follow what can be followed without a restart. For administrators only.
+    /// Reloads the configuration and applies all changes that need no restart. For administrators
+    /// only.
     ReloadConfig,
-    /// Tell what plug-ins ask for, and what is granted to them. For administrators only.
+    /// Lists plug-ins with their requested and granted capabilities. For administrators only.
     ListPlugins,
-    /// Look at once for what the operator granted, and at the plugins folder. For administrators only; it grants nothing.
+    /// Rereads the file of grants and the plugins folder at once. Grants nothing. For
+    /// administrators only.
     RefreshPlugins,
-    /// Put a component into the plugins folder. For the operator by the kernel's word alone.
+    /// Puts a component into the plugins folder. For the operator only, identified by the kernel.
     AddPlugin(Box<AddPlugin>),
-    /// Grant a plug-in something, and let its component in. For the operator by the kernel's word alone.
+    /// Grants capabilities to a plug-in and admits its component. For the operator only, identified
+    /// by the kernel.
     GrantPlugin(Box<GrantPlugin>),
-    /// Take some of what was granted away, also from tasks at work. For the operator by the kernel's word alone.
+    /// Withdraws some granted capabilities, from running tasks too. For the operator only,
+    /// identified by the kernel.
     DenyPlugin {
-        /// The plug-in.
+        /// Plug-in to change.
         id: AgentId,
-        /// What it may not do any more, such as `process.git` or `memory`.
+        /// Capabilities to withdraw, such as `process.git` or `memory`.
         capabilities: Vec<String>,
     },
-    /// Take all away that was granted, also from tasks at work. For the operator by the kernel's word alone.
+    /// Withdraws all granted capabilities, from running tasks too. For the operator only,
+    /// identified by the kernel.
     RevokePlugin {
-        /// The plug-in.
+        /// Plug-in to change.
         id: AgentId,
     },
-    /// Take a plug-in out of the plugins folder, and forget what it keeps. For the operator by the kernel's word alone.
+    /// Removes a plug-in from the plugins folder and deletes its data. For the operator only,
+    /// identified by the kernel.
     RemovePlugin {
-        /// The plug-in.
+        /// Plug-in to remove.
         id: AgentId,
     },
-    /// Copy the store to a new file of this machine. For the operator by the kernel's word alone: it holds all tasks of all tenants.
+    /// Copies the store to a new local file. For the operator only, identified by the kernel,
+    /// because the copy holds all tasks of all tenants.
     BackUp {
-        /// The file to make, as an absolute path.
+        /// Absolute path of the new file.
         file: PathBuf,
     },
-    /// Tell which agents there are.
+    /// Lists the agents.
     ListAgents {
-        /// Whether to tell how they are as well.
+        /// True to include the agents' health.
         include_health: bool,
     },
-    /// Find agents by what they are called, can do and say of themselves.
+    /// Searches agents by name, skill, tags, media types and description.
     FindAgents(AgentQuery),
-    /// Show an agent, with its card and its health.
+    /// Returns an agent with its card and health.
     GetAgent {
-        /// The agent to show.
+        /// Agent to return.
         id: AgentId,
     },
-    /// Ask an agent how it is, now.
+    /// Runs a health check of an agent.
     CheckAgent {
-        /// The agent to ask.
+        /// Agent to check.
         id: AgentId,
     },
-    /// Take in an agent, for good. For administrators only: no agent may ask for it.
+    /// Registers an agent permanently. For administrators only; agents may not request it.
     RegisterAgent {
-        /// The id that the agent is to have.
+        /// Id of the new agent.
         id: AgentId,
-        /// The agent's component, or where it is.
+        /// Component of the agent, or its path.
         component: Component,
     },
-    /// Let an agent go. For administrators only.
+    /// Deregisters an agent. For administrators only.
     DeregisterAgent {
-        /// The agent to let go.
+        /// Agent to deregister.
         id: AgentId,
     },
-    /// Read an agent's component again, or the card of one that is elsewhere. For administrators only.
+    /// Reloads an agent's component, or a remote agent's card. For administrators only.
     ReloadAgent {
-        /// The agent to read again.
+        /// Agent to reload.
         id: AgentId,
-        /// The SHA-256 digest of the card that the operator approves, in hex.
+        /// SHA-256 digest in hex of the card that the operator approves.
         accept: Option<String>,
     },
-    /// Tell everything that happens, as it happens.
+    /// Subscribes to all events of the hub.
     WatchHub,
-    /// Show an agent's card, as others may find it (section 3.1.11).
+    /// Returns the public card of an agent (section 3.1.11).
     GetCard {
-        /// The agent; the hub itself if left out.
+        /// Agent of the card; the hub itself, if `None`.
         agent: Option<AgentId>,
     },
-    /// Show the cards of all agents.
+    /// Returns the cards of all agents.
     ListCards,
-    /// Describe the hub's interface as OpenRPC.
+    /// Returns the OpenRPC description of the hub's interface.
     Discover,
 }
 
 impl Operation {
-    /// Whether the answer is a stream.
+    /// True if the answer is a stream.
     pub fn streams(&self) -> bool {
         matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
     }
 
-    /// Has the stream of a task go on after the event that the client heard last, unless the operation says so itself.
+    /// Sets the event after which the stream resumes, unless the operation already has one.
     pub fn go_on_after(&mut self, heard: Option<u64>) {
         if let Self::StreamMessage(send) = self {
             send.after = send.after.or(heard);
@@ -238,14 +247,15 @@ impl Operation {
         }
     }
 
-    /// Has the message be one of the trace that its client is in, as that said beside it.
+    /// Sets the trace context that the client sent in headers.
     pub fn in_trace(&mut self, said: &TraceContext) {
         if let Self::SendMessage(send) | Self::StreamMessage(send) = self {
             send.trace = (*said != TraceContext::default()).then(|| Box::new(said.clone()));
         }
     }
 
-    /// Whether the answer is a stream of a task that was there before, so that the client may have heard some of it.
+    /// True if the answer streams an existing task, so that the client may have received earlier
+    /// events.
     pub fn resumes(&self) -> bool {
         if let Self::StreamMessage(send) = self {
             return send.message.task_id.is_some();
@@ -254,189 +264,192 @@ impl Operation {
     }
 }
 
-/// A part of a list, by how many of its first items are left out.
+/// Section of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// How many items to show at most.
+    /// Maximum number of items.
     pub limit: usize,
-    /// How many of the first items to leave out.
+    /// Number of items to skip.
     pub offset: usize,
 }
 
-/// A choice among all conversations, the one with the newest task first: which to show.
+/// Filter for conversations, which are sorted by their newest task, latest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextQuery {
-    /// Leaves out conversations whose name does not begin so.
+    /// Restricts the list to conversations whose name begins with this prefix.
     pub id_prefix: Option<String>,
-    /// Leaves out conversations of other tenants.
+    /// Restricts the list to conversations of this tenant.
     pub tenant: Option<TenantId>,
-    /// The part of the conversations that are left.
+    /// Section of the filtered list.
     pub page: Page,
 }
 
-/// A choice among all tasks, newest first: which to show, and how much of each.
+/// Filter for tasks, newest first, and the detail of each task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuery {
-    /// Leaves out tasks whose name does not begin so.
+    /// Restricts the list to tasks whose id begins with this prefix.
     pub id_prefix: Option<String>,
-    /// Leaves out tasks of other agents.
+    /// Restricts the list to tasks of this agent.
     pub agent: Option<AgentId>,
-    /// Leaves out tasks whose status changed before: RFC 3339 in UTC with milliseconds.
+    /// Restricts the list to tasks whose status changed at this time or later: RFC 3339 in UTC with
+    /// milliseconds.
     pub since: Option<String>,
-    /// Leaves out tasks of other conversations.
+    /// Restricts the list to tasks of this conversation.
     pub context: Option<ContextId>,
-    /// Leaves out tasks of other tenants.
+    /// Restricts the list to tasks of this tenant.
     pub tenant: Option<TenantId>,
-    /// Leaves out tasks that are to be done in other directories, as their clients said last.
+    /// Restricts the list to tasks whose client last set this working directory.
     pub directory: Option<String>,
-    /// Leaves out tasks of other workflows; the task at the root of a tree, which has the workflow's name, is one of it.
+    /// Restricts the list to tasks of this workflow, including the root task whose id is the
+    /// workflow's name.
     pub workflow: Option<String>,
-    /// Leaves out tasks in other states.
+    /// Restricts the list to tasks in this state.
     pub state: Option<TaskState>,
-    /// The part of the tasks that are left.
+    /// Section of the filtered list.
     pub page: Page,
-    /// How many of each task's latest messages to show; all of them if left out.
+    /// Maximum number of latest messages of each task; all, if `None`.
     pub history_length: Option<usize>,
-    /// Whether to show what the agents made; a thousand tasks may have made gigabytes.
+    /// True to include artifacts. The artifacts of a thousand tasks may have gigabytes.
     pub include_artifacts: bool,
 }
 
-/// A page of all tasks, the one whose status changed last first (A2A 1.0, section 3.1.4): which to show, and how much of
-/// each.
+/// Filter for a page of tasks, most recently changed status first, and the detail of each task (A2A
+/// 1.0, section 3.1.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPageQuery {
-    /// Leaves out tasks of other agents.
+    /// Restricts the list to tasks of this agent.
     pub agent: Option<AgentId>,
-    /// Leaves out tasks of other conversations.
+    /// Restricts the list to tasks of this conversation.
     pub context: Option<ContextId>,
-    /// Leaves out tasks of other tenants.
+    /// Restricts the list to tasks of this tenant.
     pub tenant: Option<TenantId>,
-    /// Leaves out tasks in other states.
+    /// Restricts the list to tasks in this state.
     pub state: Option<TaskState>,
-    /// Leaves out tasks whose status has not changed since then: RFC 3339 in UTC with milliseconds.
+    /// Restricts the list to tasks whose status changed at this time or later: RFC 3339 in UTC with
+    /// milliseconds.
     pub since: Option<String>,
-    /// The cursor: leaves out the task at this place, and those before it.
+    /// Cursor: the page begins after this task.
     pub after: Option<TaskPlace>,
-    /// How many tasks a page holds at most.
+    /// Maximum number of tasks of a page.
     pub size: usize,
-    /// How many of each task's latest messages to show; all of them if left out.
+    /// Maximum number of latest messages of each task; all, if `None`.
     pub history_length: Option<usize>,
-    /// Whether to show what the agents made.
+    /// True to include artifacts.
     pub include_artifacts: bool,
 }
 
-/// A task's place among all, when those whose status changed last come first: the cursor of a page.
+/// Cursor of a task page: a position in the order of last status changes, latest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPlace {
-    /// When the task's status changed: RFC 3339 in UTC with milliseconds.
+    /// Time of the task's last status change: RFC 3339 in UTC with milliseconds.
     pub updated: String,
-    /// The task's id, which tells apart those that changed in the same millisecond.
+    /// Id of the task, which orders tasks of the same millisecond.
     pub id: TaskId,
 }
 
-/// A task in a list of tasks of all agents.
+/// Task in a list of tasks of all agents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedTask {
-    /// The agent that does it.
+    /// Agent of the task.
     pub agent: AgentId,
-    /// The task as it stands.
+    /// Snapshot of the task.
     pub task: Task,
 }
 
-/// The answer to an operation that does not stream.
+/// Answer to an operation that does not stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// A task as it stands.
+    /// Snapshot of a task.
     Task(Box<Task>),
-    /// The agent answered with a message and no task.
+    /// Message of the agent, in place of a task.
     Message(Message),
-    /// The tasks that match a query.
+    /// Tasks that match a query.
     Tasks {
         /// The tasks, newest first.
         tasks: Vec<ListedTask>,
-        /// Whether the tasks are shown with what the agents made.
+        /// True if the tasks include artifacts.
         artifacts: bool,
     },
-    /// A task with those below it.
+    /// Task with its descendants.
     Tree(TaskTree),
-    /// Where a task's notifications are sent.
+    /// Push configuration of a task.
     PushConfig(Box<PushConfig>),
-    /// Every place where a task's notifications are sent.
+    /// All push configurations of a task.
     PushConfigs(Vec<PushConfig>),
-    /// A task's notifications are not sent to that place any more.
+    /// Confirmation that a push configuration does not exist any more.
     PushConfigDeleted,
-    /// Notifications that are on their way, or were given up.
+    /// Pending and dead deliveries.
     Deliveries(Vec<Delivery>),
-    /// The keys by which notifications are known, the one that signs first.
+    /// Public keys that verify notifications, the current signing key first.
     PushKeys(Vec<PublicKey>),
-    /// A page of tasks.
+    /// Page of tasks.
     TaskPage {
-        /// The tasks of this page.
+        /// Tasks of this page.
         tasks: Vec<Task>,
-        /// Whether the tasks are shown with what the agents made.
+        /// True if the tasks include artifacts.
         artifacts: bool,
-        /// How many a page may hold.
+        /// Maximum number of tasks of a page.
         size: usize,
-        /// How many there are on all pages.
+        /// Number of tasks on all pages.
         total: u64,
-        /// The place after which the next page begins, if there is one.
+        /// Cursor of the next page; `None` on the last page.
         next: Option<TaskPlace>,
     },
-    /// The conversations there are.
+    /// List of conversations.
     Contexts(Vec<ContextInfo>),
-    /// A conversation, with its latest messages, oldest first.
+    /// Conversation with its latest messages, oldest first.
     Context(ContextInfo, Vec<Message>),
-    /// A conversation was forgotten.
+    /// Confirmation of a deleted conversation.
     Forgotten {
-        /// The conversation that was deleted.
+        /// Deleted conversation.
         context: ContextId,
-        /// How many tasks the conversation had.
+        /// Number of tasks that the conversation had.
         tasks: usize,
     },
-    /// The hub answers, whatever else may be wrong with it.
+    /// Answer to a ping.
     Pong(Pong),
-    /// How the hub is.
+    /// Status of the hub.
     Status(HubStatus),
-    /// The hub's metrics, in the text form of OpenMetrics.
+    /// Metrics of the hub in the OpenMetrics text format.
     Metrics(String),
-    /// The configuration was read again.
+    /// Result of reloading the configuration.
     Reloaded(Reloaded),
-    /// What plug-ins ask for, and what is granted to them.
+    /// Plug-ins with their requested and granted capabilities.
     Plugins(Vec<PluginInfo>),
-    /// What looking for new grants has changed.
+    /// Changes found by a refresh of plug-ins.
     PluginsRefreshed(PluginsRefreshed),
-    /// A plug-in was added, granted something, denied something, or removed.
+    /// Result of an addition, removal or changed grant of a plug-in.
     PluginChanged(Box<PluginChanged>),
-    /// A copy of the store was made.
+    /// Result of a backup.
     BackedUp(BackedUp),
-    /// The agents there are.
+    /// List of agents.
     Agents(Vec<AgentInfo>),
-    /// The agents that were found.
+    /// Agents that match a search.
     Found(FoundAgents),
-    /// An agent, with its card and its health.
+    /// Agent with its card and health.
     Agent(Box<AgentInfo>),
-    /// How an agent is.
+    /// Health of an agent.
     Health(AgentHealth),
-    /// An agent was let go.
+    /// Result of deregistering an agent.
     Deregistered(Deregistered),
-    /// The hub's interface, as an OpenRPC document.
+    /// OpenRPC document of the hub's interface.
     Discovery(Value),
-    /// A card without where its agent is reached, which only the transport knows.
+    /// Card without interfaces, whose URLs only the server knows.
     Card(Box<CardOf>),
-    /// The cards of all agents, without where they are reached.
+    /// Cards of all agents, without interfaces.
     Cards(Vec<CardOf>),
 }
 
-/// A card with the agent that it is of.
+/// Card with its agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardOf {
-    /// The agent; none if it is the hub itself.
+    /// Agent of the card; `None` for the hub itself.
     pub agent: Option<AgentId>,
-    /// The card that the agent or the hub has given itself.
+    /// Card as its agent or the hub provides it.
     pub card: AgentCard,
-    /// Since when the card has been so: RFC 3339 in UTC.
+    /// Time since which the card is unchanged: RFC 3339 in UTC.
     pub since: String,
-    /// How each agent behind it is run, which only the extended card tells.
+    /// Operating data of each agent behind the card; only the extended card contains them.
     pub operated: Vec<(AgentId, Operated)>,
 }
 

@@ -1,23 +1,24 @@
-//! Where a task stands in a tree of tasks: an agent at work on one task gave it to another agent.
+//! Position of a task in a tree of delegated tasks.
 
 use crate::model::{budget::Budget, id::TaskId};
 use serde::{Deserialize, Serialize};
 
-/// The place of a child task in its tree. It is in the task's log from the beginning, and nothing else keeps the tree.
+/// Position of a child task in its tree. It is written to the task's log at the start; no other
+/// record of the tree exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parent {
-    /// The task whose agent gave this one.
+    /// Task whose agent delegated this one.
     pub task: TaskId,
-    /// The task at the root of the tree, which a client gave.
+    /// Root task, which a client created.
     pub root: TaskId,
-    /// How far below the root it stands: 1 for the children of the root.
+    /// Number of levels below the root: 1 for the root's children.
     pub depth: u32,
-    /// What the parent's agent calls this child, if it calls it anything.
+    /// Key by which the parent's agent identifies this child, if it set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What the parent's agent allowed with the call to follow from this task; what the task's message says counts as well. Hubs before
-    /// this one did not write it, and do not read it.
+    /// Budget that the parent's agent set with the call; the budget in the task's message applies
+    /// as well. Older versions neither write nor read it.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
 }

@@ -1,4 +1,4 @@
-//! Push notifications: where a client has them sent, in which form, and how that goes (A2A 1.0, section 4.3).
+//! Push notifications: configuration, payload form and delivery state (A2A 1.0, section 4.3).
 
 use crate::model::{
     error::A2aError,
@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The longest URL of a receiver, in bytes: what servers commonly take.
+/// Maximum length of a receiver's URL in bytes, a common limit of servers.
 pub const MAX_URL: usize = 2048;
 
-/// The longest token, scheme or credentials, in bytes: servers commonly take 8 KiB of headers in all.
+/// Maximum length of a token, scheme or credentials in bytes. Servers commonly accept 8 KiB of
+/// headers in total.
 pub const MAX_SECRET: usize = 4096;
 
 /// Something that must not be told: neither in a log nor by `Debug`.
@@ -20,12 +21,12 @@ pub const MAX_SECRET: usize = 4096;
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text` out of logs: it is told by [`Secret::expose`] alone.
+    /// Wraps `text`, which only [`Secret::expose`] reveals.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for whom it is meant.
+    /// The secret text.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -37,12 +38,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How the hub proves to a receiver on whose behalf it comes: the header `Authorization` (A2A 1.0, section 4.3.2).
+/// Credentials in the header `Authorization` with which the hub authenticates at a receiver (A2A
+/// 1.0, section 4.3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushAuthentication {
-    /// The scheme (RFC 9110, section 11.1), such as `Bearer`.
+    /// Authentication scheme (RFC 9110, section 11.1), such as `Bearer`.
     pub scheme: String,
-    /// The credentials that follow the scheme.
+    /// Credentials that follow the scheme.
     pub credentials: Option<Secret>,
 }
 
@@ -58,10 +60,10 @@ pub enum PushForm {
 }
 
 impl PushForm {
-    /// Every form in which notifications are spelled.
+    /// All payload forms.
     pub const ALL: [Self; 2] = [Self::V03, Self::V1];
 
-    /// The version of A2A that the form is of, such as `1.0`.
+    /// A2A version of the form, such as `1.0`.
     pub fn version(self) -> &'static str {
         match self {
             Self::V03 => "0.3",
@@ -70,40 +72,42 @@ impl PushForm {
     }
 }
 
-/// A push configuration as a client offers it: alone, or with the message that begins the task.
+/// Push configuration from a client, sent alone or with the message that creates the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedPush {
-    /// The id that the client gives it, if it does.
+    /// Id of the configuration, if the client set one.
     pub id: Option<PushConfigId>,
-    /// The URL that notifications are posted to (webhook).
+    /// Webhook URL, which receives notifications as POST requests.
     pub url: String,
-    /// The token that the receiver knows notifications by: the header `X-A2A-Notification-Token`.
+    /// Token that identifies notifications to the receiver, sent in the header
+    /// `X-A2A-Notification-Token`.
     pub token: Option<Secret>,
-    /// How the hub proves on whose behalf it comes.
+    /// Credentials for the receiver.
     pub authentication: Option<PushAuthentication>,
-    /// The form in which notifications are told.
+    /// Payload form of the notifications.
     pub form: PushForm,
 }
 
-/// A push configuration: where a task's notifications are sent (A2A 1.0, section 4.3.1).
+/// Push configuration of a task (A2A 1.0, section 4.3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushConfig {
-    /// The configuration's id, unique within the task.
+    /// Id of the configuration, unique within the task.
     pub id: PushConfigId,
-    /// The task whose notifications are sent.
+    /// Task of the notifications.
     pub task: TaskId,
-    /// The URL that notifications are posted to (webhook).
+    /// Webhook URL, which receives notifications as POST requests.
     pub url: String,
-    /// The token that the receiver knows notifications by: the header `X-A2A-Notification-Token`.
+    /// Token that identifies notifications to the receiver, sent in the header
+    /// `X-A2A-Notification-Token`.
     pub token: Option<Secret>,
-    /// How the hub proves on whose behalf it comes.
+    /// Credentials for the receiver.
     pub authentication: Option<PushAuthentication>,
-    /// The form in which notifications are told.
+    /// Payload form of the notifications.
     pub form: PushForm,
 }
 
-/// A public key of Ed25519, by which a receiver knows that notifications are this hub's: a JSON Web Key (RFC 7517, RFC
-/// 8037).
+/// Ed25519 public key with which a receiver verifies this hub's notifications, as a JSON Web Key
+/// (RFC 7517, RFC 8037).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PublicKey {
     kty: &'static str,
@@ -111,20 +115,21 @@ pub struct PublicKey {
     alg: &'static str,
     #[serde(rename = "use")]
     used_for: &'static str,
-    /// Its thumbprint (RFC 7638), by which it is called: SHA-256 in base64url.
+    /// Key id: the key's thumbprint (RFC 7638), SHA-256 in base64url.
     pub kid: String,
     /// The key's 32 bytes in base64url.
     pub x: String,
 }
 
 impl PublicKey {
-    /// The key `x`, whose thumbprint is `kid`; both in base64url without padding.
+    /// Creates the JSON Web Key of `x` with the thumbprint `kid`; both in base64url without
+    /// padding.
     pub fn new(x: String, kid: String) -> Self {
         Self { kty: "OKP", crv: "Ed25519", alg: "EdDSA", used_for: "sig", kid, x }
     }
 
-    /// What a thumbprint is the hash of: the members that make the key (RFC 8037, section 2), in order and without a
-    /// blank.
+    /// Input of the thumbprint's hash: the required members of the key (RFC 8037, section 2),
+    /// sorted, without whitespace.
     pub fn to_be_hashed(x: &str) -> String {
         format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#)
     }
@@ -174,15 +179,16 @@ pub enum DeliveryState {
 }
 
 impl OfferedPush {
-    /// The configuration of a task. Without an id of its own it has the task's, so that the next one without takes its
-    /// place.
+    /// Creates the configuration of a task. Its id defaults to the task's id, so that a later
+    /// configuration without an id replaces it.
     pub fn of(self, task: TaskId) -> PushConfig {
         let Self { id, url, token, authentication, form } = self;
         let id = id.unwrap_or_else(|| PushConfigId::new(task.as_str()));
         PushConfig { id, task, url, token, authentication, form }
     }
 
-    /// Refuses what cannot be kept, or written into a request's head; `at` is where it stands, for the errors.
+    /// Refuses values that exceed a limit or do not fit into a header; `at` is the path of the
+    /// configuration, for the errors.
     pub fn check(&self, at: &str) -> Result<(), A2aError> {
         let refuse = |name: &str, why: String| {
             let field = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };

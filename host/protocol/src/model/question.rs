@@ -1,5 +1,5 @@
-//! What a task asks its client, in the terms of its metadata: `question = { id, kind }` of a task that waits, and
-//! `question` of a message that answers it, which is the id or an object that has it.
+//! Question of a task to its client, in metadata: `question = { id, kind }` of a waiting task, and
+//! `question` of the message that answers, which is the id or an object with the id.
 
 use crate::model::{
     error::A2aError,
@@ -9,66 +9,69 @@ use crate::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The member of a task's metadata that holds its open question, and of a message's that says which question it answers.
+/// Metadata member that holds a task's open question, and in a message the question that it
+/// answers.
 pub const QUESTION: &str = "question";
 
-/// A question that a task waits with. It goes with the status that asks, and is over once the task goes on.
+/// Open question of a waiting task. It belongs to the status that asks, and ends when the task
+/// resumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The question's name, by which an answer says what it answers.
+    /// Id of the question, which an answer refers to.
     pub id: QuestionId,
-    /// What kind of answer is wanted.
+    /// Kind of answer that is required.
     pub kind: QuestionKind,
-    /// The kind of the agent's own question that this one stands for: a restart of the hub ended who had asked that.
+    /// Kind of the agent's own question that this one replaces, because a restart of the hub ended
+    /// the program that asked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<QuestionKind>,
-    /// The task below this one that asks, if this one only hands the question on.
+    /// Descendant task that asks, if this task relays its question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The agent that asks, if another one hands the question on.
+    /// Agent that asks, if another agent relays its question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// By whom it was handed on, the agent that asks last: `["reviewer", "codex"]`.
+    /// Agents that relay the question, ending with the agent that asks: `["reviewer", "codex"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<AgentId>,
 }
 
-/// What kind of answer a question wants.
+/// Kind of answer that a question requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionKind {
-    /// More of what is to be done.
+    /// Further input for the work.
     Input,
-    /// Leave to do something, or a refusal.
+    /// Permission for an action, or a refusal.
     Permission,
-    /// A login that only the client can make.
+    /// Login that only the client can perform.
     Auth,
 }
 
 impl QuestionKind {
-    /// Every kind of question.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Input, Self::Permission, Self::Auth];
 }
 
 impl Question {
-    /// A question with a fresh name.
+    /// Creates a question with a fresh id.
     pub fn fresh(kind: QuestionKind) -> Self {
         let (id, replaces, task, agent, path) = (QuestionId::fresh(), None, None, None, Vec::new());
         Self { id, kind, replaces, task, agent, path }
     }
 
-    /// The question that a task's metadata holds.
+    /// Reads the question from a task's metadata.
     pub fn of(metadata: Option<&Metadata>) -> Option<Self> {
         serde_json::from_value(metadata?.get(QUESTION)?.clone()).ok()
     }
 
-    /// The question as a member of a task's metadata.
+    /// The question as a metadata member: name and value.
     pub fn member(&self) -> (String, Value) {
         (QUESTION.to_owned(), json!(self))
     }
 }
 
-/// The question that a message says it answers, if it says so.
+/// Id of the question that a message answers, if the message names one.
 pub fn answered(message: &Message) -> Result<Option<QuestionId>, A2aError> {
     match message.metadata.as_ref().and_then(|facts| facts.get(QUESTION)) {
         None | Some(Value::Null) => Ok(None),
@@ -76,7 +79,8 @@ pub fn answered(message: &Message) -> Result<Option<QuestionId>, A2aError> {
     }
 }
 
-/// Reads which question a message answers: its id, or an object that has the id. `at` is its place, for the error.
+/// Reads the id of an answered question: the id itself, or an object with the id. `at` is the path
+/// of the value, for the error.
 pub fn answered_by(named: &Value, at: &str) -> Result<QuestionId, A2aError> {
     let id = if named.is_object() { named.get("id") } else { Some(named) };
     match id.and_then(Value::as_str) {
@@ -88,7 +92,8 @@ pub fn answered_by(named: &Value, at: &str) -> Result<QuestionId, A2aError> {
     }
 }
 
-/// Whether an agent's prompt says that it asks for leave to do something: `question = { kind: permission }` in its metadata.
+/// True if an agent's prompt asks for permission: `question = { kind: permission }` in its
+/// metadata.
 pub fn asks_permission(prompt: &Message) -> bool {
     let told = prompt.metadata.as_ref().and_then(|facts| facts.get(QUESTION)?.get("kind"));
     told.is_some_and(|kind| *kind == json!(QuestionKind::Permission))

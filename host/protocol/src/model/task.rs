@@ -1,4 +1,4 @@
-//! Tasks as clients see them: identity, state, and what came of the work (A2A 1.0, sections 4.1.1 to 4.1.3).
+//! Tasks as clients see them: id, state, artifacts and history (A2A 1.0, sections 4.1.1 to 4.1.3).
 
 use crate::model::{
     id::{ArtifactId, ContextId, TaskId},
@@ -6,41 +6,42 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The state of a task (A2A 1.0, section 4.1.3). The first four are live, the next four final, and the last is neither.
+/// State of a task (A2A 1.0, section 4.1.3). The first four states are live, the next four final,
+/// and the last one neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TaskState {
-    /// Accepted, and waiting for an agent.
+    /// The task was accepted and waits for its agent.
     #[serde(rename = "TASK_STATE_SUBMITTED")]
     Submitted,
-    /// An agent is at work on it.
+    /// The agent works on the task.
     #[serde(rename = "TASK_STATE_WORKING")]
     Working,
     /// The agent waits for the client's next message.
     #[serde(rename = "TASK_STATE_INPUT_REQUIRED")]
     InputRequired,
-    /// The agent waits for the client to prove who it is.
+    /// The agent waits for the client to authenticate.
     #[serde(rename = "TASK_STATE_AUTH_REQUIRED")]
     AuthRequired,
-    /// The agent did what it was to do.
+    /// The agent finished the task.
     #[serde(rename = "TASK_STATE_COMPLETED")]
     Completed,
-    /// The agent gave up, or broke.
+    /// The agent gave up, or crashed.
     #[serde(rename = "TASK_STATE_FAILED")]
     Failed,
-    /// The client cancelled it.
+    /// The client cancelled the task.
     #[serde(rename = "TASK_STATE_CANCELED")]
     Canceled,
-    /// The agent would not take it.
+    /// The agent refused the task.
     #[serde(rename = "TASK_STATE_REJECTED")]
     Rejected,
-    /// Nobody says: `unknown` in A2A 0.3, unspecified in 1.0. Other servers may tell it of their tasks; none of this
-    /// hub's ever comes there.
+    /// The state is not known: `unknown` in A2A 0.3, unspecified in 1.0. Remote servers may report
+    /// it; tasks of this hub never have it.
     #[serde(rename = "TASK_STATE_UNSPECIFIED")]
     Unknown,
 }
 
 impl TaskState {
-    /// Every state, in the order of the enum.
+    /// All states, in the order of the enum.
     pub const ALL: [Self; 9] = [
         Self::Submitted,
         Self::Working,
@@ -53,7 +54,7 @@ impl TaskState {
         Self::Unknown,
     ];
 
-    /// Whether nothing more can happen to the task.
+    /// True if the task cannot change any more.
     pub fn is_final(self) -> bool {
         match self {
             Self::Submitted
@@ -65,12 +66,13 @@ impl TaskState {
         }
     }
 
-    /// Whether the task waits for its client.
+    /// True if the task waits for its client.
     pub fn is_interrupted(self) -> bool {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
 
-    /// The state's name in A2A 0.3, in the hub's dialect and on the command line, such as `input-required`.
+    /// Name of the state in A2A 0.3, in the hub's dialect and on the command line, such as
+    /// `input-required`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Submitted => "submitted",
@@ -85,70 +87,71 @@ impl TaskState {
         }
     }
 
-    /// The state that [`TaskState::name`] calls `name`.
+    /// The state with this [`TaskState::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 }
 
-/// The status of a task: its state, since when, and what the agent says about that (A2A 1.0, section 4.1.2).
+/// Status of a task (A2A 1.0, section 4.1.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskStatus {
-    /// Where the task is in its life.
+    /// State of the task.
     pub state: TaskState,
-    /// What the agent says about it.
+    /// Message of the agent about the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
-    /// Since when the task has been in that state: RFC 3339 in UTC with milliseconds, such as `2026-01-01T00:00:00.000Z`.
+    /// Time of the change to this state: RFC 3339 in UTC with milliseconds, such as
+    /// `2026-01-01T00:00:00.000Z`.
     pub timestamp: String,
 }
 
-/// An artifact: something that an agent made, such as a file or an answer.
+/// An artifact of an agent, such as a file or an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// The artifact's id, unique within the task.
+    /// Id of the artifact, unique within the task.
     pub artifact_id: ArtifactId,
-    /// The artifact's name for people.
+    /// Name of the artifact, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the artifact is, for people.
+    /// Description of the artifact, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What the artifact holds.
+    /// Content of the artifact.
     pub parts: Vec<Part>,
-    /// Open-ended facts about the artifact.
+    /// Custom metadata of the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// URIs of the extensions that shaped the artifact.
+    /// URIs of the extensions that contributed to the artifact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
 }
 
-/// A task: one piece of work, with everything that came of it so far (A2A 1.0, section 4.1.1).
+/// A task with its status, artifacts and history (A2A 1.0, section 4.1.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// The task's id, made by the server.
+    /// Id of the task, generated by the server.
     pub id: TaskId,
-    /// The conversation that the task belongs to.
+    /// Conversation of the task.
     pub context_id: ContextId,
-    /// Where the task stands.
+    /// Current status of the task.
     pub status: TaskStatus,
-    /// What the agent made, in the order in which it began each.
+    /// Artifacts in the order of their first chunks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The messages of both sides, oldest first.
+    /// Messages of both sides, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
-    /// Open-ended facts about the task.
+    /// Custom metadata of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
 impl Task {
-    /// Leaves out all messages but the latest `length`.
+    /// Truncates the history to the latest `length` messages.
     pub fn keep_latest(&mut self, length: usize) {
         self.history.drain(..self.history.len().saturating_sub(length));
     }

@@ -1,44 +1,44 @@
-//! The trace that whoever speaks is in: the names and values of W3C Trace Context, and of the Local Hub's own headers, as they
-//! were said. What they mean, and which of them make sense, `core::trace` knows.
+//! Trace context of a sender: the raw values of W3C Trace Context and of the Local Hub's headers.
+//! `core::trace` validates and interprets them.
 
 use crate::model::message::Metadata;
 use serde_json::Value;
 
-/// The trace and the span that whoever speaks is in (W3C Trace Context, section 3.2).
+/// Trace id and span id of the sender (W3C Trace Context, section 3.2).
 pub const TRACEPARENT: &str = "traceparent";
 
-/// What the tracing systems on the way want to be handed on (W3C Trace Context, section 3.3).
+/// Vendor-specific data of the tracing systems (W3C Trace Context, section 3.3).
 pub const TRACESTATE: &str = "tracestate";
 
-/// The workflow: what a client calls a piece of work of several tasks, or the id of the task at the root of the tree.
+/// Workflow: a client's name for several related tasks, or the id of the tree's root task.
 pub const WORKFLOW: &str = "x-workflow-id";
 
-/// The span of whoever speaks: in a task, that of the task.
+/// Span of the sender; in a task, the task's span.
 pub const SPAN: &str = "x-span-id";
 
-/// The span that this one is part of.
+/// Parent of the sender's span.
 pub const PARENT_SPAN: &str = "x-parent-span-id";
 
-/// The names under which it is said, in headers and in metadata alike.
+/// Names of the values, the same in headers and in metadata.
 pub const NAMES: [&str; 5] = [TRACEPARENT, TRACESTATE, WORKFLOW, SPAN, PARENT_SPAN];
 
-/// What was said of a trace, in headers or in metadata.
+/// Raw trace values from headers or metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceContext {
-    /// [`TRACEPARENT`].
+    /// Value of [`TRACEPARENT`].
     pub traceparent: Option<String>,
-    /// [`TRACESTATE`], a list with commas between its members.
+    /// Value of [`TRACESTATE`], a comma-separated list.
     pub tracestate: Option<String>,
-    /// [`WORKFLOW`].
+    /// Value of [`WORKFLOW`].
     pub workflow: Option<String>,
-    /// [`SPAN`].
+    /// Value of [`SPAN`].
     pub span: Option<String>,
-    /// [`PARENT_SPAN`].
+    /// Value of [`PARENT_SPAN`].
     pub parent_span: Option<String>,
 }
 
 impl TraceContext {
-    /// What is said under each of the [`NAMES`].
+    /// Reads the values of all [`NAMES`] with a lookup function.
     pub fn read(said: impl Fn(&str) -> Option<String>) -> Self {
         Self {
             traceparent: said(TRACEPARENT),
@@ -49,12 +49,12 @@ impl TraceContext {
         }
     }
 
-    /// What is said in metadata; what is no text is not said.
+    /// Reads the values from metadata, ignoring those that are not strings.
     pub fn of_metadata(facts: Option<&Metadata>) -> Self {
         Self::read(|name| facts?.get(name).and_then(Value::as_str).map(str::to_owned))
     }
 
-    /// What is said, under its names.
+    /// Yields the present values with their names.
     pub fn said(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self { traceparent, tracestate, workflow, span, parent_span } = self;
         let values = [traceparent, tracestate, workflow, span, parent_span];

@@ -1,5 +1,5 @@
-//! 0.3's own JSON, which the hub's dialect shares: written as a server says it, and read as a client hears it. What clients say
-//! is read in `params`.
+//! JSON of A2A 0.3, which the hub's dialect shares: the writer for servers, and the reader for
+//! clients. `params` reads the requests of clients.
 
 use crate::{
     codec::{members::Members, spelled::Form},
@@ -13,27 +13,27 @@ use crate::{
 };
 use serde_json::Value;
 
-/// Writes a task.
+/// Writes a task in the JSON of 0.3.
 pub fn write_task(task: &Task) -> Value {
     Form::V03.value(task)
 }
 
-/// Writes an artifact in 0.3's JSON.
+/// Writes an artifact in the JSON of 0.3.
 pub fn write_artifact(artifact: &Artifact) -> Value {
     Form::V03.value(artifact)
 }
 
-/// Writes a message in 0.3's JSON.
+/// Writes a message in the JSON of 0.3.
 pub fn write_message(message: &Message) -> Value {
     Form::V03.value(message)
 }
 
-/// Writes what a listener hears of an event; nothing of a client's own words.
+/// Writes an event as a stream item; `None` for a client's own message.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     Form::tells(&sequenced.event).then(|| Form::V03.value(sequenced))
 }
 
-/// Reads what a server tells: an item of a stream, or the answer to a message. They are told apart by their `kind`.
+/// Reads a stream item or the response to a message. The member `kind` determines the type.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     match value.get("kind").and_then(Value::as_str) {
         Some("task") => Ok(StreamResponse::Task(Box::new(read_task(value)?))),
@@ -62,7 +62,7 @@ pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     }
 }
 
-/// Reads a task in 0.3's JSON; an error names the member that is wrong.
+/// Reads a task in the JSON of 0.3; an error names the invalid member.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     let mut of = Members::of(value, "task")?;
     let status = of.need("status")?;
@@ -76,7 +76,7 @@ pub fn read_task(value: Value) -> Result<Task, A2aError> {
     })
 }
 
-/// Reads a message; whether a client may say it is not looked at.
+/// Reads a message without checking that a client may send it.
 pub fn read_message(value: Value) -> Result<Message, A2aError> {
     message_at(value, "message".to_owned())
 }
@@ -225,7 +225,8 @@ mod tests {
         fn what_is_written_is_heard(sequenced in protojson::tests::any_event()) {
             let read = read_stream_response(write_event(&sequenced).unwrap()).unwrap();
             let mut told = StreamResponse::of(sequenced.clone()).unwrap();
-            // What 0.3 wants to be said, though the model leaves it open: whose a status's message is, and a name.
+            // 0.3 requires what the model leaves optional: ids in the status's message, and an
+            // artifact's name.
             let name = |artifact: &mut Artifact| {
                 artifact.name.get_or_insert_with(|| artifact.artifact_id.to_string());
             };

@@ -1,4 +1,5 @@
-//! The methods of A2A 0.3 over JSON-RPC (A2A 0.3, section 7): what each asks for, and how a client asks.
+//! Methods of A2A 0.3 over JSON-RPC (A2A 0.3, section 7): the reader for servers, and the writer
+//! for clients.
 
 use crate::{
     codec::members::{object, some_list},
@@ -10,10 +11,10 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The method that shows the card which is for those who have shown who they are.
+/// Method that returns the card for authenticated callers.
 const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
-/// How the parameters of a method are read.
+/// Reader of a method's parameters.
 type Read = fn(Value) -> Result<Operation, A2aError>;
 
 /// The methods, in the order of the specification.
@@ -30,12 +31,12 @@ const METHODS: [(&str, Read); 10] = [
     (EXTENDED_CARD, |_| Ok(Operation::GetCard { agent: None })),
 ];
 
-/// The names of the methods, in the order of the specification.
+/// Names of the methods, in the order of the specification.
 pub fn names() -> [&'static str; 10] {
     METHODS.map(|(name, _)| name)
 }
 
-/// What the method called `name` asks for with these parameters.
+/// Reads the parameters of the method called `name`.
 pub fn operation(name: &str, params: Value) -> Result<Operation, A2aError> {
     let known = METHODS.into_iter().find(|(known, _)| *known == name);
     let (_, read) = known.ok_or_else(|| {
@@ -56,7 +57,7 @@ fn read_send(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::SendMessage(Box::new(send)))
 }
 
-/// The method and the parameters that ask for this; none if A2A 0.3 has no such operation.
+/// Method and parameters of an operation; `None` if A2A 0.3 lacks the operation.
 pub fn write_request(operation: &Operation) -> Option<(&'static str, Value)> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
     Some(match operation {

@@ -1,5 +1,5 @@
-//! A2A 0.3 as its official clients speak it, from both ends: its methods over JSON-RPC and its own JSON, and the
-//! ProtoJSON that it has on REST and gRPC.
+//! A2A 0.3 for servers and clients: its methods and JSON over JSON-RPC, and its ProtoJSON over REST
+//! and gRPC.
 
 pub mod json;
 pub mod methods;
@@ -10,6 +10,7 @@ pub mod push;
 
 use std::time::Duration;
 
-/// How long a client waits for the end of a task that does not say whether it wants to. The specification leaves it open:
-/// some expect the end, which most tasks reach in that time, and some a task that they can look after.
+/// Wait for a client that does not set `blocking`, because the specification defines no default.
+/// Some clients expect the end of the task, which most tasks reach within this time; others expect
+/// a task that they can poll.
 pub const UNSAID_WAIT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! How 0.3 names things on gRPC: a task or a config by its path, where all else has ids.
+//! Resource names of 0.3 over gRPC: paths of tasks and configurations, in place of ids.
 
 use crate::{
     member,
@@ -6,8 +6,8 @@ use crate::{
 };
 use serde_json::{Map, Value};
 
-/// Names what is asked about as 0.3 does on gRPC: a task or a config by its path, and of both only what has no path of
-/// its own.
+/// Adds the resource name of a task or configuration to the parameters of a gRPC request. Methods
+/// without a resource stay unchanged.
 pub(crate) fn write(method: Method, params: &mut Value) {
     let text = |name: &str| params.get(name).and_then(Value::as_str);
     let of_task = |task: &str| format!("tasks/{task}");
@@ -24,8 +24,8 @@ pub(crate) fn write(method: Method, params: &mut Value) {
     member::set(params, field, path);
 }
 
-/// Reads how 0.3 names on gRPC what is asked about: a task as `tasks/{id}`, a config as
-/// `tasks/{id}/pushNotificationConfigs/{id}`.
+/// Converts the resource name of a gRPC request to ids: `tasks/{id}` for a task,
+/// `tasks/{id}/pushNotificationConfigs/{id}` for a configuration.
 pub(crate) fn read(params: &mut Map<String, Value>) -> Result<(), A2aError> {
     for field in ["name", "parent"] {
         let Some(Value::String(name)) = params.remove(field) else { continue };
@@ -37,7 +37,7 @@ pub(crate) fn read(params: &mut Map<String, Value>) -> Result<(), A2aError> {
                 return Err(A2aError::invalid(field, why));
             }
         };
-        // Where only one of them is asked for, the other is not looked at.
+        // Methods that take one of the two ids ignore the other one.
         params.extend(["taskId", "id"].map(str::to_owned).into_iter().zip(ids.map(Value::from)));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! What clients say to the methods of A2A 0.3 (A2A 0.3, section 7): parameters, as the Local Hub takes them too. Their
-//! JSON schemas are what `rpc.discover` tells.
+//! Parameters of A2A 0.3's methods (A2A 0.3, section 7), which the Local Hub uses as well.
+//! `rpc.discover` publishes their JSON schemas.
 
 use crate::{
     codec::limits,
@@ -104,19 +104,20 @@ pub(crate) struct DeletePush {
     push_notification_config_id: String,
 }
 
-/// A task to be shown.
+/// Reads the parameters of `tasks/get`.
 pub(crate) fn get_task(params: Value) -> Result<Operation, A2aError> {
     let GetTask { id, history_length } = read(params)?;
     Ok(Operation::GetTask { id: task_id("id", id)?, history_length })
 }
 
-/// A task to be stopped.
+/// Reads the parameters of `tasks/cancel`.
 pub(crate) fn cancel_task(params: Value) -> Result<Operation, A2aError> {
     let CancelTask { id } = read(params)?;
     Ok(Operation::CancelTask { id: task_id("id", id)? })
 }
 
-/// A message to an agent. Who does not say whether to wait for the end does.
+/// Reads the parameters of `message/send`. Without `blocking`, the request waits for the end of the
+/// task.
 pub(crate) fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     let MessageSend { message, configuration, metadata } = read(params)?;
     let how = configuration.unwrap_or_default();
@@ -128,7 +129,8 @@ pub(crate) fn send_message(params: Value) -> Result<SendMessage, A2aError> {
         push.check("configuration.pushNotificationConfig")?;
     }
     let send = SendMessage::new(message.accept("message")?, metadata.as_ref())?;
-    // The specification shows that a client which does not say hears of the end.
+    // According to the specification's examples, a client that does not set `blocking` receives the
+    // final task.
     let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
     let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);
     let output_modes = how.accepted_output_modes.unwrap_or_default();
@@ -136,7 +138,7 @@ pub(crate) fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     Ok(SendMessage { history_length, timeout_ms, push, wait, client, ..send })
 }
 
-/// A task to be heard of.
+/// Reads the parameters of `tasks/resubscribe`.
 pub(crate) fn resubscribe(params: Value) -> Result<Operation, A2aError> {
     let Resubscribe { id, after_seq, last_event_id } = read(params)?;
     let heard = last_event_id.map(|heard| {
@@ -146,7 +148,7 @@ pub(crate) fn resubscribe(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::Resubscribe { id: task_id("id", id)?, after: heard.transpose()?.or(after_seq) })
 }
 
-/// A place where notifications are to be sent.
+/// Reads the parameters of `tasks/pushNotificationConfig/set`.
 pub(crate) fn set_push(params: Value) -> Result<Operation, A2aError> {
     let SetPush { task_id: id, push_notification_config } = read(params)?;
     let push = push::read(push_notification_config);
@@ -154,26 +156,26 @@ pub(crate) fn set_push(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::SetPushConfig { task: task_id("taskId", id)?, push })
 }
 
-/// A place to be shown where notifications are sent.
+/// Reads the parameters of `tasks/pushNotificationConfig/get`.
 pub(crate) fn get_push(params: Value) -> Result<Operation, A2aError> {
     let GetPush { id, push_notification_config_id: config } = read(params)?;
     let config = config.map(PushConfigId::new);
     Ok(Operation::GetPushConfig { task: task_id("id", id)?, id: config })
 }
 
-/// Places to be shown where notifications are sent.
+/// Reads the parameters of `tasks/pushNotificationConfig/list`.
 pub(crate) fn list_pushes(params: Value) -> Result<Operation, A2aError> {
     let ListPushes { id } = read(params)?;
     Ok(Operation::ListPushConfigs { task: task_id("id", id)? })
 }
 
-/// A place where notifications are to be sent no more.
+/// Reads the parameters of `tasks/pushNotificationConfig/delete`.
 pub(crate) fn delete_push(params: Value) -> Result<Operation, A2aError> {
     let DeletePush { id, push_notification_config_id: config } = read(params)?;
     Ok(Operation::DeletePushConfig { task: task_id("id", id)?, id: PushConfigId::new(config) })
 }
 
-/// The id of a task, which stands at `field`.
+/// Validates the id of a task; `field` is its path, for the error.
 pub(crate) fn task_id(field: &str, id: String) -> Result<TaskId, A2aError> {
     if id.is_empty() {
         Err(A2aError::invalid(field, "must not be empty"))
@@ -182,9 +184,9 @@ pub(crate) fn task_id(field: &str, id: String) -> Result<TaskId, A2aError> {
     }
 }
 
-/// Reads parameters that serde knows; an error names the member at fault by its path.
+/// Deserializes parameters; an error names the path of the invalid member.
 pub(crate) fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
-    // Knowing the path costs as much again as reading does: what is read well needs none.
+    // Tracking the path doubles the cost, so only failed input is read again with it.
     if let Ok(read) = T::deserialize(&params) {
         return Ok(read);
     }
@@ -237,7 +239,7 @@ struct OfferedFile {
 }
 
 impl OfferedMessage {
-    /// The message, unless no client may say it; `at` is where it stands, for the errors.
+    /// Validates the message and converts it to the model; `at` is its path, for the errors.
     pub fn accept(self, at: &str) -> Result<Message, A2aError> {
         let field = |name: &str| format!("{at}.{name}");
         if self.kind.as_deref().is_some_and(|kind| kind != "message") {

@@ -1,5 +1,5 @@
-//! A2A 0.3 over REST and gRPC as its official clients speak it: ProtoJSON of the package `a2a.v1`, which differs from
-//! 0.3's own JSON.
+//! A2A 0.3 over REST and gRPC: ProtoJSON of the package `a2a.v1`, which differs from the JSON of
+//! 0.3.
 
 use crate::{
     codec::{
@@ -24,7 +24,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// What a method asks for with these parameters. They are read as 1.0's, but where they hold a noun.
+/// Reads the parameters of a method. Those without a message or configuration are the same as in
+/// 1.0.
 pub fn operation(method: Method, params: Value) -> Result<Operation, A2aError> {
     match method {
         Method::SendMessage => Ok(Operation::SendMessage(Box::new(read_send(params)?))),
@@ -41,8 +42,8 @@ pub fn operation(method: Method, params: Value) -> Result<Operation, A2aError> {
     }
 }
 
-/// The method and the parameters that ask for this; none if A2A 0.3 has no such operation. What is asked about is named
-/// as in 1.0: REST says it in its path, and gRPC in a name of its own.
+/// Method and parameters of an operation; `None` if A2A 0.3 lacks the operation. The parameters
+/// hold ids as in 1.0; REST moves them into the path, gRPC into a resource name.
 pub fn write_request(operation: &Operation) -> Option<(Method, Value)> {
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -55,7 +56,7 @@ pub fn write_request(operation: &Operation) -> Option<(Method, Value)> {
             let params = write_push_request(task, push);
             Some((Method::CreateTaskPushNotificationConfig, params))
         }
-        // 0.3 lists none.
+        // 0.3 has no list of tasks.
         Operation::PageTasks(_) => None,
         other => v1::write_request(other),
     }
@@ -89,7 +90,7 @@ fn config_name(task: &TaskId, id: &PushConfigId) -> String {
 
 fn read_send(params: Value) -> Result<SendMessage, A2aError> {
     let mut of = Members::of(params, "")?;
-    // Its name in the package, and in the JSON of it.
+    // The package calls it `request`, its JSON `message`.
     let message = of.take("request").map_or_else(|| of.need("message"), Ok)?;
     let message = Proto::V03.read_message(message, "message".to_owned())?;
     limits::check_message(&message, "message")?;
@@ -112,7 +113,8 @@ fn read_send(params: Value) -> Result<SendMessage, A2aError> {
     Ok(send)
 }
 
-/// One client sends the config, another the whole request: `{parent, configId, config}`.
+/// Accepts both forms of the official clients: the configuration itself, or the request `{parent,
+/// configId, config}`.
 fn read_push_request(params: Value) -> Result<Operation, A2aError> {
     let mut of = Members::of(params, "")?;
     let task = TaskId::new(of.need_text("taskId")?);
@@ -149,7 +151,7 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
     Ok(push)
 }
 
-/// Writes where notifications are sent as the message `TaskPushNotificationConfig` of 0.3.
+/// Writes a push configuration as a `TaskPushNotificationConfig` of 0.3.
 pub fn write_push_config(config: &PushConfig) -> Value {
     let mut written = push::write(config);
     object([
@@ -158,27 +160,27 @@ pub fn write_push_config(config: &PushConfig) -> Value {
     ])
 }
 
-/// Writes a task in the ProtoJSON of 0.3's REST and gRPC.
+/// Writes a task in the ProtoJSON of 0.3 over REST and gRPC.
 pub fn write_task(task: &Task) -> Value {
     Form::V03Proto.value(task)
 }
 
-/// Writes a message in the ProtoJSON of 0.3's REST and gRPC.
+/// Writes a message in the ProtoJSON of 0.3 over REST and gRPC.
 pub fn write_message(message: &Message) -> Value {
     Form::V03Proto.value(message)
 }
 
-/// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+/// Writes an event as a `StreamResponse`; `None` for a client's own message.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     Form::tells(&sequenced.event).then(|| Form::V03Proto.value(sequenced))
 }
 
-/// Reads a task in the ProtoJSON of 0.3's REST and gRPC; an error names the member that is wrong.
+/// Reads a task in the ProtoJSON of 0.3 over REST and gRPC; an error names the invalid member.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V03.read_task(value, "task".to_owned())
 }
 
-/// Reads what a server tells: a `StreamResponse` or a `SendMessageResponse`.
+/// Reads a `StreamResponse` or a `SendMessageResponse`.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     Proto::V03.read_stream_response(value)
 }

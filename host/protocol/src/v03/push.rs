@@ -1,4 +1,4 @@
-//! Where notifications are sent, in the wire form of A2A 0.3.
+//! Push configurations in the wire form of A2A 0.3.
 
 use crate::{
     codec::members::object,
@@ -32,13 +32,13 @@ struct OfferedAuthentication {
     credentials: Option<Secret>,
 }
 
-/// Reads a configuration; whether it can be used is for [`OfferedPush::check`] to tell.
+/// Converts a configuration to the model; [`OfferedPush::check`] validates it.
 pub fn read(offered: OfferedConfig) -> OfferedPush {
     let OfferedConfig { id, url, token, authentication } = offered;
     let authentication =
         authentication.and_then(|OfferedAuthentication { schemes, credentials }| {
             let scheme = schemes.into_iter().next();
-            // Credentials without a scheme are what OAuth calls a bearer token.
+            // Credentials without a scheme are a bearer token in OAuth's terms.
             let scheme = scheme.or_else(|| credentials.is_some().then(|| "Bearer".to_owned()))?;
             Some(PushAuthentication { scheme, credentials })
         });
@@ -46,14 +46,15 @@ pub fn read(offered: OfferedConfig) -> OfferedPush {
     OfferedPush { id, url, token, authentication, form: PushForm::V03 }
 }
 
-/// Writes a `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
+/// Writes a `TaskPushNotificationConfig` including its secrets. Only callers that may see the task
+/// receive it, and they supplied the secrets.
 pub fn write(config: &PushConfig) -> Value {
     let PushConfig { id, task, url, token, authentication, form } = config.clone();
     let offered = OfferedPush { id: Some(id), url, token, authentication, form };
     json!({ "taskId": task, "pushNotificationConfig": write_offered(&offered) })
 }
 
-/// Writes a `PushNotificationConfig`, as a client offers it.
+/// Writes a `PushNotificationConfig` as a client sends it.
 pub fn write_offered(push: &OfferedPush) -> Value {
     let OfferedPush { id, url, token, authentication, form: _ } = push;
     let secret = |secret: &Option<Secret>| json!(secret.as_ref().map(Secret::expose));

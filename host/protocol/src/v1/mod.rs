@@ -1,4 +1,5 @@
-//! A2A 1.0 as ProtoJSON, from both ends: what its methods take, and what they are answered (A2A 1.0, section 3.1).
+//! A2A 1.0 in ProtoJSON, for servers and clients: requests and answers of its methods (A2A 1.0,
+//! section 3.1).
 
 use crate::{
     codec::{
@@ -21,16 +22,16 @@ use crate::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-/// How many tasks a page holds, unless the client says otherwise.
+/// Default number of tasks on a page.
 const PAGE: usize = 50;
 
-/// How many tasks a page holds at most.
+/// Maximum number of tasks on a page.
 const MAX_PAGE: usize = 100;
 
-/// The refusal of a page token that the hub did not write.
+/// Error message for a page token that the hub did not create.
 const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
 
-/// What a method asks for with these parameters.
+/// Reads the parameters of a method.
 pub fn read(method: Method, params: Value) -> Result<Operation, A2aError> {
     let mut of = Members::of(params, "")?;
     Ok(match method {
@@ -54,7 +55,7 @@ pub fn read(method: Method, params: Value) -> Result<Operation, A2aError> {
             id: Some(PushConfigId::new(of.need_text("id")?)),
         },
         Method::ListTaskPushNotificationConfigs => {
-            // All of them fit on one page, so that there is no token to come with.
+            // All configurations fit on one page, so the hub never issues a token.
             of.count("pageSize")?;
             if of.some_text("pageToken")?.is_some() {
                 return Err(of.refuse("pageToken", UNKNOWN_TOKEN));
@@ -69,7 +70,7 @@ pub fn read(method: Method, params: Value) -> Result<Operation, A2aError> {
     })
 }
 
-/// What the method called `name` asks for with these parameters.
+/// Reads the parameters of the method called `name`.
 pub fn operation(name: &str, params: Value) -> Result<Operation, A2aError> {
     let method = Method::named(name).ok_or_else(|| {
         let names = Method::ALL.map(Method::name);
@@ -79,7 +80,7 @@ pub fn operation(name: &str, params: Value) -> Result<Operation, A2aError> {
     read(method, params)
 }
 
-/// The method and the parameters that ask for this; none if A2A 1.0 has no such operation.
+/// Method and parameters of an operation; `None` if A2A 1.0 lacks the operation.
 pub fn write_request(operation: &Operation) -> Option<(Method, Value)> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
     Some(match operation {
@@ -135,7 +136,7 @@ fn write_send(send: &SendMessage) -> Value {
             "taskPushNotificationConfig",
             json!(send.push.as_ref().map(|push| {
                 let mut config = write_push(&push.clone().of(TaskId::new("")), push.id.as_ref());
-                // There is no task yet.
+                // The task has no id yet.
                 config.as_object_mut().map(|config| config.remove("taskId"));
                 config
             })),
@@ -144,7 +145,7 @@ fn write_send(send: &SendMessage) -> Value {
     json!({ "message": write_message(&send.message), "configuration": configuration })
 }
 
-/// Where notifications are to be sent, of a `TaskPushNotificationConfig`.
+/// Reads a `TaskPushNotificationConfig`.
 fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
     let authentication = of.members("authentication")?.map(|mut how| {
         let scheme = how.need_text("scheme")?;
@@ -178,7 +179,8 @@ fn write_push(config: &PushConfig, id: Option<&PushConfigId>) -> Value {
     ])
 }
 
-/// Writes a `TaskPushNotificationConfig`. It goes to who may see the task, and holds what they gave.
+/// Writes a `TaskPushNotificationConfig` including its secrets. Only callers that may see the task
+/// receive it, and they supplied the secrets.
 pub fn write_push_config(config: &PushConfig) -> Value {
     write_push(config, Some(&config.id))
 }
@@ -226,7 +228,7 @@ fn write_page(query: &TaskPageQuery) -> Value {
     ])
 }
 
-/// Writes a place as a page token, which is opaque to clients.
+/// Encodes a cursor as a page token, which is opaque to clients.
 fn write_token(place: &TaskPlace) -> String {
     URL_SAFE_NO_PAD.encode(format!("{} {}", place.updated, place.id))
 }
@@ -260,37 +262,37 @@ pub fn write_tasks(
     })
 }
 
-/// Writes a message as A2A 1.0 has it.
+/// Writes a message in the form of A2A 1.0.
 pub fn write_message(message: &Message) -> Value {
     Form::V1.value(message)
 }
 
-/// The same as text, which two messages share only if they are the same.
+/// Writes a message as text; equal texts mean equal messages.
 pub fn message_text(message: &Message) -> String {
     String::from_utf8(Form::V1.text(message)).unwrap_or_default()
 }
 
-/// Writes a task as A2A 1.0 has it.
+/// Writes a task in the form of A2A 1.0.
 pub fn write_task(task: &Task) -> Value {
     Form::V1.value(task)
 }
 
-/// Writes what a listener hears of an event, a `StreamResponse`; nothing of a client's own words.
+/// Writes an event as a `StreamResponse`; `None` for a client's own message.
 pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
     Form::tells(&sequenced.event).then(|| Form::V1.value(sequenced))
 }
 
-/// Reads a message; whether a client may say it is not looked at.
+/// Reads a message without checking that a client may send it.
 pub fn read_message(value: Value) -> Result<Message, A2aError> {
     Proto::V1.read_message(value, "message".to_owned())
 }
 
-/// Reads a task as A2A 1.0 has it; an error names the member that is wrong.
+/// Reads a task in the form of A2A 1.0; an error names the invalid member.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
     Proto::V1.read_task(value, "task".to_owned())
 }
 
-/// Reads what a server tells: a `StreamResponse` or a `SendMessageResponse`.
+/// Reads a `StreamResponse` or a `SendMessageResponse`.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
     Proto::V1.read_stream_response(value)
 }

@@ -1,4 +1,4 @@
-//! Where an agent keeps what it has in mind in the conversation of its task.
+//! Port for an agent's context memory: its memory of the current conversation.
 
 use crate::failure::Failure;
 use a2a_hub_core::context_memory::{
@@ -8,28 +8,29 @@ use a2a_hub_core::context_memory::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
-/// The hub's side: what one agent has in mind in one conversation, within the bytes it was granted.
+/// Context memory of one agent in one conversation, within the granted bytes.
 #[async_trait::async_trait]
 pub trait ContextMemoryPort: Send + Sync {
-    /// The working memory.
+    /// Reads the working memory.
     async fn working(&self) -> Result<WorkingMemory, Failure>;
-    /// Makes changes that are sound, all or none; [`Failure::Exhausted`] once what is granted is used up.
+    /// Applies valid changes, all or none; [`Failure::Exhausted`] if the granted size would be
+    /// exceeded.
     async fn change(&self, changes: Vec<Change>) -> Result<(), Failure>;
-    /// Up to `limit` items that a text recalls, best first.
+    /// Up to `limit` items that match a text, best first.
     async fn recall(&self, query: &str, limit: usize) -> Result<Vec<Item>, Failure>;
 }
 
-/// What an agent has in mind that is tried, and not on a hub: it is forgotten when this is dropped. Items are recalled by whole words,
-/// the newest first.
+/// Context memory for trial runs of an agent outside of a hub: kept in memory and dropped with this
+/// value. Items match by whole words, newest first.
 #[derive(Debug, Default)]
 pub struct FleetingMind {
     kept: Mutex<(WorkingMemory, Vec<Item>)>,
-    /// Bytes that it may keep.
+    /// Size limit in bytes.
     max_bytes: usize,
 }
 
 impl FleetingMind {
-    /// One with room for so many bytes.
+    /// Creates an empty memory with this size limit.
     pub fn of(max_bytes: usize) -> Self {
         Self { kept: Mutex::default(), max_bytes }
     }

@@ -1,5 +1,5 @@
-//! Where an agent learns of the others that it may call, and calls them: a call is a task of the other agent's, and a child of
-//! the task that the caller is at work on.
+//! Port for delegation: lists the agents that an agent may call, and calls them. A call is a task
+//! of the called agent, and a child of the caller's task.
 
 use crate::{ended::Ended, failure::Failure};
 use a2a_hub_core::context_memory::inherit::Inherit;
@@ -14,32 +14,32 @@ use a2a_hub_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What an agent asks of another one.
+/// Call of another agent.
 #[derive(Clone, Debug)]
 pub struct ChildRequest {
-    /// The other agent, by its name on this hub.
+    /// Called agent, by its name on this hub.
     pub agent: String,
-    /// What it is told.
+    /// Message for it.
     pub message: Message,
-    /// What the caller calls this child: to call again under the same name is to join the child that there is.
+    /// Caller's key for this child: another call with the same key joins the existing child.
     pub key: Option<String>,
-    /// How long the child may take, in milliseconds; the other agent's own limit counts all the same.
+    /// Time limit of the child in milliseconds; the called agent's own limit applies as well.
     pub timeout_ms: Option<u64>,
-    /// What may follow from it, where that is less than what may follow from the caller's own task.
+    /// Limits of the tree below the child, if narrower than the caller's own.
     pub budget: Budget,
-    /// Where it is to be done: the caller's directory or one in there. Without it, the caller's directory.
+    /// Working directory: the caller's, or one below it. Defaults to the caller's.
     pub working_directory: Option<String>,
-    /// The conversation of an earlier child that it goes on with.
+    /// Conversation of an earlier child to continue.
     pub context_id: Option<String>,
-    /// Whether the caller answers what the child asks. A child's request for permission or for a login is for the client all the
-    /// same.
+    /// True if the caller answers the child's questions. A child's request for permission or for a
+    /// login goes to the client regardless.
     pub answers_questions: bool,
-    /// What of the caller's memory is handed over; none says what the message's metadata says.
+    /// Memory to transfer; if none, the message's metadata decides.
     pub inherit: Option<Inherit>,
 }
 
 impl ChildRequest {
-    /// This message to that agent, and nothing else.
+    /// Creates a call with this message, and defaults for the rest.
     pub fn new(agent: impl Into<String>, message: Message) -> Self {
         let (agent, budget) = (agent.into(), Budget::default());
         let (key, timeout_ms, working_directory, context_id) = Default::default();
@@ -62,73 +62,76 @@ impl ChildRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildTask {
-    /// Its id.
+    /// Task id.
     pub task: TaskId,
-    /// The agent that has it.
+    /// Agent of the task.
     pub agent: AgentId,
-    /// What the caller calls it, if it calls it anything.
+    /// Caller's key, if it has one.
     pub key: Option<String>,
-    /// Where it stands.
+    /// State of the task.
     pub state: TaskState,
 }
 
-/// A child that its caller goes on with.
+/// A child that its caller rejoins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinChild {
-    /// Its id.
+    /// Task id.
     pub task: TaskId,
-    /// How many updates the caller has heard of it.
+    /// Number of updates that the caller has received.
     pub heard: usize,
-    /// Whether the caller answers what the child asks.
+    /// True if the caller answers the child's questions.
     pub answers_questions: bool,
 }
 
-/// What a caller hears of its child.
+/// Update of a child for its caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Update {
     /// A new status.
     Status(StatusUpdate),
-    /// A piece of an artifact.
+    /// An artifact chunk.
     Artifact(ArtifactUpdate),
-    /// Its end. There is nothing to hear after it.
+    /// The end; no update follows.
     Finished(Ended),
 }
 
-/// The hub's side: the agents that one agent may call, and its calls.
+/// Delegation of one agent: the agents that it may call, and its calls.
 #[async_trait::async_trait]
 pub trait DelegatePort: Send + Sync {
-    /// Their cards, as the hub publishes them, each with its `agentId`.
+    /// Cards of the callable agents, as the hub publishes them, each with its `agentId`.
     async fn agents(&self) -> Vec<Value>;
 
-    /// Those of the same agents that fit a question, the best first, each with why.
+    /// Callable agents that match a query, best first, each with the reasons.
     async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure>;
 
-    /// Gives another agent a task, or joins the child that there is under this key. Once this returns, the child is in the log.
+    /// Starts a child at another agent, or joins the existing child with the key. The child is in
+    /// the log when this returns.
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure>;
 
-    /// Joins a child again that the caller had called before its hub was restarted, and has heard so many updates of.
+    /// Rejoins a child that the caller had started before a restart, after the updates that it has
+    /// received.
     async fn join(&self, child: &JoinChild) -> Result<Box<dyn CallPort>, Failure> {
         let child = &child.task;
         Err(Failure::Unsupported(format!("join `{child}` again")))
     }
 
-    /// The children of the task that the caller is at work on, oldest first.
+    /// Children of the caller's task, oldest first.
     async fn children(&self) -> Result<Vec<ChildTask>, Failure>;
 }
 
-/// One call of another agent. Dropping it stops nothing: the child ends with the caller's task at the latest.
+/// One call of another agent. Dropping it stops nothing: the child ends with the caller's task at
+/// the latest.
 #[async_trait::async_trait]
 pub trait CallPort: Send + Sync {
-    /// The child.
+    /// The child's task.
     fn task(&self) -> &TaskId;
 
-    /// What happens to the child next, from its beginning on. May be dropped and called again.
+    /// Next update, from the child's beginning on. Cancel-safe.
     async fn next(&mut self) -> Result<Update, Failure>;
 
-    /// Answers what the child asks.
+    /// Answers the child's question.
     async fn answer(&self, message: Message) -> Result<(), Failure>;
 
-    /// Stops the child, and waits until it has ended.
+    /// Cancels the child, and waits until it has ended.
     async fn cancel(&self) -> Result<(), Failure>;
 }

@@ -1,4 +1,5 @@
-//! Where what an agent is answered is recorded before it hears it, so that it can be run again (`resume = "replay"`).
+//! Port for the journal of a run: answers to the agent are recorded before it receives them, so
+//! that it can be replayed (`resume = "replay"`).
 
 use super::{
     delegate::{ChildTask, Update},
@@ -10,26 +11,26 @@ use a2a_hub_protocol::id::TaskId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Something that an agent was answered.
+/// An answer that an agent received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Heard {
-    /// A call of another agent: the child.
+    /// Result of a call of another agent: the child.
     Called(Result<TaskId, Failure>),
-    /// What happened to a child next.
+    /// Next update of a child.
     Update(Result<Update, Failure>),
-    /// Whether a child took an answer.
+    /// Result of answering a child.
     Answered(Result<(), Failure>),
-    /// The children.
+    /// List of children.
     Children(Result<Vec<ChildTask>, Failure>),
-    /// What the client answered.
+    /// Answer of the client.
     Reply(Result<Answer, Failure>),
-    /// Which of several things had something to tell.
+    /// Indexes of the ready ones among several sources.
     Ready(Result<Vec<u32>, Failure>),
 }
 
 impl Heard {
-    /// Why the agent was refused what it asked, if it was.
+    /// Failure in the answer, if it is one.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Called(heard) => heard.as_ref().err(),
@@ -42,26 +43,27 @@ impl Heard {
     }
 }
 
-/// A run of an agent that is recorded.
+/// Journal of a recorded run.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    /// When it began: milliseconds since the Unix epoch.
+    /// Start time, in milliseconds since the Unix epoch.
     pub began_ms: u64,
-    /// By what it is known from the other runs on its task; none for the first.
+    /// Number that distinguishes the run from others on its task; none for the first.
     pub run: Option<u64>,
-    /// What its random numbers are made of.
+    /// Random seed.
     pub seed: u64,
-    /// What the operator had set for the agent when the run began.
+    /// Operator's settings for the agent when the run began.
     pub settings: BTreeMap<String, String>,
-    /// What it has heard; nothing if it begins now.
+    /// Recorded answers; empty for a new run.
     pub heard: Vec<Recorded<Heard>>,
-    /// What it has told, as the task's log has it.
+    /// Events that the agent emitted, read from the task's log.
     pub told: Vec<Emitted>,
 }
 
-/// The hub's side: keeps the journal.
+/// Writer of the journal.
 #[async_trait::async_trait]
 pub trait JournalPort: Send + Sync {
-    /// Keeps what the agent is about to hear, durably, behind all that it has told by now.
+    /// Stores the next answer durably, after all events emitted so far; the agent receives it
+    /// afterwards.
     async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure>;
 }

@@ -1,4 +1,5 @@
-//! The hub's side of an agent's capabilities: one small trait a capability, which the hub implements and a runtime calls.
+//! Ports of an agent's capabilities: one small trait for each, implemented by the hub and called by
+//! a runtime.
 
 pub mod context_memory;
 pub mod delegate;
@@ -13,39 +14,41 @@ pub mod workspace;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The hub's side of the capabilities of one call. What is missing is refused.
+/// Ports of one call. A capability whose port is missing is refused.
 #[derive(Clone, Default)]
 pub struct Ports {
-    /// Hears of the task; none for calls outside of a task.
+    /// Receives the task's events; none for calls outside of a task.
     pub tasks: Option<Arc<dyn tasks::TaskPort>>,
     /// Runs programs; none without the capability `process`.
     pub process: Option<Arc<dyn process::ProcessPort>>,
-    /// Remembers values between tasks; none without the capability `memory`.
+    /// Stores values between tasks; none without the capability `memory`.
     pub memory: Option<Arc<dyn memory::MemoryPort>>,
-    /// Keeps what the agent has in mind in the conversation; none without the capability `memory`, and outside of a task.
+    /// Stores the agent's memory of the conversation; none without the capability `memory`, and
+    /// outside of a task.
     pub context_memory: Option<Arc<dyn context_memory::ContextMemoryPort>>,
     /// Writes files that programs may read; none without the capability `files`.
     pub files: Option<Arc<dyn files::FilesPort>>,
     /// Opens the task's working directory; none without the capability `workspace`.
     pub workspace: Option<Arc<dyn workspace::WorkspacePort>>,
-    /// Sends requests by HTTP; none without the capability `http`.
+    /// Sends HTTP requests; none without the capability `http`.
     pub http: Option<Arc<dyn http::HttpPort>>,
-    /// Records what the agent is answered; none if its runs are not replayed.
+    /// Records answers to the agent; none if its runs are not replayed.
     pub journal: Option<Arc<dyn journal::JournalPort>>,
-    /// Knows the agents that this one may call.
+    /// Delegates to the agents that this one may call.
     pub delegate: Option<Arc<dyn delegate::DelegatePort>>,
     /// Calls tools of the agent's servers; none without the capability `tools`.
     pub tools: Option<Arc<dyn tools::ToolsPort>>,
-    /// What the operator set for the agent.
+    /// Operator's settings for the agent.
     pub settings: Arc<BTreeMap<String, String>>,
-    /// Hears the agent's log lines.
+    /// Receives the agent's log lines.
     pub log: Option<Arc<LogPort>>,
-    /// Hears what the agent asked for and does not hold; none if nobody looks.
+    /// Receives the names of refused capabilities; none if they are not watched.
     pub refused: Option<Arc<RefusalPort>>,
 }
 
 impl Ports {
-    /// Tells whoever looks that the agent asked for a capability that it does not hold, such as `memory` or `process.git`.
+    /// Reports that the agent requested a capability that it lacks, such as `memory` or
+    /// `process.git`.
     pub fn tell_refused(&self, capability: &str) {
         if let Some(hear) = &self.refused {
             hear(capability);
@@ -53,8 +56,9 @@ impl Ports {
     }
 }
 
-/// The hub's side of `log`: takes one line.
+/// Receives one log line.
 pub type LogPort = dyn Fn(tracing::Level, &str) + Send + Sync;
 
-/// Hears of a refusal: the capability that was asked for, in the words of a grant. Names in it may be anybody's word.
+/// Receives the name of a refused capability, in the terms of a grant. The name may contain
+/// untrusted text.
 pub type RefusalPort = dyn Fn(&str) + Send + Sync;

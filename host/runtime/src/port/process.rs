@@ -1,47 +1,49 @@
-//! Where an agent has programs run that its operator allowed.
+//! Port for programs that the operator has allowed.
 
 use crate::failure::Failure;
 use std::{collections::BTreeSet, time::Duration};
 
-/// A program to start, found allowed. Where it is, and what its passed variables hold, only the hub knows.
+/// A permitted program launch. Only the hub knows the program's path, and the values of its passed
+/// variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Its name in the grant.
+    /// Name in the grant.
     pub program: String,
-    /// The arguments of the program, without its name.
+    /// Arguments, without the program's name.
     pub args: Vec<String>,
-    /// Variables the guest sets.
+    /// Variables that the guest sets.
     pub set: Vec<(String, String)>,
-    /// Variables passed on from the hub's environment.
+    /// Variables passed from the hub's environment.
     pub pass: BTreeSet<String>,
-    /// Where it starts; if left out, where the task is at home.
+    /// Working directory; defaults to the task's.
     pub cwd: Option<String>,
-    /// How many of this program the agent may have running at once.
+    /// Limit of the agent's concurrent instances of this program.
     pub max_running: usize,
 }
 
-/// Something a program did.
+/// Event of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// It wrote to its standard output; at most 64 KiB at a time.
+    /// Standard output; at most 64 KiB at a time.
     Stdout(Vec<u8>),
-    /// It wrote to its standard error.
+    /// Standard error.
     Stderr(Vec<u8>),
-    /// It ended by itself, with this code.
+    /// Exit with this code.
     Code(i32),
-    /// It was ended by this signal.
+    /// End by this signal.
     Signal(i32),
 }
 
-/// The hub's side: starts programs.
+/// Starts programs.
 #[async_trait::async_trait]
 pub trait ProcessPort: Send + Sync {
-    /// What tells the file that a program is from another that may stand there later; [`Failure::Unavailable`] if there is
-    /// none.
+    /// Fingerprint of a program's file, which changes if the file is replaced;
+    /// [`Failure::Unavailable`] if none can be made.
     async fn fingerprint(&self, program: &str) -> Result<String, Failure>;
-    /// Starts a program that was found allowed.
+    /// Starts a permitted program.
     async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure>;
-    /// Takes up the program that is kept under this key of the agent's, if it is what `launch` would start; none otherwise.
+    /// Resumes the agent's idle program with this key, if `launch` would start the same; none
+    /// otherwise.
     async fn take_up(
         &self,
         key: &str,
@@ -49,25 +51,25 @@ pub trait ProcessPort: Send + Sync {
     ) -> Result<Option<Box<dyn ChildPort>>, Failure>;
 }
 
-/// The hub's side of one running program. Dropping it ends the whole process tree.
+/// One running program. Dropping it kills the whole process tree.
 #[async_trait::async_trait]
 pub trait ChildPort: Send + Sync {
-    /// What it does next; the end comes once, last. May be dropped and called again.
+    /// Next event; the end comes once, last. Cancel-safe.
     async fn next(&mut self) -> Result<Said, Failure>;
-    /// Sends bytes to its standard input; waits while it does not read.
+    /// Writes to its standard input; waits while the program does not read.
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
-    /// Ends its standard input.
+    /// Closes its standard input.
     fn close_stdin(&mut self);
-    /// Asks it to interrupt what it does.
+    /// Asks it to interrupt its current work.
     fn interrupt(&mut self);
-    /// Asks the process tree to end, then ends it.
+    /// Terminates the process tree, then kills it.
     fn kill(&mut self);
-    /// Ends its standard input, and lets go of it: its tree is ended if it has not ended by itself within that time. What it
-    /// still says is lost.
+    /// Closes its standard input and releases it: the process tree is killed if it has not ended by
+    /// itself within that time. Further output is lost.
     fn retire(self: Box<Self>, within: Duration);
-    /// What runs of its tree now stays when it is parked.
+    /// Marks the processes that its tree has now as those that stay when it becomes idle.
     async fn settled(&mut self);
-    /// Lets go of it with its tree alive, to be taken up under this key; `unread` is what it said that nobody was told yet.
-    /// Where this fails, the program is ended.
+    /// Releases it with its process tree alive, to be resumed under this key; `unread` is output
+    /// that nobody has received. On failure the program is killed.
     async fn park(self: Box<Self>, key: String, unread: Option<Said>) -> Result<(), Failure>;
 }

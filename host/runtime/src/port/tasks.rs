@@ -1,4 +1,4 @@
-//! Where an agent tells of its task, and asks its client.
+//! Port for a task's events, and for questions to its client.
 
 use crate::failure::Failure;
 use a2a_hub_protocol::{
@@ -9,17 +9,17 @@ use a2a_hub_protocol::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What an agent needs from its client.
+/// Kind of input that an agent needs from its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// An answer from the client: the task is `input-required` meanwhile.
+    /// An answer; the task is `input-required` meanwhile.
     Input,
-    /// A login that only the client can make: the task is `auth-required` meanwhile.
+    /// A login that only the client can make; the task is `auth-required` meanwhile.
     Auth,
 }
 
 impl Need {
-    /// The state a task waits in.
+    /// State of the waiting task.
     pub fn state(self) -> TaskState {
         match self {
             Self::Input => TaskState::InputRequired,
@@ -28,52 +28,52 @@ impl Need {
     }
 }
 
-/// Whom an agent waits for that does nothing else.
+/// Party that an agent waits for while it does nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// Its client, for the answer to a question that it has posed.
+    /// The client, for the answer to a posed question.
     Client,
-    /// Other agents, for the tasks that it gave them.
+    /// Other agents, for delegated tasks.
     Agents,
 }
 
-/// What a client answers.
+/// Answer of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// The client's message.
     pub message: Message,
-    /// What it can do with an answer of the agent's, from now on.
+    /// Capabilities of the client from now on.
     pub client: ClientCapabilities,
 }
 
-/// Something an agent emits. The hub stamps the time.
+/// Event that an agent emits. The hub adds the time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Emitted {
-    /// It is at work, and has this to say.
+    /// The agent is at work.
     Working {
-        /// What the agent says of its work; none if it says nothing.
+        /// Message about its work; none if it has none.
         message: Option<Message>,
-        /// Facts to be merged into the task's.
+        /// Metadata to merge into the task's.
         metadata: Option<Metadata>,
     },
-    /// It made a piece of something.
+    /// A chunk of an artifact.
     Artifact {
-        /// The artifact, with the parts that are new.
+        /// The artifact, with the new parts.
         artifact: Artifact,
-        /// Whether its parts are added to the artifact of that name.
+        /// True if its parts are appended to the artifact of that id.
         append: bool,
-        /// Whether the artifact is now complete.
+        /// True if the artifact is now complete.
         last_chunk: bool,
     },
 }
 
-/// The hub's side of one task.
+/// Port of one task.
 #[async_trait::async_trait]
 pub trait TaskPort: Send + Sync {
-    /// Takes events, to be stored together; waits while too many are on their way.
+    /// Emits events that are stored together; waits while too many are pending (backpressure).
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure>;
-    /// Asks the client, and does nothing until there is the answer. [`Failure::Timeout`] when there was none in time.
+    /// Asks the client and waits for the answer. [`Failure::Timeout`] if none arrives in time.
     async fn ask(
         &self,
         need: Need,
@@ -81,8 +81,8 @@ pub trait TaskPort: Send + Sync {
         timeout: Option<Duration>,
     ) -> Result<Answer, Failure>;
 
-    /// The same of an agent that works on meanwhile. Its task's time goes on, and its turn is its own, but while it says that it
-    /// [`rests`](Self::rest).
+    /// Asks the client while the agent works on. The task's time limit keeps running, and the agent
+    /// keeps its run permit except while it [`rests`](Self::rest).
     async fn pose(
         &self,
         need: Need,
@@ -92,15 +92,16 @@ pub trait TaskPort: Send + Sync {
         self.ask(need, prompt, timeout).await
     }
 
-    /// How many bytes are stored and told once more behind a status that is emitted now: the question of a child's that the task waits with.
+    /// Bytes that are stored and sent again beside a status emitted now: the child's question with
+    /// which the task waits.
     fn told_beside(&self) -> u64 {
         0
     }
 
-    /// The agent only waits, and other tasks of its may run meanwhile.
+    /// Releases the run permit: the agent only waits, and its other tasks may run.
     async fn rest(&self, _waits_for: WaitsFor) {}
 
-    /// The agent waits no longer, and goes on once it is its task's turn again.
+    /// Ends the wait; returns once the task has its run permit again.
     async fn resume(&self, _waits_for: WaitsFor) -> Result<(), Failure> {
         Ok(())
     }

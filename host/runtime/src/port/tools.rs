@@ -1,41 +1,41 @@
-//! Where an agent finds the tools of its servers of the Model Context Protocol, and calls them.
+//! Port for tools of an agent's MCP servers (Model Context Protocol).
 
 use crate::failure::Failure;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// A tool that an agent may call, as its server tells of it: data, and no instruction.
+/// A tool that an agent may call, as described by its server: untrusted data, not instructions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolInfo {
-    /// The server, by the operator's name for it.
+    /// Server, by the operator's name for it.
     pub server: String,
-    /// The tool, by the server's name for it.
+    /// Tool, by the server's name for it.
     pub name: String,
-    /// What the server says that it does, in one line.
+    /// Server's description of the tool, in one line.
     pub description: Option<String>,
-    /// The JSON Schema of what it takes.
+    /// JSON Schema of its input.
     pub input_schema: Value,
 }
 
 /// One call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The server, by the operator's name for it.
+    /// Server, by the operator's name for it.
     pub server: String,
-    /// The tool, by the server's name for it.
+    /// Tool, by the server's name for it.
     pub tool: String,
-    /// What it is given.
+    /// Input.
     pub arguments: Map<String, Value>,
-    /// How long it may take.
+    /// Time limit.
     pub within: Duration,
 }
 
-/// The hub's side: the tools that one agent was granted.
+/// Tools that one agent was granted.
 #[async_trait::async_trait]
 pub trait ToolsPort: Send + Sync {
-    /// Those that there are now.
+    /// Lists the tools that are available now.
     async fn list(&self) -> Result<Vec<ToolInfo>, Failure>;
 
-    /// Calls one, and returns its result as the protocol has it: `content`, `structuredContent`, `isError`.
+    /// Calls a tool, and returns its result as in MCP: `content`, `structuredContent`, `isError`.
     async fn call(&self, call: ToolCall) -> Result<Value, Failure>;
 }

@@ -1,24 +1,25 @@
-//! Where an agent finds the files of its task's working directory.
+//! Port for the files of a task's working directory.
 
 use crate::failure::Failure;
 use a2a_hub_core::workspace_grant::WorkspaceAccess;
 use std::fs::File;
 
-/// A directory that was found granted, and is open.
+/// A granted directory, open.
 #[derive(Debug)]
 pub struct OpenWorkspace {
-    /// The directory itself, whatever its path leads to by now.
+    /// The directory itself, even if its path leads to another one by now.
     pub directory: File,
-    /// What may be done there.
+    /// Granted access.
     pub access: WorkspaceAccess,
 }
 
-/// The hub's side: finds the directory of a task.
+/// Opens the directory of a task.
 #[async_trait::async_trait]
 pub trait WorkspacePort: Send + Sync {
-    /// Opens the directory that the client asked for, if a granted workspace holds it; the first of these if none was asked for.
+    /// Opens the directory that the client requested, if it is in a granted workspace; without a
+    /// request, the first granted workspace.
     async fn open(&self, asked: Option<&str>) -> Result<OpenWorkspace, Failure>;
 
-    /// What may be done there now: an operator may have taken it back. Asked before everything that is done there.
+    /// Current access, which the operator may have revoked. Checked before each access.
     fn access(&self) -> Option<WorkspaceAccess>;
 }

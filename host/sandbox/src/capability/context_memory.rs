@@ -1,4 +1,5 @@
-//! What an agent has in mind in the conversation of its task: working memory, and items that are recalled by their words.
+//! Context memory of an agent in the context of its task: working memory, and items that are
+//! searched by their words.
 
 use super::journal::once_up;
 use crate::{
@@ -21,17 +22,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The longest text of JSON that is read: data and metadata of an item, and its names.
+/// Longest JSON text that is parsed: data and metadata of an item, and its names.
 const MAX_JSON: usize = 2 * MAX_DATA + 4_096;
 
-/// The longest text that recalls items.
+/// Longest query text.
 const MAX_QUERY: usize = 64 << 10;
 
-/// What indexing a byte costs, beside what reading it costs.
+/// Cost of indexing a byte, relative to reading it.
 const INDEXING: usize = 4;
 
 impl State {
-    /// What it has in mind, once it is this guest's turn to look at it or change it; `bytes` are worked on for that.
+    /// Context memory, after the guest's rate limit and with `bytes` charged to its CPU account.
     async fn mind(&mut self, bytes: usize) -> Result<Arc<dyn ContextMemoryPort>, Failure> {
         self.must_be_in_step("use what it has in mind")?;
         let Some(memory) = self.ports.context_memory.clone() else {
@@ -57,7 +58,7 @@ impl State {
         bytes: usize,
         change: Result<Change, Failure>,
     ) -> Result<(), Failure> {
-        // Its size is refused before it costs anything.
+        // An oversized change is refused before it costs anything.
         let change = change?;
         let memory = self.mind(bytes.saturating_mul(INDEXING)).await?;
         let mut change = change;

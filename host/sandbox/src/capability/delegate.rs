@@ -1,4 +1,4 @@
-//! Other agents, through the hub: which there are, for whom the operator lets know, and calls of them.
+//! Delegation to other agents through the hub: discovery, and calls.
 
 use super::patience::end_of_patience;
 use crate::{
@@ -36,13 +36,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::Resource;
 
-/// How long a guest waits for others before its task's turn goes to another task.
+/// Time that a guest waits for others before its task's run permit is lent to another task.
 const LEND: Duration = Duration::from_millis(100);
 
-/// The longest question by which agents are found, in bytes of JSON.
+/// Longest agent query, in bytes of JSON.
 const MAX_QUERY: usize = 64 << 10;
 
-/// What finding agents costs, in bytes that the hub might read instead: a millisecond.
+/// Cost of an agent search, in bytes that the hub could read instead: a millisecond.
 const FIND_COSTS: usize = 50_000;
 
 impl State {
@@ -69,7 +69,7 @@ impl State {
         let invalid = |why: String| Failure::Invalid(format!("{what}: {why}"));
         let query = serde_json::from_str(query).map_err(|why| invalid(why.to_string()))?;
         let query = agent_query(query).map_err(|why| invalid(why.message))?;
-        // What the hub does to find them is on the guest's account.
+        // The hub's search is charged to the guest's CPU account.
         self.account.before(FIND_COSTS).await;
         let found = self.on_the_hub(async move { port.find(query).await }).await?;
         Ok(json!(found).to_string())
@@ -92,7 +92,7 @@ impl State {
             Err(why) => return Ok(Err(why)),
         };
         if let Some(replay) = &mut self.replay {
-            // It joins the child that it has, although nothing of that was recorded.
+            // A call without a record joins its existing child, if any.
             request.key.get_or_insert(replay.next_call());
         }
         let key = request.key.as_deref().unwrap_or_default();
@@ -124,7 +124,7 @@ impl State {
         mut message: protocol::Message,
         options: CallOptions,
     ) -> ChildRequest {
-        // A secret of this agent's is none of the other's.
+        // The called agent must not see this agent's secrets.
         message.hide(&self.redaction.secrets);
         let CallOptions {
             key,
@@ -209,7 +209,7 @@ async fn start_call(
     until_cancelled(&cancel, port.start(request)).await.map(Delegated::new)
 }
 
-/// What the hub answers, unless the guest is to stop before: a hub that is not up may take its time.
+/// Awaits the hub's answer, or the cancellation: a hub that is not up may take long.
 async fn until_cancelled<T>(
     cancel: &CancellationToken,
     answer: impl Future<Output = Result<T, Failure>>,
@@ -220,8 +220,8 @@ async fn until_cancelled<T>(
     }
 }
 
-/// Waits for other agents, or for the client. If that takes long, other tasks of the waiting agent run meanwhile, and it goes on once
-/// it is its task's turn again.
+/// Waits for other agents or for the client. During a long wait the run permit is lent to other
+/// tasks of the agent and reacquired afterwards.
 pub(super) async fn lending<T>(
     port: Option<Arc<dyn TaskPort>>,
     waits_for: WaitsFor,
@@ -234,7 +234,7 @@ pub(super) async fn lending<T>(
     let Some(port) = port else { return waits.await };
     port.rest(waits_for).await;
     let done = waits.await;
-    // One that was cancelled need not wait for anything.
+    // A cancelled task needs no permit.
     match &done {
         Err(Failure::Cancelled) => done,
         Ok(_) | Err(_) => port.resume(waits_for).await.and(done),
@@ -465,7 +465,7 @@ impl HostCall for State {
             (None, Ok(mut message)) => {
                 message.hide(&self.redaction.secrets);
                 if let Some(replay) = &self.replay {
-                    // Said once more after a restart, it is the same.
+                    // A deterministic id, so that a repeat after a restart is the same message.
                     message.message_id = MessageId::new(replay.next_message(&asked.about));
                 }
                 let cancel = self.cancel.clone();
@@ -495,7 +495,7 @@ impl HostCall for State {
 
     async fn drop(&mut self, call: Resource<Delegated>) -> wasmtime::Result<()> {
         let call = self.table.delete(call)?;
-        // The guest goes on: what it lets go of takes a moment to end.
+        // The guest continues while the hub ends the dropped child.
         self.hub.spawn(call.let_go());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Files that an agent hands to its programs: named and counted here, written by the hub.
+//! Files that an agent passes to its programs: named and counted here, written by the hub.
 
 use crate::{
     bindings::a2a::hub::{files::Host, types},

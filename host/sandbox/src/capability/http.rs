@@ -1,4 +1,4 @@
-//! Requests to the hosts that the operator allowed, answered whole or as the answer comes.
+//! HTTP requests to granted hosts, answered whole or streamed.
 
 use super::patience::end_of_patience;
 use crate::{
@@ -19,10 +19,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 use wasmtime::component::Resource;
 
-/// The largest answer that a guest is given whole, in bytes: as much of the hub's memory it takes, and of the guest's.
+/// Longest response returned whole, in bytes: it takes that much memory of the hub, and of the
+/// guest.
 const MAX_WHOLE: usize = 4 << 20;
 
-/// Sends what a guest asks for, and waits for the head of the answer.
+/// Sends a request and waits for the head of the response.
 async fn open(door: &HttpDoor, request: Request) -> Result<Opened, Failure> {
     let patience = patience(&request);
     let Request { method, url, headers, body, timeout_ms: _ } = request;

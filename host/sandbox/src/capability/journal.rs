@@ -1,5 +1,5 @@
-//! What a guest is answered whose run is recorded: from the journal, or live and then recorded; and the steps in which it reaches
-//! the world.
+//! Journal of a replayed guest: answers are read from the journal, or live and then recorded; and
+//! the steps in which it may have effects.
 
 use crate::{
     replay::{ReplayDiverged, mixed_up},
@@ -21,22 +21,22 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// What an entry of a journal weighs besides its contents, in bytes.
+/// Size of a journal entry besides its contents, in bytes.
 const FRAME: u64 = 128;
 
-/// How soon the hub's store is asked again that failed.
+/// Delay before a failed store is tried again.
 const ASKED_AGAIN: Duration = Duration::from_millis(250);
 
-/// What the client says for a step to be done again that was cut off.
+/// Answers of the client that repeat an interrupted step.
 const YES: [&str; 4] = ["again", "yes", "y", "ok"];
 
 impl State {
-    /// Whether the guest is answered from its journal.
+    /// True while the guest's answers come from its journal.
     pub(crate) fn is_replayed(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| !replay.run.is_live())
     }
 
-    /// Refuses what depends on the world or changes it, to a guest that would do it again when it is run again.
+    /// Refuses operations with effects outside a step, because a replay would repeat them.
     pub(crate) fn must_be_in_step(&self, what: &str) -> Result<(), Failure> {
         match &self.replay {
             Some(replay) if replay.run.step().is_none() => Err(outside_of_step(what)),
@@ -44,7 +44,7 @@ impl State {
         }
     }
 
-    /// Refuses what is recorded by itself in a step, which is recorded as a whole.
+    /// Refuses operations with their own record within a step, which is recorded as a whole.
     pub(crate) fn must_be_outside_of_step(&self, what: &str) -> Result<(), Failure> {
         let step = self.replay.as_ref().and_then(|replay| replay.run.step());
         step.map_or(Ok(()), |key| {
@@ -54,19 +54,21 @@ impl State {
         })
     }
 
-    /// What the guest was answered when it asked this in an earlier run, if it did; if it asks something else: a trap.
+    /// Recorded answer to this request, if any. Traps if the guest requests something else than
+    /// recorded.
     pub(crate) fn recall(&mut self, asked: &Asked) -> wasmtime::Result<Option<Heard>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
         let heard = replay.recall(asked)?;
         if let Some(heard) = &heard {
-            // It counts as it did then.
+            // Charged like the original answer.
             let _ = self.output.take(1, weight(heard));
         }
         Ok(heard)
     }
 
-    /// Records what the guest is about to hear. What a guest hears that is to stop is no answer, and what a hub says that is not up is
-    /// none either: the guest hears nothing before its run is over, and the next hub runs it again from what is recorded.
+    /// Records the answer that the guest is about to receive. Answers of a cancelled run and of a
+    /// hub that is not up are not recorded: the guest receives nothing before its run ends, and the
+    /// next process replays the recorded part.
     pub(crate) async fn keep(&mut self, asked: Asked, heard: Heard) -> wasmtime::Result<()> {
         let is_recorded = self.replay.is_some();
         if is_recorded && let Some(Failure::HubNotUp(why)) = heard.failure() {
@@ -82,11 +84,11 @@ impl State {
         self.record(entry, weight).await
     }
 
-    /// Records an entry, which counts as an event does and is no faster.
+    /// Records an entry, which counts as an event and follows the same rate limit.
     async fn record(&mut self, entry: Recorded<Heard>, weight: u64) -> wasmtime::Result<()> {
         self.output.take(1, weight).map_err(wasmtime::Error::new)?;
         if self.until_its_pace(1, weight).await.is_err() {
-            // Nobody hears what comes now.
+            // A cancelled guest receives nothing more.
             return Ok(());
         }
         let Some(replay) = &mut self.replay else { return Ok(()) };
@@ -94,12 +96,12 @@ impl State {
         replay.clock.follow(&replay.run);
         tokio::select! {
             recorded = port.record(entry) => Ok(recorded?),
-            // Nobody hears what comes now.
+            // A cancelled guest receives nothing more.
             () = self.cancel.cancelled() => Ok(()),
         }
     }
 
-    /// What of these events is new: the others the task's log has, from an earlier run.
+    /// The new ones among these events; the others are in the task's log from an earlier run.
     pub(crate) fn untold(&mut self, events: Vec<Emitted>) -> wasmtime::Result<Vec<Emitted>> {
         match &mut self.replay {
             Some(replay) => Ok(replay.untold(events)?),
@@ -107,7 +109,7 @@ impl State {
         }
     }
 
-    /// Begins a step of the guest's.
+    /// Begins a step of the guest.
     pub(crate) async fn begin_step(
         &mut self,
         key: &str,
@@ -153,7 +155,7 @@ impl State {
         }
     }
 
-    /// Ends the step that the guest is in.
+    /// Ends the guest's current step.
     pub(crate) async fn end_step(&mut self, kept: String) -> wasmtime::Result<Result<(), Failure>> {
         if kept.len() > MAX_KEPT {
             return Ok(Err(Failure::Exhausted(format!(
@@ -172,7 +174,7 @@ impl State {
         Ok(Ok(()))
     }
 
-    /// The guest let go of a step that it has not ended.
+    /// Traps if the guest drops a step that it has not ended.
     pub(crate) fn abandon_step(&self) -> wasmtime::Result<()> {
         match self.replay.as_ref().and_then(|replay| replay.run.step()) {
             None => Ok(()),
@@ -182,7 +184,7 @@ impl State {
         }
     }
 
-    /// Asks the client whether a step is to be done once more, of which nobody knows how far it had come.
+    /// Asks the client whether to repeat an interrupted step whose progress is unknown.
     async fn ask_whether_again(&mut self, key: &str) -> wasmtime::Result<Result<bool, Failure>> {
         let asked = Asked::new("steps.again", key);
         let answer = match self.recall(&asked)? {
@@ -218,7 +220,8 @@ impl State {
     }
 }
 
-/// What the hub's store says, once it works: in a step of a run that is recorded (`is_recorded`), a store that fails is no answer.
+/// Answer of the hub's store. In a step of a recorded run (`is_recorded`), a failed store is
+/// retried until it works.
 pub(super) async fn once_up<T, F>(
     is_recorded: bool,
     cancel: &CancellationToken,
@@ -238,7 +241,7 @@ where
     }
 }
 
-/// What an answer weighs in the journal, in bytes.
+/// Size of an answer in the journal, in bytes.
 fn weight(heard: &Heard) -> u64 {
     FRAME + json_bytes(heard)
 }

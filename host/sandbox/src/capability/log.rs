@@ -1,4 +1,4 @@
-//! Lines for the operator: always there, capped, and no faster than anybody would read them.
+//! Log lines for the operator: always allowed, with limits on rate and total size.
 
 use crate::{
     bindings::a2a::hub::log::{Host, Level},
@@ -6,19 +6,19 @@ use crate::{
     usage::{pace, wait},
 };
 
-/// What a line costs besides its text, in bytes: about what the hub writes around it, its time, level, agent and task.
+/// Cost of a line besides its text, in bytes: about the size of its time, level, agent and task.
 const FRAME: u64 = 128;
 
 impl Host for State {
     async fn log(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
-        // The operator has read it.
+        // Logged by the original run.
         if self.is_replayed() {
             return Ok(());
         }
         let size = u64::try_from(message.len()).unwrap_or(u64::MAX).saturating_add(FRAME);
         let (Some(log), Some(left)) = (&self.ports.log, self.log_bytes_left) else { return Ok(()) };
         let time = pace(&mut self.paces.log_lines, 1);
-        // Who is asked to stop may say why.
+        // A cancelled guest may still log the reason.
         let _is_cancelled = wait(time, &self.cancel).await;
         let level = match level {
             Level::Debug => tracing::Level::DEBUG,

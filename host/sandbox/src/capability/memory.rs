@@ -1,4 +1,4 @@
-//! Small values an agent keeps, outliving instances, reloads and restarts.
+//! Small values stored by an agent, which outlive instances, reloads and restarts.
 
 use super::journal::once_up;
 use crate::{
@@ -14,7 +14,7 @@ use a2a_hub_runtime::{
 use std::sync::Arc;
 
 impl State {
-    /// The values, once it is this guest's turn to look at them or change them.
+    /// Memory port, after the guest's rate limit.
     async fn memory(&mut self, key: Option<&str>) -> Result<Arc<dyn MemoryPort>, Failure> {
         self.must_be_in_step("remember values")?;
         if key.is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {

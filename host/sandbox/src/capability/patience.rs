@@ -1,10 +1,11 @@
-//! How long a guest waits for what may come.
+//! Timeouts of a guest's waits.
 
 use std::{future::pending, time::Duration};
 use tokio::{task::yield_now, time::sleep};
 
-/// Returns after so many milliseconds; never without a number. A guest that has none to spare hears what is there already, for the runtime
-/// asks the system once before this returns: a timer would take a millisecond, the shortest that it has.
+/// Completes after `timeout_ms` milliseconds; never if there is none. With 0, it completes after
+/// one yield, in which the runtime polls the system once, so that output already there is received.
+/// A timer would take at least a millisecond.
 pub(super) async fn end_of_patience(timeout_ms: Option<u32>) {
     match timeout_ms {
         None => pending().await,
@@ -19,7 +20,7 @@ mod tests {
     use std::io::Write as _;
     use tokio::{io::AsyncReadExt as _, net::UnixStream, time::Instant};
 
-    /// The paused clock goes on where somebody waits for it.
+    /// The paused clock advances while somebody waits for it.
     #[tokio::test(start_paused = true)]
     async fn who_has_none_waits_for_no_timer_and_who_has_some_waits_as_long() {
         let begun = Instant::now();

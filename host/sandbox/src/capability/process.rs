@@ -1,4 +1,4 @@
-//! Programs the operator allowed: what may be run is checked here, and run by the hub.
+//! Programs: the grant is checked here, the hub runs them.
 
 use super::patience::end_of_patience;
 use crate::{
@@ -20,15 +20,15 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use wasmtime::component::Resource;
 
-/// How long a program that its guest let go of may take to end by itself: enough to save what it knows, and short enough
-/// that nobody works on behind a task that is over.
+/// Longest grace period of a retired program: enough to save its state, and short enough that no
+/// program works on after the task.
 const MAX_RETIREMENT: Duration = Duration::from_secs(5);
 
-/// The longest key under which a program is kept, in bytes.
+/// Longest key of an idle program, in bytes.
 const MAX_KEY: usize = 256;
 
 impl State {
-    /// Waits until one more program, or one more that is refused, is not too many at once.
+    /// Waits for the rate limit of program starts; refused starts count as well.
     async fn until_one_more_may_start(&mut self) -> Result<(), Failure> {
         let time = pace(&mut self.paces.programs, 1);
         wait(time, &self.cancel).await
@@ -50,7 +50,7 @@ impl State {
         port.fingerprint(program).await
     }
 
-    /// What a command comes to, found allowed, and who runs it.
+    /// Checks a command against the grant; returns the port and the launch.
     async fn allowed(
         &mut self,
         command: Command,
@@ -62,7 +62,7 @@ impl State {
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
-        // Before it is compared with anything: one that is refused is work as well.
+        // Before any comparison: a refused command is work as well.
         self.until_one_more_may_start().await?;
         let Command { program, args, env, cwd } = command;
         let held = Arc::clone(&self.processes.held);
@@ -81,7 +81,7 @@ impl State {
         Ok((port, launch))
     }
 
-    /// A handle for the guest.
+    /// Creates a handle for the guest.
     fn hand_out(&mut self, port: Box<dyn ChildPort>) -> Result<Resource<Child>, Failure> {
         self.table.push(Child { port, heard: None }).map_err(|_| {
             Failure::Exhausted("start a program: too many handles are open; drop some".to_owned())
@@ -95,8 +95,7 @@ impl State {
         self.hand_out(child)
     }
 
-    /// Has the hub do something on its own threads, where programs are at home. Dropped with the guest, as everything that it waits
-    /// for.
+    /// Runs work on the hub's own threads, where programs are started. Dropped with the guest.
     fn on_hub<T: Send + 'static, W: Future<Output = Result<T, Failure>> + Send + 'static>(
         &self,
         what: &'static str,
@@ -110,7 +109,7 @@ impl State {
         }
     }
 
-    /// Programs are kept between tasks, and for nothing else.
+    /// Refuses calls outside a task: idle programs are kept between tasks only.
     fn must_be_of_a_task(&self, what: &str) -> Result<(), Failure> {
         let is_of_a_task = self.ports.tasks.is_some();
         is_of_a_task
@@ -175,7 +174,7 @@ impl HostChild for State {
         }
         let cancel = self.cancel.clone();
         let child = self.table.get_mut(&child)?;
-        // Output that is there comes before the end of patience, and the end of the task before output.
+        // Cancellation takes precedence over output, and output over the timeout.
         let said = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
@@ -248,7 +247,7 @@ impl HostChild for State {
     }
 }
 
-/// Whether a program can be kept under this key.
+/// Validates the key of an idle program.
 fn must_be_a_key(key: &str) -> Result<(), Failure> {
     let fits = (1..=MAX_KEY).contains(&key.len()) && !key.chars().any(char::is_control);
     fits.then_some(()).ok_or_else(|| {

@@ -1,4 +1,5 @@
-//! What the operator set for the agent: nothing to ask for, and there in every call but the one for its card.
+//! The operator's settings for the agent: available without a grant in every call except the
+//! card's.
 
 use crate::{bindings::a2a::hub::settings::Host, state::State};
 

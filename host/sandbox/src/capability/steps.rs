@@ -1,4 +1,4 @@
-//! What an agent does to the world, or reads of it, where its runs are replayed.
+//! Steps of a replayed agent: effects on the world, and reads of it.
 
 use crate::{
     bindings::a2a::hub::{
@@ -53,7 +53,8 @@ impl HostStep for State {
 
     async fn drop(&mut self, step: Resource<Step>) -> wasmtime::Result<()> {
         let step = self.table.delete(step)?;
-        // What it came to is nothing then. A guest that goes on without it would do otherwise when it is run again.
+        // The step then has no result. A guest that continued without one would behave differently
+        // on replay.
         if step.kept.is_none() {
             self.abandon_step()?;
         }

@@ -1,4 +1,4 @@
-//! Tools of servers of the Model Context Protocol: which may be called is checked here, and called by the hub.
+//! Tools of MCP servers: the grant is checked here, the hub calls them.
 
 use crate::{
     bindings::a2a::hub::{tools::Host, types},
@@ -14,13 +14,13 @@ use serde_json::{Map, Value, json};
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 
-/// The longest text of a call's arguments, and of a result, in bytes.
+/// Longest arguments and longest result of a call, in bytes.
 const MAX_JSON: usize = 1 << 20;
 
-/// How long a call may take unless the guest says.
+/// Default timeout of a call.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest that a guest may wait for one.
+/// Longest timeout of a call.
 const MAX_PATIENCE: Duration = Duration::from_secs(3_600);
 
 impl State {
@@ -37,7 +37,7 @@ impl State {
         })
     }
 
-    /// Has it done by the hub's own threads, where servers are started; ended with the task.
+    /// Runs work on the hub's own threads, where servers are started; ended with the task.
     pub(super) async fn on_the_hub<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
@@ -52,7 +52,7 @@ impl State {
         match done {
             Some(Ok(done)) => done,
             Some(Err(why)) if why.is_panic() => Err(Failure::Internal(why.to_string())),
-            // The runtime ends, and all that is at work with it.
+            // The runtime shuts down, and all its work with it.
             Some(Err(_)) | None => Err(Failure::Cancelled),
         }
     }

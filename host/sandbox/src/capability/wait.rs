@@ -1,4 +1,5 @@
-//! Waiting for whichever of several things comes first: a client's answer, a word of a program, a piece of an answer over HTTP.
+//! Wait for the first of several sources: a client's answer, output of a program, an event of a
+//! child task, a piece of an HTTP response.
 
 use super::{delegate::lending, patience::end_of_patience};
 use crate::{
@@ -19,7 +20,8 @@ use a2a_hub_runtime::{
 use std::{future::poll_fn, mem, pin::Pin, task::Poll};
 use wasmtime::component::Resource;
 
-/// Handles that one call may name: as many as a guest can hold. To tell which name the same thing, each is compared with those before.
+/// Handles in one wait: as many as a guest can hold. Each is compared with those before it, to find
+/// duplicates.
 const MAX_WAITED_FOR: usize = 1_000;
 
 impl Host for State {
@@ -60,12 +62,13 @@ impl Host for State {
             return Err(wasmtime::Error::new(why));
         }
         let cancel = self.cancel.clone();
-        // The table lends one thing at a time. Whoever drops this future drops the guest, and its question with it.
+        // The table lends one resource at a time. Dropping this future drops the guest, and its
+        // question.
         let mut asked = mem::take(self.table.get_mut(&question)?);
         let child = self.table.get_mut(&child)?;
         let first = async {
             tokio::select! {
-                // A client that has decided is heard before a program that never stops talking.
+                // An answer takes precedence over a program that never stops printing.
                 biased;
                 () = cancel.cancelled() => Err(Failure::Cancelled),
                 _ = asked.answered() => Ok(First::Answer),
@@ -79,7 +82,7 @@ impl Host for State {
     }
 }
 
-/// What a guest waits for, as it names it. One thing may be named twice.
+/// Handle of a source in a wait. One source may be named twice.
 enum Handle {
     Child(Resource<Child>),
     Question(Resource<Question>),
@@ -87,18 +90,18 @@ enum Handle {
     Call(Resource<Delegated>),
 }
 
-/// The thing itself, taken out of the table while it is waited for: the table lends one thing at a time.
+/// Source taken out of the table during the wait, because the table lends one resource at a time.
 enum Thing {
     Child(Child),
     Question(Question),
     Exchange(Exchange),
     Call(Delegated),
-    /// What stands in the place of one that was named before.
+    /// Placeholder for a duplicate.
     Away,
 }
 
 impl Handle {
-    /// By which two handles of one thing are known.
+    /// Table index, equal for handles of one source.
     fn rep(&self) -> u32 {
         match self {
             Self::Child(child) => child.rep(),
@@ -110,7 +113,7 @@ impl Handle {
 }
 
 impl Thing {
-    /// Waits until there is something to tell of it, and leaves that where it is.
+    /// Waits until the source has something to return, and leaves it in place.
     async fn ready(&mut self) {
         match self {
             Self::Child(child) => child.ready().await,
@@ -150,7 +153,7 @@ impl State {
         Ok(())
     }
 
-    /// Which of these have something to tell, as it is recorded where the guest's run is.
+    /// Ready sources, recorded if the guest's run is.
     async fn ready_of(
         &mut self,
         handles: Vec<Handle>,
@@ -177,7 +180,7 @@ impl State {
         Ok(ready)
     }
 
-    /// Waits until any of these has something to tell; which of them have, and none when there was none in time.
+    /// Waits until a source is ready; returns the ready ones, or none after the timeout.
     async fn first_ready(
         &mut self,
         handles: Vec<Handle>,
@@ -189,7 +192,7 @@ impl State {
                 handles.len()
             ))));
         }
-        // A handle that names what another one has named before waits for that one's thing.
+        // A duplicate handle waits for the source of the first one.
         let first_of = |at: usize| {
             let rep = handles[at].rep();
             let same = |handle: &Handle| handle.rep() == rep;
@@ -211,7 +214,8 @@ impl State {
                 () = end_of_patience(timeout_ms) => Ok(Vec::new()),
             }
         };
-        // Who waits for its client, or for other agents only and not for a program of its own, needs no turn meanwhile.
+        // A wait for the client, or for other agents only (not for own programs), needs no run
+        // permit.
         let is_question = |handle: &Handle| matches!(handle, Handle::Question(_));
         let is_call = |handle: &Handle| matches!(handle, Handle::Call(_));
         let waits_for = if handles.iter().any(is_question) {
@@ -236,7 +240,7 @@ impl State {
     }
 }
 
-/// Waits until any of these is done, and tells which are.
+/// Waits until any future completes; returns all that are ready.
 async fn any_ready(waiting: Vec<(usize, impl Future<Output = ()>)>) -> Vec<usize> {
     let mut waiting: Vec<_> =
         waiting.into_iter().map(|(at, ready)| (at, Box::pin(ready))).collect();

@@ -1,4 +1,4 @@
-//! A guest holds the overlap of what it asks and what it is granted, and nothing by default.
+//! A guest holds the overlap of its requests and its grant, and nothing by default.
 
 use crate::stage::Stage;
 use a2a_hub_core::redact::Secrets;
@@ -43,7 +43,7 @@ async fn process_denied() {
     assert!(stage.seen().launched.is_empty());
 }
 
-/// A client that decides, and a program that dies, are both heard at once.
+/// A client's answer and a program's end are both received at once.
 #[tokio::test]
 async fn a_question_is_open_beside_a_program() {
     let stage = Stage::granting();
@@ -151,9 +151,10 @@ async fn secrets_are_not_told() {
     let all = format!("{ended:?} {:?}", stage.seen());
     let bytes = format!("{:?}", secret.as_bytes());
     assert!(!all.contains(secret) && !all.contains(bytes.trim_matches(['[', ']'])), "{all}");
-    // A log line and a status; of a message its id, text, extension and reference, and key and value of its data and facts;
-    // of an artifact its id, name, description, extension, text and facts, and of its file the name, type and facts; a
-    // question; and the last status with its facts. The file's contents are bytes.
+    // Count: a log line and a status; of a message its id, text, extension and reference, and key
+    // and value of its data and facts; of an artifact its id, name, description, extension, text
+    // and facts, and of its file the name, type and facts; a question; and the last status with its
+    // facts. The file's contents are bytes.
     assert_eq!(all.matches("[redacted AN_API_KEY]").count(), 2 + 8 + 7 + 4 + 1 + 3, "{all}");
     let why = stage.failure(&format!("panic {secret}")).await.in_full();
     assert!(why.contains("as told: [redacted AN_API_KEY]"), "{why}");

@@ -1,4 +1,4 @@
-//! A greedy, broken or stubborn guest costs its own task and nothing else.
+//! A greedy, broken or stubborn guest harms its own task only.
 
 use crate::stage::{DEADLINE, Stage};
 use a2a_hub_protocol::task::TaskState;
@@ -26,12 +26,12 @@ async fn a_trap_says_which() {
 #[tokio::test]
 async fn endless_recursion_ends() {
     let Failure::Trapped(why) = Stage::default().failure("recurse").await else { panic!() };
-    // Which of the two stacks ends first is the compiler's choice.
+    // The compiler decides which of the two stacks overflows first.
     let why = why.what;
     assert!(why.contains("call stack exhausted") || why.contains("out of bounds memory"), "{why}");
 }
 
-/// Two spinners of one agent, and a third guest that gets its work done between them.
+/// Two spinning guests of one agent, and a third guest that finishes between them.
 #[tokio::test]
 async fn a_spinner_uses_up_its_own_time_only() {
     let stage = Stage::limited(Limits { cpu: Duration::from_millis(800), ..Limits::default() });
@@ -48,7 +48,8 @@ async fn a_spinner_uses_up_its_own_time_only() {
     }
 }
 
-/// The guest itself hardly works: the hub reads its JSON, compares its arguments, makes random bytes for it, and looks what is there.
+/// The guest itself hardly works: the hub parses its JSON, compares its arguments, makes random
+/// bytes, and polls its sources.
 #[tokio::test]
 async fn what_the_hub_does_for_a_guest_is_on_the_guests_account() {
     let rates = Rates { events: u64::MAX, output_bytes: u64::MAX, ..Rates::default() };
@@ -108,7 +109,7 @@ async fn output_counts_wherever_it_stands() {
     }
 }
 
-/// A small status behind which the hub tells a large question once more.
+/// A small status with which the hub repeats a large question.
 #[tokio::test]
 async fn what_the_hub_tells_behind_a_status_is_on_the_guests_account() {
     for (place, told) in [("message", 5..12), ("artifact", 50..100)] {
@@ -158,7 +159,7 @@ async fn a_guest_that_ignores_cancel_is_ended() {
         Stage { limits: Limits { cpu: DEADLINE, ..Limits::default() }, ..Stage::granting() };
     for stubborn in ["ignore-cancel", "spin"] {
         let mut guest = stage.start(stubborn);
-        // It says so once it is at work; a spinner says nothing, and hears nothing either.
+        // `ignore-cancel` emits an event once it runs; `spin` emits nothing and receives nothing.
         while stubborn == "ignore-cancel" && stage.seen().events.is_empty() {
             tokio::task::yield_now().await;
         }

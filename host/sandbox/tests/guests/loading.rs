@@ -1,4 +1,4 @@
-//! What is not an agent of this contract is refused, with a word on why.
+//! Files that are not agents of this contract are refused with a reason.
 
 use crate::stage::{ENGINE, agent, component};
 use a2a_hub_protocol::operation::HealthStatus;
@@ -59,7 +59,7 @@ fn another_contract_is_refused() {
     assert!(foreign.contains("other:host/door"), "{foreign}");
 }
 
-/// Half an agent: it exports the interface, but only one of its five functions.
+/// An incomplete agent: it exports the interface with only one of its five functions.
 #[test]
 fn an_agent_without_all_five_functions_is_refused() {
     let why = refused(&wat(r#"(component

@@ -1,4 +1,4 @@
-//! What guests may do and what they may not: one bad guest for each promise of the sandbox.
+//! Permitted and refused operations of guests: one bad guest for each promise of the sandbox.
 
 #![expect(
     clippy::unwrap_used,

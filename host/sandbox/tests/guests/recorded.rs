@@ -1,4 +1,4 @@
-//! A guest whose run is recorded: what it is told by a hub that is not up is no answer.
+//! A recorded guest: answers of a hub that is not up are not recorded.
 
 use crate::stage::{ENGINE, Stage, component};
 use a2a_hub_core::{grant::Grant, replay::Recorded};
@@ -18,7 +18,7 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// A hub that refuses each call in one way.
+/// A hub that refuses every call with one failure.
 struct Refusing(Failure);
 
 #[async_trait::async_trait]
@@ -51,7 +51,7 @@ impl JournalPort for Kept {
     }
 }
 
-/// Whoever else forgets to wait for the hub: the guest hears nothing before it is to stop, and its journal stays as it is.
+/// The guest receives no answer before it is cancelled, and its journal stays unchanged.
 #[tokio::test]
 async fn a_refusal_of_a_hub_that_is_not_up_is_not_recorded() {
     let plugin = Plugin::compile(&ENGINE, &component("durable-guest")).unwrap();
@@ -74,7 +74,7 @@ async fn a_refusal_of_a_hub_that_is_not_up_is_not_recorded() {
             } else {
                 assert!(timeout(Duration::from_millis(500), run.ended()).await.is_err());
                 run.cancel();
-                // What it says once it is to stop is nobody's business.
+                // Output after the cancel does not matter.
                 timeout(Duration::from_secs(20), run.ended()).await.unwrap();
             }
             let entries = kept.0.lock().unwrap().len();

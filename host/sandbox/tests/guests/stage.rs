@@ -1,4 +1,4 @@
-//! A place for guests to run in: the hub's side of each capability, scripted.
+//! Test environment for guests: the hub's side of each capability, scripted.
 
 use a2a_hub_core::{
     grant::{EffectiveGrant, Grant, intersect},
@@ -38,10 +38,11 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// No test waits longer than this.
+/// Longest wait of a test.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Each test is a process of its own, and a component takes seconds to compile: what one has compiled is kept for the others.
+/// Each test is a separate process, and compiling a component takes seconds: the compiled code is
+/// cached for the other tests.
 pub(crate) static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let beside = std::env::current_exe().unwrap().with_file_name("compiled-guests");
     let cache = CacheSettings { dir: beside, key: CacheKey::new(b"of the tests") };
@@ -51,7 +52,7 @@ pub(crate) static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
 static TEST_GUEST: LazyLock<Plugin> =
     LazyLock::new(|| Plugin::compile(&ENGINE, &component("test-guests")).unwrap());
 
-/// The component that `cargo xtask guests` made of a package.
+/// Component of a package, as built by `cargo xtask guests`.
 pub(crate) fn component(package: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let file = root.join("target/components").join(package).with_extension("wasm");
@@ -64,7 +65,7 @@ pub(crate) fn agent() -> AgentId {
     AgentId::parse("test-guest").unwrap()
 }
 
-/// What the hub saw of a run.
+/// Effects of a run as seen by the hub.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) events: Vec<Emitted>,
@@ -72,21 +73,21 @@ pub(crate) struct Seen {
     pub(crate) launched: Vec<Launch>,
     pub(crate) logged: Vec<String>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// How long each program may go on that its guest let go of.
+    /// Grace periods of the programs that the guest retired.
     pub(crate) retired: Vec<Duration>,
     pub(crate) settled: usize,
     pub(crate) kept: BTreeSet<String>,
     /// Requests that were sent.
     pub(crate) sent: Vec<Outgoing>,
-    /// What was refused, as often as it was.
+    /// Refused capabilities, one entry for each refusal.
     pub(crate) refused: Vec<String>,
-    /// Questions that nobody waits for any more.
+    /// Questions that were withdrawn.
     pub(crate) withdrawn: usize,
-    /// What is told once more behind each status, in bytes.
+    /// Bytes repeated with each status.
     pub(crate) beside: u64,
 }
 
-/// The hub's side of everything.
+/// The hub's side of every capability.
 #[derive(Default)]
 pub(crate) struct Stage {
     pub(crate) limits: Limits,
@@ -98,9 +99,9 @@ pub(crate) struct Stage {
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) workspace: Option<PathBuf>,
-    /// Where other agents are called, in place of the one that repeats what it is told.
+    /// Replacement for the agent that repeats its input.
     pub(crate) delegate: Option<Arc<dyn DelegatePort>>,
-    /// Where what the guest hears is recorded, if it is.
+    /// Journal of the guest's run, if it is recorded.
     pub(crate) journal: Option<Arc<dyn JournalPort>>,
 }
 
@@ -109,7 +110,7 @@ impl Stage {
         Self { limits, ..Self::default() }
     }
 
-    /// Everything the guest asks for, but what no test grants.
+    /// Grants everything that the guest requests, except what no test grants.
     pub(crate) fn granting() -> Self {
         let mut grant = Grant::everything(TEST_GUEST.ask());
         grant.process.remove("never-granted");
@@ -164,13 +165,13 @@ impl Stage {
         }
     }
 
-    /// Sets a guest to work on `text`.
+    /// Starts a guest with `text`.
     pub(crate) fn start(&self, text: &str) -> Box<dyn Run> {
         let plugin = self.plugin();
         Runtime::start(&plugin, self.call(&plugin), work(text))
     }
 
-    /// Sets another guest to work on `text`, whose run is recorded from its beginning on.
+    /// Starts another guest with `text`, and records its run from the beginning.
     pub(crate) fn start_recorded(&self, plugin: &Plugin, text: &str) -> Box<dyn Run> {
         let journal = Journal {
             began_ms: 0,
@@ -189,7 +190,7 @@ impl Stage {
         timeout(DEADLINE, self.start(text).ended()).await.expect("the guest hangs")
     }
 
-    /// The same, and what it says in its final status.
+    /// Runs a guest to its end; returns the text of its final status.
     pub(crate) async fn said(&self, text: &str) -> String {
         match self.run(text).await {
             Ended::Status { message: Some(message), .. } => message.joined_text(),
@@ -224,7 +225,7 @@ fn work(text: &str) -> Work {
     Work { task, message, history: Vec::new(), live: true, journal: None }
 }
 
-/// Takes everything, and answers every question with what was asked.
+/// Accepts everything, and answers every question with its text.
 struct Listener(Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
@@ -255,13 +256,13 @@ impl TaskPort for Listener {
     }
 }
 
-/// What the client can do with an answer.
+/// Capabilities of the client.
 fn client() -> ClientCapabilities {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     ClientCapabilities { extensions: texts(&["urn:x"]), output_modes: texts(&["image/*"]) }
 }
 
-/// Counts, when it is dropped, a question that is waited for no more.
+/// Counts a withdrawn question on drop.
 struct Withdrawn(Arc<Mutex<Seen>>);
 
 impl Drop for Withdrawn {
@@ -270,7 +271,7 @@ impl Drop for Withdrawn {
     }
 }
 
-/// Runs no program but waits as long as its argument says, as `sleep` would.
+/// Runs no program, but waits for the time in its argument, like `sleep`.
 struct Sleeper(Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
@@ -329,7 +330,8 @@ impl ChildPort for Asleep {
     }
 }
 
-/// Says of a path what its last name says: `/v1/endless`, or `/v1/slow/3` for three pieces 100 ms apart.
+/// Answers by the last segment of the path: `/v1/endless`, or `/v1/slow/3` for three pieces 100 ms
+/// apart.
 struct Web(Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
@@ -353,11 +355,11 @@ impl HttpPort for Web {
     }
 }
 
-/// A kilobyte at a time.
+/// Body of pieces of a kilobyte.
 struct Pieces {
     left: Option<u32>,
     pace: Duration,
-    /// When the next one is there, however often it is waited for.
+    /// Time of the next piece, independent of the number of waits.
     at: Instant,
 }
 
@@ -384,12 +386,12 @@ impl WorkspacePort for Place {
     }
 
     fn access(&self) -> Option<WorkspaceAccess> {
-        // Taken back as soon as this is there.
+        // Revoked as soon as this file exists.
         (!self.0.join("revoked").exists()).then_some(self.1)
     }
 }
 
-/// Knows one agent, which says again what it is told.
+/// Knows one agent, which repeats its input.
 struct Parrot;
 
 #[async_trait::async_trait]
@@ -432,7 +434,7 @@ impl CallPort for Parroted {
     }
 
     async fn next(&mut self) -> Result<Update, Failure> {
-        // Longer than a guest waits before its turn is lent.
+        // Longer than a guest waits before its run permit is lent.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let said = self.said.take().ok_or(Failure::Timeout)?;
         Ok(Update::Finished(Ended::Reply(said)))
@@ -447,7 +449,7 @@ impl CallPort for Parroted {
     }
 }
 
-/// Keeps files by their names.
+/// Stores files by their names.
 struct Shelf(Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]

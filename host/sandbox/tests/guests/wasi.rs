@@ -1,4 +1,5 @@
-//! What WASI has for a guest, and that all else of it says no in words: nothing of it ends a guest.
+//! WASI for a guest: available functions, and refusals with a message for all others; none ends the
+//! guest.
 
 use crate::stage::Stage;
 use std::time::Duration;
@@ -24,7 +25,7 @@ async fn all_else_of_wasi_says_no_in_words() {
     assert!(stage.said("read /").await.starts_with("refused"));
 }
 
-/// A guest that sleeps holds neither a thread nor its task's end.
+/// A sleeping guest blocks neither a thread nor its task's end.
 #[tokio::test]
 async fn sleep_costs_nothing_and_can_be_ended() {
     let stage = Stage::default();

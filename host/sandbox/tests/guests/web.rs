@@ -1,4 +1,4 @@
-//! Requests over HTTP: what is granted is sent, and what is not, or is too much, is refused in words.
+//! HTTP requests: granted ones are sent; others, and excessive ones, are refused with a message.
 
 use crate::stage::Stage;
 use a2a_hub_runtime::{Failure, Limits};
@@ -60,7 +60,7 @@ async fn a_request_is_one_request() {
     assert!(stage.seen().sent.is_empty());
 }
 
-/// The ordinary HTTP of a language goes out by the same door.
+/// A language's usual HTTP library uses the same egress.
 #[tokio::test]
 async fn wasi_http_is_granted_and_denied_alike() {
     let stage = Stage::granting();
@@ -116,7 +116,7 @@ async fn an_answer_is_waited_for_beside_a_program() {
     // Three pieces and the end, which come before the program's.
     let slow = stage.said("any-of 5000 https://web.test/v1/slow/3").await;
     assert_eq!(slow, "[0, 2] [0, 2] [0, 2] [0, 2]");
-    // Patience ends in between, and nothing is lost by that.
+    // The timeout expires in between, and nothing is lost.
     let impatient = stage.said("any-of 60 https://web.test/v1/slow/1").await;
     assert_eq!(impatient, "[] [0, 2] [] [0, 2]");
     let program = stage.said("any-of 5000 https://web.test/v1/slow/100").await;

@@ -1,4 +1,4 @@
-//! The files of a task's working directory: seen where they are granted, written as far as they are, and nothing beyond.
+//! Files of a task's working directory: readable and writable as granted, and nothing beyond.
 
 use crate::stage::Stage;
 use a2a_hub_core::workspace_grant::WorkspaceAccess::{self, Read, ReadWrite};
@@ -6,7 +6,7 @@ use a2a_hub_runtime::Limits;
 use std::{fs, os::unix::fs::symlink, path::Path};
 use tempfile::TempDir;
 
-/// A directory with a file, and with links that lead out of it.
+/// A directory with a file, and with links that lead outside.
 fn place() -> (TempDir, TempDir) {
     let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(outside.path().join("secret"), "secret").unwrap();
@@ -96,7 +96,7 @@ async fn nothing_leads_out_of_a_workspace() {
     assert!(!outside.path().join("new").exists() && !place.path().join("link").exists());
 }
 
-/// Its other end may never come, and the thread of the hub that waits for it cannot be ended.
+/// Its other end may never open, and the hub's thread that waits for it cannot be stopped.
 #[tokio::test]
 async fn a_pipe_is_not_opened() {
     let (place, _outside) = place();
@@ -121,7 +121,7 @@ async fn a_pipe_is_not_opened() {
 async fn what_is_taken_back_is_refused_at_once() {
     let (place, _outside) = place();
     let stage = stage(&place, ReadWrite);
-    // The guest takes it back itself, in the middle of its writing.
+    // The guest causes the revocation itself, in the middle of its write.
     let said = stage.said("write /workspace/revoked now").await;
     assert!(said.starts_with("refused: "), "{said}");
     for attempt in ["show /workspace/a.txt", "list /workspace", "write /workspace/b x"] {

@@ -1,4 +1,4 @@
-//! One ACP client: its sessions, and what it asks of them.
+//! Connection of an ACP client: its sessions and requests.
 
 use super::{
     modes::Modes,
@@ -26,19 +26,19 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 use tokio::{io::AsyncRead, sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// How much of a conversation a session begins with that is loaded.
+/// Maximum number of messages that a loaded session replays.
 const HISTORY: usize = 200;
 
-/// How many sessions one client may have open.
+/// Maximum number of open sessions of a client.
 const MAX_SESSIONS: usize = 100;
 
-/// How many requests of one client are under way at once.
+/// Maximum number of concurrent requests of a client.
 const MAX_IN_FLIGHT: usize = 128;
 
-/// What is served, and for whom.
+/// Caller and agent of a connection.
 pub(crate) struct Asked {
     pub(crate) caller: Principal,
-    /// The hub's default if none is named.
+    /// Agent that the client asked for; the hub's default agent, if `None`.
     pub(crate) agent: Option<AgentId>,
 }
 
@@ -47,18 +47,18 @@ struct Door {
     asked: Asked,
     wire: Wire,
     sessions: Mutex<HashMap<String, Session>>,
-    /// Fires when the hub stops, which ends no task.
+    /// Cancelled when the hub stops; tasks continue after a restart.
     stop: CancellationToken,
 }
 
-/// A conversation in a directory.
+/// A conversation with a working directory.
 #[derive(Default)]
 struct Session {
     directory: String,
-    /// By which the turn is called off that is under way.
+    /// Cancels the current turn; `None` between turns.
     turn: Option<CancellationToken>,
     open: Option<Open>,
-    /// The mode that the client chose, if it chose one.
+    /// Mode that the client chose.
     mode: Option<&'static str>,
 }
 
@@ -87,13 +87,14 @@ struct SetMode {
 struct Prompt {
     session_id: String,
     prompt: Value,
-    /// Where ACP says which trace a request is part of.
+    /// ACP's place for a request's trace context.
     #[serde(rename = "_meta")]
     meta: Option<Map<String, Value>>,
 }
 
-/// Serves one client until it hangs up, which calls off the turns that are under way, or the hub stops, which does not. If this
-/// future is dropped or panics, the turns are dropped with it, and each cancels its task.
+/// Serves one client until it disconnects or the hub stops. A disconnect cancels the current turns;
+/// a stop of the hub does not. If this future is dropped or panics, its turns are dropped, and each
+/// cancels its task.
 pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     dispatcher: Dispatcher,
     asked: Asked,
@@ -124,7 +125,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
         while requests.try_join_next().is_some() {}
     }
     door.call_all_off();
-    // Each turn has its task cancelled first.
+    // Waits until each turn has cancelled its task.
     while requests.join_next().await.is_some() {}
 }
 
@@ -140,7 +141,7 @@ impl Door {
                     turn.cancel();
                 }
             }
-            // What this version does not know of, it need not know.
+            // Unknown notifications are ignored.
             Heard::Notice { .. } => {}
             Heard::Request { id, method, params } => {
                 if requests.len() >= MAX_IN_FLIGHT {
@@ -149,7 +150,8 @@ impl Door {
                     return;
                 }
                 let door = Arc::clone(self);
-                // What begins a turn is known before the next line is read, which may call it off.
+                // The turn is registered before the next line is read, because that line may cancel
+                // it.
                 let turn =
                     if method == "session/prompt" { Some(door.begin(&params)) } else { None };
                 requests.spawn(async move {
@@ -170,7 +172,7 @@ impl Door {
     async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         match method {
             "initialize" => Ok(hello()),
-            // There is nobody to prove to: the kernel says who is at the other end.
+            // No authentication is needed, because the kernel identifies the peer of the socket.
             "authenticate" => Ok(json!({})),
             "session/new" => self.open(params).await,
             "session/load" => self.load(params).await,
@@ -179,7 +181,7 @@ impl Door {
         }
     }
 
-    /// Begins a conversation.
+    /// Creates a session with a new conversation.
     async fn open(&self, params: Value) -> Result<Value, Refusal> {
         let NewSession { cwd } = read(params)?;
         let modes = self.modes().await?;
@@ -192,7 +194,7 @@ impl Door {
         Ok(begun)
     }
 
-    /// The modes of the agent, if it has programs that may do something without asking.
+    /// Modes of the agent; `None` if it may run no programs.
     async fn modes(&self) -> Result<Option<Modes>, Refusal> {
         let default = || self.dispatcher.hub().default_agent();
         let Some(id) = self.asked.agent.clone().or_else(default) else { return Ok(None) };
@@ -202,7 +204,7 @@ impl Door {
         Ok(agent.permissions.as_deref().and_then(Modes::up_to))
     }
 
-    /// Chooses the mode of a session, from its next prompt on.
+    /// Sets the mode of a session, from its next prompt on.
     async fn set_mode(&self, params: Value) -> Result<Value, Refusal> {
         let SetMode { session_id, mode_id } = read(params)?;
         let Some(modes) = self.modes().await? else {
@@ -221,8 +223,8 @@ impl Door {
         Ok(json!({}))
     }
 
-    /// The mode of a session that the client chose, as far as it is less than what the operator allows. One that there is not any
-    /// more is told to the client as what it is now.
+    /// Mode that the client chose for a session, limited to the operator's permissions. If the
+    /// chosen mode is no longer allowed, notifies the client of the current one.
     async fn chosen(&self, id: &str) -> Result<Option<&'static str>, Refusal> {
         let Some(chosen) = self.sessions.lock().get(id).and_then(|session| session.mode) else {
             return Ok(None);
@@ -241,7 +243,7 @@ impl Door {
         Ok(Some(current))
     }
 
-    /// Goes on with a conversation, whose messages are told first.
+    /// Resumes a conversation and replays its messages first.
     async fn load(&self, params: Value) -> Result<Value, Refusal> {
         let LoadSession { session_id, cwd } = read(params)?;
         let get =
@@ -273,7 +275,7 @@ impl Door {
         Ok(())
     }
 
-    /// Notes that a turn begins, which is one at a time.
+    /// Registers a turn; a session has at most one at a time.
     fn begin(&self, params: &Value) -> Result<CancellationToken, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default();
         let mut sessions = self.sessions.lock();
@@ -287,7 +289,7 @@ impl Door {
         Ok(turn)
     }
 
-    /// One turn, which was begun.
+    /// Runs a registered turn.
     async fn prompt(&self, params: Value, off: CancellationToken) -> Result<Value, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let _over = TurnOver { door: self, session: &id };
@@ -301,7 +303,7 @@ impl Door {
         Ok(ended.answer)
     }
 
-    /// What a prompt says: the answer to what the turn before ended with, or a new task.
+    /// Converts a prompt to an answer to the previous turn's question, or to a new task.
     fn operation(
         &self,
         id: &str,
@@ -345,7 +347,7 @@ impl Door {
     }
 }
 
-/// Lets the next turn of a session begin once this one is over, also if that ends with a panic.
+/// Unregisters a session's turn on drop, also after a panic.
 struct TurnOver<'a> {
     door: &'a Door,
     session: &'a str,
@@ -364,7 +366,7 @@ fn no_session(id: &str) -> Refusal {
     Refusal { code: -32002, why, data: None }
 }
 
-/// What this agent can do.
+/// Result of `initialize`: the capabilities of this agent.
 fn hello() -> Value {
     json!({
         "protocolVersion": 1,

@@ -1,15 +1,17 @@
-//! The Agent Client Protocol (<https://agentclientprotocol.com>, version 1), which editors speak: one agent of the hub is the
-//! agent of its client. A session is a conversation (context) in the client's directory, and a prompt is an ordinary message on
-//! behalf of whoever is at the other end of the connection.
+//! Agent Client Protocol (<https://agentclientprotocol.com>, version 1), which editors use: the
+//! client connects to one agent of the hub. A session is a conversation (context) in the client's
+//! directory. A prompt is an ordinary message, sent with the access rights of the connection's
+//! peer.
 //!
 //! ```text
 //! unix socket   hub/speak { protocol: acp }     door ── turn ── Dispatcher ── Hub
 //!                                                 │       │
-//!                                              wire ── prompt, told: ACP's words
+//!                                              wire ── prompt, told
 //! ```
 //!
-//! `wire` is JSON-RPC with requests both ways; `door` knows the sessions, and `modes` what they may be set to; a `turn` is one
-//! prompt until its stop reason. `prompt` and `told` are pure: content blocks as parts of a message, and events as updates.
+//! `wire` is JSON-RPC with requests in both directions. `door` holds the sessions, and `modes`
+//! their possible modes. A `turn` is one prompt until its stop reason. `prompt` and `told` are pure
+//! conversions: content blocks to message parts, and events to updates.
 
 mod door;
 mod modes;

@@ -1,9 +1,9 @@
-//! The modes of a session: what the agent's programs may do without asking. The operator's setting is the most; a client chooses
-//! that or less.
+//! Session modes: the actions that the agent's programs may take without asking. A client may
+//! choose at most the operator's setting.
 
 use serde_json::{Value, json};
 
-/// Every mode, the least first: its id, which is the hub's own word for it (`permissions`), its name, and what it means.
+/// All modes from least to most: id (the hub's `permissions` value), name and description.
 const ALL: [(&str, &str, &str); 4] = [
     ("read-only", "Read only", "Reads, and is refused the rest without asking"),
     ("ask", "Ask", "Asks before it changes anything"),
@@ -11,29 +11,29 @@ const ALL: [(&str, &str, &str); 4] = [
     ("full", "Full", "Does what it wants without asking"),
 ];
 
-/// The modes that there are for an agent.
+/// Modes available for an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Modes(&'static [(&'static str, &'static str, &'static str)]);
 
 impl Modes {
-    /// Those of an agent whose operator lets its programs do this without asking; none if nobody knows that word.
+    /// Modes up to the operator's setting; `None` if the setting is unknown.
     pub(super) fn up_to(permissions: &str) -> Option<Self> {
         let most = ALL.iter().position(|(id, ..)| *id == permissions)?;
         Some(Self(ALL.get(..=most)?))
     }
 
-    /// The mode of that id.
+    /// The mode with this id.
     pub(super) fn named(self, id: &str) -> Option<&'static str> {
         self.0.iter().map(|(id, ..)| *id).find(|known| *known == id)
     }
 
-    /// The mode that a session has which chose this one, if any: one that there is not is the operator's own.
+    /// Mode of a session with this choice. An unavailable choice yields the operator's setting.
     pub(super) fn current(self, chosen: Option<&str>) -> &'static str {
         let most = self.0.last().map_or("ask", |(id, ..)| *id);
         chosen.and_then(|id| self.named(id)).unwrap_or(most)
     }
 
-    /// As ACP tells them of a session that chose this one.
+    /// ACP's description of the modes, for a session with this choice.
     pub(super) fn told(self, chosen: Option<&str>) -> Value {
         let available = self
             .0
@@ -43,7 +43,7 @@ impl Modes {
         json!({ "currentModeId": self.current(chosen), "availableModes": available })
     }
 
-    /// The ids, for whoever named another one.
+    /// Comma-separated ids, for errors.
     pub(super) fn names(self) -> String {
         self.0.iter().map(|(id, ..)| *id).collect::<Vec<_>>().join(", ")
     }

@@ -1,4 +1,4 @@
-//! What a client says, block by block, as the parts of a message.
+//! Conversion of a prompt's content blocks to message parts.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ enum Block {
     Resource { resource: Resource },
 }
 
-/// A file that the client sends along.
+/// An embedded file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Resource {
@@ -23,7 +23,7 @@ struct Resource {
     blob: Option<String>,
 }
 
-/// The parts of the message that these blocks are, as the hub's clients offer them; what is wrong with them otherwise.
+/// Converts content blocks to message parts in the hub's dialect, or describes the invalid block.
 pub(super) fn parts(blocks: Value) -> Result<Vec<Value>, String> {
     let blocks: Vec<Block> =
         serde_json::from_value(blocks).map_err(|why| format!("`prompt` cannot be read: {why}"))?;
@@ -51,7 +51,7 @@ fn part(block: Block) -> Value {
     }
 }
 
-/// The last step of a URI's path: the name of a file.
+/// Last segment of a URI's path: a file name.
 fn last(uri: &str) -> Option<&str> {
     uri.rsplit('/').next().filter(|name| !name.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What an agent does, as updates of a session.
+//! Conversion of a task's events to session updates.
 
 use crate::asked;
 use a2a_hub_core::{plain_text, progress};
@@ -10,18 +10,18 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Value, json};
 
-/// The longest title of what an agent asks leave for, in characters.
+/// Maximum length of a permission request's title in characters.
 const MAX_TITLE: usize = 200;
 
-/// What was told of a task so far, so that nothing is told twice.
+/// Record of sent texts, so that no text is sent twice.
 #[derive(Default)]
 pub(super) struct Told {
-    /// The text of each artifact.
+    /// Text of each artifact.
     texts: Vec<(ArtifactId, String)>,
 }
 
 impl Told {
-    /// The updates that tell this.
+    /// Converts an event to session updates.
     pub(super) fn updates(&mut self, event: &TaskEvent) -> Vec<Value> {
         match event {
             TaskEvent::Artifact(update) => {
@@ -42,7 +42,8 @@ impl Told {
                 let files = made.parts.iter().filter_map(file);
                 said(&text).into_iter().chain(files).collect()
             }
-            // A question is put to the user, and the last word is told with the end.
+            // Other statuses belong to the turn: it requests permissions, and sends the final
+            // message at the end.
             TaskEvent::Status(update) if update.status.state == TaskState::Working => {
                 let doing = update.status.message.as_ref().map(|message| message.joined_text());
                 progress::told(update.metadata.as_ref(), doing)
@@ -55,7 +56,7 @@ impl Told {
         }
     }
 
-    /// The agent's last word, unless it repeats what was told.
+    /// Final message of the agent, unless its text was sent already.
     pub(super) fn last(&self, task: &Task) -> Option<Value> {
         let last = asked::prompt(task);
         let is_new = self.texts.iter().all(|(_, told)| told.trim() != last.trim());
@@ -63,7 +64,7 @@ impl Told {
     }
 }
 
-/// What was said in a conversation before.
+/// Replays a message of the conversation as an update.
 pub(super) fn again(message: &Message) -> Option<Value> {
     let text = message.joined_text();
     let kind = match message.role {
@@ -81,7 +82,7 @@ fn chunk(kind: &str, text: &str) -> Value {
     json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
 }
 
-/// A file that the agent made, by its name: an editor sees what is in its directory itself.
+/// Mentions a file of the agent by name; an editor sees the files of its directory itself.
 fn file(part: &Part) -> Option<Value> {
     let text = match &part.content {
         Content::Raw(bytes) => {
@@ -94,7 +95,7 @@ fn file(part: &Part) -> Option<Value> {
     Some(chunk("agent_message_chunk", &text))
 }
 
-/// How a task asks leave for something: the call of a tool, and what the user may choose.
+/// Parameters of a permission request: the tool call and the user's options.
 pub(super) fn permission(session: &str, task: &Task) -> Value {
     let (prompt, data) = (asked::prompt(task), asked::data(task));
     let id = asked::id(task).unwrap_or_else(|| task.id.to_string());
@@ -122,7 +123,7 @@ fn option(choice: &str) -> Value {
     json!({ "optionId": choice, "name": plain_text::line(name, 80), "kind": kind })
 }
 
-/// What the user chose; none if the turn was called off instead.
+/// Option that the user selected; `None` if the turn was cancelled instead.
 pub(super) fn chosen(answer: &Value) -> Option<&str> {
     let outcome = &answer["outcome"];
     (outcome["outcome"] == "selected").then(|| outcome["optionId"].as_str())?
@@ -211,7 +212,7 @@ mod tests {
         let selected = json!({ "outcome": { "outcome": "selected", "optionId": "deny" } });
         assert_eq!(chosen(&selected), Some("deny"));
         assert_eq!(chosen(&json!({ "outcome": { "outcome": "cancelled" } })), None);
-        // Whatever else a client sends is no leave.
+        // Any other answer grants no permission.
         for other in reshaped(&selected).iter().filter(|other| **other != selected) {
             assert!(chosen(other).is_none_or(|choice| choice == "x"), "{other}");
         }

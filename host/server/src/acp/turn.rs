@@ -1,4 +1,4 @@
-//! One prompt, from what is said to why the turn stops.
+//! Turn of a session: one prompt from its message to its stop reason.
 
 use super::{
     told::{self, Told},
@@ -29,27 +29,27 @@ pub(super) struct Turn<'a> {
     pub(super) caller: &'a Principal,
     pub(super) wire: &'a Wire,
     pub(super) session: &'a str,
-    /// Whether the client called the turn off.
+    /// Cancelled when the client cancels the turn.
     pub(super) off: CancellationToken,
-    /// Fires when the hub stops, which ends no task.
+    /// Cancelled when the hub stops; tasks continue after a restart.
     pub(super) stop: &'a CancellationToken,
 }
 
-/// A question that a turn ended with: the next prompt answers it.
+/// Open question at the end of a turn, which the next prompt answers.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub(super) task: TaskId,
     pub(super) question: Option<String>,
 }
 
-/// How a turn ended.
+/// Result of a turn.
 pub(super) struct Ended {
-    /// What the client is answered.
+    /// Response to the client.
     pub(super) answer: Value,
     pub(super) open: Option<Open>,
 }
 
-/// What a task's events end with.
+/// End of an event stream.
 enum Heard {
     Task,
     Message,
@@ -57,7 +57,8 @@ enum Heard {
 }
 
 impl Turn<'_> {
-    /// Has the message worked on, through all the leave that is asked for. A turn that is dropped first cancels its task.
+    /// Sends the message and requests the user's permissions until the turn ends. Dropping the turn
+    /// earlier cancels its task.
     pub(super) async fn run(&self, operation: Operation) -> Result<Ended, Refusal> {
         let mut guard = None;
         let ended = self.work(operation, &mut guard).await;
@@ -124,7 +125,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks the user's leave. None if the turn was called off, by whatever means.
+    /// Requests a permission from the user; `None` if the turn was cancelled.
     async fn ask(&self, task: &Task) -> Option<String> {
         let asked =
             self.wire.ask("session/request_permission", told::permission(self.session, task));
@@ -134,7 +135,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What a turn ends with that was not called off.
+    /// Result of a turn that was not cancelled.
     async fn end(&self, task: &Task, told: &Told) -> Result<Ended, Refusal> {
         let last = told.last(task);
         match task.status.state {
@@ -175,7 +176,8 @@ impl Turn<'_> {
     }
 
     async fn call_off(&self, id: &TaskId) -> Result<Ended, Refusal> {
-        // It may have ended meanwhile: the client is told that the turn is off in any case.
+        // A failure is ignored: the task may have ended already, and the client gets `cancelled` in
+        // any case.
         let _ended = self.one(Operation::CancelTask { id: id.clone() }).await;
         Ok(stopped("cancelled", id))
     }
@@ -198,7 +200,7 @@ fn stopped(why: &str, task: &TaskId) -> Ended {
     Ended { answer, open: None }
 }
 
-/// A refusal of the hub, as ACP has it.
+/// Converts a refusal of the hub to an ACP error.
 pub(super) fn refusal(why: A2aError) -> Refusal {
     let code = if why.kind == ErrorKind::Internal {
         -32603

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 with requests both ways, a message a line.
+//! Line-delimited JSON-RPC 2.0 with requests in both directions.
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-/// What a client sent.
+/// A message from the client.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
-    /// A request, which has an answer.
+    /// A request, which gets a response.
     Request { id: Value, method: String, params: Value },
-    /// Something to know.
+    /// A notification.
     Notice { method: String, params: Value },
-    /// The answer to a request of ours.
+    /// A response to a request of the hub.
     Answer { id: Option<u64>, result: Option<Value> },
 }
 
-/// Why a request comes to nothing.
+/// Error response to a request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Refusal {
     pub(super) code: i32,
@@ -28,12 +28,12 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// A parameter is missing or wrong.
+    /// Creates the error for a missing or invalid parameter.
     pub(super) fn params(why: impl Into<String>) -> Self {
         Self { code: -32602, why: why.into(), data: None }
     }
 
-    /// A line of JSON that is no message.
+    /// Creates the error for a JSON line that is not a message.
     fn message(what: &str) -> Self {
         let why = format!(
             "the line is no message of JSON-RPC 2.0: {what}; send one object a line, with a `method`, or with an `id` and a `result`"
@@ -41,14 +41,14 @@ impl Refusal {
         Self { code: -32600, why, data: None }
     }
 
-    /// There is no such method.
+    /// Creates the error for an unknown method.
     pub(super) fn method(name: &str) -> Self {
         let why = format!("`{name}` is no method of this agent");
         Self { code: -32601, why, data: None }
     }
 }
 
-/// Reads a line. JSON of any shape is a message or a refusal, which is answered under the id null.
+/// Parses a line. JSON of any shape yields a message or an error, whose response has the id `null`.
 pub(super) fn read(line: &str) -> Result<Heard, Refusal> {
     let message: Value = serde_json::from_str(line).map_err(|why| {
         let why = format!("the line is not JSON: {why}; send one JSON object a line");
@@ -75,7 +75,7 @@ pub(super) fn read(line: &str) -> Result<Heard, Refusal> {
     })
 }
 
-/// The way to the client.
+/// Sender of messages to the client.
 pub(super) struct Wire {
     outbox: mpsc::Sender<Vec<u8>>,
     ids: AtomicU64,
@@ -87,7 +87,7 @@ impl Wire {
         Self { outbox, ids: AtomicU64::new(1), waiting: Mutex::default() }
     }
 
-    /// Answers a request.
+    /// Sends the response to a request.
     pub(super) async fn answer(&self, id: &Value, answer: Result<Value, Refusal>) {
         let told = match answer {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
@@ -102,12 +102,13 @@ impl Wire {
         self.send(&told).await;
     }
 
-    /// Tells the client something.
+    /// Sends a notification.
     pub(super) async fn notify(&self, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
 
-    /// Asks the client something; none if it refuses or is gone.
+    /// Sends a request and waits for its result; `None` if the client answers with an error or
+    /// disconnects.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Option<Value> {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
@@ -117,22 +118,22 @@ impl Wire {
         answer.await.ok()
     }
 
-    /// Takes in an answer to what was asked.
+    /// Delivers a response to the waiting request.
     pub(super) fn answered(&self, id: Option<u64>, result: Option<Value>) {
         let asked = id.and_then(|id| self.waiting.lock().remove(&id));
         if let (Some(asked), Some(result)) = (asked, result) {
-            // Whoever asked may not want to know any more.
+            // The waiting request may have been dropped.
             let _ = asked.send(result);
         }
     }
 
-    /// Who does not listen any more misses it.
+    /// A message for a disconnected client is dropped.
     async fn send(&self, message: &Value) {
         let _ = self.outbox.send(message.to_string().into_bytes()).await;
     }
 }
 
-/// Forgets a question that nobody waits for any more.
+/// Removes a waiting request on drop.
 struct Forget<'a> {
     wire: &'a Wire,
     id: u64,

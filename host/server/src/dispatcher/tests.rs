@@ -1,4 +1,5 @@
-//! The dispatcher before a hub of one native agent over a store in memory: every method, by everybody, in each dialect, without a socket.
+//! Dispatcher tests with a native agent and an in-memory store, without a socket: every method for
+//! each kind of caller in each dialect.
 
 mod tenants;
 
@@ -11,14 +12,14 @@ use a2a_hub_protocol::{
 };
 use tokio::time::timeout;
 
-/// What clients of the hub reach it by.
+/// URL of the hub for its clients.
 const URL: &str = "http://127.0.0.1:8080/";
 
 const V1: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
 const V03: Dialect = Dialect::Official(Wire { version: Version::V03, binding: Binding::JsonRpc });
 
 impl Stand {
-    /// The context of a request to the agent's endpoint, in this dialect.
+    /// Context of a request to the agent's endpoint in this dialect.
     fn of(&self, spelled: Dialect) -> RequestContext<'static> {
         let agent = AgentId::parse("claude-code").unwrap();
         let endpoints = self.dispatcher.endpoints(URL, Some(&agent), false);
@@ -32,7 +33,7 @@ impl Stand {
         self.dispatcher.respond(request.to_string().as_bytes(), of).await
     }
 
-    /// All that is answered, without envelopes; a stream is given up that says nothing for a while.
+    /// All results without envelopes. A stream counts as ended after five silent seconds.
     async fn told(&self, of: &RequestContext<'_>, method: &str, params: &Value) -> Vec<Value> {
         let mut texts = Vec::new();
         match self.respond(of, method, params).await {
@@ -60,7 +61,7 @@ fn message_v1(text: &str) -> Value {
     json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": text }] } })
 }
 
-/// What is told, by its kind in the hub's dialect and 0.3, or by its only member in 1.0.
+/// Kinds of results: the member `kind` in the hub's dialect and in 0.3, the only member in 1.0.
 fn kinds(told: &[Value]) -> String {
     let kind = |one: &Value| {
         let kind = one["kind"].as_str().map(str::to_owned);

@@ -1,10 +1,11 @@
-//! The five-step protocol: tasks are submitted at `/submit_task` and told of at `/task_updates/{task_id}`, at the hub's root and below
-//! each agent. What comes in is a message like any other, and who calls itself what in it is no more than that.
+//! Five-step protocol: tasks are submitted at `/submit_task` and observed at
+//! `/task_updates/{task_id}`, at the hub's root and below each agent. A submission becomes an
+//! ordinary message. The requesting agent's name in it is not verified and grants no rights.
 //!
 //! ```text
-//! refusals who is named, and what was refused
+//! refusals lookup of a path's agent, and error responses
 //! submit   the body, the agent that has the skill, the schema of its input, the message
-//! schemas  those that were compiled, of each skill the latest
+//! schemas  cache of compiled schemas, the latest of each skill
 //! updates  the events of a task, each as an update
 //! told     an update
 //! ```
@@ -22,7 +23,7 @@ use axum::{
 };
 use schemas::InputSchemas;
 
-/// The paths of the endpoints.
+/// Routes of the endpoints.
 pub(super) fn routes() -> Router<Dispatcher> {
     Router::new()
         .route("/submit_task", post(submit::at_root))

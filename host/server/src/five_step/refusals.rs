@@ -1,4 +1,4 @@
-//! Who is named in a path, and how a refusal is told.
+//! Agent lookup by path, and error responses.
 
 use crate::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_protocol::{
@@ -12,14 +12,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-/// The agent that a path names.
+/// Resolves the agent that a path names.
 pub(super) fn named(dispatcher: &Dispatcher, id: &str) -> Result<AgentId, A2aError> {
     let name = AgentId::parse(id)
         .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
     dispatcher.hub().named(&name)
 }
 
-/// What was refused, with the status that says so.
+/// Error response for a refusal.
 pub(super) fn refused(why: &A2aError) -> Response {
     let (status, body) = five_step::refusal(why);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

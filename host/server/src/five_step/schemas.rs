@@ -1,4 +1,4 @@
-//! The schemas of skills' inputs, each compiled once for a card.
+//! Cache of compiled input schemas, one for each skill.
 
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
@@ -10,14 +10,14 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::Arc};
 
-/// How many are kept: each takes up to some megabytes, and a few kilobytes as a rule.
+/// Maximum number of cached schemas, each typically a few kilobytes and at most some megabytes.
 const MAX_KEPT: usize = 64;
 
-/// The latest schema of each skill. Cheap to clone.
+/// Latest compiled schema of each skill. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct InputSchemas(Arc<Mutex<HashMap<(AgentId, String), Kept>>>);
 
-/// A schema as its card has it, and compiled; none if it cannot be used.
+/// Schema from the card, and its compiled form; `None` if the schema is unusable.
 #[derive(Clone)]
 struct Kept {
     schema: Arc<Value>,
@@ -25,8 +25,8 @@ struct Kept {
 }
 
 impl InputSchemas {
-    /// What of an input does not fit the schema that a skill's card has. A schema that cannot be used, which only a card from
-    /// elsewhere holds, refuses nothing: its agent looks for itself.
+    /// Validates an input against a skill's schema in its card. An unusable schema, which only a
+    /// remote agent's card can contain, accepts everything; the agent validates the input itself.
     pub(super) async fn violations(
         &self,
         (agent, skill): (&AgentId, &str),
@@ -63,7 +63,7 @@ impl InputSchemas {
     }
 }
 
-/// Does what may take up to a second where it holds up no other request.
+/// Runs work of up to a second on a blocking thread, so that it does not delay other requests.
 async fn on_the_side<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, A2aError> {

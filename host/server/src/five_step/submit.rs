@@ -1,4 +1,4 @@
-//! A task is submitted: to the agent whose path it is, or at the root to the one that has the skill.
+//! Submission of a task: to the agent of the path, or at the root to an agent that has the skill.
 
 use super::{
     refusals::{named, refused},
@@ -32,12 +32,12 @@ use axum::{
 };
 use serde_json::json;
 
-/// What was chosen: the agent, its card, and what it calls the skill.
+/// Selected agent with its card and its id of the skill.
 struct Chosen {
     agent: AgentId,
     card: AgentCard,
     skill: String,
-    /// Whether others have the skill as well, and the hub shares its tasks out.
+    /// True if several agents have the skill, so that the hub balances the tasks.
     is_one_of_several: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn at_root(
     Extension(schemas): Extension<InputSchemas>,
     request: Request,
 ) -> Response {
-    // Whose card is at the root is who is spoken to there.
+    // The root endpoint belongs to the agent whose card is at the root.
     let agent = dispatcher.public_endpoints().root_agent.clone();
     submit(&dispatcher, &schemas, agent, "", request).await
 }
@@ -66,7 +66,7 @@ pub(super) async fn of_agent(
     }
 }
 
-/// Takes in a task; its updates are told below `path`.
+/// Accepts a task; the endpoint for its updates is below `path`.
 async fn submit(
     dispatcher: &Dispatcher,
     schemas: &InputSchemas,
@@ -116,7 +116,7 @@ async fn begin(
     }
 }
 
-/// The agent that is to work: the one whose endpoint it is, or who of those that the caller sees has the skill.
+/// Selects the agent of the endpoint, or an agent with the skill among those visible to the caller.
 async fn choose(
     dispatcher: &Dispatcher,
     caller: &Principal,
@@ -143,7 +143,8 @@ async fn choose(
     let (agent, skill, is_one_of_several) = match chosen {
         Ok((agent, skill)) => (agent, skill, false),
         Err(NoHolder::Several { skill, agents }) => {
-            // Strangers count only where nobody else has it, for a card says whatever its component likes.
+            // Agents without a grant are chosen only if no other agent has the skill, because a
+            // card may claim any skill.
             let able = dispatcher.hub().with_skill(&skill);
             let first = agents.iter().find(|agent| able.contains(agent)).or(agents.first());
             (first.ok_or_else(no_task)?.clone(), skill, true)
@@ -174,7 +175,7 @@ fn no_task() -> A2aError {
     A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }
 
-/// 202, with where to listen.
+/// Response 202 with the URL of the updates.
 fn accepted(task: &Task, url: &str) -> Response {
     let said = task.status.message.as_ref().map(|message| message.joined_text());
     let said = said.filter(|said| !said.is_empty());

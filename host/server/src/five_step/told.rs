@@ -1,4 +1,4 @@
-//! What a listener is told of a task: one update, whole in itself.
+//! Update of a task, which is complete by itself.
 
 use a2a_hub_core::progress;
 use a2a_hub_protocol::{
@@ -11,14 +11,14 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Value, json};
 
-/// The name of what an agent said at its end and made nothing besides.
+/// Name of the artifact made from an agent's final message if the task has no artifacts.
 const ANSWER: &str = "answer";
 
-/// Where a task stands, as far as its events have been heard.
+/// State of a task according to the events received so far.
 #[derive(Debug)]
 pub(super) struct Standing {
     task: TaskId,
-    /// Where the task's questions are answered by A2A.
+    /// A2A URL for answers to the task's questions.
     answer_url: String,
     state: TaskState,
     said: Option<Message>,
@@ -27,13 +27,13 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// A task of which nothing was heard yet.
+    /// State before the first event.
     pub(super) fn new(task: TaskId, answer_url: String) -> Self {
         let state = TaskState::Submitted;
         Self { task, answer_url, state, said: None, percent: None, question: None }
     }
 
-    /// Takes in a status, and the facts beside it.
+    /// Applies a status and its metadata.
     pub(super) fn hear(&mut self, status: &TaskStatus, facts: Option<&Metadata>) {
         self.state = status.state;
         self.said.clone_from(&status.message);
@@ -44,19 +44,19 @@ impl Standing {
         self.question = Question::of(facts).filter(|_| self.state.is_interrupted());
     }
 
-    /// Takes in that the agent answered with a message, which ends its task.
+    /// Applies a message of the agent, which ends the task.
     pub(super) fn hear_reply(&mut self, message: &Message) {
         self.state = TaskState::Completed;
         self.said = Some(message.clone());
         self.percent = Some(100.0);
     }
 
-    /// Whether nothing more will happen.
+    /// True if the task has ended.
     pub(super) fn is_over(&self) -> bool {
         self.state.is_final()
     }
 
-    /// The update with these artefacts.
+    /// Creates an update with these artefacts.
     pub(super) fn told(&self, artefacts: &[Artifact]) -> Value {
         let failed = match self.state {
             TaskState::Failed | TaskState::Rejected | TaskState::Canceled => true,
@@ -87,7 +87,8 @@ impl Standing {
         told
     }
 
-    /// The last update of a task that is over, with all that it made. What its agent said at the end is what came of it, if it made nothing.
+    /// Creates the last update with all artifacts. If a completed task has none, the agent's final
+    /// message becomes its artifact.
     pub(super) fn told_whole(&self, mut task: Task) -> Value {
         let said = task.status.message.take().filter(|said| !said.parts.is_empty());
         if let (TaskState::Completed, true, Some(said)) =
@@ -110,7 +111,8 @@ impl Standing {
         said.filter(|said| !said.trim().is_empty())
     }
 
-    /// What the agent says, or what the state says; of a question also how it is answered, for which this protocol has no word.
+    /// Message of the agent, or the default message of the state. For a question it includes
+    /// instructions for the answer, because the protocol cannot express them.
     fn status_message(&self) -> String {
         let said = self.text().unwrap_or_else(|| five_step::of_state(self.state).to_owned());
         if !self.state.is_interrupted() {
@@ -123,9 +125,9 @@ impl Standing {
     }
 }
 
-/// A percentage without a fraction.
+/// Rounds a percentage to an integer.
 fn whole(percent: f64) -> Value {
-    // From 0 to 100, so nothing is cut.
+    // The value is from 0 to 100, so its digits parse as an integer.
     serde_json::from_str(&format!("{percent:.0}")).unwrap_or_default()
 }
 

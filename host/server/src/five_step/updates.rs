@@ -1,7 +1,9 @@
-//! The updates of a task, as server-sent events: how it stands first, then whatever happens, until it is over. Each is whole in itself, so that
-//! whoever hears one knows how the task stands; all that was made comes with the first and the last.
+//! Stream of a task's updates as server-sent events: the current state first, then each change
+//! until the end. Each update is complete by itself. The first and the last one contain all
+//! artifacts.
 //!
-//! A listener that was cut off goes on with `Last-Event-ID`: the log is read again from its beginning, and what was heard is not told.
+//! A client resumes with `Last-Event-ID`: the log is read from the beginning, and updates that the
+//! client received are skipped.
 
 use super::{
     refusals::{named, refused},
@@ -60,7 +62,7 @@ pub(super) async fn of_agent(
     }
 }
 
-/// Tells of a task; its questions are answered at `path`.
+/// Streams the updates of a task; `path` is the endpoint for answers to its questions.
 async fn respond(
     dispatcher: Dispatcher,
     agent: Option<AgentId>,
@@ -84,23 +86,24 @@ async fn respond(
     }
 }
 
-/// The updates of one task for one listener. Asking for the next one may be given up and done again.
+/// Updates of a task for one client. `next` is cancel-safe.
 struct Updates {
     dispatcher: Dispatcher,
     caller: Principal,
     task: TaskId,
     heard: ReplyStream,
     standing: Standing,
-    /// The number of the last event that the listener has heard already.
+    /// Sequence number of the last event that the client received.
     after: u64,
-    /// The number of the event that ended the task, once it was heard and not told.
+    /// Sequence number of the final event, until its update is sent.
     ending: Option<u64>,
     over: bool,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Updates {
-    /// Listens, if the task is one that this endpoint knows. Where the hub itself is asked, it knows all.
+    /// Subscribes to the task, if it belongs to this endpoint's agent. The hub's endpoint accepts
+    /// all tasks.
     async fn begin(
         dispatcher: Dispatcher,
         caller: Principal,
@@ -135,7 +138,7 @@ impl Updates {
         })
     }
 
-    /// The next update, ready to be sent; none at the end.
+    /// Next encoded update; `None` at the end.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if self.over {
@@ -144,7 +147,7 @@ impl Updates {
             if let Some(number) = self.ending {
                 let told = match self.whole().await {
                     Ok(task) => self.standing.told_whole(task),
-                    // It may have been forgotten meanwhile.
+                    // The task may have been deleted in the meantime.
                     Err(why) => {
                         tracing::warn!(task = %self.task, %why, "the end of a task is told without what it made");
                         self.standing.told(&[])
@@ -167,7 +170,8 @@ impl Updates {
         }
     }
 
-    /// Takes in an event; what is told of it, if that is anything and was not told before.
+    /// Applies an event; returns its update, unless the event changes nothing or the client
+    /// received it before.
     fn hear(&mut self, SequencedEvent { seq, event, .. }: &SequencedEvent) -> Option<Value> {
         let mut made: &[Artifact] = &[];
         match event {
@@ -180,7 +184,8 @@ impl Updates {
                 self.standing.hear(&update.status, update.metadata.as_ref());
             }
             TaskEvent::Reply(message) => self.standing.hear_reply(message),
-            // What grows is told whole at the end: to tell it whole each time it grows would cost the square of its length.
+            // Growing artifacts are sent once, at the end: sending the whole text after each chunk
+            // would have quadratic cost.
             TaskEvent::Artifact(ArtifactUpdate { artifact, append: false, last_chunk: true }) => {
                 made = std::slice::from_ref(artifact);
             }
@@ -199,7 +204,7 @@ impl Updates {
 
     async fn whole(&self) -> Result<Task, A2aError> {
         let whole = Operation::GetTask { id: self.task.clone(), history_length: Some(0) };
-        // On the heap: it is asked once, and large.
+        // Boxed because the future is large and needed only once.
         match Box::pin(self.dispatcher.ask(&self.caller, whole)).await?.0 {
             Reply::One(Answer::Task(task)) => Ok(*task),
             Reply::One(_) | Reply::Stream(_) => Err(no_stream()),

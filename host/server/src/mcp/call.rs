@@ -1,4 +1,4 @@
-//! One call of a tool: a message on behalf of whoever calls, what happens meanwhile, and what came of it.
+//! Call of an MCP tool: sends a message for the caller, reports progress, and returns the result.
 
 use super::{
     narration::Narration,
@@ -36,45 +36,46 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long text is gathered before it is told.
+/// Time for which text is collected before it is sent as progress.
 const MOMENT: Duration = Duration::from_millis(250);
 
-/// How long the user may take to answer a form, while the call waits.
+/// Timeout for the user's answer to a form, while the call waits.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A call, and who makes it.
+/// A tool call with its caller.
 pub(super) struct Call<'a> {
     pub(super) dispatcher: &'a Dispatcher,
-    /// Fires when the hub stops.
+    /// Cancelled when the hub stops.
     pub(super) stop: &'a CancellationToken,
     pub(super) caller: Principal,
     pub(super) context: RequestContext<RoleServer>,
 }
 
-/// What a task's events end with.
+/// End of an event stream.
 enum Heard {
-    /// The task is over, or waits.
+    /// The task has ended, or waits for an answer.
     Task,
-    /// The agent answered with a message, and there is no task to look at.
+    /// The agent replied with a message; no task exists.
     Message(Message),
-    /// The call waits no longer.
+    /// The call's timeout has expired.
     Late,
-    /// The client does not want the result any more.
+    /// The client cancelled the call.
     Cancelled,
 }
 
-/// What is done about a question.
+/// Handling of a task's question.
 enum Put {
-    /// The user answered: the task goes on with that.
+    /// The user answered; the task continues with this operation.
     Answered(Box<Operation>),
-    /// The client asks its user, and then calls again.
+    /// The client asks its user and repeats the call.
     Form(Box<CallToolResponse>),
-    /// It is told as the result.
+    /// The result of the call contains the question.
     Left,
 }
 
 impl Call<'_> {
-    /// Has an agent work on a message. A call that comes back with the user's answer goes on with the task that asked.
+    /// Sends a message to an agent. A repeated call with the user's answer continues the task that
+    /// asked.
     pub(super) async fn agent(
         &self,
         agent: &AgentId,
@@ -107,7 +108,7 @@ impl Call<'_> {
         self.converse(operation, agent.as_str(), ask.wait()).await
     }
 
-    /// The trace that the call is part of: as the call itself says, where MCP has it (`_meta`), or else the headers of its request.
+    /// Trace context of the call: from its `_meta`, otherwise from the headers of its request.
     fn trace(&self) -> TraceContext {
         let meta: &JsonObject = &self.context.meta;
         let said = TraceContext::of_metadata(Some(meta));
@@ -118,7 +119,7 @@ impl Call<'_> {
         }
     }
 
-    /// Answers what a task asks.
+    /// Answers a task's question.
     pub(super) async fn answer(&self, answer: &Answer) -> Result<CallToolResponse, A2aError> {
         let task = TaskId::new(&*answer.task_id);
         let operation =
@@ -126,7 +127,7 @@ impl Call<'_> {
         self.converse(operation, "of this task", answer.wait()).await
     }
 
-    /// Waits for the end of a task that is at work, and tells where it stands.
+    /// Waits for the end of a running task and returns its state.
     pub(super) async fn check(
         &self,
         task: &TaskId,
@@ -137,28 +138,28 @@ impl Call<'_> {
             return Ok(outcome::of_task(&now).into());
         }
         let until = Instant::now() + wait;
-        // It may have ended meanwhile, and then there is nothing to hear.
+        // A failure is ignored: the task may have ended in the meantime.
         let listening = Operation::Resubscribe { id: task.clone(), after: None };
         if let Ok((Reply::Stream(mut heard), _permit)) =
             self.dispatcher.ask(&self.caller, listening).await
         {
-            // Who only looks cancels nothing.
+            // A cancelled `check_task` does not cancel the task.
             self.hear(&mut heard, until).await?;
         }
         Ok(self.standing(task).await?.into())
     }
 
-    /// Stops a task.
+    /// Cancels a task.
     pub(super) async fn cancel(&self, task: &TaskId) -> Result<CallToolResponse, A2aError> {
         let task = self.stop(task).await?;
         let mut result = outcome::of_task(&task);
-        // That is what was asked for.
+        // A cancelled task is the requested result, not an error.
         result.is_error = Some(task.status.state != TaskState::Canceled);
         Ok(result.into())
     }
 
-    /// Sends a message and hears its task out, through all that it asks and the user answers. A call that is dropped first cancels its
-    /// task.
+    /// Sends a message and follows its task, including questions that the user answers. Dropping
+    /// the call earlier cancels its task.
     async fn converse(
         &self,
         operation: Operation,
@@ -204,7 +205,7 @@ impl Call<'_> {
         }
     }
 
-    /// Listens until the task is over or waits, and tells the client what happens, if it wants to know.
+    /// Follows the events until the task ends or waits, and sends progress to the client.
     async fn hear(&self, heard: &mut ReplyStream, until: Instant) -> Result<Heard, A2aError> {
         let ReplyStream::Task(heard) = heard else { return Err(unexpected()) };
         let (mut narration, mut tell_at) = (Narration::default(), None);
@@ -247,26 +248,26 @@ impl Call<'_> {
         Ok(Heard::Task)
     }
 
-    /// What it means that the call is over for its client: a hub that stops hangs up too, and cancels nothing.
+    /// Reason for the end of the client's connection. During a stop of the hub the task continues.
     fn left(&self) -> Heard {
         if self.stop.is_cancelled() { Heard::Late } else { Heard::Cancelled }
     }
 
-    /// Sends what there is to tell as progress, to a client that gave a token for it.
+    /// Sends the collected lines as progress, if the client gave a token.
     async fn tell(&self, narration: &mut Narration, told: &mut u32) {
         let lines = narration.tell();
         let Some(token) = self.context.meta.get_progress_token() else { return };
         for line in lines {
             *told += 1;
             let progress = ProgressNotificationParam::new(token.clone(), f64::from(*told));
-            // A client that is gone ends the call elsewhere.
+            // A disconnect is detected by the call's cancellation token.
             let _ = self.context.peer.notify_progress(progress.with_message(line)).await;
         }
     }
 
-    /// Puts the question of a task to the user, where the client can.
+    /// Presents a task's question to the user, if the client supports it.
     async fn put(&self, task: &Task, agent: &str) -> Result<Put, A2aError> {
-        // What a task below an agent's own asks, the hub puts to the client of the task at the root.
+        // A question of an agent's child task goes to the client of the root task instead.
         let is_program = matches!(self.caller, Principal::AgentTask { .. });
         if is_program || !self.context.client_capabilities().is_some_and(|can| asks_users(&can)) {
             return Ok(Put::Left);
@@ -315,7 +316,7 @@ impl Call<'_> {
     }
 }
 
-/// Whether a client puts forms to its user. One that names no mode means these.
+/// True if the client can show forms. Elicitation without modes means forms.
 fn asks_users(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
 }

@@ -1,14 +1,14 @@
-//! The capabilities that the server announces to a caller: those that the table of access lets this caller use.
+//! Server capabilities for each caller, limited to those that the access rules allow.
 //!
-//! A client uses what a server announces, and may drop the whole server where one of its lists is refused: Gemini CLI does so for
-//! `resources/list`. An agent's program gets tools and nothing else.
+//! Clients use all announced capabilities, and some drop the whole server if one list is refused,
+//! as Gemini CLI does for `resources/list`. An agent's program gets only tools.
 
 use super::resources;
 use a2a_hub_core::access::{Principal, needed};
 use a2a_hub_protocol::operation::Operation;
 use rmcp::model::{ResourcesCapability, ServerCapabilities, ToolsCapability};
 
-/// The capabilities of this caller.
+/// Capabilities for this caller.
 pub(super) fn capabilities(caller: &Principal) -> ServerCapabilities {
     let may = |operation: &Operation| caller.may(needed(operation)).is_ok();
     let mut tools = ToolsCapability::default();

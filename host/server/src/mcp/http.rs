@@ -1,4 +1,4 @@
-//! MCP over HTTP (Streamable HTTP) at `/mcp`, behind the guard that every request passes.
+//! MCP over HTTP (Streamable HTTP) at `/mcp`, behind the origin guard.
 
 use super::{
     request_ids::Refused,
@@ -35,31 +35,31 @@ use std::{sync::Arc, task::Poll, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The path of the endpoint.
+/// Path of the endpoint.
 const PATH: &str = "/mcp";
 
-/// The header by which a session is known.
+/// Header with the session's id.
 const SESSION: &str = "mcp-session-id";
 
-/// How long a session may be silent: longer than any call waits.
+/// Idle timeout of a session, longer than any call waits.
 const IDLE: Duration = Duration::from_secs(2 * 3600);
 
-/// The endpoint, and whose its sessions are. Cheap to clone.
+/// The endpoint with the owners of its sessions. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct McpHttp {
     service: StreamableHttpService<McpSession, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
-    /// Whose each session is: it is of use to nobody else.
+    /// Owner of each session; other callers cannot use it.
     sessions: Arc<Mutex<Sessions>>,
 }
 
 impl McpHttp {
-    /// An endpoint that serves until `stop`.
+    /// Creates an endpoint that serves until `stop`.
     pub(crate) fn new(dispatcher: Dispatcher, stop: CancellationToken) -> Self {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE);
         let manager = Arc::new(manager);
-        // Who may knock is decided before anything comes here.
+        // The origin guard has checked the host already.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_REQUEST)
@@ -69,7 +69,7 @@ impl McpHttp {
         Self { service, manager, sessions: Arc::default() }
     }
 
-    /// The path at which it is found.
+    /// Route of the endpoint.
     pub(crate) fn routes(self) -> Router<Dispatcher> {
         let enter = move |State(dispatcher): State<Dispatcher>, request: Request| async move {
             self.enter(&dispatcher, request).await
@@ -82,7 +82,7 @@ impl McpHttp {
         let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok());
         let session = session.map(str::to_owned);
         if session.as_ref().is_some_and(|id| self.sessions.lock().is_of_another(id, &principal)) {
-            // As if it were not there, so that its client begins another.
+            // Another caller's session looks unknown, so that the client starts a new one.
             return StatusCode::NOT_FOUND.into_response();
         }
         let request = match whole(dispatcher, request).await {
@@ -105,7 +105,7 @@ impl McpHttp {
             }
             return response;
         };
-        // An id beside a method is a request's; without one it is of an answer to the hub.
+        // With a method the id belongs to a request, without one to a response.
         let id = id.filter(|_| method.is_some());
         if let Err(refused) = self.sessions.lock().enter(&session, id.as_deref(), Instant::now()) {
             return taken(&refused, id.as_deref());
@@ -114,7 +114,7 @@ impl McpHttp {
         visit.until_the_end_of(self.service.handle(request.map(Body::from)).await.map(Body::new))
     }
 
-    /// Sees to it that one more session of this caller may begin.
+    /// Makes capacity for another session of this caller.
     async fn make_room(&self, caller: &Principal) -> Result<(), Response> {
         let room = {
             let open = self.manager.sessions.read().await;
@@ -126,7 +126,7 @@ impl McpHttp {
             Room::Free => Ok(()),
             Room::Instead(silent) => {
                 tracing::debug!(session = silent, "an MCP session makes room for another");
-                // One that has ended by itself meanwhile makes room as well.
+                // The session may have ended in the meantime, which frees capacity as well.
                 let _ = self.manager.close_session(&silent.into()).await;
                 Ok(())
             }
@@ -141,23 +141,23 @@ impl McpHttp {
     }
 }
 
-/// A request in its session, until its response is over.
+/// A request in its session, until the response ends.
 struct Visit {
     sessions: Arc<Mutex<Sessions>>,
     session: String,
-    /// The JSON-RPC id of the request, as JSON.
+    /// JSON-RPC id of the request, as JSON text.
     id: Option<String>,
-    /// Whether all of the response was taken.
+    /// True if the client received the whole response.
     heard_out: bool,
 }
 
 impl Visit {
-    /// The response, with which the visit ends.
+    /// Ties the request's end to the end of the response body.
     fn until_the_end_of(mut self, response: Response) -> Response {
         response.map(|body| {
             let mut body = body.into_data_stream();
             Body::from_stream(stream::poll_fn(move |context| {
-                // All of the visit moves in here, for it ends with the body.
+                // Forces the closure to capture the whole struct, which is dropped with the body.
                 let visit = &mut self;
                 let next = body.poll_next_unpin(context);
                 visit.heard_out |= matches!(next, Poll::Ready(None));
@@ -174,7 +174,7 @@ impl Drop for Visit {
     }
 }
 
-/// The request with its body, which came in time.
+/// Reads the body of the request within the timeout.
 async fn whole(
     dispatcher: &Dispatcher,
     request: Request,
@@ -189,17 +189,17 @@ async fn whole(
     }
 }
 
-/// What is looked at of a message before the SDK reads it.
+/// Members of a message that are read before the SDK parses it.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 struct Envelope {
     method: Option<String>,
-    /// As JSON: `1` and `"1"` are two.
+    /// As JSON text, because `1` and `"1"` are different ids.
     #[serde(default, deserialize_with = "spelled")]
     id: Option<String>,
 }
 
 impl Envelope {
-    /// That of a request's body; empty of what has none.
+    /// Reads the members from a request's body; empty for methods other than `POST`.
     fn of(request: &http::Request<Bytes>) -> Result<Self, Json<Value>> {
         let body = request.body();
         if request.method() != Method::POST {
@@ -210,7 +210,7 @@ impl Envelope {
             refusal(ErrorCode::INVALID_REQUEST, why, None)
         };
         match serde_json::from_slice(body) {
-            // A list of a method and an id is read as well.
+            // serde would accept an array with a method and an id.
             Ok(_) if body.trim_ascii_start().starts_with(b"[") => Err(no_message()),
             Ok(envelope) => Ok(envelope),
             Err(why) if why.is_data() => Err(no_message()),
@@ -226,7 +226,7 @@ fn spelled<'de, D: Deserializer<'de>>(id: D) -> Result<Option<String>, D::Error>
     Ok(id.map(|id| id.to_string()))
 }
 
-/// The answer to a request that its session does not take.
+/// Response to a request that its session refuses.
 fn taken(refused: &Refused, id: Option<&str>) -> Response {
     let status = match refused {
         Refused::IdInUse => StatusCode::BAD_REQUEST,
@@ -239,7 +239,7 @@ fn told(why: &str) -> Json<Value> {
     refusal(ErrorCode::INVALID_REQUEST, why, None)
 }
 
-/// An error for the request of this id, which is JSON.
+/// Error response for the request with this id, which is JSON text.
 fn refusal(code: ErrorCode, why: &str, id: Option<&str>) -> Json<Value> {
     let id: Option<Value> = id.and_then(|id| serde_json::from_str(id).ok());
     Json(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": why } }))

@@ -1,4 +1,5 @@
-//! MCP on a connection of the unix socket, a message a line, as `a2a-hub mcp` brings it from the standard input of a program.
+//! MCP on a connection of the Unix socket, line-delimited. `a2a-hub mcp` relays it from a program's
+//! standard input.
 
 use super::{request_ids::RequestIds, session::McpSession};
 use crate::{dispatcher::Dispatcher, line_reader::LineReader};
@@ -17,7 +18,7 @@ use std::io;
 use tokio::{io::AsyncRead, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// Serves one client, which may be anybody, until it hangs up or the hub stops.
+/// Serves one client until it disconnects or the hub stops.
 pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     dispatcher: Dispatcher,
     caller: Principal,
@@ -26,10 +27,11 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     outbox: mpsc::Sender<Vec<u8>>,
     stop: CancellationToken,
 ) {
-    // The SDK wants to own what it reads from, and the connection is still needed to see whether anybody listens.
+    // The SDK takes ownership of its input, but the connection is still needed to detect a
+    // disconnect.
     let (lines, taken) = mpsc::channel(1);
     let session = McpSession::new(dispatcher, Some(caller), directory, stop.clone());
-    // The SDK cancels what it is given when a session ends.
+    // The SDK cancels its token at the end of a session.
     let stop = stop.child_token();
     let lost = outbox.clone();
     let transport = Lines { taken, outbox, ids: RequestIds::default(), refusal: None };
@@ -64,18 +66,19 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     }
 }
 
-/// A client's lines, and where its answers go.
+/// Transport between the SDK and a client's lines.
 struct Lines {
     taken: mpsc::Receiver<String>,
     outbox: mpsc::Sender<Vec<u8>>,
-    /// Of the client's requests.
+    /// Ids of the client's requests.
     ids: RequestIds<RequestId>,
-    /// The answer to a line that the session does not see, until it is sent.
+    /// Pending error response to a line that was not passed to the SDK.
     refusal: Option<Vec<u8>>,
 }
 
 impl Lines {
-    /// Whether the message goes on to the session. A request under an id in use is answered here.
+    /// Admits a message to the session, or returns the error response for a request whose id is in
+    /// use.
     fn admits(&mut self, message: &ClientJsonRpcMessage) -> Result<(), Vec<u8>> {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -121,7 +124,8 @@ impl Transport<RoleServer> for Lines {
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             if self.refusal.is_some() {
-                // The SDK may drop this future and call again: the refusal leaves once there is room for it.
+                // The SDK may drop this future and call again, so the response is kept until it can
+                // be sent.
                 let room = self.outbox.reserve().await.ok()?;
                 if let Some(refusal) = self.refusal.take() {
                     room.send(refusal);
@@ -149,14 +153,14 @@ fn error(why: ErrorData, id: Option<RequestId>) -> Vec<u8> {
     serde_json::to_vec(&error).unwrap_or_default()
 }
 
-/// The answer to a line that was not read.
+/// Error response to an unreadable line.
 fn unreadable(why: &A2aError) -> Vec<u8> {
     let is_text = why.kind != ErrorKind::Parse;
     let code = if is_text { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
     refusal(code, &why.message)
 }
 
-/// The answer to a line that is no message: no JSON, or JSON of another shape.
+/// Error response to a line that is not JSON, or not a message.
 fn no_message(why: &serde_json::Error) -> Vec<u8> {
     if why.is_data() {
         let why = "the line is no message of MCP; send one object a line, with a `method`, or with an `id` and a `result`";
@@ -166,7 +170,7 @@ fn no_message(why: &serde_json::Error) -> Vec<u8> {
     refusal(ErrorCode::PARSE_ERROR, &why)
 }
 
-/// An error that answers no request in particular.
+/// Error response without an id.
 fn refusal(code: ErrorCode, why: &str) -> Vec<u8> {
     let error = json!({ "code": code.0, "message": why });
     json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into_bytes()

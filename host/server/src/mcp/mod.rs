@@ -1,16 +1,17 @@
-//! The Model Context Protocol: each agent is a tool of its client, and a call of a tool is an ordinary message on behalf of
-//! whoever calls.
+//! Model Context Protocol: each agent is a tool, and a tool call is an ordinary message with the
+//! caller's rights.
 //!
 //! ```text
-//! unix socket   hub/speak { protocol: mcp }      lines ──┐
-//!                                                        ├── session ── call ── Dispatcher ── Hub
-//! HTTP          /mcp, behind the guard of all    http ───┘      │         │
-//!                                                    tools, resources   outcome, question, narration: MCP's words
+//! unix socket  hub/speak { protocol: mcp }    lines ──┐
+//!                                                     ├── session ── call ── Dispatcher ── Hub
+//! HTTP         /mcp, behind the origin guard  http ───┘      │         │
+//!                                              tools, resources   outcome, question, narration
 //! ```
 //!
-//! The SDK speaks the protocol, in all its versions; what stands here turns its words into operations and back. The files that
-//! do are pure: `capabilities` (what a caller is offered), `tools` (what there is to call, and what was called), `outcome` (what came of it), `question` (what a task asks, as a
-//! form), `narration` (what is told meanwhile), `resources`.
+//! The SDK implements the protocol in all its versions. This module converts its messages to
+//! operations and back. The conversions are pure: `capabilities` (offered to a caller), `tools`
+//! (descriptions and arguments), `outcome` (result of a call), `question` (a task's question as a
+//! form), `narration` (progress) and `resources`.
 
 mod call;
 mod capabilities;

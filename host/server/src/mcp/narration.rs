@@ -1,16 +1,17 @@
-//! What a client is told while a task is at work: each status in a line, and text as it grows, gathered for a moment so that an
-//! agent that speaks letter by letter does not send a notification for each.
+//! Progress of a task for an MCP client: one line for each status, and artifact text collected for
+//! a short time, so that an agent that streams single letters does not cause a notification for
+//! each.
 
 use a2a_hub_core::{plain_text, progress, terminal};
 use a2a_hub_protocol::{event::TaskEvent, message::joined_text};
 
-/// The longest line that is told, in characters.
+/// Maximum length of a line in characters.
 const MAX_LINE: usize = 500;
 
-/// How much text is gathered at most before it is told, in bytes.
+/// Number of bytes of text after which it is sent at once.
 const ENOUGH: usize = 2_000;
 
-/// What is to be told of a task and was not yet.
+/// Collected progress that was not sent yet.
 #[derive(Default)]
 pub(super) struct Narration {
     text: String,
@@ -18,7 +19,7 @@ pub(super) struct Narration {
 }
 
 impl Narration {
-    /// Takes in what happened; whether it should be told at once.
+    /// Adds an event; returns true if the progress should be sent at once.
     pub(super) fn hear(&mut self, event: &TaskEvent) -> bool {
         match event {
             TaskEvent::Status(update) => {
@@ -37,12 +38,12 @@ impl Narration {
         }
     }
 
-    /// Whether there is anything to tell.
+    /// True if nothing is collected.
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.lines.is_empty()
     }
 
-    /// What is to be told, of which nothing is kept. People may see it: what a terminal would obey is escaped.
+    /// Takes the collected lines. Terminal escapes are escaped, because people may see them.
     pub(super) fn tell(&mut self) -> Vec<String> {
         self.gather();
         std::mem::take(&mut self.lines)

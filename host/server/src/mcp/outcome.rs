@@ -1,6 +1,6 @@
-//! What came of a task, as the result of a call: what the agent said and made, each a block of its own, and last a line of the
-//! hub's that says where the task stands and how to go on. Escape sequences stay: they are JSON strings here, and a program
-//! reads them.
+//! Result of a tool call: one block for each message part and artifact part, followed by a line of
+//! the hub with the task's state and the next step. Escape sequences are preserved, because a
+//! program reads the JSON strings.
 
 use super::{
     question::{self, INPUT},
@@ -19,13 +19,13 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value, json};
 
-/// How much text of one part is told, in bytes; all of it is in the resource.
+/// Maximum length of a text part in bytes; the resource holds the full text.
 const MAX_TEXT: usize = 60_000;
 
-/// How large an image may be that is told as one, in bytes.
+/// Maximum size in bytes of an image that is embedded.
 const MAX_IMAGE: usize = 1 << 20;
 
-/// What became of a task so far.
+/// Converts the current state of a task to a result.
 pub(super) fn of_task(task: &Task) -> CallToolResult {
     let mut content: Vec<_> = task.artifacts.iter().flat_map(|made| of_made(task, made)).collect();
     if let Some(said) = &task.status.message {
@@ -39,7 +39,7 @@ pub(super) fn of_task(task: &Task) -> CallToolResult {
     result.with_meta(Some(meta(task)))
 }
 
-/// An answer that left no task.
+/// Converts a message without a task to a result.
 pub(super) fn of_message(said: &Message) -> CallToolResult {
     let mut content: Vec<_> = said.parts.iter().filter_map(block).collect();
     if let Some(context) = &said.context_id {
@@ -50,12 +50,12 @@ pub(super) fn of_message(said: &Message) -> CallToolResult {
     CallToolResult::success(content)
 }
 
-/// A refusal, which is for the model to read: it may mend its call.
+/// Result for a refusal, which the model reads to correct its call.
 pub(super) fn refused(why: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }
 
-/// What a task asks, for a client that asks its user and then makes the same call again.
+/// Result that asks the client to ask its user and to repeat the call.
 pub(super) fn asks(task: &Task, form: ElicitRequestParams) -> InputRequiredResult {
     let mut requests = InputRequests::new();
     requests.insert(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)));
@@ -80,7 +80,7 @@ fn of_made(task: &Task, made: &Artifact) -> Vec<ContentBlock> {
     blocks
 }
 
-/// Whether the agent's last word repeats what it made.
+/// True if the final message repeats the text of an artifact.
 fn repeats(task: &Task, part: &Part) -> bool {
     let Content::Text(said) = &part.content else { return false };
     let made = task.artifacts.iter().flat_map(|made| &made.parts);
@@ -99,7 +99,7 @@ fn is_cut(part: &Part) -> bool {
     }
 }
 
-/// A part as a block; none of bytes that are for files.
+/// Converts a part to a block; `None` for empty text and for binary data that is no small image.
 fn block(part: &Part) -> Option<ContentBlock> {
     Some(match &part.content {
         Content::Text(text) if text.is_empty() => return None,
@@ -124,7 +124,7 @@ fn cut(text: &str) -> String {
     format!("{}\n[a2a-hub] cut here: the resource below, or the task, has all of it", &text[..end])
 }
 
-/// Where a task stands and how to go on, in a line.
+/// Line with the state of the task and the next step.
 fn standing(task: &Task) -> String {
     let (id, context, state) = (&task.id, &task.context_id, task.status.state.name());
     let how = match task.status.state {
@@ -145,7 +145,7 @@ fn standing(task: &Task) -> String {
     format!("[a2a-hub] task `{id}` is {state}: {how}")
 }
 
-/// The same for programs.
+/// State of the task as metadata, for programs.
 fn meta(task: &Task) -> MetaObject {
     let mut facts = Map::new();
     facts.insert("a2a-hub/taskId".to_owned(), json!(task.id));

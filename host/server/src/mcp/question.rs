@@ -1,4 +1,5 @@
-//! What a task asks, as a form for the user (elicitation), and what they filled in as the task's answer.
+//! Conversion of a task's question to a form for the user (elicitation), and of the filled-in form
+//! to an answer.
 
 use crate::asked;
 use a2a_hub_core::terminal;
@@ -9,13 +10,13 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The name of the only request for input, where the client asks its user and then calls again.
+/// Name of the input request, for clients that ask their user and repeat the call.
 pub(super) const INPUT: &str = "answer";
 
-/// The longest question that a form shows, in characters.
+/// Maximum length of a question in a form, in characters.
 const MAX_PROMPT: usize = 4_000;
 
-/// What the call that comes back with an answer says of itself: whose question it was.
+/// State of a repeated call: the task and question that it answers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) task: TaskId,
@@ -23,12 +24,13 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// What the task asks.
+    /// Creates the state for the question of a task.
     pub(super) fn by(task: &Task) -> Self {
         Self { task: task.id.clone(), question: asked::id(task) }
     }
 
-    /// The state that a call came back with. It is the client's to tell: it says no more than `answer_task` could.
+    /// Parses the state of a repeated call. It comes from the client and allows no more than
+    /// `answer_task` does.
     pub(super) fn read(state: &str) -> Option<Self> {
         serde_json::from_str(state).ok()
     }
@@ -38,7 +40,7 @@ impl Asked {
     }
 }
 
-/// The form that puts the question to the user; none if the SDK has no such form.
+/// Form for the question; `None` if the SDK does not support its schema.
 pub(super) fn form(task: &Task, agent: &str) -> Option<ElicitRequestParams> {
     let member = match asked::kind(task) {
         QuestionKind::Permission => {
@@ -56,8 +58,8 @@ pub(super) fn form(task: &Task, agent: &str) -> Option<ElicitRequestParams> {
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// What the user answers with a filled-in form; none if they gave no answer. A permission that they refuse to talk about is
-/// denied.
+/// Answer from a filled-in form; `None` without an answer. Declining a permission counts as a
+/// denial.
 pub(super) fn answer(task: QuestionKind, filled: &ElicitResult) -> Option<String> {
     if filled.action == ElicitationAction::Accept {
         let content = filled.content.as_ref()?;
@@ -68,7 +70,7 @@ pub(super) fn answer(task: QuestionKind, filled: &ElicitResult) -> Option<String
     denies.then(|| "deny".to_owned())
 }
 
-/// What a client that asked its user brings back.
+/// Form result in a repeated call.
 pub(super) fn brought(responses: Option<&InputResponses>) -> Option<ElicitResult> {
     serde_json::from_value(responses?.get(INPUT)?.clone()).ok()
 }

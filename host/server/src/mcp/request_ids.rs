@@ -1,29 +1,30 @@
-//! The JSON-RPC ids of one client's requests: an id that is in use is refused to a second request, whose answer would be taken for
-//! the first one's.
+//! JSON-RPC ids of a client's open requests. A second request with an id in use is refused, because
+//! its response could be taken for the first one's.
 
 use std::{
     collections::{HashSet, VecDeque},
     hash::Hash,
 };
 
-/// How many requests of a client may be without their answer.
+/// Maximum number of unanswered requests of a client.
 pub(super) const MAX_REQUESTS: usize = 1_024;
 
-/// The ids in use.
+/// Ids in use.
 #[derive(Debug)]
 pub(super) struct RequestIds<I> {
-    /// Of requests that are under way, and of those whose client left before the answer.
+    /// Ids of running requests, and of requests whose client disconnected before the response.
     unanswered: HashSet<I>,
-    /// Of requests that were cancelled last, oldest first: they are not answered, and may still end.
+    /// Ids of the latest cancelled requests, oldest first. They get no response, but may still be
+    /// running.
     cancelled: VecDeque<I>,
 }
 
-/// Why a request is not let in.
+/// Reason for refusing a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
-    /// Its id is that of another one.
+    /// Another request uses the id.
     IdInUse,
-    /// So many wait already.
+    /// The limit of unanswered requests is reached.
     TooMany(usize),
 }
 
@@ -34,7 +35,7 @@ impl<I> Default for RequestIds<I> {
 }
 
 impl<I: Eq + Hash + Clone> RequestIds<I> {
-    /// A request with this id begins.
+    /// Registers a request.
     pub(super) fn begin(&mut self, id: &I) -> Result<(), Refused> {
         if self.unanswered.contains(id) || self.cancelled.contains(id) {
             return Err(Refused::IdInUse);
@@ -46,12 +47,12 @@ impl<I: Eq + Hash + Clone> RequestIds<I> {
         Ok(())
     }
 
-    /// The request with this id is answered.
+    /// Removes an answered request.
     pub(super) fn answered(&mut self, id: &I) {
         self.unanswered.remove(id);
     }
 
-    /// The request with this id is cancelled, and gets no answer.
+    /// Marks a request as cancelled; it gets no response.
     pub(super) fn cancelled(&mut self, id: &I) {
         if self.unanswered.remove(id) {
             if self.cancelled.len() >= MAX_REQUESTS {
@@ -63,7 +64,7 @@ impl<I: Eq + Hash + Clone> RequestIds<I> {
 }
 
 impl Refused {
-    /// The reason, for the client.
+    /// Explanation for the client.
     pub(super) fn why(&self) -> String {
         match self {
             Self::IdInUse => {

@@ -1,4 +1,5 @@
-//! What agents made, as resources: `a2a-hub://tasks/{task}` is a task as JSON, and below it each of its artifacts.
+//! Artifacts as MCP resources: `a2a-hub://tasks/{task}` is a task as JSON, and its artifacts are
+//! below it.
 
 use a2a_hub_core::plain_text;
 use a2a_hub_protocol::{
@@ -15,13 +16,13 @@ use serde_json::json;
 const SCHEME: &str = "a2a-hub://tasks/";
 const BELOW: &str = "/artifacts/";
 
-/// How many tasks a page of resources looks through.
+/// Number of tasks on a page of resources.
 pub(super) const PAGE: usize = 20;
 
-/// What stands for itself in a part of a URI (RFC 3986, section 2.3).
+/// Unreserved characters of a URI (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The operation that lists a page of tasks with their artifacts, from this place on.
+/// Operation that lists a page of tasks with their artifacts, starting at `offset`.
 pub(super) fn list(offset: usize) -> Operation {
     Operation::ListTasks(TaskQuery {
         id_prefix: None,
@@ -38,25 +39,25 @@ pub(super) fn list(offset: usize) -> Operation {
     })
 }
 
-/// What a URI means.
+/// Target of a URI.
 #[derive(Debug, PartialEq)]
 pub(super) struct Place {
     pub(super) task: TaskId,
     pub(super) artifact: Option<String>,
 }
 
-/// The URI of a task.
+/// URI of a task.
 pub(super) fn task_uri(task: &TaskId) -> String {
     format!("{SCHEME}{}", utf8_percent_encode(task.as_str(), UNRESERVED))
 }
 
-/// The URI of what a task made.
+/// URI of an artifact.
 pub(super) fn artifact_uri(task: &TaskId, artifact: &Artifact) -> String {
     let artifact = utf8_percent_encode(artifact.artifact_id.as_str(), UNRESERVED);
     format!("{}{BELOW}{artifact}", task_uri(task))
 }
 
-/// What this URI means; none if it is no resource of the hub's.
+/// Parses a URI; `None` if it is not one of the hub's.
 pub(super) fn read_uri(uri: &str) -> Option<Place> {
     let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|it| it.into_owned());
     let rest = uri.strip_prefix(SCHEME)?;
@@ -68,7 +69,7 @@ pub(super) fn read_uri(uri: &str) -> Option<Place> {
     is_whole.then(|| Some(Place { task: TaskId::new(decode(task)?), artifact }))?
 }
 
-/// What there is to read of these tasks.
+/// Resources of these tasks.
 pub(super) fn of_tasks(tasks: &[ListedTask]) -> Vec<Resource> {
     let of = |listed: &ListedTask| {
         let (agent, task) = (listed.agent.to_string(), &listed.task);
@@ -77,7 +78,7 @@ pub(super) fn of_tasks(tasks: &[ListedTask]) -> Vec<Resource> {
     tasks.iter().flat_map(of).collect()
 }
 
-/// An artifact, as others find it.
+/// Resource entry of an artifact.
 pub(super) fn of_artifact(task: &Task, made: &Artifact, agent: Option<&str>) -> Resource {
     let name = made
         .name
@@ -95,7 +96,7 @@ pub(super) fn of_artifact(task: &Task, made: &Artifact, agent: Option<&str>) -> 
     }
 }
 
-/// The patterns of all URIs.
+/// Templates of all URIs.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{SCHEME}{{task_id}}"), "task")
@@ -106,7 +107,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// What is at a place of this task, which it names; none if there is nothing.
+/// Contents of a URI's target in this task; `None` if the artifact does not exist.
 pub(super) fn read(task: &Task, place: &Place, uri: &str) -> Option<Vec<ResourceContents>> {
     let Some(wanted) = &place.artifact else {
         let whole = ResourceContents::text(json!(task).to_string(), uri);
@@ -125,7 +126,7 @@ fn contents(part: &Part, uri: &str) -> ResourceContents {
     contents.with_mime_type(media(part))
 }
 
-/// The media type of what is read of a part. Of a link it is the link that is read.
+/// Media type of a part's contents. For a link, the contents are the link itself.
 fn media(part: &Part) -> String {
     match &part.content {
         Content::Url(_) => "text/uri-list".to_owned(),

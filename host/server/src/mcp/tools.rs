@@ -1,5 +1,5 @@
-//! What an MCP client may call: a tool for each agent, by its id, and four to look after their tasks. No id of an agent has an
-//! underscore, so the names never meet.
+//! Tools for MCP clients: one for each agent, named by its id, and four to manage tasks. Agent ids
+//! contain no underscore, so the names cannot collide.
 
 use a2a_hub_core::plain_text;
 use a2a_hub_protocol::{
@@ -16,44 +16,45 @@ pub(super) const CHECK_TASK: &str = "check_task";
 const CANCEL_TASK: &str = "cancel_task";
 pub(super) const ANSWER_TASK: &str = "answer_task";
 
-/// How long a call waits for the end of its task unless it says so: several clients give up after a minute.
+/// Default wait of a call in seconds, because several clients time out after a minute.
 const WAIT: u64 = 50;
 
-/// The longest that a call may wait, in seconds.
+/// Maximum wait of a call in seconds.
 const MAX_WAIT: u64 = 3600;
 
-/// How much an agent may say of itself in the description of its tool, in characters; the same of each skill.
+/// Maximum number of characters of an agent's description, and of each skill's, in the description
+/// of its tool.
 const MAX_DESCRIPTION: usize = 400;
 const MAX_SKILL: usize = 160;
 
-/// How many skills the description of a tool names.
+/// Maximum number of skills in the description of a tool.
 const MAX_SKILLS: usize = 8;
 
-/// What was called.
+/// A parsed tool call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Called {
-    /// An agent, with a message.
+    /// Sends a message to an agent.
     Agent(AgentId, Ask),
-    /// The list of agents.
+    /// Lists the agents.
     ListAgents,
-    /// A task, to learn what becomes of it within so long.
+    /// Waits this long for a task and returns its state.
     Check(TaskId, Duration),
-    /// A task, to stop it.
+    /// Cancels a task.
     Cancel(TaskId),
-    /// A task, to answer what it asks.
+    /// Answers a task's question.
     Answer(Answer),
 }
 
-/// Why nothing can be called so.
+/// Error of a tool call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Miscalled {
-    /// No tool can have that name.
+    /// No tool can have this name.
     NoTool,
-    /// The tool takes other arguments.
+    /// The arguments are invalid.
     Arguments(String),
 }
 
-/// What an agent's tool takes.
+/// Arguments of an agent's tool.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
@@ -64,7 +65,7 @@ pub(super) struct Ask {
     wait_seconds: Option<u64>,
 }
 
-/// What `answer_task` takes.
+/// Arguments of `answer_task`.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
@@ -86,19 +87,19 @@ struct OneTask {
 struct Nothing {}
 
 impl Ask {
-    /// How long the call waits for the end of its task.
+    /// Maximum wait for the end of the task.
     pub(super) fn wait(&self) -> Duration {
         wait(self.wait_seconds)
     }
 }
 
 impl Answer {
-    /// The same with another answer, to this question of this task.
+    /// Replaces task, question and answer.
     pub(super) fn instead(self, task: &str, message: String, question: Option<String>) -> Self {
         Self { task_id: task.to_owned(), message, question_id: question, ..self }
     }
 
-    /// How long the call waits for the end of its task.
+    /// Maximum wait for the end of the task.
     pub(super) fn wait(&self) -> Duration {
         wait(self.wait_seconds)
     }
@@ -108,7 +109,7 @@ fn wait(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(WAIT).min(MAX_WAIT))
 }
 
-/// What the call of this tool with these arguments means.
+/// Parses a tool call.
 pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, Miscalled> {
     let arguments = Value::Object(arguments.unwrap_or_default());
     match name {
@@ -137,7 +138,7 @@ fn arguments_of<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, 
         .map_err(|why| Miscalled::Arguments(format!("call `{tool}`: {why}")))
 }
 
-/// All tools there are, beside these agents' own those that look after tasks.
+/// All tools: one for each agent, and those for tasks.
 pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
     agents.iter().map(of_agent).chain(of_tasks()).collect()
 }
@@ -156,12 +157,13 @@ fn of_agent(agent: &AgentInfo) -> Tool {
         "additionalProperties": false,
     });
     let tool = Tool::new(agent.id.to_string(), describe(agent), object(schema));
-    // What agents do reaches beyond this machine, and may change files.
+    // Agents act beyond this machine and may change files.
     tool.with_title(plain_text::line(&agent.name, 80))
         .with_annotations(ToolAnnotations::new().read_only(false).open_world(true))
 }
 
-/// What is said of an agent: by the hub first, and then in the agent's own words, marked as those.
+/// Description of an agent's tool: the hub's text first, then the agent's own words, marked as
+/// such.
 fn describe(agent: &AgentInfo) -> String {
     let id = &agent.id;
     let mut text = format!(
@@ -242,7 +244,7 @@ fn object(schema: Value) -> Arc<JsonObject> {
     Arc::new(members)
 }
 
-/// The agents, as `list_agents` tells of them.
+/// Result of `list_agents`.
 pub(super) fn listed(agents: &[AgentInfo]) -> Value {
     let one = |agent: &AgentInfo| {
         let skills = agent.card["skills"].as_array().into_iter().flatten();

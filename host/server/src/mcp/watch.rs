@@ -1,4 +1,4 @@
-//! Agents that come and go, for clients that keep a list of tools.
+//! Notifications about changed agents, for clients that keep a list of tools.
 
 use crate::dispatcher::Dispatcher;
 use a2a_hub_core::access::Principal;
@@ -8,7 +8,7 @@ use a2a_hub_protocol::{
     operation::Operation,
 };
 
-/// Watches which agents there are, on behalf of somebody.
+/// Watches the set of agents for a caller.
 pub(super) struct AgentWatch {
     dispatcher: Dispatcher,
     caller: Principal,
@@ -20,7 +20,8 @@ impl AgentWatch {
         Self { dispatcher, caller, heard: None }
     }
 
-    /// Waits until there may be other agents. None once the hub stops, and at once for whoever may not hear of it.
+    /// Waits until the set of agents may have changed. Returns `None` when the hub stops, or if the
+    /// caller may not watch the hub.
     pub(super) async fn changed(&mut self) -> Option<()> {
         let mut heard = match self.heard.take() {
             Some(heard) => heard,
@@ -34,13 +35,14 @@ impl AgentWatch {
                 }
                 Ok(_) => {}
                 Err(StreamEnd::HubStopped) => return None,
-                // Of what was missed, one may have been an agent.
+                // Missed events may have concerned agents.
                 Err(_) => return Some(()),
             }
         }
     }
 
-    /// None of the places for streams: those who listen here are counted where they came in.
+    /// Subscribes without a stream permit: the client is counted where its connection or request
+    /// was admitted.
     async fn listen(&self) -> Option<Listener> {
         let watched = self.dispatcher.hub().handle(&self.caller, None, Operation::WatchHub).await;
         match watched {
@@ -50,7 +52,7 @@ impl AgentWatch {
     }
 }
 
-/// Whether there may be other tools after it.
+/// True if the event may change the set of tools.
 fn concerns(what: &Happened) -> bool {
     matches!(
         what,

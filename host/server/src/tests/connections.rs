@@ -1,4 +1,4 @@
-//! What a connection began ends with it, however it ends.
+//! Tasks of a connection are cancelled at its end, for any reason.
 
 use super::{PANIC, PANIC_TEXT, Stand};
 use crate::{acp, line_reader::LineReader, mcp};
@@ -28,17 +28,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// No test waits for longer. Its clock is stopped, and jumps when all wait.
+/// Limit of all waits. The clock is paused and advances when all tasks wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The protocols that serve a connection of their own.
+/// Protocols with a connection for each client.
 #[derive(Clone, Copy, Debug)]
 enum Protocol {
     Acp,
     Mcp,
 }
 
-/// A client that is served, and what may go wrong with that.
+/// A served client, with controls for faults.
 pub(super) struct Connection {
     write: DuplexStream,
     told: mpsc::Receiver<Vec<u8>>,
@@ -48,7 +48,7 @@ pub(super) struct Connection {
     requests: u64,
 }
 
-/// The end of a connection that is read, whose reader panics once it is told to.
+/// Read half of a connection, which panics on demand.
 struct Reading {
     stream: DuplexStream,
     breaks: Arc<AtomicBool>,
@@ -111,7 +111,7 @@ impl Connection {
         self.write.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    /// Sends a request, and returns its id.
+    /// Sends a request and returns its id.
     pub(super) async fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.requests += 1;
         let id = 1_000_000 + self.requests;
@@ -120,13 +120,13 @@ impl Connection {
         id
     }
 
-    /// The next line that is told.
+    /// Receives the next line.
     pub(super) async fn hear(&mut self) -> Value {
         let line = timeout(PATIENCE, self.told.recv()).await.unwrap().expect("it is served still");
         serde_json::from_slice(&line).unwrap()
     }
 
-    /// All that is told up to the answer of the request `id`, which is last.
+    /// Receives all lines up to the response to the request `id`, which is last.
     pub(super) async fn until(&mut self, id: u64) -> Vec<Value> {
         let mut all = Vec::new();
         loop {
@@ -139,14 +139,14 @@ impl Connection {
         }
     }
 
-    /// Sends a request, and returns its answer.
+    /// Sends a request and returns its response.
     pub(super) async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params).await;
         self.until(id).await.pop().unwrap_or_default()
     }
 }
 
-/// Has the agent work on a message, in a turn or a call, and returns the id of its request.
+/// Starts a turn or call with this text and returns the id of its request.
 async fn work(protocol: Protocol, stand: &Stand, text: &str) -> (Connection, u64) {
     match protocol {
         Protocol::Acp => {

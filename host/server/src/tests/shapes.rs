@@ -1,4 +1,5 @@
-//! JSON of every shape on connections: each line has an honest answer, and the connection goes on.
+//! Robustness tests: lines of arbitrary JSON on a connection get a proper response, and the
+//! connection survives.
 
 use super::{
     Stand,
@@ -11,12 +12,12 @@ use a2a_hub_hub::Reply;
 use a2a_hub_protocol::{binding::jsonrpc::Beside, error::A2aError, hub::methods::METHODS};
 use serde_json::{Value, json};
 
-/// The error that a panic would be told as.
+/// True for the error response to a panic.
 fn is_of_a_panic(told: &Value) -> bool {
     told.to_string().contains(&A2aError::internal().message)
 }
 
-/// Sends these lines, each followed by a request that any connection answers. Returns all that is told.
+/// Sends these lines, each followed by a `probe` request, and returns all responses.
 async fn feed(connection: &mut Connection, lines: Vec<Value>, probe: &str) -> Vec<Value> {
     let mut told = Vec::new();
     for line in lines {
@@ -27,7 +28,7 @@ async fn feed(connection: &mut Connection, lines: Vec<Value>, probe: &str) -> Ve
     told
 }
 
-/// Whether these are refusals of lines that are no message, one for each shape.
+/// Asserts one refusal of an invalid message for each shape.
 fn assert_refused(told: &[Value]) {
     let refused: Vec<_> = told.iter().filter(|told| told["error"]["code"] == -32600).collect();
     assert_eq!(refused.len(), shapes().len(), "{told:?}");
@@ -91,7 +92,7 @@ async fn mcp_connection_survives_json_of_any_shape() {
         ("resources/read", json!({ "uri": "a2a-hub://tasks/t" })),
         ("notifications/cancelled", json!({ "requestId": 1, "reason": "r" })),
     ] {
-        // An id that the SDK takes for a number of its own would be answered to another request.
+        // Lines with another id are left out, because the SDK might answer a different request.
         let line = json!({ "jsonrpc": "2.0", "id": "x", "method": method, "params": params });
         let lines = reshaped(&line).into_iter().filter(|line| line["id"] == "x").collect();
         let told = feed(&mut connection, lines, "ping").await;
@@ -99,7 +100,7 @@ async fn mcp_connection_survives_json_of_any_shape() {
     }
 }
 
-/// Whatever the parameters of a method are, the hub answers it, and not with a panic.
+/// Every method answers any parameters without a panic.
 #[tokio::test(start_paused = true)]
 async fn methods_survive_parameters_of_any_shape() {
     let stand = Stand::with_streams(10_000).await;

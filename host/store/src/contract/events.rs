@@ -1,4 +1,4 @@
-//! Events of the tests.
+//! Events for the contract tests.
 
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
@@ -9,12 +9,12 @@ use a2a_hub_protocol::{
 };
 use std::sync::Arc;
 
-/// The clock of the tests: a timestamp that many milliseconds into the year.
+/// Timestamp that many milliseconds into the test year.
 pub fn at(ms: u64) -> String {
     format!("2026-01-01T00:00:{:02}.{:03}Z", ms / 1000, ms % 1000)
 }
 
-/// The creation of a task in that conversation, by the agent `echo`.
+/// Creation of a task in that conversation, by the agent `echo`.
 pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
     let task = Task {
         id: task.clone(),
@@ -27,14 +27,14 @@ pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
     Arc::new(TaskEvent::Created(Box::new(Created::of(agent("echo"), task))))
 }
 
-/// That the task is in this state since then, with what its agent says.
+/// Change to this state at this time, with the agent's message.
 pub fn status(state: TaskState, ms: u64, text: Option<&str>) -> Arc<TaskEvent> {
     let message = text.map(|text| Message::text(Role::Agent, text));
     let status = TaskStatus { state, message, timestamp: at(ms) };
     Arc::new(TaskEvent::Status(StatusUpdate { status, metadata: None }))
 }
 
-/// A piece of the artifact `answer`.
+/// Chunk of the artifact `answer`.
 pub fn chunk(text: &str) -> Arc<TaskEvent> {
     let artifact = Artifact {
         artifact_id: ArtifactId::new("answer"),
@@ -47,14 +47,14 @@ pub fn chunk(text: &str) -> Arc<TaskEvent> {
     Arc::new(TaskEvent::Artifact(ArtifactUpdate { artifact, append: true, last_chunk: false }))
 }
 
-/// That the client said more, and where it is to be done.
+/// Message of the client with a working directory.
 pub(super) fn said_in(directory: &str) -> Arc<TaskEvent> {
     let facts = Metadata::from_iter([("workingDirectory".to_owned(), directory.into())]);
     let said = Message::text(Role::User, "go on");
     Arc::new(TaskEvent::Input(Message { metadata: Some(facts), ..said }))
 }
 
-/// An agent of that name.
+/// Id of the agent of that name.
 pub fn agent(name: &str) -> AgentId {
     AgentId::parse(name).unwrap()
 }
@@ -63,7 +63,7 @@ pub(super) fn working() -> Arc<TaskEvent> {
     status(TaskState::Working, 1, None)
 }
 
-/// Where notifications of a task are sent, by this name.
+/// Push config of a task, with this id.
 pub(super) fn push(task: &TaskId, id: &str) -> PushConfig {
     PushConfig {
         id: PushConfigId::new(id),

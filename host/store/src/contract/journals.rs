@@ -1,4 +1,4 @@
-//! What a journal promises.
+//! Contract tests for journals.
 
 use super::events::{created, status, working};
 use crate::{Storage, StorageError};
@@ -20,7 +20,7 @@ pub(super) async fn a_journal_is_kept_in_order_until_its_task_is_over(storage: &
     assert_eq!(storage.recorded(&task).await.unwrap(), ["begun", "one", "two"]);
     assert_eq!(storage.recorded(&other).await.unwrap(), [""; 0]);
 
-    // Another run of the task has a journal of its own.
+    // Another run of the task has its own journal.
     storage.record(&task, 0, "begun again".to_owned()).await.unwrap();
     assert_eq!(storage.recorded(&task).await.unwrap(), ["begun again"]);
 

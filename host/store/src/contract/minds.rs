@@ -1,4 +1,4 @@
-//! What a store promises of what agents have in mind.
+//! Contract tests for context memories.
 
 use super::events::{created, status, working};
 use crate::{Search, Storage, StorageError};
@@ -60,7 +60,7 @@ pub(super) async fn a_mind_is_kept_for_its_place_and_no_other(storage: &impl Sto
     let whole = storage.named(&here, vec!["none".to_owned(), "fact".to_owned()]).await.unwrap();
     assert_eq!(whole, [item("fact", json!({"info": "details"}))]);
 
-    // Made twice it is as if made once.
+    // The changes are idempotent.
     storage.change(&here, changes, ROOM).await.unwrap();
     assert_eq!(storage.working(&here).await.unwrap(), kept);
     assert_eq!(found(storage, &here, "").await, ["fact"]);
@@ -98,7 +98,7 @@ pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storag
     );
     assert!(storage.working(&there).await.unwrap().is_empty());
     assert_eq!(found(storage, &there, "").await, [""; 0]);
-    // In place of what is there, there is room, and what is less always fits.
+    // A replacement fits, and a reduction always does.
     storage.change(&here, vec![remember("a", json!("y"))], some).await.unwrap();
     let less = MemoryRoom { max_bytes: 0, max_items: 0 };
     storage.change(&here, vec![Change::Forget("b".to_owned())], less).await.unwrap();
@@ -111,7 +111,7 @@ pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storag
         "another conversation has no other room"
     );
 
-    // Values by key are kept in the same room, both ways round.
+    // Values by key share the capacity, both ways round.
     storage.remember(&here.owner, "k", vec![0; 1_500], 2_000).await.unwrap();
     let goal = Change::Goal(Some("x".repeat(400)));
     let large = storage.change(&there, vec![goal.clone()], some).await;
@@ -121,7 +121,7 @@ pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storag
     let full = storage.remember(&here.owner, "k", vec![0; 1_500], 2_000).await;
     assert!(matches!(full, Err(StorageError::Full { .. })));
 
-    // Nothing but rows is no way around.
+    // Empty items are charged as well.
     let nothing = (0..100).map(|n| remember(&n.to_string(), Value::Null)).collect();
     let many = MemoryRoom { max_bytes: 6_400, max_items: 1_000 };
     let rows = storage.change(&place("c", "rows"), nothing, many).await;
@@ -146,7 +146,7 @@ pub(super) async fn items_are_found_by_their_words(storage: &impl Storage) {
     assert_eq!(found(storage, &here, "common").await.len(), 10);
     assert_eq!(found(storage, &here, "unheard").await, [""; 0]);
     assert_eq!(found(storage, &here, "").await[..3], ["common", cache[0], "cache"], "the newest");
-    // Written anew, it is found by its new words only, and is the newest.
+    // A rewritten item is found by its new words only, and is the newest.
     storage.change(&here, vec![remember("filler-7", json!("owl"))], ROOM).await.unwrap();
     assert_eq!(found(storage, &here, "number7").await, [""; 0]);
     assert_eq!(found(storage, &here, "owl").await, ["filler-7"]);
@@ -166,7 +166,7 @@ pub(super) async fn what_is_used_together_comes_along(storage: &impl Storage) {
     for _ in 0..3 {
         storage.search(&here, used.clone()).await.unwrap();
     }
-    // What was counted by the way is there once something else was written.
+    // The association is stored at the latest with the next write.
     storage.change(&here, vec![Change::Goal(None)], ROOM).await.unwrap();
     assert_eq!(found(storage, &here, "red").await, ["red", "blue"]);
     storage.change(&here, vec![remember("blue", json!("whale"))], ROOM).await.unwrap();
@@ -203,7 +203,7 @@ pub(super) async fn a_mind_goes_with_its_conversation(storage: &impl Storage) {
     assert_eq!(found(storage, &other, "fact").await, ["fact"]);
     storage.forget_mind(&other.owner).await.unwrap();
     assert_eq!(found(storage, &other, "fact").await, [""; 0]);
-    // What it took up is there for others, and a conversation of that name finds nothing.
+    // The freed capacity is available, and a new conversation of that id has no memory.
     let goal = Change::Goal(Some("x".repeat(400)));
     storage.change(&place("new", "echo"), vec![goal], full).await.unwrap();
     storage.abandon(&place("new", "echo")).await.unwrap();

@@ -1,11 +1,11 @@
-//! The requests that began tasks.
+//! Contract tests for requests that began tasks.
 
 use super::{at, created, status};
 use crate::{Request, Storage};
 use a2a_hub_protocol::{event::TaskEvent, id::TaskId, task::TaskState};
 use std::sync::Arc;
 
-/// The creation of a task at that time, by a request that is known by its name.
+/// Creation of a task at that time, by a request with this fingerprint.
 fn asked(task: &TaskId, ms: u64, request: Option<&str>) -> Arc<TaskEvent> {
     let mut event = Arc::unwrap_or_clone(created(task, "here"));
     if let TaskEvent::Created(created) = &mut event {
@@ -22,7 +22,7 @@ pub(super) async fn requests_are_found_by_when_they_were_made(storage: &impl Sto
     for (id, (ms, request)) in ids.iter().zip(made) {
         storage.append(id, 0, vec![asked(id, ms, request)]).await.unwrap();
     }
-    // What changed since is looked at, and what began since is told.
+    // A task that changed since then is searched, but only one that began since then is returned.
     let later = status(TaskState::Working, 9, None);
     storage.append(&ids[1], 1, vec![later]).await.unwrap();
     let found = |n: usize, fingerprint: &str, ms| Request {

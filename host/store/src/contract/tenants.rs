@@ -1,4 +1,4 @@
-//! Tenants: conversations of one name are each their tenant's.
+//! Contract tests for tenants: conversations with the same id belong to their own tenants.
 
 use super::events::{at, created, push, status, working};
 use crate::{ContextFilter, HeadFilter, PushFilter, Storage};
@@ -15,7 +15,7 @@ fn of(name: &str) -> TenantId {
     TenantId::try_from(name.to_owned()).unwrap()
 }
 
-/// The creation of a task of this tenant, in the conversation `c`.
+/// Creation of a task of this tenant, in the conversation `c`.
 fn created_by(task: &TaskId, tenant: &str) -> Arc<TaskEvent> {
     let TaskEvent::Created(mut created) = TaskEvent::clone(&created(task, "c")) else {
         unreachable!("it is one")

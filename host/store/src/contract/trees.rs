@@ -1,4 +1,4 @@
-//! What is promised of tasks that agents gave one another.
+//! Contract tests for trees of delegated tasks.
 
 use super::events::{chunk, created, status, working};
 use crate::Storage;
@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
 };
 use std::sync::Arc;
 
-/// Begins a task below that one.
+/// Creates a task below the given one.
 async fn begin_below(storage: &impl Storage, above: &TaskId, root: &TaskId) -> TaskId {
     let task = TaskId::fresh();
     let mut begin = TaskEvent::clone(&created(&task, "below"));
@@ -20,7 +20,7 @@ async fn begin_below(storage: &impl Storage, above: &TaskId, root: &TaskId) -> T
     task
 }
 
-/// A task that is not over counts what is below it, and joins it by its key.
+/// An unfinished task counts its descendants, and rejoins its children by key.
 pub(super) async fn what_is_below_a_live_task_is_not_forgotten(storage: &impl Storage) {
     let (root, other) = (TaskId::fresh(), TaskId::fresh());
     for task in [&root, &other] {

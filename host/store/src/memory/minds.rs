@@ -1,4 +1,4 @@
-//! What agents have in mind in their conversations, in memory.
+//! Context memories, in memory.
 
 use crate::context_memory::{Indexed, Size, bytes_of, of_items};
 use a2a_hub_core::{
@@ -15,18 +15,18 @@ use a2a_hub_core::{
 };
 use std::collections::BTreeMap;
 
-/// What is kept at one place.
+/// Context memory of one place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mind {
     working: WorkingMemory,
-    /// By the number of their last writing.
+    /// By the number of their last write.
     items: BTreeMap<Number, Indexed>,
     last: Number,
-    /// Both ways round.
+    /// Each association is stored in both directions.
     associations: BTreeMap<(Number, Number), u32>,
 }
 
-/// What an owner keeps in all its conversations.
+/// Total size of an owner's context memories.
 pub(super) fn size(minds: &BTreeMap<MemoryPlace, Mind>, owner: &InstallationId) -> Size {
     let its = minds.iter().filter(|(place, _)| place.owner == *owner);
     let mut size = Size::default();
@@ -50,7 +50,7 @@ impl Mind {
         }
     }
 
-    /// The items that a query brings up; by a use those that come first are associated.
+    /// Items that match a query; with `is_use`, the first ones are associated.
     pub(super) fn search(&mut self, query: &str, limit: usize, is_use: bool) -> Vec<Item> {
         let limit = limit.min(MAX_RECALLED);
         if query_words(query).is_empty() {

@@ -1,7 +1,8 @@
-//! Copies of a store: made while its hub works, looked through, and put in its place.
+//! Backup, check and restore of a store.
 //!
-//! A copy is what one reader sees at one moment (snapshot isolation), in one file without a log. It is written beside its place and
-//! renamed into it once it was looked through, so that no half of one is ever found.
+//! A backup is a snapshot of one reader (snapshot isolation), in one file without a log. It is
+//! written beside its target, checked, and only then given its name, so that no partial file is
+//! ever found there.
 
 use super::{
     dirty_bit, fault,
@@ -19,21 +20,22 @@ use std::{
     time::Duration,
 };
 
-/// The store as restoring found it, kept beside the one that took its place. Where there is one already, a number follows.
+/// Name under which a restore keeps the replaced store; a number is appended if the name is taken.
 const REPLACED_FILE: &str = "hub.db.old";
 
-/// What looking through a store came to.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Examined {
-    /// There is none yet.
+    /// No store exists.
     Absent,
-    /// All of it was looked at, and it is sound.
+    /// Everything was checked, and is sound.
     Sound,
-    /// It is so large that not all of it was looked at; nothing was wrong so far.
+    /// The time limit ended the check; no damage was found until then.
     SoundSoFar,
 }
 
-/// Copies the store of the data directory `dir`, whether or not a hub uses it, to the new file `to`, for this user only.
+/// Copies the store of the data directory `dir`, in use or not, to the new file `to`, which only
+/// this user can read.
 pub fn back_up(dir: &Path, to: &Path) -> Result<Copied, BackupError> {
     let from = dir.join(schema::FILE);
     if is_absent(&from) {
@@ -45,18 +47,18 @@ pub fn back_up(dir: &Path, to: &Path) -> Result<Copied, BackupError> {
     let (db, _) = look_into(&from)?;
     let draft = beside(to, ".part");
     let copied = copy(&db, &draft).and_then(|copied| {
-        // Unlike a rename, it takes nobody's place.
+        // Unlike a rename, a hard link overwrites nothing.
         let failed = |why: io::Error| fault::no_file(&format!("write {}", to.display()), &why);
         fs::hard_link(&draft, to).map_err(failed)?;
         keep_name(to)?;
         Ok(copied)
     });
-    // Its other name, or what is left of it; it may not even be there.
+    // The draft's name, or the rest of a failed draft; it may not exist.
     let _ = fs::remove_file(&draft);
     Ok(copied?)
 }
 
-/// A consistent copy, in a new file.
+/// Makes a consistent copy in a new file.
 fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
     let failed = |why: io::Error| fault::no_file(&format!("write {}", draft.display()), &why);
     match fs::remove_file(draft) {
@@ -67,7 +69,7 @@ fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
     let sql = |why: rusqlite::Error| fault::because_of(&why);
     db.execute("VACUUM INTO ?1", [&draft.to_string_lossy()]).map_err(sql)?;
     let copy = schema::connect_to_write(draft).map_err(sql)?;
-    // Nobody writes to it; an old format has no such bit.
+    // Nobody writes to the copy; an old format has no dirty bit.
     let _ = dirty_bit::clear(&copy);
     let copied = look_through(&copy, draft)?;
     drop(copy);
@@ -75,12 +77,13 @@ fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
     Ok(copied)
 }
 
-/// Puts the copy `from` in the place of the store of the data directory `dir`, which no hub may use meanwhile. The store that was
-/// there is kept, in the file that is told.
+/// Replaces the store of the data directory `dir`, which must not be in use, by the backup `from`.
+/// Returns the path under which the replaced store is kept.
 pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), StorageError> {
     let _lock = schema::lock(dir)?;
     let place = dir.join(schema::FILE);
-    // One that is damaged, or no copy at all, displaces nothing. Copied first, it is no other when it was looked through.
+    // Damaged files and other files replace nothing. The file is copied first, so that it cannot
+    // change after the check.
     let draft = beside(&place, ".new");
     let restored = take_in(from, &draft).and_then(|copied| {
         let kept = set_aside(dir, &place)?;
@@ -102,20 +105,20 @@ fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
     io::copy(&mut source, &mut file).map_err(failed)?;
     file.sync_all().map_err(failed)?;
     let db = schema::connect_to_write(draft).map_err(|why| schema::unopened(from, &why))?;
-    // What has no tables is a new store wherever one is opened, and no copy of any.
+    // An empty file would be opened as a new store, but it is no backup.
     if schema::check(&db, from)? == 0 {
         let (what, why) = (from.display().to_string(), "there is nothing in it".to_owned());
         return Err(StorageError::Corrupt { what, why });
     }
-    // A file that was taken from under a hub, without its log, is no backup.
+    // A file taken from a running hub without its log is no backup.
     if dirty_bit::lacks_log(&db, false) {
         return Err(log_missing(from));
     }
     look_through(&db, from)
 }
 
-/// Keeps the store that is there, with its log and the index of that, under a name that none has; none if there is no store. At no time is there none in
-/// its place.
+/// Keeps the existing store, with its log and the log's index, under a free name; none if no store
+/// exists. A database file is in place at every moment.
 fn set_aside(dir: &Path, place: &Path) -> Result<Option<PathBuf>, StorageError> {
     let mut kept = dir.join(REPLACED_FILE);
     let mut number = 1;
@@ -128,7 +131,7 @@ fn set_aside(dir: &Path, place: &Path) -> Result<Option<PathBuf>, StorageError> 
     absent_is_fine(fs::hard_link(place, &kept)).map_err(failed)?;
     let (log, kept_log) = (log_of(place), log_of(&kept));
     absent_is_fine(fs::rename(log, kept_log)).map_err(failed)?;
-    // It tells what the log may have lost.
+    // The index tells what the log may have lost.
     let (index, kept_index) = (beside(place, "-shm"), beside(&kept, "-shm"));
     absent_is_fine(fs::rename(index, kept_index)).map_err(failed)?;
     Ok(is_there.then_some(kept))
@@ -141,7 +144,8 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Checks that this program can open the store of the data directory `dir`, which may be in use. There may be none.
+/// Checks that this program can open the store of the data directory `dir`, in use or not. A
+/// missing store is fine.
 pub fn check(dir: &Path) -> Result<(), StorageError> {
     let file = dir.join(schema::FILE);
     if is_absent(&file) {
@@ -150,7 +154,7 @@ pub fn check(dir: &Path) -> Result<(), StorageError> {
     look_into(&file).map(drop)
 }
 
-/// Looks through the store of the data directory `dir`, which may be in use, for as long as `patience` lasts.
+/// Checks the store of the data directory `dir`, in use or not, for at most `patience`.
 pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError> {
     let file = dir.join(schema::FILE);
     if is_absent(&file) {
@@ -171,22 +175,22 @@ pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError>
     }
 }
 
-/// The logs of the data directory `dir` that could not be used whole, and were kept when a hub started.
+/// Logs in the data directory `dir` that earlier starts kept because they could not be used whole.
 pub fn kept_logs(dir: &Path) -> Vec<PathBuf> {
     losses::kept_logs(&dir.join(schema::FILE)).collect()
 }
 
-/// Whether there is no store: neither a database nor a log that had one.
+/// True if no store exists: neither a database nor a log of one.
 fn is_absent(file: &Path) -> bool {
     let log = fs::metadata(log_of(file));
     !file.exists() && !log.is_ok_and(|log| log.len() > 0)
 }
 
-/// Opens a database that may be in use, to read it, and tells whether its log is missing. Where there is no log none is made, for
-/// the next hub would take it for the one that is missing.
+/// Opens a database for reading, in use or not, and returns true if its log is missing. Creates no
+/// log, as the next hub would take that for the missing one.
 fn look_into(file: &Path) -> Result<(Connection, bool), StorageError> {
     if !file.parent().is_some_and(schema::is_in_use) {
-        // Even a look makes SQLite write the log's index anew, which tells what the log has lost.
+        // Even a read makes SQLite rewrite the log's index, which tells what the log has lost.
         losses::require_whole(file)?;
     }
     let has_log = dirty_bit::has_log(file);
@@ -202,19 +206,19 @@ fn log_missing(file: &Path) -> StorageError {
     StorageError::LogMissing { file: file.to_owned(), log }
 }
 
-/// Whether every page of a database is what it should be, and what it holds.
+/// Checks every page of a database, and counts its content.
 fn look_through(db: &Connection, file: &Path) -> Result<Copied, StorageError> {
     let found = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     let found = found.map_err(|why| schema::unopened(file, &why))?;
     if found != "ok" {
         return Err(StorageError::Corrupt { what: file.display().to_string(), why: found });
     }
-    // A copy of an old format has no counters yet.
+    // A backup in an old format has no counters yet.
     let counts = logs::tally(db).map(|tallies| Counts::of(&tallies)).unwrap_or_default();
     Ok(Copied { counts, bytes: logs::size(db)? })
 }
 
-/// Ends what SQLite does once it took too long; true if it did.
+/// Interrupts SQLite after the time limit; true if it did.
 fn interrupt(handle: &InterruptHandle, done: &mpsc::Receiver<()>, patience: Duration) -> bool {
     let is_late = done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout);
     if is_late {
@@ -223,7 +227,7 @@ fn interrupt(handle: &InterruptHandle, done: &mpsc::Receiver<()>, patience: Dura
     is_late
 }
 
-/// Has the system keep the name of a file, whatever happens from now on.
+/// Makes a file's directory entry durable.
 fn keep_name(file: &Path) -> Result<(), StorageError> {
     let failed = |why: io::Error| fault::no_file(&format!("write {}", file.display()), &why);
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -253,7 +257,7 @@ mod tests {
         task
     }
 
-    /// What is found after `kill -9`.
+    /// Copies the files as `kill -9` leaves them.
     fn killed(dir: &TempDir, files: &[&str]) -> TempDir {
         let to = tempdir().unwrap();
         for file in files {
@@ -295,7 +299,7 @@ mod tests {
         task(&restored).await;
         drop(restored);
 
-        // What it replaced is a store too, and stays when another is replaced.
+        // The replaced store is usable, and is not overwritten by another restore.
         let again = dir.path().join("hub.db.old.2");
         assert_eq!(restore(dir.path(), &copy), Ok((copied, Some(again))));
         fs::copy(dir.path().join(REPLACED_FILE), other.path().join(schema::FILE)).unwrap();

@@ -1,8 +1,9 @@
-//! The thread that brings what is in the write-ahead log to its places in the database, so that nobody who writes waits for that: passive
-//! checkpoints (SQLite's documentation, "Write-Ahead Logging", Checkpointing), which hold up nobody who reads or writes.
+//! Checkpoint thread: copies the write-ahead log into the database, so that writers need not. Uses
+//! passive checkpoints (SQLite's documentation, "Write-Ahead Logging", Checkpointing), which block
+//! no readers or writers.
 //!
-//! A log begins anew once all of it is in its place and nobody reads it. Where somebody always writes, a little is left each time: then it is
-//! the writer that sees to that little, when its log is long.
+//! The log restarts once all of it is copied and nobody reads it. Under constant writes a little is
+//! left each time; the writer copies that itself when its log is long.
 
 use super::fault::unavailable;
 use crate::StorageError;
@@ -21,7 +22,7 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// With a connection of its own, on which nothing else is done.
+    /// Starts the thread, with its own connection.
     pub(super) fn start(db: Connection) -> Result<Self, StorageError> {
         let (asks, asked) = sync_channel(1);
         let thread = thread::Builder::new()
@@ -31,9 +32,9 @@ impl Checkpointer {
         Ok(Self { asks: Some(asks), thread: Some(thread) })
     }
 
-    /// Has it bring to its place what was committed by now.
+    /// Requests a checkpoint of everything committed so far.
     pub(super) fn ask(&self) {
-        // One that was asked for and has not begun will do.
+        // A pending request is enough.
         let _ = self.asks.as_ref().map(|asks| asks.try_send(()));
     }
 }
@@ -50,7 +51,8 @@ impl Drop for Checkpointer {
 
 fn run(db: &Connection, asked: &Receiver<()>) {
     while let Ok(()) = asked.recv() {
-        // What cannot be brought to its place, on a disk that is full, say, stays in the log, and is as durable there.
+        // Pages that cannot be copied, for example because the disk is full, stay in the log and
+        // are as durable there.
         if let Err(why) = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             tracing::debug!(%why, "the write-ahead log stays as it is");
         }

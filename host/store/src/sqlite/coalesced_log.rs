@@ -1,9 +1,12 @@
-//! SQLite's write-ahead log, whose frames go to the system many at once (write coalescing).
+//! SQLite VFS that coalesces writes to the write-ahead log.
 //!
-//! SQLite writes each frame of its log with two calls of the system, one for 24 bytes and one for a page, and a task that is answered at once alone has some
-//! seventeen frames. What opens and writes SQLite's files can be replaced (its documentation, "The SQLite OS Interface or VFS"): here it is what SQLite comes with,
-//! but for six functions of a log. What was gathered is written when a frame ends a transaction, when there is much of it, and before anything else is asked
-//! of the file. So whoever else has the file open finds in it all that SQLite has committed, as without this, and what is synchronised is what was written.
+//! SQLite writes each frame of its log with two system calls, one for 24 bytes and one for a page,
+//! and a task that is answered at once has some seventeen frames. SQLite's file access can be
+//! replaced (its documentation, "The SQLite OS Interface or VFS"): this VFS is the default one,
+//! except for six functions of a log file. It buffers frames, and writes the buffer when a frame
+//! ends a transaction, when the buffer is full, and before any other operation on the file. So
+//! other users of the file find everything that SQLite has committed, as with the default VFS, and
+//! a sync covers everything that was written.
 
 mod gathered;
 
@@ -26,26 +29,27 @@ use std::{
     },
 };
 
-/// What SQLite knows this by.
+/// Name of the VFS.
 const NAME: &CStr = c"coalesced-log";
 
-/// Opens a database whose log is written many frames at once. For a connection that has each transaction synchronised (`synchronous=FULL`).
+/// Opens a database with coalesced log writes. The connection must sync each transaction
+/// (`synchronous=FULL`).
 pub(super) fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     match BELOW.get_or_init(register) {
         Some(_) => Connection::open_with_flags_and_vfs(file, flags, NAME),
-        // Without what SQLite comes with, it says itself what it lacks.
+        // Without a default VFS, SQLite itself reports what is missing.
         None => Connection::open_with_flags(file, flags),
     }
 }
 
-/// What SQLite comes with, once this stands on it.
+/// The default VFS, once this one is registered on top of it.
 static BELOW: OnceLock<Option<Below>> = OnceLock::new();
 
 struct Below {
-    /// There until the process ends, and called by any thread.
+    /// Lives until the process ends, and may be used from any thread.
     vfs: AtomicPtr<sqlite3_vfs>,
     open: OpenFile,
-    /// Where in the room of a file is what was gathered of it: behind what is below.
+    /// Offset of the buffer in the memory of a file: behind the default VFS's own part.
     gathered_at: usize,
 }
 
@@ -57,17 +61,18 @@ type OpenFile = unsafe extern "C" fn(
     *mut c_int,
 ) -> c_int;
 
-/// Tells SQLite of this; none if there is nothing for it to stand on.
+/// Registers the VFS with SQLite; none without a default VFS.
 #[expect(unsafe_code, reason = "SQLite knows what opens its files by pointers")]
 fn register() -> Option<Below> {
-    // SAFETY: without a name it is what SQLite uses if it is told nothing. SQLite starts itself before, if need be.
+    // SAFETY: the null name selects SQLite's default VFS. SQLite initializes itself first, if
+    // needed.
     let vfs = unsafe { sqlite3_vfs_find(ptr::null()) };
-    // SAFETY: what it finds is there until the process ends.
+    // SAFETY: a VFS that SQLite finds lives until the process ends.
     let below = unsafe { vfs.as_ref() }?;
     let gathered_at =
         usize::try_from(below.szOsFile).ok()?.next_multiple_of(align_of::<Gathered>());
     let size = gathered_at.checked_add(size_of::<Gathered>())?;
-    // Of the functions that are taken over none looks at more of this than how long a path may be.
+    // The replaced functions use nothing of this struct except the maximum length of a path.
     let this = sqlite3_vfs {
         szOsFile: c_int::try_from(size).ok()?,
         pNext: ptr::null_mut(),
@@ -75,7 +80,7 @@ fn register() -> Option<Below> {
         xOpen: Some(open_file),
         ..*below
     };
-    // SAFETY: it is never freed, as SQLite asks. It is not to be what SQLite uses if it is told nothing.
+    // SAFETY: the struct is never freed, as SQLite requires. It does not become the default VFS.
     let registered = unsafe { sqlite3_vfs_register(Box::leak(Box::new(this)), 0) };
     (registered == SQLITE_OK).then_some(Below {
         vfs: AtomicPtr::new(vfs),
@@ -84,7 +89,7 @@ fn register() -> Option<Below> {
     })
 }
 
-/// The functions of a log, and those that they are in the place of.
+/// Functions of a log file, and the default ones that they wrap.
 struct Functions {
     all: sqlite3_io_methods,
     below: &'static sqlite3_io_methods,
@@ -96,11 +101,12 @@ struct Functions {
     size: unsafe extern "C" fn(*mut sqlite3_file, *mut sqlite3_int64) -> c_int,
 }
 
-/// Those of all logs.
+/// Functions of all log files.
 static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
 
 impl Functions {
-    /// Those of a log with these; none if there are not all, or another log has had others: there are other ones for each way to lock files.
+    /// Functions for a log with these default ones. None if some are missing, or if an earlier log
+    /// had different ones: they depend on the way of locking files.
     fn above(below: &'static sqlite3_io_methods) -> Option<&'static Self> {
         let functions = FUNCTIONS.get_or_init(|| {
             let all = sqlite3_io_methods {
@@ -127,11 +133,11 @@ impl Functions {
     }
 }
 
-/// Opens a file as SQLite asks, and puts these functions in the place of those that a log has.
+/// Opens a file for SQLite, and replaces the functions of a log file.
 ///
 /// # Safety
 ///
-/// `file` is room for a file, and the rest what SQLite tells with it.
+/// `file` is memory for a file, and the other arguments are those of SQLite.
 #[expect(unsafe_code, reason = "SQLite gives room for a file by a pointer")]
 unsafe extern "C" fn open_file(
     _: *mut sqlite3_vfs,
@@ -141,13 +147,13 @@ unsafe extern "C" fn open_file(
     out_flags: *mut c_int,
 ) -> c_int {
     let Some(Some(below)) = BELOW.get() else { return SQLITE_CANTOPEN };
-    // SAFETY: SQLite asks this, and gives more room than what is below needs.
+    // SAFETY: SQLite makes this call, and provides more memory than the default VFS needs.
     let opened = unsafe { (below.open)(below.vfs.load(Relaxed), name, file, flags, out_flags) };
     if opened == SQLITE_OK && flags & SQLITE_OPEN_WAL != 0 {
-        // SAFETY: a file that is open has its functions, and those of SQLite are there until the process ends.
+        // SAFETY: an open file has its functions, and those of SQLite live until the process ends.
         let functions = unsafe { (*file).pMethods.as_ref() };
         if let Some(functions) = functions.and_then(Functions::above) {
-            // SAFETY: there is room for it behind the file, with nothing in it yet.
+            // SAFETY: the memory behind the file has room for it, and contains nothing yet.
             unsafe { gathered_of(file, below).write(Gathered::default()) };
             // SAFETY: the file is open, and nobody uses it yet.
             unsafe { (*file).pMethods = &raw const functions.all };
@@ -156,18 +162,18 @@ unsafe extern "C" fn open_file(
     opened
 }
 
-/// Where it is what was gathered of a file.
+/// Buffer of a file.
 ///
 /// # Safety
 ///
-/// `file` is in the room that SQLite gave for it.
+/// `file` is in the memory that SQLite provided for it.
 #[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
 unsafe fn gathered_of(file: *mut sqlite3_file, below: &Below) -> *mut Gathered {
-    // SAFETY: the room ends behind it.
+    // SAFETY: the memory extends to the end of the buffer, which is its last part.
     unsafe { file.byte_add(below.gathered_at).cast() }
 }
 
-/// An open log, as one of its functions is called on it.
+/// An open log, during a call of one of its functions.
 struct Log {
     file: *mut sqlite3_file,
     gathered: *mut Gathered,
@@ -175,7 +181,7 @@ struct Log {
 }
 
 impl Log {
-    /// The log that SQLite calls a function on; none if that is impossible.
+    /// The log on which SQLite calls a function; none if nothing is registered.
     ///
     /// # Safety
     ///
@@ -183,13 +189,14 @@ impl Log {
     #[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
     unsafe fn of(file: *mut sqlite3_file) -> Option<Self> {
         let (below, functions) = (BELOW.get()?.as_ref()?, FUNCTIONS.get()?.as_ref()?);
-        // SAFETY: the caller knows that it is one.
+        // SAFETY: the caller guarantees that `file` is a log.
         Some(Self { file, gathered: unsafe { gathered_of(file, below) }, functions })
     }
 
     #[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
     fn gathered(&mut self) -> &mut Gathered {
-        // SAFETY: it was put there when the file was opened, and SQLite calls one function on a file at a time.
+        // SAFETY: it was written there when the file was opened, and SQLite calls one function on a
+        // file at a time.
         unsafe { &mut *self.gathered }
     }
 
@@ -198,30 +205,31 @@ impl Log {
     fn to_file(&self) -> impl Fn(&[u8], i64) -> c_int + use<> {
         let (file, write) = (self.file, self.functions.write);
         move |bytes, offset| match c_int::try_from(bytes.len()) {
-            // SAFETY: the file is open, and there are so many bytes.
+            // SAFETY: the file is open, and the pointer is valid for this many bytes.
             Ok(length) => unsafe { write(file, bytes.as_ptr().cast(), length, offset) },
             Err(_) => SQLITE_IOERR_WRITE,
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the buffer to the file.
     fn flush(&mut self) -> c_int {
         let to_file = self.to_file();
         self.gathered().flush(to_file)
     }
 }
 
-/// Calls a function of the file itself, once all that was gathered is written; or says why that could not be.
+/// Flushes the buffer, then calls the default function of the file; returns the error if the flush
+/// fails.
 ///
 /// # Safety
 ///
-/// `$file` is one that SQLite calls a function of a log on, with these arguments.
+/// `$file` is a log on which SQLite calls this function, with these arguments.
 macro_rules! after_flush {
     ($file:ident, $function:ident($($argument:ident),*)) => {{
-        // SAFETY: the caller knows that it is one.
+        // SAFETY: the caller guarantees that `$file` is a log.
         let Some(mut log) = (unsafe { Log::of($file) }) else { return SQLITE_IOERR };
         match log.flush() {
-            // SAFETY: SQLite calls this with these.
+            // SAFETY: SQLite makes this call with these arguments.
             SQLITE_OK => unsafe { (log.functions.$function)($file $(, $argument)*) },
             failed => failed,
         }
@@ -230,13 +238,13 @@ macro_rules! after_flush {
 
 #[expect(unsafe_code, reason = "SQLite knows a file by a pointer")]
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
-    // SAFETY: SQLite calls it on a log.
+    // SAFETY: SQLite calls this function on a log.
     let Some(mut log) = (unsafe { Log::of(file) }) else { return SQLITE_IOERR };
-    // What is left belongs to no transaction that was committed.
+    // The rest belongs to no committed transaction.
     log.flush();
-    // SAFETY: it was put there when the file was opened, and nobody asks for it again.
+    // SAFETY: it was written there when the file was opened, and nobody uses it again.
     unsafe { log.gathered.drop_in_place() };
-    // SAFETY: SQLite calls it.
+    // SAFETY: SQLite makes this call.
     unsafe { (log.functions.close)(file) }
 }
 
@@ -247,10 +255,10 @@ unsafe extern "C" fn write(
     length: c_int,
     offset: sqlite3_int64,
 ) -> c_int {
-    // SAFETY: SQLite calls it on a log.
+    // SAFETY: SQLite calls this function on a log.
     let log = unsafe { Log::of(file) };
     let (Some(mut log), Ok(length)) = (log, usize::try_from(length)) else { return SQLITE_IOERR };
-    // SAFETY: SQLite has so many bytes there while this is called.
+    // SAFETY: SQLite keeps this many bytes valid there during the call.
     let piece = unsafe { slice::from_raw_parts(from.cast(), length) };
     let to_file = log.to_file();
     log.gathered().write(piece, offset, to_file)
@@ -304,7 +312,7 @@ mod tests {
         (count, whole)
     }
 
-    /// How many pieces this process has written so far.
+    /// Number of write calls of this process so far.
     fn writes() -> u64 {
         let io = fs::read_to_string("/proc/self/io").unwrap();
         let line = io.lines().find_map(|line| line.strip_prefix("syscw: ")).unwrap();
@@ -324,7 +332,7 @@ mod tests {
         .unwrap();
         let log = fs::metadata(dir.path().join("it.db-wal")).unwrap().len();
         assert!(log > 30 * 4_096, "{log} bytes");
-        // Tests may run beside this one; with two for each frame there were more than sixty.
+        // Other tests may run in parallel; two calls for each frame would be more than sixty.
         assert!(writes() - before < 30, "{} pieces", writes() - before);
     }
 
@@ -338,7 +346,7 @@ mod tests {
             db.execute("INSERT INTO rows VALUES (?1, randomblob(5000))", [number]).unwrap();
             if number % 50 == 0 {
                 assert_eq!(rows(&reader), (number, "ok".to_owned()));
-                // As the files are when the process is killed.
+                // The files as a killed process leaves them.
                 let killed = tempdir().unwrap();
                 fs::copy(&file, killed.path().join("it.db")).unwrap();
                 fs::copy(&log, killed.path().join("it.db-wal")).unwrap();
@@ -351,7 +359,8 @@ mod tests {
         }
     }
 
-    /// A transaction that is larger than SQLite's cache is written before it is committed, and pages of it are read and written again.
+    /// A transaction larger than SQLite's cache is written before its commit, and some of its pages
+    /// are read and written again.
     #[test]
     fn a_large_transaction_is_committed_whole_or_taken_back() {
         let dir = tempdir().unwrap();

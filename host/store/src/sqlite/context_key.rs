@@ -1,20 +1,21 @@
-//! Conversations as their columns name them: two tenants may have one of the same name each.
+//! Column values of conversations: conversations of different tenants may have the same id.
 //!
-//! A conversation of the default tenant is kept under its own name, as hubs before tenants kept it; one of another tenant under the
-//! tenant's name, a separator and its own. No name of a tenant holds the separator, so that no client can name what is another's.
+//! A conversation of the default tenant is stored under its own id, as in stores before tenants;
+//! one of another tenant under the tenant's name, a separator and its id. Tenant names never
+//! contain the separator, so no client can name another tenant's conversation.
 
 use a2a_hub_protocol::id::{ContextId, TenantId};
 use std::borrow::Cow;
 
-/// Between the tenant and the conversation: the unit separator of ASCII.
+/// Separator between tenant and conversation: the unit separator of ASCII.
 pub(super) const SEPARATOR: char = '\u{1f}';
 
-/// A conversation as its column has it.
+/// Column value of a conversation.
 pub(super) fn key(context: &ContextId) -> Cow<'_, str> {
     of(context.tenant(), context.as_str())
 }
 
-/// What the columns of a tenant's conversations begin with whose names begin with `prefix`.
+/// Prefix of the column values of a tenant's conversations whose ids begin with `prefix`.
 pub(super) fn of<'n>(tenant: &TenantId, prefix: &'n str) -> Cow<'n, str> {
     if tenant.is_default() && !prefix.contains(SEPARATOR) {
         return prefix.into();
@@ -22,12 +23,12 @@ pub(super) fn of<'n>(tenant: &TenantId, prefix: &'n str) -> Cow<'n, str> {
     format!("{tenant}{SEPARATOR}{prefix}").into()
 }
 
-/// The conversation that a column names.
+/// Conversation of a column value.
 pub(super) fn read(key: String) -> ContextId {
     let Some((tenant, name)) = key.split_once(SEPARATOR) else { return ContextId::new(key) };
     match TenantId::try_from(tenant.to_owned()) {
         Ok(tenant) => ContextId::new(name).of_tenant(&tenant),
-        // Nobody but a client of a hub before tenants can have called it so.
+        // Only a client of a hub before tenants can have chosen this id.
         Err(_) => ContextId::new(key),
     }
 }

@@ -1,6 +1,7 @@
-//! What agents have in mind in their conversations, in SQL.
+//! Context memories of agents, in SQL.
 //!
-//! Items are found by an inverted index of the place's own: what others remember neither slows a search down nor changes its order.
+//! Each place (agent and conversation) has its own inverted index: the items of other agents
+//! neither slow down a search nor change its ranking.
 
 use super::{context_key, failure::Failure, schema::integer, sizes};
 use crate::{
@@ -22,10 +23,10 @@ use a2a_hub_core::{
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
-/// How many rows one change sweeps away: others wait to write meanwhile.
+/// Rows deleted in one transaction, as other writers wait meanwhile.
 const SWEPT_AT_ONCE: i64 = 2_048;
 
-/// A place that there is.
+/// An existing place.
 struct Known {
     number: i64,
     working: WorkingMemory,
@@ -77,7 +78,7 @@ pub(super) fn change(
         items: (all_before.items + now.items).saturating_sub(before.1),
     };
     must_fit(place, all_before, all, sizes::of_values(db, &place.owner)?, room)?;
-    // From here on nothing is refused.
+    // Nothing is refused from here on.
     keep(db, place, is_new, &mut now)?;
     for (old, item) in writes {
         let number = match &item {
@@ -102,7 +103,7 @@ pub(super) fn change(
     Ok(())
 }
 
-/// The items that a search brings up, and the numbers of those that are used together by it.
+/// Items that match a search, and the numbers of those that it uses together.
 pub(super) fn search(
     db: &Connection,
     place: &MemoryPlace,
@@ -151,7 +152,7 @@ pub(super) fn search(
         if found.len() >= limit {
             break;
         }
-        // One that was forgotten since is none.
+        // The item may have been deleted since.
         if let Some(item) = item(db, memory, number)? {
             found.push(item);
             used.push(number);
@@ -174,7 +175,7 @@ pub(super) fn named(
     Ok(found)
 }
 
-/// Counts that these were used together.
+/// Counts that these items were used together.
 pub(super) fn associate(db: &Connection, used: &[Number]) -> Result<(), Failure> {
     let add = "INSERT INTO associations (one, other, uses) SELECT ?1, ?2, 1 \
                WHERE (SELECT count(*) FROM recollections WHERE number IN (?1, ?2)) = 2 \
@@ -191,7 +192,7 @@ pub(super) fn associate(db: &Connection, used: &[Number]) -> Result<(), Failure>
     Ok(())
 }
 
-/// Has a place be gone whose conversation has no tasks.
+/// Marks a place as deleted, if its conversation has no tasks.
 pub(super) fn abandon(db: &Connection, place: &MemoryPlace) -> Result<(), Failure> {
     let sql = "UPDATE context_memories SET gone = 1 WHERE context = ?1 AND owner = ?2 \
                AND gone = 0 AND NOT EXISTS (SELECT 1 FROM contexts WHERE id = ?1)";
@@ -200,14 +201,15 @@ pub(super) fn abandon(db: &Connection, place: &MemoryPlace) -> Result<(), Failur
     Ok(())
 }
 
-/// Has all places of an owner be gone.
+/// Marks all places of an owner as deleted.
 pub(super) fn forget(db: &Connection, owner: &InstallationId) -> Result<(), Failure> {
     let sql = "UPDATE context_memories SET gone = 1 WHERE owner = ?1 AND gone = 0";
     db.prepare_cached(sql)?.execute([owner.as_str()])?;
     Ok(())
 }
 
-/// Has all places be gone whose conversations have no tasks: a hub was killed before it could begin them.
+/// Marks all places as deleted whose conversations have no tasks, because a hub was killed before
+/// it could create them.
 pub(super) fn abandon_all(db: &Connection) -> Result<(), Failure> {
     db.execute_batch(
         "UPDATE context_memories SET gone = 1 WHERE gone = 0 AND context NOT IN (SELECT id FROM contexts)",
@@ -215,7 +217,7 @@ pub(super) fn abandon_all(db: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sweeps away some of what is gone; false once there is nothing more.
+/// Deletes some rows of places that are marked as deleted; false once none is left.
 pub(super) fn sweep(db: &Connection) -> Result<bool, Failure> {
     let sql = "SELECT number FROM context_memories WHERE gone = 1 LIMIT 1";
     let found = db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
@@ -252,7 +254,7 @@ fn known(db: &Connection, place: &MemoryPlace) -> Result<Option<Known>, Failure>
     Ok(Some(Known { number, working: parsed(&working)?, items, words, bytes }))
 }
 
-/// Keeps what is known of a place, and gives it its number if it is new.
+/// Stores a place, and sets its number if it is new.
 fn keep(
     db: &Connection,
     place: &MemoryPlace,
@@ -275,7 +277,7 @@ fn keep(
     Ok(())
 }
 
-/// An item that there is.
+/// A stored item.
 struct Kept {
     number: i64,
     words: u64,
@@ -311,7 +313,7 @@ fn newest(db: &Connection, memory: i64, limit: usize) -> Result<Vec<Item>, Failu
     rows.into_iter().map(Texts::item).collect()
 }
 
-/// An item as it is written.
+/// Columns of an item.
 struct Texts {
     id: String,
     kind: String,
@@ -357,7 +359,7 @@ fn remove(db: &Connection, memory: i64, kept: &Kept) -> Result<(), Failure> {
         let posting =
             "DELETE FROM recollection_postings WHERE memory = ?1 AND word = ?2 AND item = ?3";
         let gone = db.prepare_cached(posting)?.execute(params![memory, word, kept.number])?;
-        // By an earlier rule it had other words: those lead to nothing.
+        // Under an earlier tokenizer the item had other words, whose postings lead to no item.
         if gone > 0 {
             let count =
                 "UPDATE recollection_words SET items = items - 1 WHERE memory = ?1 AND word = ?2";
@@ -371,7 +373,7 @@ fn remove(db: &Connection, memory: i64, kept: &Kept) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was associated with an item is so with the one that took its place, or with none.
+/// Moves the associations of an item to its replacement, or deletes them.
 fn reassociate(db: &Connection, old: i64, new: Option<i64>) -> Result<(), Failure> {
     let others: Vec<i64> = {
         let mut found = db.prepare_cached("SELECT other FROM associations WHERE one = ?1")?;

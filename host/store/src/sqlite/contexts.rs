@@ -1,4 +1,4 @@
-//! Conversations, in SQL: what their tasks come to.
+//! Conversations, in SQL: summaries of their tasks.
 
 use super::{
     context_key,
@@ -13,16 +13,16 @@ use a2a_hub_protocol::{
 };
 use rusqlite::{Connection, params};
 
-/// The first task of a conversation.
+/// First task of a conversation.
 const OLDEST: &str = heads_where!("context = ?1 ORDER BY id LIMIT 1");
 
-/// The last task of a conversation.
+/// Last task of a conversation.
 const NEWEST: &str = heads_where!("context = ?1 ORDER BY id DESC LIMIT 1");
 
-/// When something last happened in a conversation.
+/// Time of the latest status in a conversation.
 const UPDATED: &str = "SELECT max(updated) FROM tasks WHERE context = ?1";
 
-/// Who works in a conversation, and on how many tasks: counters that triggers keep.
+/// Agents of a conversation, with their numbers of tasks: counters that triggers maintain.
 const AGENTS: &str = "SELECT agent, tasks FROM context_agents WHERE context = ?1 ORDER BY agent";
 
 pub(super) fn list(db: &Connection, filter: &ContextFilter) -> Result<Vec<ContextInfo>, Failure> {
@@ -41,7 +41,7 @@ pub(super) fn list(db: &Connection, filter: &ContextFilter) -> Result<Vec<Contex
     Ok(infos)
 }
 
-/// The names alone, in the order of their newest tasks.
+/// Query for the ids only, in the order of their newest tasks.
 fn select(filter: &ContextFilter) -> String {
     let mut sql = "SELECT id FROM contexts WHERE true".to_owned();
     let is_named = filter.tenant.as_ref().is_some_and(|tenant| !tenant.is_default());
@@ -51,7 +51,8 @@ fn select(filter: &ContextFilter) -> String {
         sql += " AND id >= ?3 AND id < ?4";
     }
     if filter.tenant.as_ref().is_some_and(TenantId::is_default) {
-        // The separator stands behind the name of a tenant, or first where the name of a conversation holds one.
+        // The separator follows the name of a tenant; it comes first only if the id of a
+        // conversation contains one.
         sql += " AND instr(id, char(31)) < 2";
     }
     if filter.idle_since.is_some() {
@@ -62,7 +63,8 @@ fn select(filter: &ContextFilter) -> String {
     sql + " ORDER BY newest DESC LIMIT ?5 OFFSET ?6"
 }
 
-/// What the tasks of a conversation come to; none if it has none. Reads the first and the last of them, however many there are.
+/// Summary of a conversation; none if it has no tasks. Reads only its first and its last task,
+/// however many it has.
 fn info(db: &Connection, context: &str) -> Result<Option<ContextInfo>, Failure> {
     let end = |sql| -> Result<Option<Head>, Failure> {
         let mut found = db.prepare_cached(sql)?;
@@ -102,7 +104,8 @@ mod tests {
     use std::time::Duration;
     use tokio::time::Instant;
 
-    /// So many tasks of two agents: half of them in one conversation, the others in conversations of ten.
+    /// Creates tasks of two agents: half of them in one conversation, the others in conversations
+    /// of ten.
     const FILL: &str = "
         WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?1)
         INSERT INTO tasks (id, context, agent, state, seq, created, updated)
@@ -121,7 +124,7 @@ mod tests {
         ContextFilter { limit: 20, ..ContextFilter::default() }
     }
 
-    /// Counted in steps of SQLite's virtual machine, for time depends on the machine.
+    /// Counted in steps of SQLite's virtual machine, since time depends on the machine.
     #[test]
     fn counts_and_a_page_of_conversations_take_no_longer_with_many_tasks() {
         let (_dir, db) = filled(50_000);

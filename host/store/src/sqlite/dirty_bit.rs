@@ -1,17 +1,19 @@
-//! Whether the database was closed in order: a dirty bit, as file systems have. Where it is set, what was stored last is in the
-//! write-ahead log beside the file, and a file that is found without its log has lost that.
+//! Dirty bit of the database, as in file systems: set while the database is open for writing. If it
+//! is set, the latest data is in the write-ahead log beside the file, and a file without its log
+//! has lost that data.
 
 use super::{failure::Failure, files::log_of};
 use rusqlite::{Connection, config::DbConfig};
 use std::path::Path;
 
-/// Whether a database has its log beside it. To be asked before it is opened, which makes an empty one.
+/// True if a database has its log beside it. Must be called before the database is opened, which
+/// creates an empty log.
 pub(super) fn has_log(file: &Path) -> bool {
     log_of(file).exists()
 }
 
-/// Whether a database was not closed in order, and had no log when it was found: what was stored last is gone, unless another
-/// program took it in.
+/// True if a database was not closed in order and had no log when it was found: the latest data is
+/// lost, unless another program has checkpointed it.
 pub(super) fn lacks_log(db: &Connection, had_log: bool) -> bool {
     !had_log && is_set(db).unwrap_or(false)
 }
@@ -21,14 +23,14 @@ fn is_set(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("SELECT bit FROM dirty", [], |row| row.get(0))
 }
 
-/// Sets it, in the file itself: that is all that is left if the log goes missing.
+/// Sets the bit in the database file itself, which is all that is left if the log is lost.
 pub(super) fn set(db: &Connection) -> rusqlite::Result<()> {
     db.execute("UPDATE dirty SET bit = 1", [])?;
-    // Whoever reads meanwhile may hold it up, and then the next checkpoint takes it along.
+    // A reader may delay it; then the next checkpoint includes it.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// Takes it back, for nothing is written any more. Where that cannot be written, the log stays, with what it holds.
+/// Clears the bit after the last write. If that fails, the log stays with its content.
 pub(super) fn clear(db: &Connection) -> Result<(), Failure> {
     let cleared = db.execute("UPDATE dirty SET bit = 0", []);
     if cleared.is_err() {

@@ -1,14 +1,14 @@
-//! Why a statement came to nothing, or the store would not do what was asked.
+//! Error of a statement, or refusal of a request.
 
 use super::fault;
 use crate::StorageError;
 
-/// Why a statement, or what was asked with it, came to nothing.
+/// Error of a statement, or refusal of a request.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// SQLite failed.
     Sql(rusqlite::Error),
-    /// The answer is no.
+    /// The request was refused.
     Refused(StorageError),
 }
 

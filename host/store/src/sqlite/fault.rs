@@ -1,10 +1,10 @@
-//! What went wrong in SQLite or with its files, told with what mends it.
+//! Errors of SQLite and of its files, with the fix for each.
 
 use crate::StorageError;
 use rusqlite::ErrorCode::{self, *};
 use std::io;
 
-/// What mends a database that cannot be written, by SQLite's codes.
+/// Fixes for a database that cannot be written, by SQLite's error codes.
 const WAYS_OUT: &[(&[ErrorCode], &str)] = &[
     (&[DiskFull], ROOM),
     (
@@ -17,7 +17,7 @@ const WAYS_OUT: &[(&[ErrorCode], &str)] = &[
     (&[DatabaseCorrupt, NotADatabase], "restore the data directory from a backup, or move it away"),
 ];
 
-/// What mends a file that cannot be used.
+/// Fixes for a file that cannot be used.
 const FILE_WAYS_OUT: &[(&[io::ErrorKind], &str)] = &[
     (&[io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem], ACCESS),
     (&[io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded], ROOM),
@@ -29,31 +29,31 @@ const ROOM: &str = "make room on the disk of the data directory";
 const ACCESS: &str = "let the hub's user write to the data directory and to the files in it, or choose another with \
                       `--data-dir`";
 
-/// What mends a fault of SQLite, as the end of a sentence for people.
+/// Fix for an error of SQLite, as the end of a sentence for people.
 pub(super) fn way_out(why: &rusqlite::Error) -> &'static str {
     let code = why.sqlite_error_code();
     let known = WAYS_OUT.iter().find(|(codes, _)| code.is_some_and(|code| codes.contains(&code)));
     known.map_or("see the hub's log", |(_, way_out)| way_out)
 }
 
-/// The store cannot be used, for SQLite says so.
+/// Store error for an error of SQLite.
 pub(super) fn because_of(why: &rusqlite::Error) -> StorageError {
     unavailable(format!("{why}; {}", way_out(why)))
 }
 
-/// The store cannot be used, for the system says so of a file.
+/// Store error for a system error with a file.
 pub(super) fn no_file(what: &str, why: &io::Error) -> StorageError {
     let known = FILE_WAYS_OUT.iter().find(|(kinds, _)| kinds.contains(&why.kind()));
     let way_out = known.map(|(_, way_out)| format!("; {way_out}")).unwrap_or_default();
     unavailable(format!("{what}: {why}{way_out}"))
 }
 
-/// Whether what is stored is damaged, and not merely out of reach.
+/// True if stored data is damaged, and not just unreachable.
 pub(super) fn is_damage(why: &rusqlite::Error) -> bool {
     matches!(why.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
-/// That the store cannot be used now.
+/// Error for a store that cannot be used now.
 pub(super) fn unavailable(why: impl std::fmt::Display) -> StorageError {
     StorageError::Unavailable(why.to_string())
 }

@@ -1,4 +1,4 @@
-//! The files beside a database, by name, and how one is made.
+//! Names of the files beside a database, and creation of private files.
 
 use std::{
     fs::OpenOptions,
@@ -6,19 +6,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The path of the file whose name is that of `file` with this ending.
+/// Path with this suffix appended to the file's name.
 pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// The write-ahead log that belongs to the database `file`.
+/// Write-ahead log of the database `file`.
 pub(super) fn log_of(file: &Path) -> PathBuf {
     beside(file, "-wal")
 }
 
-/// Opens or makes a file that nobody but this user can read.
+/// Options to open or create a file that only this user can read.
 pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);

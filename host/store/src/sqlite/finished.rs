@@ -1,8 +1,8 @@
-//! Tasks that are over, each in one piece: as the text that clients are sent, so that to ask for one is one look at one row, or none
-//! at all. Nothing can happen to them any more but that they are forgotten.
+//! Cached texts of finished tasks: the JSON that clients receive, so that a read takes one row, or
+//! none at all. A finished task never changes until it is deleted.
 //!
-//! A task's text is kept once somebody has asked for the task; one that nobody asks for is stored once. Of a long text there is only
-//! the log.
+//! The text of a task is stored once somebody has asked for the task, so a task that nobody asks
+//! for is stored only as its log. A long text is not stored.
 
 use super::{
     failure::Failure,
@@ -24,26 +24,28 @@ use std::{
     },
 };
 
-/// Bytes of the longest text that is kept. What is longer takes longer to send than to put together, and more room than it is worth.
+/// Longest stored text in bytes. A longer one takes longer to send than to rebuild, and more space
+/// than it is worth.
 pub(super) const LONGEST: usize = 64 << 10;
 
-/// Bytes of all texts at hand.
+/// Capacity of the memory cache in bytes.
 const AT_HAND: usize = 2 << 20;
 
-/// The tasks that were asked for lately.
+/// Memory cache of recently read tasks.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
     tasks: Mutex<Generations>,
-    /// How often something was forgotten.
+    /// Number of deletions so far.
     forgotten: AtomicU64,
 }
 
-/// Two generations: what is asked for is of the young one, and once that is large it is the old one, whose place it takes.
+/// Cache with two generations: a read task enters the young one; once that is full it becomes the
+/// old one, and the previous old one is dropped.
 #[derive(Debug, Default)]
 struct Generations {
     young: HashMap<TaskId, Arc<FinishedTask>>,
     old: HashMap<TaskId, Arc<FinishedTask>>,
-    /// Bytes of the young ones.
+    /// Size of the young generation in bytes.
     size: usize,
 }
 
@@ -71,12 +73,12 @@ impl Lately {
         Some(known)
     }
 
-    /// How often something was forgotten by now: to be asked before the store is read.
+    /// Number of deletions so far; to be read before the store is read.
     pub(super) fn forgotten(&self) -> u64 {
         self.forgotten.load(Ordering::SeqCst)
     }
 
-    /// Keeps what was read of the store, unless something was forgotten since.
+    /// Caches a task read from the store, unless something was deleted since.
     pub(super) fn keep(&self, id: &TaskId, task: &Arc<FinishedTask>, forgotten: u64) {
         let mut tasks = self.tasks.lock();
         if self.forgotten() == forgotten && task.document().len() <= LONGEST {
@@ -96,7 +98,7 @@ impl Lately {
     }
 }
 
-/// Tasks that are being forgotten. Dropping it has nobody find them any more, which is to happen once the store has forgotten them.
+/// Tasks in deletion. Dropping it removes them from the cache, which must happen after the commit.
 pub(super) struct Forgotten {
     pub(super) lately: Arc<Lately>,
     pub(super) tasks: Vec<TaskId>,
@@ -108,18 +110,18 @@ impl Drop for Forgotten {
     }
 }
 
-/// What is to be kept of what was read.
+/// Data worth storing after a read.
 pub(super) enum Worth {
     Nothing,
-    /// The text of a task that is over.
+    /// Text of a finished task.
     Text(Arc<FinishedTask>),
-    /// The fold of a long log.
+    /// Fold of a long log.
     Fold(logs::Fold),
 }
 
-/// A task as it is to be told, and what of it the next reader should be spared.
+/// View of a task for clients, and data that saves the next reader work.
 pub(super) fn look(db: &Connection, id: &TaskId) -> Result<Option<(Looked, Worth)>, Failure> {
-    // Whose it is and what it says, in one question.
+    // One query for the agent, the conversation and the text.
     let sql =
         "SELECT agent, context, document FROM tasks JOIN documents ON task = id WHERE id = ?1";
     let mut found = db.prepare_cached(sql)?;
@@ -143,7 +145,7 @@ pub(super) fn look(db: &Connection, id: &TaskId) -> Result<Option<(Looked, Worth
     }))
 }
 
-/// Keeps the text of a task that is over, unless it was forgotten meanwhile.
+/// Stores the text of a finished task, unless the task was deleted in the meantime.
 pub(super) fn keep(db: &Connection, id: &TaskId, task: &FinishedTask) -> Result<(), Failure> {
     let sql = "INSERT INTO documents (task, document) SELECT ?1, ?2
         WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1) ON CONFLICT (task) DO NOTHING";
@@ -161,7 +163,7 @@ mod tests {
     };
     use a2a_hub_protocol::{dialect::Dialect, id::ContextId, task::TaskState};
 
-    /// A task that was given some chunks of this text, and is in this state.
+    /// Creates a task with some chunks of this text, in this state.
     async fn task(storage: &SqliteStorage, text: &str, chunks: usize, state: TaskState) -> TaskId {
         let id = TaskId::fresh();
         let mut events = vec![created(&id, "c"), status(TaskState::Working, 1, None)];
@@ -188,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut ids = Vec::new();
         for again in [false, true] {
-            // The second one finds in the file what the first one kept.
+            // The second round reads from the file what the first one stored.
             let storage = SqliteStorage::open(dir.path()).unwrap();
             if !again {
                 for chunks in [0, 1, 40] {
@@ -243,7 +245,7 @@ mod tests {
             if waits {
                 forgetting.await.unwrap();
             } else {
-                // Asked for, and given up at once.
+                // Started, and dropped at once.
                 let mut forgetting = Box::pin(forgetting);
                 assert!(futures_are_pending(&mut forgetting));
                 drop(forgetting);
@@ -274,7 +276,7 @@ mod tests {
         assert!(lately.find(&id).is_none());
         lately.keep(&id, &task("x".to_owned()), lately.forgotten());
         assert!(lately.find(&id).is_some());
-        // However many are asked for, they take up no more than they may, and one that is asked for again and again stays.
+        // The cache stays within its capacity, and a task that is read again and again stays in it.
         for _ in 0..1_000 {
             let other = TaskId::fresh();
             lately.keep(&other, &task("y".repeat(10_000)), lately.forgotten());
@@ -285,7 +287,7 @@ mod tests {
         }
     }
 
-    /// A hub before this one forgets tasks, and knows nothing of their texts.
+    /// An earlier version of the hub deletes tasks without knowing of their texts.
     #[test]
     fn a_text_goes_with_its_task_whoever_forgets_it() {
         let dir = tempfile::tempdir().unwrap();

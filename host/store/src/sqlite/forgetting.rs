@@ -1,12 +1,13 @@
-//! Which tasks may be forgotten, and how they are, in SQL: those that are over, unless a task above them is not. That one counts what is
-//! below it, and its agent may ask for its children by their keys, also in the next hub.
+//! Deletion of finished tasks, in SQL. A task with an unfinished ancestor is kept: the ancestor
+//! counts its descendants, and its agent may ask for its children by their keys, also after a
+//! restart.
 
 use super::{failure::Failure, logs::LIVE, schema::integer};
 use a2a_hub_protocol::id::TaskId;
 use rusqlite::{Connection, params};
 
-/// The tasks that may be forgotten, oldest first. Those in use are found from the live ones down, of which there are few: once for each
-/// question, and not for each task.
+/// Query for the deletable tasks, oldest first. The tasks in use are searched from the unfinished
+/// ones down, which are few: once for each query, not for each task.
 fn oldest() -> String {
     format!(
         "WITH RECURSIVE in_use (id) AS (
@@ -19,7 +20,8 @@ fn oldest() -> String {
     )
 }
 
-/// Deletes a task if it may be forgotten. Trees are not deep: it looks at one row for each task above.
+/// Statement that deletes a task if it is deletable. It reads one row for each ancestor, and trees
+/// are not deep.
 fn deletion() -> String {
     format!(
         "DELETE FROM tasks WHERE id = ?1 AND NOT {LIVE} AND NOT EXISTS (
@@ -44,7 +46,7 @@ pub(super) fn finished(
     Ok(rows.map(|id| id.map(TaskId::new)).collect::<Result<_, _>>()?)
 }
 
-/// Forgets those of these tasks that may be forgotten, and returns how many it knew.
+/// Deletes the deletable ones of these tasks, and returns the number of those that it knew.
 pub(super) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure> {
     let mut task = db.prepare_cached(&deletion())?;
     let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
     use crate::sqlite::schema;
 
-    /// With a million tasks, whoever forgets some would hold up all others unnoticed.
+    /// With a million tasks, a slow deletion would delay all others unnoticed.
     #[test]
     fn what_is_in_use_is_found_by_indexes() {
         let dir = tempfile::tempdir().unwrap();

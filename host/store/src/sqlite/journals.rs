@@ -1,4 +1,4 @@
-//! What guests were answered whose runs are replayed, in SQL. Triggers forget it with the task's end.
+//! Journals of replayable runs, in SQL. Triggers delete a journal at its task's end.
 
 use super::{failure::Failure, logs, schema::integer};
 use crate::StorageError;

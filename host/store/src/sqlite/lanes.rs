@@ -1,5 +1,6 @@
-//! Something of which there is one for those on the runtime that the store was opened on, and another one for those on any other, such as
-//! that of low priority: whoever is given a turn there and is not polled keeps it, and may keep it long.
+//! One value for the home runtime (on which the store was opened), and another for all other
+//! runtimes, such as the low-priority one. A task there may hold a permit for long without being
+//! polled, and must not block the home runtime (priority inversion).
 
 use tokio::runtime::{Handle, Id};
 
@@ -11,12 +12,12 @@ pub(super) struct Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Whoever calls this is at home.
+    /// Creates the pair; the caller's runtime is the home runtime.
     pub(super) fn new(of_home: T, of_others: T) -> Self {
         Self { home: here(), of_home, of_others }
     }
 
-    /// That of whoever calls this.
+    /// Value for the caller's runtime.
     pub(super) fn of_caller(&self) -> &T {
         if here() == self.home { &self.of_home } else { &self.of_others }
     }

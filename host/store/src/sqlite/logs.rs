@@ -1,4 +1,4 @@
-//! Task logs and what is read from them, in SQL.
+//! Task logs and queries over them, in SQL.
 
 use super::{
     context_key,
@@ -21,12 +21,12 @@ use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 use serde::de::DeserializeOwned;
 use std::{fmt::Display, sync::Arc};
 
-/// The condition of the index `live_tasks`, word for word: SQLite uses the index for no other. It would make a list a
-/// table of its own at every write.
+/// Condition of the index `live_tasks`, word for word: SQLite uses the index for no other. With
+/// `IN (…)`, SQLite would build a temporary table at every write.
 pub(super) const LIVE: &str = "(state = 'submitted' OR state = 'working'
     OR state = 'input-required' OR state = 'auth-required')";
 
-/// A question whose answers [`head_of`] reads.
+/// Query for rows that [`head_of`] reads.
 macro_rules! heads_where {
     ($condition:literal) => {
         concat!(
@@ -38,16 +38,16 @@ macro_rules! heads_where {
 
 pub(super) use heads_where;
 
-/// A fold of this many events is worth keeping. A shorter one is read as quickly as it would be in one piece.
+/// Number of events from which a fold is worth storing. A shorter log is read as fast as its fold.
 const LONG: u64 = 16;
 
-/// Free pages that are kept, for they will be used again soon: 1 MiB.
+/// Number of free pages to keep for reuse: 1 MiB.
 const SPARE_PAGES: i64 = 256;
 
-/// Pages given back in one change. Each costs as much as writing one.
+/// Pages released in one transaction. Each costs as much as a write of one.
 const PAGES_AT_ONCE: i64 = 1024;
 
-/// Events to be added to a log, with their rows made before the writer's turn comes.
+/// Events to append to a log, with their rows prepared before the writer thread runs.
 pub(super) struct Addition {
     task: TaskId,
     expected: u64,
@@ -67,12 +67,12 @@ impl Addition {
         Ok(Self { task, expected, events, rows, by: by.map(Principal::to_log) })
     }
 
-    /// Bytes to be written.
+    /// Size of the write in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.rows.iter().map(|row| row.events.len()).sum()
     }
 
-    /// How many are added.
+    /// Number of events.
     pub(super) fn events(&self) -> usize {
         self.events.len()
     }
@@ -102,8 +102,10 @@ pub(super) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failu
     rows.next()?.map(head_of).transpose()
 }
 
-/// Like [`UPDATE_HEAD`], in words with which SQLite needs no statement journal (its documentation, "Temporary Files Used By SQLite", section 2.5): `OR FAIL`,
-/// for whatever fails takes back the whole transaction, and neither functions nor `DO UPDATE`, here or in the triggers of `schema.rs`.
+/// Like [`UPDATE_HEAD`], phrased so that SQLite needs no statement journal (its documentation,
+/// "Temporary Files Used By SQLite", section 2.5): `OR FAIL`, since any failure rolls back the
+/// whole transaction, and neither functions nor `DO UPDATE`, here or in the triggers of
+/// `schema.rs`.
 const INSERT_HEAD: &str = "INSERT OR FAIL INTO tasks
     (id, context, agent, state, seq, created, updated, directory, parent, workflow, tenant)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -168,23 +170,24 @@ pub(super) fn askers(db: &Connection, task: &TaskId) -> Result<Vec<(u64, Princip
     while let Some(row) = rows.next()? {
         let (first, asker) = (row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, String>(1)?);
         let events = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
-        // What was stored along with a task's creation came of it, and nobody asked for that.
+        // Events stored together with a task's creation resulted from it; no principal requested
+        // them.
         let asked = if first == 1 { 1 } else { rows::count(events) };
-        // A later hub may know of others.
+        // A later version of the hub may know other principals.
         let Some(asker) = Principal::from_log(&asker) else { continue };
         askers.extend((first..).take(asked).map(|seq| (seq, asker.clone())));
     }
     Ok(askers)
 }
 
-/// A task in one piece, as it is after event `seq`.
+/// A folded task, as of event `seq`.
 pub(super) struct Fold {
     task: TaskId,
     seq: u64,
     json: String,
 }
 
-/// The task, and its fold if the next reader should be spared the work.
+/// Reads a task, and its fold if that is worth storing for the next reader.
 pub(super) fn task(
     db: &Connection,
     id: &TaskId,
@@ -203,13 +206,13 @@ pub(super) fn task(
         Some(row) => (row.get::<_, i64>(0)?.unsigned_abs(), Some(parse::<Task>(row, 1, what)?)),
         None => (0, None),
     };
-    // A fold may be newer than the head read before it, but then neither lacks anything.
+    // The fold may be newer than the head, which was read first; either is complete.
     let seq = head.seq.max(from);
     let mut task = match known {
         Some(task) if from == seq => task,
         known => replay(db, id, known, from, seq)?,
     };
-    // An event has its name alone.
+    // The event contains the context's id without its tenant.
     task.context_id = head.context;
     let rests = task.status.state.is_final() || task.status.state.is_interrupted();
     let fold = if rests && seq - from >= LONG {
@@ -221,7 +224,7 @@ pub(super) fn task(
     Ok(Some((StoredTask { agent: head.agent, seq, task }, fold)))
 }
 
-/// The task that a text tells, if one is kept.
+/// Task from its stored text, if one is stored.
 fn document(db: &Connection, id: &TaskId) -> Result<Option<Task>, Failure> {
     let mut found = db.prepare_cached("SELECT document FROM documents WHERE task = ?1")?;
     let mut rows = found.query([id.as_str()])?;
@@ -229,7 +232,7 @@ fn document(db: &Connection, id: &TaskId) -> Result<Option<Task>, Failure> {
     Ok(Some(parse(row, 0, || format!("the document of task {id}"))?))
 }
 
-/// What a task comes to after event `to`, given what it came to after event `from`.
+/// Folds the events after `from` up to `to` into the task.
 fn replay(
     db: &Connection,
     id: &TaskId,
@@ -246,9 +249,9 @@ fn replay(
     Ok(log::fold(id, known, events)?)
 }
 
-/// Keeps folds, unless newer ones are there.
+/// Stores folds, unless newer ones exist.
 pub(super) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), Failure> {
-    // A task may have been forgotten since it was read.
+    // The task may have been deleted since it was read.
     let sql = "INSERT INTO folds (task, seq, fold) SELECT ?1, ?2, ?3
         WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1)
         ON CONFLICT (task) DO UPDATE SET seq = ?2, fold = ?3 WHERE seq < ?2";
@@ -259,7 +262,7 @@ pub(super) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether there is a task of another than the default tenant.
+/// True if a task of a tenant other than the default exists.
 pub(super) fn has_tenants(db: &Connection) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant <> '')";
     Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
@@ -276,13 +279,13 @@ pub(super) fn heads(db: &Connection, filter: &HeadFilter) -> Result<Vec<Head>, F
     Ok(heads)
 }
 
-/// What sorts after every text that begins with `prefix`, as a range on an index wants it.
+/// Upper bound for texts that begin with `prefix`, for a range on an index.
 pub(super) fn beyond(prefix: &str) -> String {
     format!("{prefix}{}", char::MAX)
 }
 
-/// That a task is this tenant's, in words by which SQLite knows that it may use the indexes of tenants: they have none of the default one's tasks, and what
-/// a value is counts for nothing when a question is planned.
+/// Condition on the tenant, phrased so that SQLite may use the partial indexes of tenants, which
+/// exclude the default tenant. The planner does not know the value of a parameter.
 pub(super) fn of_tenant(tenant: Option<&TenantId>) -> &'static str {
     if tenant.is_some_and(TenantId::is_default) {
         " AND tenant = ?"
@@ -291,7 +294,7 @@ pub(super) fn of_tenant(tenant: Option<&TenantId>) -> &'static str {
     }
 }
 
-/// A question that names only what the filter names, so that it can use the index that fits.
+/// Query with only the filter's conditions, so that it can use the matching index.
 fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     let mut sql = heads_where!("true").to_owned();
     let mut values = Vec::new();
@@ -315,7 +318,7 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
         }
     }
     if let Some(workflow) = &filter.workflow {
-        // Two questions, for each has an index of its own.
+        // Two queries, since each has its own index.
         sql += " AND id IN (SELECT id FROM tasks WHERE workflow = ? UNION ALL SELECT ?)";
         values.extend([workflow.clone(), workflow.clone()].map(Value::from));
     }
@@ -331,13 +334,13 @@ fn select(filter: &HeadFilter) -> (String, Vec<Value>) {
     (sql, values)
 }
 
-/// In one question: a start has to wait for the answer.
+/// One query, since the hub's start waits for it.
 pub(super) fn requests(
     db: &Connection,
     since: &str,
     limit: usize,
 ) -> Result<Vec<Request>, Failure> {
-    // Of what was stored together, the first is the creation.
+    // Of events stored together, the first is the creation.
     let sql = "SELECT creation ->> '$.created.request' AS request, id, created
         FROM (
             SELECT iif(instr(event, char(10)), substr(event, 1, instr(event, char(10)) - 1), event)
@@ -355,7 +358,7 @@ pub(super) fn requests(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Gives free pages back to the disk, as many as others can wait for; false once there are hardly any.
+/// Returns some free pages to the file system, in a short transaction; false once few are left.
 pub(super) fn shrink(db: &Connection) -> Result<bool, Failure> {
     let free: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
     if free <= SPARE_PAGES {
@@ -366,14 +369,14 @@ pub(super) fn shrink(db: &Connection) -> Result<bool, Failure> {
     Ok(left > SPARE_PAGES && left < free)
 }
 
-/// The bytes of the pages in use.
+/// Size of the used pages in bytes.
 pub(super) fn size(db: &Connection) -> Result<u64, Failure> {
     let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let pages = ask("PRAGMA page_count")? - ask("PRAGMA freelist_count")?;
     Ok((pages * ask("PRAGMA page_size")?).unsigned_abs())
 }
 
-/// The counters that triggers keep: no task is counted for them.
+/// Reads the counters that triggers maintain; no task is counted.
 pub(super) const TALLY: &str =
     "SELECT agent, state, tasks FROM task_counts WHERE tasks > 0 ORDER BY agent, state";
 
@@ -390,7 +393,7 @@ pub(super) fn tally(db: &Connection) -> Result<Vec<Tally>, Failure> {
     Ok(tallies)
 }
 
-/// What was said, and the folds of the tasks it was said in that are worth keeping.
+/// Messages of a conversation, and the folds of its tasks that are worth storing.
 pub(super) fn conversation(
     db: &Connection,
     context: &ContextId,
@@ -442,7 +445,7 @@ fn state_of(
     Ok(TaskState::from_name(&name).ok_or_else(unknown)?)
 }
 
-/// A column of JSON.
+/// Parses a JSON column.
 fn parse<T: DeserializeOwned>(
     row: &Row<'_>,
     column: usize,
@@ -467,7 +470,7 @@ mod tests {
     use super::*;
     use rusqlite::StatementStatus;
 
-    /// A listing that reads every task would grow slow unnoticed.
+    /// A query that reads every task would become slow unnoticed.
     #[test]
     fn questions_use_the_indexes_made_for_them() {
         let dir = tempfile::tempdir().unwrap();
@@ -498,7 +501,8 @@ mod tests {
         assert_eq!(plan(of_tenant), "SEARCH tasks USING INDEX tasks_of_tenant (tenant=?)");
     }
 
-    /// A function, or an update in place of an insertion, might abort; SQLite would keep a copy of each page that a statement changes then.
+    /// A function, or an upsert, might abort; then SQLite would save a copy of each page that a
+    /// statement changes.
     #[test]
     fn a_head_is_set_without_a_statement_journal() {
         let dir = tempfile::tempdir().unwrap();
@@ -509,7 +513,7 @@ mod tests {
             let steps = plan.query_map(none, |row| Ok((row.get(1)?, row.get(3)?))).unwrap();
             let steps = steps.collect::<Result<Vec<(String, i64)>, _>>().unwrap();
             assert!(steps.iter().any(|(step, _)| step == "Program"), "it has triggers");
-            // By the second operand of a halt: what is done about a constraint that is broken, of which 2 is to abort.
+            // The second operand of a halt is the action on a constraint violation; 2 is abort.
             let aborts = |(step, then): &&(String, i64)| match step.as_str() {
                 "Halt" | "HaltIfNull" => *then == 2,
                 step => step.contains("Function") || step == "MustBeInt",
@@ -518,7 +522,7 @@ mod tests {
         }
     }
 
-    /// To plan a question takes longer than to answer it.
+    /// Planning a query takes longer than running it.
     #[test]
     fn a_question_is_planned_once_whatever_it_is_asked_for() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
-//! Losses of a store, found before SQLite opens it: a database or a log that is missing, empty or cut short.
+//! Losses of a store, found before SQLite opens it: a database or a log that is missing, empty or
+//! cut short.
 //!
-//! SQLite deletes the log of an empty database, and uses a log that was cut short as far as it goes, both without a word. So the
-//! files are inspected first, and a log that cannot be used whole is kept beside the database.
+//! SQLite silently deletes the log of an empty database, and silently uses a log that was cut short
+//! as far as it goes. So the files are inspected first, and a log that cannot be used whole is kept
+//! beside the database.
 
 use super::{
     fault,
@@ -15,13 +17,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The header of each SQLite database begins with it, and is longer.
+/// First bytes of every SQLite database's header.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// How many logs are kept: each may have some 50 MB.
+/// Number of logs to keep; each may have some 50 MB.
 const MAX_KEPT: u32 = 8;
 
-/// Something that a store has lost, or may have lost. The text is for the operator.
+/// A certain or possible loss of a store. The text is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// The database was not closed in order, and its log was missing.
@@ -31,7 +33,7 @@ pub enum Loss {
          before a hub starts"
     )]
     LogMissing,
-    /// The log was cut short or damaged: it was used as far as it goes.
+    /// The log was cut short or damaged; it was used as far as it goes.
     #[error(
         "the log of the database (`hub.db-wal`) was cut short or damaged: the last {missing} of its {committed} pages are missing, and \
          with them what was stored last; the log is kept as {kept}; `a2a-hub restore FILE` brings back a copy, if one has more",
@@ -40,12 +42,12 @@ pub enum Loss {
     LogCut {
         /// The copy of the log.
         kept: PathBuf,
-        /// How many pages were committed to the log.
+        /// Number of pages that were committed to the log.
         committed: u32,
-        /// How many of them are missing.
+        /// Number of missing pages.
         missing: u32,
     },
-    /// The log was cut short or damaged after the database had taken all of it in.
+    /// The log was cut short or damaged after all of it was checkpointed.
     #[error(
         "the log of the database (`hub.db-wal`) was cut short or damaged; nothing is lost, for the database held all of it already; \
          the log is kept as {kept}; see whether the disk is sound",
@@ -55,7 +57,8 @@ pub enum Loss {
         /// The log.
         kept: PathBuf,
     },
-    /// The log ends in the middle of a write, and its index is missing, which would tell whether that write was committed.
+    /// The log ends in the middle of a write, and its index is missing, which would tell whether
+    /// that write was committed.
     #[error(
         "the log of the database (`hub.db-wal`) ends in the middle of a write, and its index (`hub.db-shm`) is missing: either the hub \
          was killed while it wrote, and nothing is lost, or the log was cut short, and what was stored last is missing; the log is \
@@ -72,7 +75,7 @@ pub enum Loss {
          copy", file = .file.display()
     )]
     Emptied {
-        /// The file of the database.
+        /// File of the database.
         file: PathBuf,
     },
     /// An earlier start kept a log that could not be used whole.
@@ -87,7 +90,7 @@ pub enum Loss {
     },
 }
 
-/// Inspects the files of a database that nobody has open, and changes none.
+/// Inspects the files of a database that nobody has open, without changing them.
 pub(super) fn inspect(file: &Path) -> Result<Found, StorageError> {
     let log = log_of(file);
     let failed = |why: io::Error| fault::no_file(&format!("read {}", log.display()), &why);
@@ -97,7 +100,7 @@ pub(super) fn inspect(file: &Path) -> Result<Found, StorageError> {
     wal::inspect(&log, &beside(file, "-shm")).map_err(failed)
 }
 
-/// The same; anything but a whole log is an error.
+/// Inspects the files likewise; anything but a whole log is an error.
 pub(super) fn require_whole(file: &Path) -> Result<(), StorageError> {
     let is_usable = match inspect(file)? {
         Found::Whole => return Ok(()),
@@ -107,7 +110,8 @@ pub(super) fn require_whole(file: &Path) -> Result<(), StorageError> {
     Err(log_cut(file, is_usable))
 }
 
-/// Prepares the files for being opened: keeps a log that cannot be used whole, and refuses one that does not fit the database.
+/// Prepares the files for opening: keeps a log that cannot be used whole, and refuses one that does
+/// not fit the database.
 pub(super) fn before_opening(file: &Path) -> Result<Vec<Loss>, StorageError> {
     let found = inspect(file)?;
     let mut losses: Vec<_> = kept_logs(file).map(|kept| Loss::Kept { kept }).collect();
@@ -131,7 +135,7 @@ pub(super) fn before_opening(file: &Path) -> Result<Vec<Loss>, StorageError> {
     Ok(losses)
 }
 
-/// The logs beside a database that could not be used whole, oldest first.
+/// Kept logs beside a database, oldest first.
 pub(super) fn kept_logs(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let names = names_of_kept(file);
     names.into_iter().filter(|kept| kept.exists())
@@ -160,7 +164,7 @@ fn keep(
     Ok(kept)
 }
 
-/// Copies a file, so that no half of one has the name of the copy.
+/// Copies a file; a partial copy never has the final name.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let draft = beside(to, ".part");
     let mut file = private().truncate(true).open(&draft)?;
@@ -174,7 +178,7 @@ fn log_cut(file: &Path, is_usable: bool) -> StorageError {
     StorageError::LogCut { file: file.to_owned(), log, is_usable }
 }
 
-/// Whether a database begins as each database does.
+/// True if a file begins like every SQLite database.
 fn has_header(file: &Path) -> io::Result<bool> {
     let mut header = [0; 100];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut header));
@@ -218,7 +222,7 @@ mod tests {
         task
     }
 
-    /// A store in which tasks were made one by one.
+    /// Creates a store, and tasks in it one by one.
     async fn with_tasks(many: usize) -> (TempDir, SqliteStorage, Vec<TaskId>) {
         let dir = tempdir().unwrap();
         let storage = SqliteStorage::open(dir.path()).unwrap();
@@ -236,7 +240,7 @@ mod tests {
         assert_eq!(done.0, done.1, "nobody reads meanwhile");
     }
 
-    /// The files that a killed process leaves.
+    /// Copies the files as a killed process leaves them.
     fn killed(dir: &TempDir) -> TempDir {
         let to = tempdir().unwrap();
         for file in FILES {
@@ -254,7 +258,7 @@ mod tests {
         FILES.map(|file| fs::read(dir.path().join(file)).ok()).into()
     }
 
-    /// The tasks that are left, which are the first ones.
+    /// Number of remaining tasks, which must be the first ones.
     async fn left(storage: &SqliteStorage, tasks: &[TaskId]) -> usize {
         let mut found = Vec::new();
         for task in tasks {
@@ -274,7 +278,7 @@ mod tests {
             }
             let plain = killed(&dir);
             let writing = killed(&dir);
-            // The beginning of a transaction that was not committed, torn in a page.
+            // The beginning of an uncommitted transaction, torn within a page.
             let log = writing.path().join("hub.db-wal");
             let mut bytes = fs::read(&log).unwrap();
             bytes.extend_from_within(HEAD..HEAD + 6_000);
@@ -288,7 +292,7 @@ mod tests {
         }
     }
 
-    /// The bytes of a log's header.
+    /// Size of a log's header in bytes.
     const HEAD: usize = 32;
 
     #[tokio::test]
@@ -338,11 +342,11 @@ mod tests {
         }
     }
 
-    /// SQLite would take back the pages of the database that are in the rest of the log, and no others.
+    /// SQLite would revert the pages that are in the rest of the log, and no others.
     #[tokio::test]
     async fn cut_log_that_does_not_fit_is_refused() {
         let (dir, storage, mut tasks) = with_tasks(20).await;
-        // A reader keeps the log from beginning anew behind the checkpoint.
+        // A reader prevents the log from restarting after the checkpoint.
         let reader = schema::open_to_read(&dir.path().join(schema::FILE)).unwrap();
         reader.execute_batch("BEGIN; SELECT count(*) FROM tasks").unwrap();
         checkpoint(&dir);
@@ -354,7 +358,7 @@ mod tests {
         let refused = SqliteStorage::open(dir.path()).unwrap_err();
         assert!(matches!(refused, StorageError::LogCut { is_usable: false, .. }), "{refused}");
         assert_eq!(bytes(&dir), before);
-        // The way out that it names.
+        // Follows the fix in the error's text.
         let log = dir.path().join("hub.db-wal");
         assert!(refused.to_string().contains(&format!("mv {0} {0}.cut", log.display())));
         let kept = dir.path().join("hub.db-wal.cut");

@@ -1,4 +1,4 @@
-//! What guests remember, in SQL.
+//! Values in agents' memories, in SQL.
 
 use super::{failure::Failure, schema::integer, sizes};
 use crate::StorageError;
@@ -20,7 +20,7 @@ pub(super) fn keys(
     owner: &InstallationId,
     prefix: &str,
 ) -> Result<Vec<String>, Failure> {
-    // Keys with a common prefix lie side by side, the prefix itself first.
+    // Keys with a common prefix are adjacent, the prefix itself first.
     let sql = "SELECT key FROM memories WHERE agent = ?1 AND key >= ?2 ORDER BY key";
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([owner.as_str(), prefix])?;
@@ -43,7 +43,7 @@ pub(super) fn remember(
     max_bytes: u64,
 ) -> Result<(), Failure> {
     let held = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
-    // What the same agent has in mind in its conversations counts as well.
+    // The context memories of the same agent count as well.
     let would_hold = held + sizes::of_minds(db, owner)?.bytes;
     if would_hold > max_bytes {
         let owner = owner.clone();
@@ -61,7 +61,7 @@ pub(super) fn forget(db: &Connection, owner: &InstallationId, key: &str) -> Resu
     resize(db, owner, left)
 }
 
-/// The bytes of all keys and values of an agent but for one key and its value.
+/// Size of an agent's keys and values in bytes, without this key and its value.
 fn size_without(db: &Connection, owner: &InstallationId, key: &str) -> rusqlite::Result<u64> {
     let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;

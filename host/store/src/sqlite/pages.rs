@@ -1,4 +1,4 @@
-//! Pages of tasks, the one whose status changed last first, in SQL.
+//! Pages of tasks, latest status first, in SQL.
 
 use super::{
     context_key,
@@ -12,7 +12,8 @@ use rusqlite::{Connection, params_from_iter, types::Value};
 
 pub(super) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, Failure> {
     let tenant = query.tenant.as_ref();
-    // Each task is looked at for a tenant; where all tasks are the default one's, none need be.
+    // A condition on the tenant reads each task; it is left out if all tasks are the default
+    // tenant's.
     let needs_tenant = tenant.is_some_and(|it| !it.is_default()) || has_tenants(db)?;
     let (condition, mut values) = condition(query, tenant.filter(|_| needs_tenant));
     let total = match counted(query, needs_tenant) {
@@ -41,8 +42,8 @@ pub(super) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, F
     Ok(HeadPage { heads, total: total.unsigned_abs() })
 }
 
-/// The question for how many tasks there are on all pages, where counters tell that without looking at each: by agent and state, or by
-/// conversation and agent. A conversation is one tenant's.
+/// Query for the total number on all pages, if counters have it without reading each task: by agent
+/// and state, or by conversation and agent. A conversation belongs to one tenant.
 fn counted(query: &TaskPageQuery, needs_tenant: bool) -> Option<(String, Vec<Value>)> {
     let agent = query.agent.as_ref().map(|agent| agent.as_str().to_owned());
     let state = query.state.map(|state| state.name().to_owned());
@@ -68,7 +69,7 @@ fn counted(query: &TaskPageQuery, needs_tenant: bool) -> Option<(String, Vec<Val
     Some((sql, values))
 }
 
-/// What a task must be like, naming only what the query names, so that the index that fits is used.
+/// Condition of the query, with only the query's own terms, so that the matching index is used.
 fn condition(query: &TaskPageQuery, tenant: Option<&TenantId>) -> (String, Vec<Value>) {
     let (mut sql, mut values) = ("true".to_owned(), Vec::new());
     if query.state.is_some_and(|state| !state.is_final()) {
@@ -100,7 +101,7 @@ mod tests {
         task::TaskState,
     };
 
-    /// What counters tell is what counting comes to, and they are asked where every task would be looked at.
+    /// The counters agree with counting, and are used instead of reading every task.
     #[test]
     fn all_pages_are_counted_without_looking_at_them() {
         let dir = tempfile::tempdir().unwrap();
@@ -144,11 +145,11 @@ mod tests {
                 }
             }
         }
-        // Without `since`: three agents by three states, and by two conversations without one.
+        // Without `since`: three agents by three states, and by two conversations without a state.
         assert_eq!(by_counter, 9 + 6);
     }
 
-    /// A page that sorts every task would grow slow unnoticed.
+    /// A query that sorts every task would become slow unnoticed.
     #[test]
     fn a_page_is_read_off_its_index() {
         let dir = tempfile::tempdir().unwrap();

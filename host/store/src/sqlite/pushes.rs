@@ -1,4 +1,4 @@
-//! Where notifications are sent, in SQL.
+//! Push configs and their progress, in SQL.
 
 use super::{
     failure::Failure,

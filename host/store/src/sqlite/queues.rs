@@ -1,45 +1,46 @@
-//! What waits to be written, in two queues: what takes the writer a moment, and what takes it long. What is short goes first (shortest job first);
-//! what is long goes along a little at a time while anything short is about, and all at once otherwise. So whoever stores a line does not wait until the
-//! floods of others are stored, and what is long is never put off for ever.
+//! Queues of pending writes: one for short writes, one for long ones. Short ones go first (shortest
+//! job first); while short ones keep coming, each transaction takes only a few long ones, and all
+//! of them otherwise. So a small write need not wait for others' bulk writes, and long writes never
+//! starve.
 
 use std::fmt;
 use tokio::sync::mpsc::{self, Receiver, Sender, error::TryRecvError};
 
-/// How many changes of each length may wait; then whoever asks waits too. Some milliseconds of work.
+/// Capacity of each queue; writers wait beyond it. Some milliseconds of work.
 const QUEUE: usize = 1024;
 
-/// How many changes share a transaction, so that the first does not wait long for the last.
+/// Limit of writes in one transaction, so that the first does not wait long for the last.
 pub(super) const BATCH: usize = 256;
 
-/// How many long changes share a transaction while short ones are about.
+/// Limit of long writes in a transaction while short ones are expected.
 const LONG_BESIDE_SHORT: usize = 2;
 
-/// For how many transactions after the last short change another one is expected.
+/// Number of transactions after the last short write in which another one is expected.
 const ABOUT: u32 = 32;
 
-/// As many rows are few: what a task that is answered at once tells.
+/// Most rows of a short write: the events of a task that is answered at once.
 const FEW_ROWS: usize = 8;
 
-/// As many bytes are little.
+/// Most bytes of a short write.
 const FEW_BYTES: usize = 16 << 10;
 
-/// How long a change takes the writer.
+/// Length of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     /// A few rows.
     Short,
-    /// Many rows, or much to be written in them.
+    /// Many rows, or large ones.
     Long,
 }
 
 impl Length {
-    /// That of so many rows with so many bytes together.
+    /// Length of a write of this many rows and bytes.
     pub(super) fn of(rows: usize, bytes: usize) -> Self {
         if rows <= FEW_ROWS && bytes <= FEW_BYTES { Self::Short } else { Self::Long }
     }
 }
 
-/// Both queues, for those who ask.
+/// Sending side of both queues.
 pub(super) struct Queues<T> {
     short: Sender<T>,
     long: Sender<T>,
@@ -52,7 +53,7 @@ impl<T> fmt::Debug for Queues<T> {
 }
 
 impl<T> Queues<T> {
-    /// Empty ones, and what they hold.
+    /// Creates empty queues, and their receiving side.
     pub(super) fn new() -> (Self, Waiting<T>) {
         let ((short, short_waiting), (long, long_waiting)) =
             (mpsc::channel(QUEUE), mpsc::channel(QUEUE));
@@ -60,7 +61,7 @@ impl<T> Queues<T> {
         (Self { short, long }, waiting)
     }
 
-    /// That of what takes so long.
+    /// Queue for writes of this length.
     pub(super) fn of(&self, length: Length) -> &Sender<T> {
         match length {
             Length::Short => &self.short,
@@ -68,40 +69,40 @@ impl<T> Queues<T> {
         }
     }
 
-    /// How many changes wait.
+    /// Number of pending writes.
     pub(super) fn len(&self) -> usize {
         2 * QUEUE - self.short.capacity() - self.long.capacity()
     }
 }
 
-/// What there is left in queues of which was taken.
+/// State of the queues after a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// More than was taken, perhaps.
+    /// More may be left.
     More,
-    /// Nothing, for now.
+    /// Empty for now.
     Nothing,
-    /// Nothing, and nothing will come any more.
+    /// Empty, and closed.
     Ended,
 }
 
-/// What waits in both queues, for the writer.
+/// Receiving side of both queues, for the writer.
 pub(super) struct Waiting<T> {
     short: Receiver<T>,
     long: Receiver<T>,
-    /// For how many more transactions something short is expected.
+    /// Number of further transactions in which a short write is expected.
     expected: u32,
 }
 
 impl<T> Waiting<T> {
-    /// Takes what is to share a transaction.
+    /// Takes the writes of the next transaction.
     pub(super) fn take(&mut self, batch: &mut Vec<T>) -> Left {
         let short = take(&mut self.short, batch, BATCH);
         self.expected = if batch.is_empty() { self.expected.saturating_sub(1) } else { ABOUT };
         let most = if self.expected > 0 { LONG_BESIDE_SHORT } else { BATCH };
         let long = take(&mut self.long, batch, most);
         if batch.is_empty() {
-            // Whoever has slept waits for nobody.
+            // After an idle time, no short write is expected.
             self.expected = 0;
         }
         match (short, long) {
@@ -112,7 +113,7 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Takes that many of a queue, if they are there.
+/// Takes up to `most` writes from a queue.
 fn take<T>(queue: &mut Receiver<T>, batch: &mut Vec<T>, most: usize) -> Left {
     for _ in 0..most {
         match queue.try_recv() {
@@ -128,7 +129,7 @@ fn take<T>(queue: &mut Receiver<T>, batch: &mut Vec<T>, most: usize) -> Left {
 mod tests {
     use super::{Left::*, *};
 
-    /// Queues in which so many changes wait, told by their length.
+    /// Creates queues with pending writes, which are represented by their length.
     fn waiting(short: usize, long: usize) -> (Queues<Length>, Waiting<Length>) {
         let (queues, waiting) = Queues::new();
         for (length, times) in [(Length::Short, short), (Length::Long, long)] {
@@ -158,7 +159,7 @@ mod tests {
         let (queues, mut waiting) = waiting(3, 100);
         assert_eq!(queues.len(), 103);
         assert_eq!(next(&mut waiting), (3, LONG_BESIDE_SHORT, More));
-        // Who has just stored something will do so again.
+        // A short write is expected soon after another.
         assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, More));
         queues.of(Length::Short).try_send(Length::Short).unwrap();
         assert_eq!(next(&mut waiting), (1, LONG_BESIDE_SHORT, More));

@@ -1,4 +1,4 @@
-//! A few connections that read, each on whatever blocking thread has a question.
+//! Pool of read connections, used on blocking threads.
 
 use super::{failure::Failure, fault::unavailable, lanes::Lanes, schema};
 use crate::StorageError;
@@ -7,16 +7,16 @@ use rusqlite::Connection;
 use std::{path::PathBuf, sync::Arc};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-/// How many read at once; then whoever asks waits. Each connection may hold 2 MB of cache.
+/// Limit of concurrent reads; further ones wait. Each connection may hold 2 MB of cache.
 const CONNECTIONS: usize = 4;
 
-/// How many others read at once: what agents at low priority ask for.
+/// Limit of concurrent reads from other runtimes, on which agents run at low priority.
 const CONNECTIONS_OF_OTHERS: usize = 2;
 
 #[derive(Debug)]
 pub(super) struct Readers {
     file: PathBuf,
-    /// Opened when first needed.
+    /// Connections are opened on first use.
     idle: Mutex<Vec<Connection>>,
     turns: Lanes<Arc<Semaphore>>,
 }
@@ -28,7 +28,7 @@ impl Readers {
         Self { file, idle: Mutex::default(), turns }
     }
 
-    /// Asks a question. It sees everything that was durable before.
+    /// Runs a query. It sees everything that was durable before.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -44,7 +44,7 @@ impl Readers {
             idle().push(db);
             answer
         };
-        // A fault of the hub's own, of which the panic itself has told.
+        // A bug of the hub; the panic itself is in the log.
         let broke =
             |_| unavailable("a question broke while it was answered; the hub's log says where");
         Ok(spawn_blocking(read).await.map_err(broke)??)

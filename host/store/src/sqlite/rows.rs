@@ -1,5 +1,7 @@
-//! A task's log as rows of `events`: events that are stored together share a row, a line each, as long as it fits into a page. A row costs an entry of its own in
-//! the index and in the log that is written ahead, whatever it holds; so a task that is answered at once is one of them, and a stream a few.
+//! Encoding of a task's log as rows of `events`: events that are stored together share a row, one
+//! line each, as far as they fit into a page. Every row costs an entry in the index and in the
+//! write-ahead log, whatever its size; so a task that is answered at once takes one row, and a
+//! stream a few.
 
 use super::{failure::Failure, fault::unavailable, schema::integer};
 use crate::StorageError;
@@ -7,21 +9,22 @@ use a2a_hub_protocol::{event::TaskEvent, id::TaskId};
 use rusqlite::{Connection, params};
 use std::{fmt::Display, mem, sync::Arc};
 
-/// Bytes of the events that share a row: beside its id and who asked for it, a page of 4,096 has room for as many.
+/// Limit of a row's events in bytes: with the row's id and its principal, they fit into a page of
+/// 4,096.
 const ROOM: usize = 3_800;
 
-/// Stands between two events of a row. JSON in one line has none (RFC 8259, section 7).
+/// Separator between two events of a row. Single-line JSON contains none (RFC 8259, section 7).
 const BETWEEN: u8 = b'\n';
 
-/// Bytes of room for a row's events: those of a task that is answered at once are about as many.
+/// Initial capacity for a row's events: about the size of a task that is answered at once.
 const USUAL: usize = 1_280;
 
 /// Events that are stored together.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// The number of the first of them in their task's log.
+    /// Number of the first event in its task's log.
     pub(super) first: u64,
-    /// Their JSON, a line each.
+    /// JSON of the events, one line each.
     pub(super) events: String,
 }
 
@@ -36,7 +39,7 @@ fn unwritten(why: &dyn Display) -> StorageError {
     unavailable(format!("write an event as JSON: {why}"))
 }
 
-/// The rows of events that come after so many.
+/// Rows for new events after event number `after`.
 pub(super) fn of(after: u64, events: &[Arc<TaskEvent>]) -> Result<Vec<Row>, StorageError> {
     let (mut rows, mut first) = (Vec::new(), after.saturating_add(1));
     let mut text = Vec::with_capacity(USUAL);
@@ -59,17 +62,17 @@ pub(super) fn of(after: u64, events: &[Arc<TaskEvent>]) -> Result<Vec<Row>, Stor
     Ok(rows)
 }
 
-/// How many events a row holds.
+/// Number of events in a row.
 pub(super) fn count(events: &str) -> usize {
     events.split(char::from(BETWEEN)).count()
 }
 
-/// The rows of a log that hold what comes after event `?2`, and perhaps one more.
+/// Query for the rows that hold the events after event `?2`, and perhaps one more row.
 pub(super) const ROWS: &str = "SELECT seq, event FROM events WHERE task = ?1
     AND seq >= coalesce((SELECT max(seq) FROM events WHERE task = ?1 AND seq <= ?2), 0)
     ORDER BY seq LIMIT ?3";
 
-/// Hands on the JSON of the events of a log after that number, one by one, until there are no more or so many were handed on.
+/// Calls `take` with the JSON of each event after that number, for at most `limit` events.
 pub(super) fn each_event(
     db: &Connection,
     task: &TaskId,
@@ -78,7 +81,7 @@ pub(super) fn each_event(
     mut take: impl FnMut(u64, &str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut found = db.prepare_cached(ROWS)?;
-    // The first row may hold nothing that is asked for.
+    // The first row may contain only earlier events.
     let rows = integer((limit as u64).saturating_add(1));
     let mut rows = found.query(params![task.as_str(), integer(after), rows])?;
     let mut left = limit;

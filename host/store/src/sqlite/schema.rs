@@ -1,4 +1,4 @@
-//! The files of a data directory: the lock, the database, and how its tables came to be.
+//! Files of a data directory: the lock, the database, and the migrations of its tables.
 
 use super::{
     coalesced_log, dirty_bit,
@@ -18,10 +18,11 @@ use std::{
     time::Duration,
 };
 
-/// Says in the file's header whose it is: "a2ah".
+/// Application id in the file's header: "a2ah".
 const APPLICATION_ID: i32 = 0x6132_6168;
 
-/// What leads from each format to the next. The first makes the tables; a line here never changes once it was released.
+/// Migrations from each format to the next. The first creates the tables. A migration never changes
+/// once it is released.
 pub(super) const MIGRATIONS: [&str; 6] = ["
     CREATE TABLE tasks (
         id      TEXT PRIMARY KEY,
@@ -94,8 +95,9 @@ pub(super) const MIGRATIONS: [&str; 6] = ["
     -- From here on a row of `events` may hold several, a line each (`rows.rs`), which no hub before could read.
 "];
 
-/// What was added since in a way that a hub which knows nothing of it may go on using the file: columns with a default, indices,
-/// tables that triggers keep up. A line here never changes once it was released.
+/// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
+/// older hub that does not know them may go on using the file. An addition never changes once it is
+/// released.
 pub(super) const ADDITIONS: [&str; 10] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
@@ -281,10 +283,11 @@ pub(super) const ADDITIONS: [&str; 10] = ["
     END;
 "];
 
-/// The log of tasks in a file that is made now, in place of the one that [`MIGRATIONS`] make: with the same columns, but in a table whose rows may be as
-/// long as a page. In a table without row numbers, one of more than a quarter of a page has a page of its own for the rest (SQLite's documentation,
-/// "Database File Format", section 1.6), so that an event of a kilobyte takes five. A file from before stays as it is: to write a million tasks anew
-/// would keep its hub from starting for minutes.
+/// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,
+/// but in a rowid table, whose rows may be as long as a page. In a table without rowids, a row of
+/// more than a quarter of a page takes an overflow page (SQLite's documentation, "Database File
+/// Format", section 1.6), so that an event of one kilobyte takes five kilobytes. Older files stay
+/// as they are: rewriting a million tasks would delay a start by minutes.
 const EVENTS_IN_ROWS: &str = "
     DROP TABLE events;
     CREATE TABLE events (
@@ -296,39 +299,42 @@ const EVENTS_IN_ROWS: &str = "
     ) STRICT;
 ";
 
-/// The database, in the data directory.
+/// Name of the database file in the data directory.
 pub(super) const FILE: &str = "hub.db";
 
-/// The file of the data directory that its hub has locked, and signed with its process id.
+/// Name of the lock file in the data directory, which contains the process id of the hub that holds
+/// it.
 pub const LOCK_FILE: &str = "hub.lock";
 
-/// What SQLite calls the way of giving free pages back when told to.
+/// Value of `auto_vacuum` for releasing free pages on request.
 const INCREMENTAL: i64 = 2;
 
-/// How long to wait when somebody looks into the file with a tool of their own.
+/// Time to wait while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// How often the lock is tried, within a second: a program that was being started when its hub was killed shares the lock
-/// until it runs.
+/// Number of tries to take the lock, within a second: a program that was being started when its hub
+/// was killed shares the lock until it runs.
 const LOCK_TRIES: u32 = 50;
 
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
-/// Pages in the write-ahead log from which on the writer itself brings to its place what its checkpointer has left of them, in the turn of whoever
-/// wrote last, 49 MB. A task that is answered at once writes some 17 when it is alone: with SQLite's own 1,000, more than one in a hundred of them
-/// would wait for that. A hub that was killed reads its log when it starts again, so that it must not be much longer.
+/// Length of the write-ahead log, in pages, from which the writer itself copies what the
+/// checkpointer has left; the last writer waits for it. It is 49 MB. A task that is answered at
+/// once writes some 17 pages when it is alone: with SQLite's default of 1,000, more than one task
+/// in a hundred would wait. A killed hub reads its log at the next start, so it must not be much
+/// longer.
 pub(super) const CHECKPOINT_PAGES: i64 = 12_000;
 
-/// There are some fifty statements; none should ever be parsed twice.
+/// Capacity of the statement cache: some fifty statements exist, and none should be parsed twice.
 const STATEMENTS: usize = 64;
 
-/// Whether a hub has the data directory now.
+/// True if a hub uses the data directory now.
 pub(super) fn is_in_use(dir: &Path) -> bool {
     let lock = File::open(dir.join(LOCK_FILE));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Takes the data directory, making it if need be, until the file returned is dropped.
+/// Locks the data directory, creating it if needed, until the returned file is dropped.
 pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
     let path = dir.join(LOCK_FILE);
     let failed = |why: io::Error| fault::no_file(&format!("lock {}", path.display()), &why);
@@ -339,7 +345,7 @@ pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
         Err(TryLockError::Error(why)) => return Err(failed(why)),
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
-            // Who it is only helps the reader: without it the refusal is the same.
+            // The process id is only a hint for the reader; the refusal is the same without it.
             let pid = file.read_to_string(&mut pid).ok().and_then(|_| pid.trim().parse().ok());
             return Err(StorageError::Locked { path, pid });
         }
@@ -353,7 +359,7 @@ pub(super) fn lock(dir: &Path) -> Result<File, StorageError> {
     Ok(file)
 }
 
-/// Takes the lock, also from a hub that was killed just now.
+/// Takes the lock, waiting for the processes of a hub that was just killed.
 #[expect(clippy::disallowed_methods, reason = "a hub does nothing else until it has its store")]
 fn lock_patiently(file: &File) -> Result<(), TryLockError> {
     for _ in 1..LOCK_TRIES {
@@ -365,7 +371,7 @@ fn lock_patiently(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Opens the database for writing, and brings its tables up to date. Returns what it had lost as well.
+/// Opens the database for writing, and updates its tables. Returns the losses it found as well.
 pub(super) fn open(file: &Path) -> Result<(Connection, Vec<Loss>), StorageError> {
     let had_log = dirty_bit::has_log(file);
     let mut losses = losses::before_opening(file)?;
@@ -384,7 +390,7 @@ pub(super) fn open(file: &Path) -> Result<(Connection, Vec<Loss>), StorageError>
     Ok((db, losses))
 }
 
-/// Why a database cannot be used: it is out of reach, or damaged.
+/// Error of opening a database: unreachable, or damaged.
 pub(super) fn unopened(file: &Path, why: &rusqlite::Error) -> StorageError {
     let what = file.display().to_string();
     if fault::is_damage(why) {
@@ -394,29 +400,29 @@ pub(super) fn unopened(file: &Path, why: &rusqlite::Error) -> StorageError {
     }
 }
 
-/// Writes to the database without changing it: one page, as durably as any other change.
+/// Makes a write that changes nothing: one page, as durable as any other write.
 pub(super) fn touch(db: &Connection) -> Result<(), Failure> {
     Ok(db.pragma_update(None, "user_version", integer(MIGRATIONS.len() as u64))?)
 }
 
-/// Opens a database for writing as it is.
+/// Opens a database for writing, without changing its tables.
 pub(super) fn connect_to_write(file: &Path) -> rusqlite::Result<Connection> {
     connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
-/// Opens the database for bringing what is in its log to its place, as durably as what is written.
+/// Opens the database for checkpoints, which are as durable as writes.
 pub(super) fn open_for_checkpoints(file: &Path) -> Result<Connection, StorageError> {
     let db = connect_to_write(file).map_err(|why| unopened(file, &why))?;
     db.pragma_update(None, "synchronous", "FULL").map_err(|why| unopened(file, &why))?;
     Ok(db)
 }
 
-/// Opens the database for reading, while the one who writes has it open.
+/// Opens the database for reading, while the writer has it open.
 pub(super) fn open_to_read(file: &Path) -> rusqlite::Result<Connection> {
     connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// Opens a database that nobody has open, and makes no file beside it.
+/// Opens a database that nobody has open, without creating files beside it.
 pub(super) fn open_at_rest(file: &Path) -> rusqlite::Result<Connection> {
     let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -424,20 +430,21 @@ pub(super) fn open_at_rest(file: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    // A connection is used by one thread at a time, so that SQLite's own locks are not needed.
+    // Each connection is used by one thread at a time, so SQLite's own locks are not needed.
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = match flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
         true => coalesced_log::open(file, flags)?,
         false => Connection::open_with_flags(file, flags)?,
     };
     db.busy_timeout(BUSY)?;
-    // Otherwise a statement is parsed and planned anew whenever it is given another value that might have it planned another way.
+    // Without this, SQLite plans a statement again for every value that might change its plan.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(db)
 }
 
-/// How many migrations the file has seen, if it is ours and not from the future. Writes nothing.
+/// Number of migrations that the file has had, if it is a hub's and not newer than this hub. Writes
+/// nothing.
 pub(super) fn check(db: &Connection, file: &Path) -> Result<usize, StorageError> {
     let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let ask = |sql| ask(sql).map_err(|why| unopened(file, &why));
@@ -460,10 +467,11 @@ pub(super) fn check(db: &Connection, file: &Path) -> Result<usize, StorageError>
 
 fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
     give_back_pages(db)?;
-    // In a write-ahead log with FULL, a commit is one append and one fsync, and readers never wait.
+    // In WAL mode with FULL, a commit is one append and one fsync, and readers never wait.
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // What a statement would have to take back is some pages, which SQLite would write into a temporary file: more than the log itself.
+    // A statement journal holds some pages; in a temporary file it would cost more than the log
+    // itself.
     db.pragma_update(None, "temp_store", "MEMORY")?;
     for (version, migration) in (1..).zip(MIGRATIONS).skip(known) {
         let change = db.transaction()?;
@@ -481,7 +489,7 @@ fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Brings in what is additional. A file that a later hub added more to is as good.
+/// Applies missing additions. A file with additions of a later hub is accepted.
 fn add(db: &mut Connection) -> rusqlite::Result<()> {
     db.execute_batch("CREATE TABLE IF NOT EXISTS additions (number INTEGER PRIMARY KEY) STRICT")?;
     let known: i64 = db.query_row("SELECT count(*) FROM additions", [], |row| row.get(0))?;
@@ -495,21 +503,21 @@ fn add(db: &mut Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Has the file know which of its pages are free, so that they can be given back a few at a time.
+/// Makes the file track its free pages, so that they can be released a few at a time.
 fn give_back_pages(db: &Connection) -> rusqlite::Result<()> {
     let mode: i64 = db.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
     if mode == INCREMENTAL {
         return Ok(());
     }
     db.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
-    // An empty file is as it should be now; one from before this setting is written anew, once.
+    // An empty file is complete now; a file from before this setting is rewritten once.
     if let Err(why) = db.execute_batch("VACUUM") {
         tracing::warn!(%why, "the database cannot be made to shrink; there may be too little space on the disk");
     }
     Ok(())
 }
 
-/// A number as SQLite holds it. None of ours comes near the end.
+/// Converts a number for SQLite. None comes near the limit.
 pub(super) fn integer(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

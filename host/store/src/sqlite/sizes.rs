@@ -1,17 +1,17 @@
-//! How much agents keep, in SQL: it is counted with each write, and never summed up.
+//! Sizes of agents' memories, in SQL: counters that each write updates, never summed up.
 
 use crate::context_memory::Size;
 use a2a_hub_core::installation::InstallationId;
 use rusqlite::{Connection, OptionalExtension as _};
 
-/// The bytes of all keys and values of an installation.
+/// Total size of an installation's keys and values, in bytes.
 pub(super) fn of_values(db: &Connection, owner: &InstallationId) -> rusqlite::Result<u64> {
     let mut found = db.prepare_cached("SELECT bytes FROM memory_sizes WHERE agent = ?1")?;
     let all: Option<i64> = found.query_row([owner.as_str()], |row| row.get(0)).optional()?;
     Ok(all.unwrap_or(0).unsigned_abs())
 }
 
-/// What an installation has in mind in all its conversations.
+/// Total size of an installation's context memories.
 pub(super) fn of_minds(db: &Connection, owner: &InstallationId) -> rusqlite::Result<Size> {
     let sql = "SELECT bytes, items FROM context_memory_sizes WHERE owner = ?1";
     let mut found = db.prepare_cached(sql)?;

@@ -1,4 +1,4 @@
-//! What SQLite promises beyond the contract: its files, their lock, and what a crash leaves.
+//! Tests of the SQLite store beyond the contract: its files, their lock, and crashes.
 
 mod from_before;
 mod turns;
@@ -21,7 +21,7 @@ fn open(dir: &TempDir) -> SqliteStorage {
     SqliteStorage::open(dir.path()).unwrap()
 }
 
-/// A log of that many events.
+/// Creates a log with this many events.
 async fn begin(storage: &SqliteStorage, events: u64) -> TaskId {
     let task = TaskId::fresh();
     storage.append(&task, 0, vec![created(&task, "c")]).await.unwrap();
@@ -40,7 +40,7 @@ async fn keeps_the_contract() {
     keeps_the_contract_in(|_| {}).await;
 }
 
-/// Each store is in a directory of its own, in which `prepare` may put something first.
+/// Runs the contract suite; each store is in its own directory, which `prepare` may set up first.
 async fn keeps_the_contract_in(prepare: impl Fn(&Path)) {
     let dir = tempdir().unwrap();
     let stores = Cell::new(0);
@@ -53,7 +53,8 @@ async fn keeps_the_contract_in(prepare: impl Fn(&Path)) {
     .await;
 }
 
-/// In the table of a file from before, each event of more than a quarter of a page has a page of its own besides.
+/// In the table of an older file, each event of more than a quarter of a page takes an additional
+/// page.
 #[tokio::test]
 async fn events_of_a_kilobyte_share_pages() {
     const EVENTS: u64 = 300;
@@ -64,7 +65,7 @@ async fn events_of_a_kilobyte_share_pages() {
     storage.append(&task, 1, told.collect()).await.unwrap();
     drop(storage);
     let bytes = fs::metadata(dir.path().join(schema::FILE)).unwrap().len();
-    // All tables and indices are there, too.
+    // The size includes all tables and indexes.
     assert!(bytes < EVENTS * 3_000, "{bytes} bytes for {EVENTS} events");
 }
 
@@ -86,7 +87,7 @@ async fn opened_again_it_is_as_it_was() {
     assert!(matches!(full, Err(StorageError::Full { would_hold: 9, .. })));
 }
 
-/// Who has a line to write waits behind one bulk at most, however many there are.
+/// A small write waits behind at most one of the bulk writes.
 #[tokio::test]
 async fn bulks_come_to_the_writer_one_after_the_other() {
     let dir = tempdir().unwrap();
@@ -95,7 +96,7 @@ async fn bulks_come_to_the_writer_one_after_the_other() {
     for _ in 0..8 {
         tasks.push(begin(&storage, 2).await);
     }
-    // The writer is kept busy, so that what comes to it stays there.
+    // The writer is blocked, so that the queue stays as it is.
     let (busy, done) = std::sync::mpsc::channel::<()>();
     let blocks = storage.writer.write(move |_| Ok(done.recv().is_ok()));
     let bulk = || vec![chunk(&"x".repeat(BULK))];
@@ -114,7 +115,7 @@ async fn dropping_it_waits_for_what_was_asked() {
     let storage = open(&dir);
     let task = TaskId::fresh();
     let asked = storage.append(&task, 0, vec![created(&task, "c")]);
-    // Polled once, so that it is in the queue; then nobody waits for it any more.
+    // Polled once, so that the write is queued; then the caller is gone.
     tokio::select! {
         biased;
         _ = asked => unreachable!("no disk is that fast"),
@@ -141,13 +142,13 @@ async fn a_long_log_of_a_task_at_rest_is_read_in_one_piece() {
 
     storage.append(&task, 30, vec![status(TaskState::Completed, 2, None)]).await.unwrap();
     let folded = storage.task(&task).await.unwrap().unwrap();
-    // Writes are made in order: after this one, the fold that was offered is there.
+    // Writes are made in order: after this one, the offered fold is stored.
     begin(&storage, 1).await;
     assert_eq!(folds(), [(task.to_string(), 31)]);
     assert_eq!(storage.task(&task).await.unwrap().unwrap(), folded);
 }
 
-/// As a hub before this setting made it, and as this one does.
+/// Both for a file without this setting and for a new one.
 #[tokio::test]
 async fn what_is_forgotten_makes_the_file_smaller() {
     for old in [true, false] {
@@ -175,11 +176,11 @@ async fn what_is_forgotten_makes_the_file_smaller() {
     }
 }
 
-/// When nothing was brought to its place for so long, all of it is there.
+/// Time without checkpoints after which all of them are done.
 const LULL: Duration = Duration::from_millis(200);
 
-/// Nobody who writes waits until pages are in their places: a thread of its own brings them there, long before the log is so long that
-/// SQLite would.
+/// Writers never wait for checkpoints: another thread makes them, long before the log reaches
+/// SQLite's limit.
 #[tokio::test]
 async fn what_was_written_is_brought_to_its_place_beside_those_who_write() {
     let dir = tempdir().unwrap();
@@ -306,7 +307,7 @@ async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
     }
 }
 
-/// It is the log that takes the room of a disk; brought to its place, it begins anew.
+/// The log takes the space of a full disk; after a checkpoint it restarts.
 #[tokio::test]
 async fn the_log_of_a_disk_that_is_full_is_brought_to_its_place() {
     let dir = tempdir().unwrap();
@@ -439,7 +440,7 @@ async fn a_probe_is_a_real_write_that_changes_nothing() {
     open(&dir).probe().await.unwrap();
 }
 
-/// A hub that is killed leaves its files as they are: the copy is what the next one finds.
+/// Copies the files as a killed hub leaves them for the next one.
 fn crash(from: &TempDir) -> TempDir {
     let to = tempdir().unwrap();
     for file in ["hub.db", "hub.db-wal"] {
@@ -469,7 +470,8 @@ async fn a_torn_write_is_as_if_it_had_not_begun() {
         logs.push(storage.events(task, 0, 100).await.unwrap());
     }
     let whole = fs::metadata(dir.path().join("hub.db-wal")).unwrap().len();
-    // A stride prime to all sizes in the file: the cuts fall in headers, in pages and between them.
+    // A stride coprime to all sizes in the file: the cuts fall in headers, in pages and between
+    // them.
     for cut in (1..=50).map(|n| n * 7919 * 31 % whole) {
         let torn = crash(&dir);
         let wal = fs::OpenOptions::new().write(true).open(torn.path().join("hub.db-wal")).unwrap();
@@ -484,7 +486,7 @@ async fn a_torn_write_is_as_if_it_had_not_begun() {
     }
 }
 
-/// What is counted, against what counting them anew comes to.
+/// Compares the counters with counts of the rows.
 fn assert_counted(db: &Connection) {
     let rows = |sql: &str| {
         let mut found = db.prepare(sql).unwrap();
@@ -533,7 +535,7 @@ async fn counters_stay_true_whatever_happens_to_tasks() {
         }
         assert_counted(&db);
     }
-    // The newest of a conversation, the oldest, and at last all of it.
+    // The newest task of a conversation, the oldest, and finally all of them.
     for few in [vec![over.pop().unwrap()], vec![over.remove(0)], over] {
         assert_eq!(storage.forget_tasks(few.clone()).await, Ok(few.len()));
         assert_counted(&db);
@@ -541,14 +543,14 @@ async fn counters_stay_true_whatever_happens_to_tasks() {
     assert_eq!(storage.contexts(ContextFilter::default()).await.unwrap().len(), 3);
 }
 
-/// What this process has written so far, in bytes: into files, whatever files these are.
+/// Number of bytes that this process has written so far, to any files.
 fn written() -> u64 {
     let io = fs::read_to_string("/proc/self/io").unwrap();
     let line = io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap();
     line.parse().unwrap()
 }
 
-/// SQLite would write what a statement may have to take back into a temporary file, several times as much as the log.
+/// SQLite would write the statement journal to a temporary file, several times the size of the log.
 #[tokio::test]
 async fn what_is_written_is_the_log_and_nothing_beside_it() {
     const TASKS: u64 = 400;

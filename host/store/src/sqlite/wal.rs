@@ -1,9 +1,10 @@
-//! SQLite's write-ahead log (WAL) and its index, read from their files before SQLite opens the database.
+//! Reader of SQLite's write-ahead log (WAL) and its index, used before SQLite opens the database.
 //!
-//! SQLite uses a log up to its last whole transaction and ignores the rest in silence (its documentation, "WAL-mode File Format").
-//! A process that is killed leaves such a rest: the transaction that it was writing. A log that was cut short looks the same, and
-//! only the index (`-shm`) tells them apart: it names the last frame that was committed, and SQLite writes it once that frame is on
-//! the disk. It survives the process like any other file that is mapped.
+//! SQLite uses a log up to its last complete transaction and silently ignores the rest (its
+//! documentation, "WAL-mode File Format"). A killed process leaves such a rest: the transaction
+//! that it was writing. A log that was cut short looks the same, and only the index (`-shm`)
+//! distinguishes them: it names the last committed frame, and SQLite writes it once that frame is
+//! on the disk. It survives the process like any other mapped file.
 
 use std::{
     fs::File,
@@ -12,53 +13,54 @@ use std::{
     path::Path,
 };
 
-/// The bytes of a log's header, and of the header of each of its frames.
+/// Size in bytes of a log's header, and of the header of each of its frames.
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// The version of both formats, which has not changed since SQLite 3.7.0.
+/// Version of both formats, unchanged since SQLite 3.7.0.
 const VERSION: u32 = 3_007_000;
 
-/// The log's magic number; its lowest bit says that the words of its checksums are big-endian.
+/// Magic number of a log; its lowest bit says that the checksums use big-endian words.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Where the index holds the two copies of its header, the second of which is written first.
+/// Positions of the two copies of the index's header; the second is written first.
 const INDEX_HEADERS: [Range<usize>; 2] = [48..96, 0..48];
 
-/// The part of the index that is read.
+/// Size of the part of the index that is read.
 const INDEX: usize = 136;
 
-/// How a log was found.
+/// Condition of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// All that was committed is in the log, as far as anybody can tell; or there is no log.
+    /// All committed frames are in the log, as far as can be known; or no log exists.
     Whole,
     /// The log ends in the middle of a write, and no index tells whether that write was committed.
     Torn,
-    /// Frames are missing that were committed.
+    /// Committed frames are missing.
     Cut(Cut),
 }
 
-/// Which frames of a log are left.
+/// Remaining frames of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// How many frames were committed.
+    /// Number of committed frames.
     pub(super) committed: u32,
-    /// How many of them are left, up to the end of a transaction.
+    /// Number of remaining frames, up to the end of a transaction.
     pub(super) left: u32,
-    /// How many of them a finished checkpoint has brought to the database.
+    /// Number of frames that a finished checkpoint has copied to the database.
     pub(super) checkpointed: u32,
-    /// How many of them may be in the database, from a checkpoint that was not finished.
+    /// Number of frames that an unfinished checkpoint may have copied to the database.
     pub(super) perhaps_checkpointed: u32,
 }
 
 impl Cut {
-    /// Whether the database has everything without the log.
+    /// True if the database is complete without the log.
     pub(super) fn is_harmless(&self) -> bool {
         self.checkpointed >= self.committed
     }
 
-    /// Whether what is left of the log fits the database: not where the database has pages of later transactions.
+    /// True if the rest of the log fits the database, which means that the database has no pages of
+    /// later transactions.
     pub(super) fn is_usable(&self) -> bool {
         self.perhaps_checkpointed.max(self.checkpointed) <= self.left
     }
@@ -72,7 +74,7 @@ pub(super) fn inspect(log: &Path, index: &Path) -> io::Result<Found> {
     let Some(index) = index else {
         return Ok(if left.ends_in_a_write { Found::Torn } else { Found::Whole });
     };
-    // An index of another log, from before a power failure, says nothing of this one.
+    // After a power failure the index may belong to an earlier log, and says nothing of this one.
     let is_same = left.salt.is_none_or(|salt| salt == index.salt);
     if !is_same || left.committed >= index.committed {
         return Ok(Found::Whole);
@@ -93,13 +95,13 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The frames that SQLite would use of a log.
+/// Frames of a log that SQLite would use.
 struct Frames {
-    /// The log's salt, which each of its frames repeats; none if the log has no valid header.
+    /// Salt of the log, which each of its frames repeats; none if the log has no valid header.
     salt: Option<[u8; 8]>,
-    /// The last valid frame that ends a transaction, counted from 1.
+    /// Last valid frame that ends a transaction, counted from 1.
     committed: u32,
-    /// Whether the file ends where a frame of an unfinished transaction would go on.
+    /// True if the file ends within an unfinished transaction.
     ends_in_a_write: bool,
 }
 
@@ -135,7 +137,7 @@ impl Frames {
     }
 }
 
-/// The page size of a log with this header, and its checksum so far; none if the header is invalid.
+/// Page size of a log with this header, and the checksum so far; none if the header is invalid.
 fn header_of(header: &[u8; HEADER]) -> Option<(usize, Checksum)> {
     let word = |at: usize| u32::from_be_bytes(array(&header[at..at + 4]));
     let page = usize::try_from(word(8)).ok()?;
@@ -149,7 +151,7 @@ fn header_of(header: &[u8; HEADER]) -> Option<(usize, Checksum)> {
     is_valid.then_some((page, sum))
 }
 
-/// SQLite's checksum of a log, which goes on from frame to frame.
+/// SQLite's checksum of a log, which continues from frame to frame.
 struct Checksum {
     is_big_endian: bool,
     words: [u32; 2],
@@ -175,7 +177,7 @@ impl Checksum {
     }
 }
 
-/// The part of an index that names what was committed.
+/// Part of an index that names the committed frames.
 struct Index {
     salt: [u8; 8],
     committed: u32,
@@ -183,7 +185,7 @@ struct Index {
     perhaps_checkpointed: u32,
 }
 
-/// Reads an index as the process left it that had mapped it; none if it holds nothing valid.
+/// Reads an index as left by the process that had mapped it; none if it contains nothing valid.
 fn read_index(mut file: File) -> io::Result<Option<Index>> {
     let mut bytes = [0; INDEX];
     if fill(&mut file, &mut bytes)? < INDEX {
@@ -204,7 +206,7 @@ fn read_index(mut file: File) -> io::Result<Option<Index>> {
     }))
 }
 
-/// Reads until the buffer is full or the file ends, and returns how many bytes were read.
+/// Reads until the buffer is full or the file ends, and returns the number of bytes read.
 fn fill(file: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
@@ -218,7 +220,7 @@ fn fill(file: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// The first bytes of a slice that is long enough.
+/// First bytes of a slice that is long enough.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[..N]);

@@ -1,8 +1,10 @@
-//! The one thread that writes. What has queued up is committed in one transaction (group commit): many writers share one fsync.
+//! Writer thread. It commits queued writes in one transaction (group commit), so that many writers
+//! share one fsync.
 //!
-//! A transaction writes a page of each index, be it for one task or for ten. So whoever has put a change into a queue lets whatever else is ready to
-//! run have its turn, until two turns have brought no more changes, and only then has the thread look into the queues; the first of several to do so does it
-//! for all. The more there is to do, the more is done together; a hub with nothing else to do waits for nobody.
+//! A transaction writes a page of each index, for one task as for ten. So a caller that has queued
+//! a write yields to other tasks until two yields in a row have brought no more writes, and only
+//! then wakes the thread; the first of several callers wakes it for all. The more there is to
+//! write, the more is batched; on an idle hub nobody waits.
 
 use super::{
     checkpointer::Checkpointer,
@@ -30,15 +32,16 @@ use tokio::{
     task::yield_now,
 };
 
-/// After how many changes what was written is brought to its place: some 800 pages of tasks that are answered at once to sixty-four clients, 6,500 to one. The few
-/// tasks that are written meanwhile wait for a disk that has more to do: with 384 they are less than one in a hundred.
+/// Number of writes after which a checkpoint is requested: some 800 pages of tasks that are
+/// answered at once to sixty-four clients, 6,500 to one. The few tasks that are written during a
+/// checkpoint wait for a busier disk: with 384 they are less than one in a hundred.
 pub(super) const CHECKPOINT: usize = 384;
 
-/// The same in pages of the log, where changes are large.
+/// Number of pages in the log after which a checkpoint is requested, for large writes.
 pub(super) const CHECKPOINT_OF_PAGES: usize = 6_000;
 
-/// How many turns whoever is ready to run has at most before a change is made. With 64 clients, a transaction is
-/// shared by twice as many as with one turn; more turns make no more of them.
+/// Limit of yields to other tasks before a write. With 64 clients, a transaction has twice as many
+/// writes as with one yield; more yields add none.
 const TURNS: usize = 4;
 
 #[derive(Debug)]
@@ -50,31 +53,33 @@ pub(super) struct Writer {
     judgement: Arc<Judgement>,
 }
 
-/// How the writing thread is woken: once for all that waits, and never too seldom.
+/// Wake-up state of the writer thread: one wake-up for all pending writes, and no lost wake-ups.
 #[derive(Debug, Default)]
 struct Calls {
-    /// How often the thread has looked into the queues.
+    /// Number of times that the thread has read the queues.
     looks: AtomicUsize,
-    /// Whether it was woken since it last did.
+    /// True if the thread was woken since it last read the queues.
     woken: AtomicBool,
 }
 
 impl Calls {
-    /// The thread is about to look into the queues: what is in them now it finds. Who puts something into one later wakes it again.
+    /// Called by the thread before it reads the queues: it finds the writes that are queued now. A
+    /// later write wakes it again.
     fn look(&self) {
         self.woken.store(false, SeqCst);
         self.looks.fetch_add(1, SeqCst);
         fence(SeqCst);
     }
 
-    /// What a change that is in a queue now has to see grow, to know that it was found.
+    /// Number of reads so far; once it has grown, a write that is queued now has been found.
     fn looks(&self) -> usize {
         fence(SeqCst);
         self.looks.load(SeqCst)
     }
 }
 
-/// Wakes the writing thread when dropped, so that it is woken even if nobody waits for the change any more; unless it has found the change.
+/// Wakes the writer thread when dropped, even if the caller was cancelled; does nothing if the
+/// write has been found.
 struct Wake<'a> {
     thread: &'a thread::Thread,
     calls: &'a Calls,
@@ -112,17 +117,18 @@ impl Writer {
         Ok(Self { queues: Some(queues), thread: Some(thread), calls, judgement })
     }
 
-    /// Whether what is asked for can be written.
+    /// Condition of the store, judged by writes.
     pub(super) fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.judgement.listen()
     }
 
-    /// How many changes wait.
+    /// Number of pending writes.
     pub(super) fn backlog(&self) -> usize {
         self.queues.as_ref().map_or(0, Queues::len)
     }
 
-    /// Makes a short change; once this returns it is durable. A change that is refused must not have written anything.
+    /// Makes a short write, durable on return. A write that is refused must not have changed
+    /// anything.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -130,7 +136,7 @@ impl Writer {
         self.write_of(Length::Short, change).await
     }
 
-    /// The same for a change that takes so long.
+    /// Makes a write of this length.
     pub(super) async fn write_of<T: Send + 'static>(
         &self,
         length: Length,
@@ -144,11 +150,12 @@ impl Writer {
         if let Some(wake) = self.wake() {
             let (mut waiting, mut in_vain) = (1, 0);
             for _ in 0..TURNS {
-                // Whoever is ready now has a change of their own in a queue after that, if they make one.
+                // Tasks that are ready now will have queued their own writes after the yield.
                 yield_now().await;
                 let there_are = queues.len();
                 in_vain = if there_are > waiting { 0 } else { in_vain + 1 };
-                // Tokio has those that yielded go on in reversed order: one turn of two may be with nobody else's in between.
+                // Tokio resumes tasks that yielded in reverse order, so one of two yields may bring
+                // no other task in between.
                 if wake.is_needless() || in_vain == 2 {
                     break;
                 }
@@ -158,13 +165,13 @@ impl Writer {
         outcome.await.map_err(|_| gone())?
     }
 
-    /// Has the thread look into the queues, once that is dropped.
+    /// Guard that wakes the thread when it is dropped.
     fn wake(&self) -> Option<Wake<'_>> {
         let (thread, calls) = (self.thread.as_ref()?.thread(), self.calls.as_ref());
         Some(Wake { thread, calls, looks: calls.looks() })
     }
 
-    /// Has a change made, unless there is more urgent work or something goes wrong.
+    /// Queues an optional write; it is dropped if the queue is full or anything fails.
     pub(super) fn offer(
         &self,
         change: impl FnOnce(&Connection) -> Result<(), Failure> + Send + 'static,
@@ -193,13 +200,13 @@ impl Drop for Writer {
     }
 }
 
-/// How long the write-ahead log is, as SQLite tells whoever commits.
+/// Length of the write-ahead log, as reported by SQLite at each commit.
 #[derive(Debug, Default)]
 struct LogLength(Arc<AtomicUsize>);
 
 impl LogLength {
-    /// Watches the log that is written by way of this connection. One that is too long is brought to its place at once, which SQLite does by itself where
-    /// nobody watches.
+    /// Watches the log of this connection. A log that is too long is checkpointed at once; SQLite
+    /// does that itself only without a hook.
     fn of(db: &mut Connection) -> rusqlite::Result<Self> {
         let length = Self::default();
         let told = Arc::clone(&length.0);
@@ -214,7 +221,7 @@ impl LogLength {
         Ok(length)
     }
 
-    /// In pages, with the last commit.
+    /// Length in pages after the last commit.
     fn pages(&self) -> usize {
         self.0.load(SeqCst)
     }
@@ -247,29 +254,30 @@ fn run(
         }
         let pages = log.pages();
         if pages < in_place {
-            // It has begun anew.
+            // The log has restarted.
             in_place = 0;
         }
         let is_long = changes >= CHECKPOINT || pages - in_place >= CHECKPOINT_OF_PAGES;
-        // On a disk that is full it is the log that has taken the room. What comes free is the database's first: then the log begins anew.
+        // On a full disk, the log takes the space. A checkpoint moves it to the database, and the
+        // log restarts.
         if is_long || failed != has_failed {
             checkpointer.ask();
             (changes, in_place) = (0, pages);
         }
         has_failed = failed;
         if left == Left::Nothing {
-            // Whoever has put something into a queue since then has others do so first.
+            // Writers that queued since then let others queue first.
             thread::park();
         }
     }
-    // The last connection tidies the files up.
+    // The last connection tidies up the files.
     drop(checkpointer);
     if let Err(why) = dirty_bit::clear(db).map_err(StorageError::from) {
         tracing::warn!(%why, "the store could not be closed in order; its log stays beside it");
     }
 }
 
-/// Commits a batch, and takes in how that went. Whatever is wrong with this one, the next one is tried.
+/// Commits a batch and records the result. Whatever fails, the next batch is tried.
 fn commit_and_judge(
     db: &Connection,
     batch: &mut [Box<dyn Change>],
@@ -287,15 +295,16 @@ fn commit_and_judge(
             }
             Err(fault::because_of(&why))
         }
-        // A fault of the hub's own, of which the panic itself has told.
+        // A bug of the hub; the panic itself is in the log.
         Err(_) => Err(unavailable("a change broke while it was made; the hub's log says where")),
     }
 }
 
-/// Makes all changes or none, except those that were refused for what they are.
+/// Makes all writes or none, except those that were refused individually.
 fn commit(db: &Connection, batch: &mut [Box<dyn Change>]) -> rusqlite::Result<()> {
     let execute = |sql| db.prepare_cached(sql)?.execute([]);
-    // One that broke, or could not be rolled back, must not stand in the way for ever.
+    // An open transaction, left by a panic or a failed rollback, must not block the writer for
+    // ever.
     if !db.is_autocommit() {
         execute("ROLLBACK")?;
     }
@@ -309,12 +318,12 @@ fn commit(db: &Connection, batch: &mut [Box<dyn Change>]) -> rusqlite::Result<()
     committed.map(drop)
 }
 
-/// A change to the store, whoever waits for whatever comes of it.
+/// A queued write, independent of its result's type.
 trait Change: Send {
-    /// Makes the change. An error is one of SQLite's; a refusal is kept for [`Change::answer`].
+    /// Makes the write. An error is SQLite's; a refusal is stored for [`Change::answer`].
     fn make(&mut self, db: &Connection) -> rusqlite::Result<()>;
 
-    /// Tells what came of it, now that the transaction has ended.
+    /// Sends the result, after the transaction has ended.
     fn answer(self: Box<Self>, committed: Result<(), StorageError>);
 }
 
@@ -340,7 +349,7 @@ where
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StorageError>) {
-        // Who asked may have gone away; the change is made all the same.
+        // The caller may be gone; the write is made regardless.
         let _ = match (committed, self.outcome) {
             (Ok(()), Some(outcome)) => self.done.send(outcome),
             (Ok(()), None) => return,

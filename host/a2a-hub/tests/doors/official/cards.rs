@@ -1,4 +1,4 @@
-//! Cards where official clients look for them, and the extensions they tell of.
+//! Tests of the agent cards: their well-known paths, both versions, and the extensions.
 
 use super::{Endpoint, v1, v03};
 use crate::{
@@ -56,7 +56,7 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
         assert!(!old.is_empty() && old.iter().all(is_url), "{file}: {old:?}");
         let grpc = &both["supportedInterfaces"][2];
         assert_eq!(grpc["url"], hub.http());
-        // A client of 0.3 cannot say on gRPC which agent it means.
+        // A client of 0.3 cannot name an agent over gRPC.
         let tenant = (endpoint == "/agents/guest").then_some("guest");
         assert_eq!(grpc.get("tenant").and_then(Value::as_str), tenant, "{file}");
         assert_eq!(bindings.iter().any(|it| it == "GRPC 0.3"), tenant.is_none(), "{file}");
@@ -80,7 +80,7 @@ async fn cards_are_found_where_clients_look() -> Result<()> {
     let (_, whole) = reqwest_json(&at("/.well-known/agent-card.json")).await?;
     let takes = whole["defaultInputModes"].as_array().context("it takes nothing")?;
     assert!(takes.contains(&json!("*/*")) && takes.contains(&json!("text/plain")), "{takes:?}");
-    // The Local Hub's own cards lead to each agent by itself, too.
+    // The well-known cards of the Local Hub lead to each agent's endpoint too.
     for (path, url) in [("agents/guest.json", "/agents/guest"), ("agent.json", "/")] {
         let (_, card) = reqwest_json(&at(&format!("/.well-known/{path}"))).await?;
         let told =
@@ -104,8 +104,9 @@ async fn reqwest_json(url: &str) -> Result<(u16, Value)> {
     Ok((answer.status().as_u16(), serde_json::from_str(&answer.text().await?)?))
 }
 
-/// The hub's own user needs no token, and then no card has a scheme by which it would be known. Who shows the token all the
-/// same is known by it, as other users are, and is told more.
+/// The extended card requires the token. The hub's own user needs no token, and then a card has no
+/// security scheme and declares no extended card. A client that sends the token is authenticated by
+/// it and gets the extended card.
 #[tokio::test]
 async fn the_extended_card_is_for_those_who_show_the_token() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -158,7 +159,8 @@ async fn the_extended_card_is_for_those_who_show_the_token() -> Result<()> {
     Ok(())
 }
 
-/// Agents of the SDK stream unless their author says otherwise; this one is elsewhere, and its card says so.
+/// Streaming methods are rejected for an agent whose card declares no streaming. Agents of the SDK
+/// stream by default, so this one is a remote agent.
 #[tokio::test]
 async fn who_does_not_stream_is_not_listened_to() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -195,7 +197,7 @@ async fn extensions_are_activated_by_name() -> Result<()> {
         let answer = guest.ask(Method::POST, "", Some(request)).await?;
         assert_eq!(answer.headers()[name], "urn:a2a-hub:test");
     }
-    // What the hub passes on is done by the agent that is meant, also where the hub's own dialect is spoken.
+    // The agent activates an extension that the hub relays, also on the endpoints of all agents.
     for path in ["/a2a", "/"] {
         let whole = Endpoint::of(&hub, path).with("A2A-Extensions", "urn:a2a-hub:test");
         let mut params = v1("terms");

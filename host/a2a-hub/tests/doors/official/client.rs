@@ -1,4 +1,4 @@
-//! What A2A asks of clients, of the hub as one: what an agent elsewhere is sent, and what becomes of its answers.
+//! Tests of the hub as a client of A2A: requests to a remote agent, and its responses.
 
 use crate::{
     hub::InProcessHub,
@@ -21,15 +21,15 @@ use std::{
 };
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// An agent of 1.0 that writes down what it is asked.
+/// Remote agent of A2A 1.0 that records its requests.
 struct Scribe {
     url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
-    /// Ends with it.
+    /// Serves until the agent is dropped.
     _serving: JoinSet<io::Result<()>>,
 }
 
-/// One request: where it went, its head, and its body unless it is empty.
+/// Recorded request: path, headers, and body (null if empty).
 #[derive(Clone)]
 struct Asked {
     path: String,
@@ -66,7 +66,7 @@ fn note((book, _): &Book, uri: &Uri, headers: HeaderMap, body: &[u8]) -> Value {
     body
 }
 
-/// Prefers what nobody knows, and says what a client of today need not know.
+/// Serves a card that prefers an unknown binding and has unknown members.
 async fn card(State(book): State<Book>, uri: Uri, headers: HeaderMap) -> Json<Value> {
     note(&book, &uri, headers, b"");
     let one = |binding: &str, version: &str, path: &str| json!({ "url": format!("{}{path}", book.1), "protocolBinding": binding, "protocolVersion": version });
@@ -77,7 +77,7 @@ async fn card(State(book): State<Book>, uri: Uri, headers: HeaderMap) -> Json<Va
     }))
 }
 
-/// Whatever it is asked, it makes two artifacts in pieces, and begins one of them anew.
+/// Answers each request with two artifacts in chunks, one of which it replaces.
 async fn answer(State(book): State<Book>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let asked = note(&book, &uri, headers, &body);
     let ids = json!({ "taskId": "theirs", "contextId": "c" });
@@ -113,7 +113,7 @@ async fn an_agent_elsewhere_is_asked_as_a2a_has_it() -> Result<()> {
     let hub = InProcessHub::builder().config(remote).start().await?;
     let task = send(&Client::http(&hub), "far", "hello").await?;
     assert_eq!((state(&task), said(&task)), ("completed", "done"));
-    // Pieces are added where they say so, and else begin their artifact anew.
+    // A chunk with `append` extends its artifact; any other replaces the artifact.
     assert_eq!(artifact(&task), "the text, whole");
     assert_eq!(task["artifacts"][1]["parts"][0]["text"], "kept");
 

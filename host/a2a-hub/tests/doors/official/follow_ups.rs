@@ -1,4 +1,4 @@
-//! A message to a task that is at work, in every way there is to send it.
+//! Tests of a second message to a running task, over each binding and version.
 
 use super::{
     Endpoint, v1,
@@ -8,7 +8,7 @@ use crate::stage::hub_with_guest;
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// What the official kit of 0.3 does: it does not wait for the end, and says more.
+/// The official kit of 0.3 does this: it does not wait for the end, and sends another message.
 #[tokio::test]
 async fn a_task_at_work_takes_a_message_in_every_way() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -28,7 +28,7 @@ async fn a_task_at_work_takes_a_message_in_every_way() -> Result<()> {
             };
             let heard = say(&hub, way, &saying).await?;
             if live {
-                // It was waited for to the end.
+                // The hub waited until the task ended.
                 assert!(heard.is_err(), "{way:?}: {heard:?}");
             } else {
                 heard.map_err(|why| anyhow::anyhow!("{way:?}: {why:?}"))?;

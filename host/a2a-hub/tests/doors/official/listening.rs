@@ -1,4 +1,5 @@
-//! How long a stream of 1.0 goes on: until its task is over, also where that waits for its client meanwhile.
+//! Tests of the end of a stream of 1.0: the task's final state, also if the task waits for its
+//! client meanwhile.
 
 use super::{
     Endpoint, events, more,
@@ -13,13 +14,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The ways to subscribe to a task in 1.0; over REST there are two.
+/// Methods to subscribe to a task in 1.0; REST has two.
 const WAYS: [&str; 5] = ["JSON-RPC", "GET", "POST", "gRPC", "socket"];
 
-/// Longer than any of these streams should go on.
+/// Timeout of each stream.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// All that is told of a task to its end, an item of 1.0 each.
+/// Subscribes to a task and returns all items up to the end, in the form of 1.0.
 async fn subscribe(hub: &InProcessHub, way: &str, task: &str) -> Result<Vec<Value>> {
     let guest = Endpoint::of(hub, "/agents/guest");
     let path = format!("/rest/tasks/{task}:subscribe");
@@ -37,7 +38,7 @@ async fn subscribe(hub: &InProcessHub, way: &str, task: &str) -> Result<Vec<Valu
     }
 }
 
-/// The states that a stream tells of, without those that say the same again.
+/// States that a stream reports, without repetitions.
 fn states(told: &[Value]) -> Vec<&str> {
     let mut states: Vec<_> = told
         .iter()
@@ -50,7 +51,7 @@ fn states(told: &[Value]) -> Vec<&str> {
     states
 }
 
-/// STREAM-SUB-002 of the official kit, on a task in each state that is no end.
+/// STREAM-SUB-002 of the official kit, for a task in each interrupted state.
 #[tokio::test]
 async fn a_subscription_goes_on_until_its_task_is_over() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -62,7 +63,7 @@ async fn a_subscription_goes_on_until_its_task_is_over() -> Result<()> {
             let task = guest.result("SendMessage", params).await?["task"]["id"].take();
             let id = task.as_str().context("no id")?;
             let answer = async {
-                // Long enough for a stream to end that would.
+                // Time in which a stream would end by mistake.
                 sleep(Duration::from_millis(400)).await;
                 guest.result("SendMessage", more(&task, "blue")).await
             };
@@ -78,7 +79,8 @@ async fn a_subscription_goes_on_until_its_task_is_over() -> Result<()> {
     Ok(())
 }
 
-/// A login may happen elsewhere; a question is for the client itself, whose stream ends there.
+/// The stream of a message stays open while its task waits for a login, because the login may
+/// happen elsewhere. A question is for the client itself, so the stream ends there in 0.3.
 #[tokio::test]
 async fn the_stream_of_a_message_goes_on_while_its_task_waits_for_a_login() -> Result<()> {
     let hub = hub_with_guest().await?;

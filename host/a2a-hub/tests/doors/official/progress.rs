@@ -1,4 +1,4 @@
-//! How far a task is, and questions without a word, as official clients find them.
+//! Tests of progress, and of questions without a text, for official clients.
 
 use super::{Endpoint, v1};
 use crate::stage::{artifact, eventually_async, get, hub_with_guest, said, send, state};

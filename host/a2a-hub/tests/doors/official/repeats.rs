@@ -1,4 +1,4 @@
-//! A message that comes twice, in every way there is to send it.
+//! Tests of a message that is sent twice, over each binding and version.
 
 use super::ways::{Saying, say, ways};
 use crate::stage::hub_with_guest;
@@ -6,7 +6,7 @@ use a2a_hub_protocol::{event::StreamResponse, id::TaskId};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// The task that is told first, and whether it says that it was told before.
+/// Id of the first task in a response, and true if the task is marked as repeated.
 fn first(told: Vec<StreamResponse>) -> Result<(TaskId, bool)> {
     let Some(StreamResponse::Task(task)) = told.into_iter().next() else {
         anyhow::bail!("it does not begin with a task")

@@ -1,4 +1,4 @@
-//! REST of both versions, and what both bindings share of push configs.
+//! Tests of REST in both versions, and of push configurations over both bindings.
 
 use super::{Endpoint, events, more, v1};
 use crate::stage::hub_with_guest;
@@ -32,7 +32,7 @@ async fn rest_speaks_both_versions() -> Result<()> {
     let ask = guest.ask(Method::POST, "/rest/message:stream", Some(v1("ask"))).await?;
     let told = events(ask).await?;
     let waits = told[0]["task"]["id"].as_str().context("a stream begins with its task")?;
-    // A stream of 0.3 ends where the task waits for its client.
+    // A stream of 0.3 ends when the task waits for its client.
     let path = format!("/rest/v1/tasks/{waits}:subscribe");
     let told = events(guest.ask(Method::GET, &path, None).await?).await?;
     assert_eq!(told[0]["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{path}");

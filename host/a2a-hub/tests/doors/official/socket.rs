@@ -1,4 +1,5 @@
-//! The unix socket as a binding of official A2A, found by the card and spoken to as `docs/reference/unix-socket.md` says.
+//! Tests of the Unix socket as a binding of official A2A, as `docs/reference/unix-socket.md`
+//! describes it.
 
 use super::{Endpoint, more, v1, v03, ways::lines};
 use crate::{hub::InProcessHub, stage::hub_with_guest};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 use tokio::time::sleep;
 
-/// A client on the socket, and what it says of itself.
+/// Client on the socket, with its tenant and its version.
 struct OnSocket<'a> {
     hub: &'a InProcessHub,
     tenant: Option<&'static str>,
@@ -33,7 +34,7 @@ impl OnSocket<'_> {
         result.with_context(|| format!("{method}: {answer}"))
     }
 
-    /// The code and the reason of a refusal.
+    /// Sends a request that must fail, and returns the error's code and reason.
     async fn refusal(&self, method: &str, params: Value) -> Result<(i64, String)> {
         let answer = self.lines(method, params).await?.pop().context("no answer")?;
         let error = answer.get("error").with_context(|| format!("{method}: {answer}"))?;
@@ -60,7 +61,7 @@ async fn the_card_leads_to_the_socket() -> Result<()> {
         assert_eq!(socket.get("tenant").and_then(Value::as_str), tenant);
         assert_eq!(socket["protocolVersion"], "1.0");
 
-        // Who follows it finds the agent behind it.
+        // A client that uses this URL reaches the agent.
         let client = OnSocket { hub: &hub, tenant, version: Some("1.0") };
         let mut hello = v1("reply hi");
         if tenant.is_none() {
@@ -139,8 +140,9 @@ async fn every_operation_of_0_3_is_there() -> Result<()> {
     Ok(())
 }
 
-/// The system vouches for whoever is here, and no scheme of a card says so: A2A declares the extended card together with a
-/// scheme by which its reader shows who it is.
+/// The socket serves no extended card. The system authenticates each client of the socket, and no
+/// scheme of a card describes that: A2A declares the extended card together with a scheme that
+/// authenticates its reader.
 #[tokio::test]
 async fn the_extended_card_is_not_told_where_no_scheme_is_declared() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -174,7 +176,8 @@ async fn what_a_request_says_beside_counts_for_it_alone() -> Result<()> {
     let unknown = (-32009, "VERSION_NOT_SUPPORTED".to_owned());
     assert_eq!(future.refusal("GetTask", id.clone()).await?, unknown);
 
-    // The numbers of the refusals tell official 0.3, also where the version is empty, from the hub's own dialect.
+    // The error codes differ between official 0.3 (also if the version is empty) and the hub's own
+    // dialect.
     let nobody = json!({"message": {"messageId": "m", "role": "user", "kind": "message",
         "parts": [{"kind": "text", "text": "x"}], "metadata": {"targetAgent": "nobody"}}});
     for (version, code) in [(Some("0.3"), -32602), (Some(""), -32602), (None, -32003)] {
@@ -187,7 +190,7 @@ async fn what_a_request_says_beside_counts_for_it_alone() -> Result<()> {
     assert!(unnamed.call("hub/status", json!({})).await?["agents"].is_array());
     let wrong = json!({ "id": id["id"], "metadata": { "a2a-service-parameters": "1.0" } });
     assert_eq!(unnamed.refusal("GetTask", wrong).await?.0, -32602);
-    // Over HTTP it is metadata as any other.
+    // Over HTTP this member is ordinary metadata.
     let wrong = json!({ "id": id["id"], "metadata": { "a2a-service-parameters": "1.0" } });
     let http = Endpoint::of(&hub, "/agents/guest");
     assert_eq!(http.result("GetTask", wrong).await?["id"], id["id"]);

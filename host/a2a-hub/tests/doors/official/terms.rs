@@ -1,4 +1,4 @@
-//! What an agent built with the SDK can say, and what it is told, is the same on each binding in each version.
+//! Tests that an SDK agent's output and input are the same over each binding and version.
 
 use super::ways::{Binding, Heard, Saying, Version, say, ways};
 use crate::{
@@ -14,10 +14,10 @@ use a2a_hub_tests::{picky_guest, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-/// The extension that the picky guest insists on, and the other that it knows.
+/// Extension that the picky guest requires.
 const LOUDNESS: &str = "urn:a2a-hub:test:loudness";
 
-/// What is different in each run, or what a version has no word for.
+/// Members that differ in each run or are missing in one version.
 const MASKED: [&str; 9] = [
     "id",
     "messageId",
@@ -30,7 +30,7 @@ const MASKED: [&str; 9] = [
     "append",
 ];
 
-/// What was told as one writes it in 1.0, an item a line.
+/// Formats the responses as JSON of 1.0, one item per line.
 fn written(told: Vec<StreamResponse>) -> Result<String> {
     let event = |event| {
         let (task, context) = (TaskId::new(""), ContextId::new(""));
@@ -123,7 +123,7 @@ async fn hub_with_both() -> Result<InProcessHub> {
     builder.plugin("picky", picky_guest()?).start().await
 }
 
-/// The code that a refusal has on a binding: in JSON-RPC, in HTTP, in gRPC.
+/// Code of an error over a binding: JSON-RPC, HTTP or gRPC.
 fn code(binding: Binding, codes: (i64, i64, i64)) -> i64 {
     match binding {
         Binding::JsonRpc | Binding::Socket => codes.0,
@@ -132,7 +132,7 @@ fn code(binding: Binding, codes: (i64, i64, i64)) -> i64 {
     }
 }
 
-/// The data in what an agent answered.
+/// Data in the message of an agent.
 fn data(heard: Heard) -> Result<Value> {
     let Some(StreamResponse::Message(message)) = heard.told.into_iter().next() else {
         anyhow::bail!("it is no message")
@@ -178,7 +178,7 @@ async fn an_extension_that_is_required_must_be_named_in_every_way() -> Result<()
     Ok(())
 }
 
-/// ClientCapabilities are those of what the client said last.
+/// The extensions and modes of an answer replace those of the first message.
 #[tokio::test]
 async fn an_answer_has_terms_of_its_own() -> Result<()> {
     let hub = hub_with_both().await?;
@@ -208,7 +208,7 @@ async fn an_answer_has_terms_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// An agent elsewhere is asked on the terms that our client named.
+/// The client's extensions and output modes reach a remote agent.
 #[tokio::test]
 async fn terms_reach_an_agent_elsewhere() -> Result<()> {
     let far = hub_with_both().await?;

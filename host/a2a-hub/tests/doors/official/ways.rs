@@ -1,5 +1,5 @@
-//! Every way there is to say the same to an agent: each binding, in each version, in its own spelling. What comes back is
-//! read into one model, so that one table of cases runs over all of them.
+//! Sends the same message over each binding and version, in its own format. The responses are
+//! parsed into one model, so that one table of cases covers them all.
 
 use super::{Endpoint, events};
 use crate::hub::InProcessHub;
@@ -15,17 +15,17 @@ use tokio::{
     time::timeout,
 };
 
-/// How long an answer may take, or a stream.
+/// Timeout of a response or a stream.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// A version of A2A.
+/// Version of A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
     V03,
 }
 
-/// What it travels on.
+/// Binding of A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binding {
     JsonRpc,
@@ -34,44 +34,44 @@ pub(super) enum Binding {
     Socket,
 }
 
-/// Each of them, in each version.
+/// All bindings in both versions.
 pub(super) fn ways() -> impl Iterator<Item = (Binding, Version)> {
     let bindings = [Binding::JsonRpc, Binding::Rest, Binding::Grpc, Binding::Socket];
     bindings.into_iter().flat_map(|binding| [(binding, Version::V1), (binding, Version::V03)])
 }
 
-/// What is said to an agent.
+/// Message to an agent.
 #[derive(Clone, Default)]
 pub(super) struct Saying {
     pub(super) agent: &'static str,
-    /// What the message is called; it has a name of its own if none is given.
+    /// Id of the message; random if absent.
     pub(super) id: Option<&'static str>,
     pub(super) text: &'static str,
-    /// A file of this type beside the text.
+    /// Media type of a file next to the text.
     pub(super) file: Option<&'static str>,
     pub(super) metadata: Option<Value>,
     pub(super) task: Option<String>,
-    /// The extensions that are asked for.
+    /// Extensions that the client requests.
     pub(super) extensions: Option<&'static str>,
     pub(super) output_modes: Vec<&'static str>,
-    /// Whether to listen.
+    /// True for a stream.
     pub(super) live: bool,
 }
 
-/// What came of it.
+/// Response to a message.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) told: Vec<StreamResponse>,
-    /// The extensions that the answer says are active; a stream of gRPC is not asked for them.
+    /// Extensions that the response activates; absent for a stream of gRPC.
     pub(super) active: Option<String>,
 }
 
-/// The code of a refusal, be it JSON-RPC's, HTTP's or gRPC's, and its reason.
+/// Code of an error (JSON-RPC, HTTP or gRPC) and its reason.
 pub(super) type Refused = (i64, String);
 
 type Answer = Result<(Vec<Value>, Option<String>), Refused>;
 
-/// Says it in that way.
+/// Sends the message over a binding in a version.
 pub(super) async fn say(
     hub: &InProcessHub,
     way: (Binding, Version),
@@ -107,7 +107,8 @@ pub(super) async fn say(
     Ok(Ok(Heard { told: told.with_context(|| format!("{way:?}"))?, active }))
 }
 
-/// gRPC has no paths: 1.0 has a word for the agent, and 0.3 leaves it to the hub.
+/// Adds the agent's name, because gRPC has no paths: 1.0 has `tenant`, and 0.3 uses the hub's
+/// metadata.
 fn address(version: Version, saying: &Saying, params: &mut Value) {
     match version {
         Version::V1 => params["tenant"] = json!(saying.agent),
@@ -170,7 +171,7 @@ fn request(version: Version, saying: &Saying, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method(version, saying.live), "params": params})
 }
 
-/// The result of a JSON-RPC response.
+/// Result or error of a JSON-RPC response.
 fn unpack(mut response: Value) -> Result<Value, Refused> {
     match response.get("error") {
         None => Ok(response["result"].take()),
@@ -182,7 +183,7 @@ fn unpack(mut response: Value) -> Result<Value, Refused> {
     }
 }
 
-/// An endpoint of the agent, with the header that asks for extensions.
+/// Endpoint of the agent, with the header that requests extensions.
 fn endpoint<'a>(hub: &'a InProcessHub, version: Version, saying: &Saying) -> Result<Endpoint<'a>> {
     let path = match saying.agent {
         "guest" => "/agents/guest",
@@ -290,7 +291,8 @@ async fn over_socket(
     Ok(told.map(|told| (told, active)))
 }
 
-/// The lines that answer a request on the socket, without the one that says that there are no more.
+/// Sends a request over the socket and returns the lines of the response, without the end of the
+/// stream.
 pub(super) async fn lines(hub: &InProcessHub, request: &Value) -> Result<Vec<Value>> {
     let live = request["method"].as_str().is_some_and(|method| {
         ["SendStreamingMessage", "SubscribeToTask", "message/stream", "tasks/resubscribe"]

@@ -1,4 +1,5 @@
-//! How a receiver knows that notifications are this hub's, and the hub that a receiver waits for them.
+//! Tests of signatures, by which receivers verify notifications, and of challenges, by which the
+//! hub verifies receivers.
 
 use super::hub_with;
 use crate::{
@@ -20,10 +21,10 @@ use serde_json::{Value, json};
 use std::{collections::BTreeSet, env, path::Path, process::Stdio, time::Duration};
 use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
-/// Python takes a while to start.
+/// Timeout of a check in Python, which starts slowly.
 const CHECKED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The hub's keys, as anybody finds them.
+/// Fetches the hub's public keys, as any client can.
 async fn keys(hub: &InProcessHub) -> Result<Vec<Value>> {
     let url = format!("http://{}/.well-known/jwks.json", hub.http());
     let answer = reqwest::get(url).await?.error_for_status()?;
@@ -37,7 +38,7 @@ fn header<'a>(came: &'a Notification, name: &str) -> &'a str {
     came.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether one of the signatures is that of `key` for this body.
+/// True if one of the signatures is valid for `key` and this body.
 fn is_of(key: &Value, came: &Notification, body: &[u8]) -> Result<bool> {
     let key = URL_SAFE_NO_PAD.decode(key["x"].as_str().context("no key")?)?;
     let key = UnparsedPublicKey::new(&ED25519, key);
@@ -50,7 +51,7 @@ fn is_of(key: &Value, came: &Notification, body: &[u8]) -> Result<bool> {
     Ok(signatures.iter().any(valid))
 }
 
-/// What is sent again is the same event, but another signature: one that is old is refused.
+/// Each retry sends the same event with a new signature, because receivers reject an old signature.
 #[tokio::test]
 async fn each_try_is_signed_anew() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[503, 503]));
@@ -67,12 +68,13 @@ async fn each_try_is_signed_anew() -> Result<()> {
     }
     let of_first = |name| came[..3].iter().map(|one| header(one, name)).collect::<BTreeSet<_>>();
     assert_eq!(of_first("webhook-id").len(), 1);
-    // The second pause is a second at least.
+    // The second pause takes at least one second.
     assert!(of_first("webhook-timestamp").len() > 1, "{:?}", of_first("webhook-timestamp"));
     Ok(())
 }
 
-/// By somebody else's reading of the standards: `tests/sdks/verify.py`, which is also what the README shows receivers.
+/// An independent implementation of the standards verifies the signature: `tests/sdks/verify.py`,
+/// which the book names to receivers.
 #[tokio::test]
 async fn a_receiver_in_python_can_tell_by_the_key_set() -> Result<()> {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sdks/py1");
@@ -107,7 +109,7 @@ async fn a_receiver_in_python_can_tell_by_the_key_set() -> Result<()> {
     Ok(())
 }
 
-/// What the receiver in Python says.
+/// Runs the receiver in Python and returns its output.
 #[expect(clippy::disallowed_methods, reason = "somebody else's reading is another program")]
 async fn verified(sdk: &Path, asked: &Value) -> Result<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sdks/verify.py");
@@ -142,7 +144,7 @@ async fn a_key_is_replaced_without_a_gap() -> Result<()> {
     Ok(())
 }
 
-/// Nothing is sent to who does not answer a challenge, and the challenge tells nothing.
+/// The hub sends nothing to a receiver that fails a challenge, and the challenge reveals nothing.
 #[tokio::test]
 async fn a_receiver_that_is_challenged_shows_that_it_waits_for_news() -> Result<()> {
     let (hub, receiver) = (hub_with("challenge", true).await?, Receiver::start()?);

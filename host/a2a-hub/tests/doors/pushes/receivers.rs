@@ -1,4 +1,5 @@
-//! Receivers that are overloaded, gone, wrong or strange: what becomes of the notifications, and who is asked how often.
+//! Tests of receivers that are overloaded, gone, wrong or strange: the fate of notifications, and
+//! the rate of requests.
 
 use super::hub_with;
 use crate::{
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A hub that leaves a receiver alone for three seconds once three deliveries failed in a row.
+/// Starts a hub that pauses a receiver for three seconds after three failed deliveries in a row.
 async fn hub_that_loses_patience() -> Result<InProcessHub> {
     let config = GRANT.replace("failures = 1000", "failures = 3\n    pause_ms = 3000");
     InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await
@@ -36,7 +37,7 @@ async fn a_receiver_that_asks_for_rest_has_it() -> Result<()> {
     Ok(())
 }
 
-/// The others are not tried by themselves, and do not wait for ever either.
+/// The other deliveries are never tried themselves, and do not wait forever either.
 #[tokio::test]
 async fn who_is_never_let_through_is_given_up() -> Result<()> {
     let config = GRANT
@@ -57,7 +58,7 @@ async fn who_is_never_let_through_is_given_up() -> Result<()> {
             .await
             .is_ok_and(|all| all.len() == 8 && all.iter().all(|it| it["state"] == "dead"))
     };
-    // A receiver that is busy only has a quarter of a minute.
+    // Deliveries to a receiver that is only busy get a quarter of a minute.
     eventually_async(Duration::from_secs(30), dead).await?;
     let untried = deliveries(&client).await?.into_iter().filter(|it| it["attempts"] == 0);
     let untried: Vec<_> = untried.map(|it| it["error"].clone()).collect();
@@ -67,7 +68,7 @@ async fn who_is_never_let_through_is_given_up() -> Result<()> {
     Ok(())
 }
 
-/// A path that is not there, or a token that is not known, is no fault of the host's.
+/// An unknown path or token is no failure of the host.
 #[tokio::test]
 async fn a_url_that_is_wrong_keeps_no_other_from_its_news() -> Result<()> {
     let (hub, receiver) = (hub_that_loses_patience().await?, Receiver::start()?);
@@ -82,7 +83,7 @@ async fn a_url_that_is_wrong_keeps_no_other_from_its_news() -> Result<()> {
     eventually(SOON, || receiver.came().len() > 6).await?;
     set(&client, &other, "right", &receiver.url("/right")).await?;
     answer(&client, &other, "hi").await?;
-    // Sooner than any pause of the breaker is over.
+    // Before any pause of the circuit breaker ends.
     let right = || at(&receiver, "/right").contains(&"completed".to_owned());
     eventually(Duration::from_secs(2), right).await?;
     assert!(deliveries(&client).await?.iter().all(|it| it["state"] != "held"));
@@ -100,7 +101,7 @@ async fn an_answer_without_end_is_not_read() -> Result<()> {
     Ok(())
 }
 
-/// Neither a config that is deleted nor a conversation that is, whose worker sleeps.
+/// Covers a deleted configuration, and a deleted conversation whose worker sleeps.
 #[tokio::test]
 async fn what_is_forgotten_is_not_sent_any_more() -> Result<()> {
     let (hub, receiver) = (hub_with("give_up_ms", 60_000).await?, Receiver::start()?);

@@ -1,4 +1,4 @@
-//! Requests of an agent against servers on loopback that misbehave.
+//! Requests of an agent against misbehaving servers on loopback.
 
 use super::*;
 use a2a_hub_core::{
@@ -22,8 +22,8 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(10);
 const SECRET: &str = "sk-1234567890";
 
-/// A server on loopback that answers each connection once with these pieces, a moment apart, and tells what it was asked. A piece
-/// without a byte is the end of all words: the connection stays, and nothing comes.
+/// Server on loopback that answers each connection with these pieces, a moment apart, and records
+/// the requests. An empty piece stalls: the connection stays open and silent.
 struct Server {
     port: u16,
     asked: Arc<parking_lot::Mutex<Vec<String>>>,
@@ -60,7 +60,7 @@ impl Server {
     }
 }
 
-/// What `api.test` and `127.0.0.1` are granted: all, with a secret, by plain HTTP.
+/// Grant for `api.test` and `127.0.0.1`: all paths, with a secret, by plain HTTP.
 fn held(port: u16, is_private: bool) -> Arc<EffectiveGrant> {
     let asks = serde_json::json!({ "http": { "*": { "methods": ["GET", "POST"] } } });
     let ask: Ask = serde_json::from_value(asks).unwrap();
@@ -99,7 +99,7 @@ async fn body(mut answer: Answer) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// An agent that may reach `server`, and what it holds.
+/// Client of an agent that may reach `server`, with its grant.
 fn http(server: &Server, data: &Path) -> (Http, Arc<EffectiveGrant>, LiveGrant) {
     let held = held(server.port, true);
     let live = LiveGrant::new(Arc::clone(&held));
@@ -186,7 +186,8 @@ async fn a_redirect_is_an_answer_like_any_other() {
     assert_eq!((answer.status, server.asked.lock().len()), (302, 1));
 }
 
-/// A name that is public when it is judged is not asked for again when it is dialled, and one bad address spoils them all.
+/// The judged addresses are dialled without a second lookup (DNS rebinding), and one bad address
+/// refuses them all.
 #[tokio::test]
 async fn the_addresses_that_were_judged_are_dialled() {
     let data = tempfile::tempdir().unwrap();

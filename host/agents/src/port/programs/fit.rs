@@ -1,34 +1,35 @@
-//! Whether a program that is kept is what a task would start itself.
+//! Comparison of an idle program with the one that a task would start.
 
 use a2a_hub_core::grant::EffectiveGrant;
 use a2a_hub_process::Launch;
 use a2a_hub_protocol::id::TenantId;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// For whom programs run in a task: what is kept for one is for nobody else.
+/// Holder of a program: an idle program is reused for the same holder only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
-    /// The principal's [identity](a2a_hub_core::access::Principal::identity); none if it is not known, which is nobody's.
+    /// The principal's [identity](a2a_hub_core::access::Principal::identity). An unknown principal
+    /// (none) matches nobody.
     pub(crate) principal: Option<String>,
-    /// The tenant.
+    /// Tenant of the task.
     pub(crate) tenant: TenantId,
-    /// What the agent is told of the operator's settings, the permissions of this task among them.
+    /// The operator's settings for the agent, including the permissions of this task.
     pub(crate) settings: Arc<BTreeMap<String, String>>,
 }
 
-/// All that a program was started with, or would be now.
+/// Everything that a program was started with, or would be started with now.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Fit {
     pub(super) holder: Holder,
     pub(super) grant: Arc<EffectiveGrant>,
-    /// What tells its file from another; none if that cannot be told.
+    /// Fingerprint of the program's file; none if it cannot be read.
     pub(super) file: Option<String>,
-    /// As it was started, or would be with the same directory for temporary files.
+    /// Launch of the program, with the same directory for temporary files.
     pub(super) launch: Arc<Launch>,
 }
 
 impl Fit {
-    /// What differs from what is wanted `now`, for the log; nothing if it is the same.
+    /// First difference from what is wanted `now`, for the log; none if both are equal.
     pub(super) fn differs(&self, now: &Self) -> Option<&'static str> {
         let (then, now_launch) = (&self.launch, &now.launch);
         if self.holder.principal.is_none() || self.holder.principal != now.holder.principal {

@@ -1,5 +1,5 @@
-//! A program at work for a guest, and those that are kept between tasks: each by a task of its own that hears what it says, and ends it
-//! when its time is over.
+//! Running programs of guests, and the pool of idle programs. A task for each idle program reads
+//! its output and ends it when its time is over.
 
 use super::fit::Fit;
 use crate::port::{
@@ -23,27 +23,27 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// What all agents of a hub keep together.
+/// Capacity of the idle pool over all agents of a hub.
 const HUBS_ROOM: Room = Room { programs: 16, bytes: 6 << 30 };
 
-/// Bytes that a program may say while nobody listens.
+/// Most unread output of an idle program, in bytes.
 const MAX_UNREAD: usize = 64 << 10;
 
-/// How often a program that is kept is weighed.
+/// Interval at which an idle program's memory is measured.
 const WEIGHED_EVERY: Duration = Duration::from_secs(30);
 
-/// How the owner's name ends of programs that are kept, and serve no task.
+/// Suffix of the owner's name of idle programs.
 const KEPT: &str = "/kept";
 
-/// Whether programs of this owner are kept, and serve no task.
+/// True if programs of this owner are idle and serve no task.
 pub fn is_kept(owner: &str) -> bool {
     owner.ends_with(KEPT)
 }
 
-/// The place of a program among those of its name that run at once: given up while it is kept.
+/// Concurrency permit of a program among those of its name: released while the program is idle.
 pub(super) type Permit = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
 
-/// The programs that the agents of a hub keep. Clones are one.
+/// Pool of the hub's idle programs. Clones share state.
 #[derive(Clone, Default)]
 pub(crate) struct KeptPrograms(Arc<Kept>);
 
@@ -54,45 +54,45 @@ struct Kept {
 }
 
 impl KeptPrograms {
-    /// Waits until nobody keeps a program any more; for a hub whose agents have left.
+    /// Waits until the pool is empty; called once all agents have left.
     pub(crate) async fn shutdown(&self) {
         self.0.keepers.close();
         self.0.keepers.wait().await;
     }
 }
 
-/// Whoever holds a program that is kept.
+/// Sends an order to the task that holds an idle program.
 struct Keeper(oneshot::Sender<Order>);
 
-/// What a keeper is told, once.
+/// One-time order to the holder of an idle program.
 enum Order {
-    /// To hand it over.
+    /// Hands the program over.
     HandOver(oneshot::Sender<Running>),
-    /// To end it.
+    /// Ends the program.
     End(Gone),
 }
 
-/// One agent's place among those that keep programs. The agent that takes its place under other settings has another.
+/// One agent's part of the idle pool. A replacement of the agent under other settings has another.
 pub(crate) struct Seat {
     pub(crate) agent: AgentId,
     pub(crate) kept: KeptPrograms,
     pub(crate) limits: KeptLimits,
-    /// Cancelled when the agent leaves, or another takes its place.
+    /// Cancelled when the agent leaves or is replaced.
     pub(crate) left: CancellationToken,
 }
 
 impl Seat {
-    /// How many programs it keeps.
+    /// Number of the agent's idle programs.
     pub(super) fn count(&self) -> usize {
         self.kept.0.shelf.lock().of_agent(&self.agent)
     }
 
-    /// Whether something is kept there.
+    /// True if the pool has a program under this key.
     pub(super) fn has(&self, spot: &Spot) -> bool {
         self.kept.0.shelf.lock().has(spot)
     }
 
-    /// Takes what is kept there: none if it has ended meanwhile.
+    /// Takes the program under this key; none if it has ended meanwhile.
     pub(super) async fn take(&self, spot: &Spot) -> Option<Running> {
         let Keeper(told) = self.kept.0.shelf.lock().take(spot)?;
         let (hands, handed) = oneshot::channel();
@@ -100,7 +100,7 @@ impl Seat {
         handed.await.ok()
     }
 
-    /// Has kept programs give way until no more than `most` of this one are left.
+    /// Evicts idle programs until at most `most` of `program` are left.
     pub(super) fn make_room(&self, program: &str, most: usize) {
         end(self.kept.0.shelf.lock().make_room(&self.agent, program, most));
     }
@@ -122,12 +122,12 @@ impl Seat {
 
 fn end(gone: Vec<(Keeper, Gone)>) {
     for (Keeper(told), why) in gone {
-        // One that has ended by itself hears nothing.
+        // The holder of a program that has exited receives nothing.
         let _ = told.send(Order::End(why));
     }
 }
 
-/// Holds a program that is kept until it is taken up, or its time is over.
+/// Holds an idle program until it is readmitted or its time is over.
 async fn keep(
     seat: Arc<Seat>,
     number: u64,
@@ -146,7 +146,7 @@ async fn keep(
             biased;
             order = &mut orders => match order {
                 Ok(Order::HandOver(to)) => {
-                    // Whoever asked may have left: then it ends as it is dropped.
+                    // If the requester has left, the program ends when it is dropped.
                     let _ = to.send(running);
                     return;
                 }
@@ -176,21 +176,21 @@ async fn keep(
     tracing::info!(%agent, key, program = running.program, why, "a kept program was ended");
 }
 
-/// A program at work for a guest, until the grant of it is taken away.
+/// A running program of a guest. It ends when its grant is revoked.
 pub(super) struct Running {
     pub(super) child: Child,
-    /// Its name in the grant.
+    /// Name of the program in the grant.
     pub(super) program: String,
     pub(super) revocation: Revocation,
-    /// With what it was started, and for whom.
+    /// Properties and holder at the start of the program.
     pub(super) fit: Fit,
-    /// What the agent wrote for it, and its temporary files.
+    /// Files that the agent wrote for the program, and its temporary files.
     pub(super) files: Arc<InstanceFiles>,
     pub(super) permit: Permit,
     pub(super) seat: Arc<Seat>,
-    /// What it said that nobody was told yet.
+    /// Output that nobody has read yet.
     unread: VecDeque<Said>,
-    /// Ends the program as soon as its grant is taken away, whatever the guest waits for.
+    /// Ends the program on revocation, independently of the guest's calls.
     _ending: JoinSet<()>,
 }
 
@@ -214,7 +214,7 @@ impl Running {
         Self { child, program, revocation, fit, files, permit, seat, unread, _ending: ending }
     }
 
-    /// What the guest is told that it may not do any more.
+    /// Operation named in the refusal after a revocation.
     fn what(&self) -> String {
         format!("run `{}`", self.program)
     }
@@ -227,7 +227,7 @@ impl Running {
         bytes.sum()
     }
 
-    /// Ends what its task left in the background, and puts it where a later task finds it.
+    /// Ends background processes of the task and puts the program into the idle pool.
     async fn park_under(mut self, key: String, unread: Option<Said>) -> Result<(), Failure> {
         let seat = Arc::clone(&self.seat);
         let refused = |why: &str| Failure::Unavailable(format!("park a program: {why}"));

@@ -1,5 +1,5 @@
-//! A server that the operator names for an agent: a program with the agent's other programs' place and walls, and an environment
-//! of its own.
+//! MCP servers that the operator configures for an agent: started with the confinement of the
+//! agent's other programs and a separate environment.
 
 use super::{InstanceFiles, Placing, Programs, not_started};
 use a2a_hub_config::{self as config, McpServer};
@@ -8,7 +8,7 @@ use a2a_hub_runtime::Failure;
 use std::sync::Arc;
 
 impl Programs {
-    /// Starts it on behalf of `owner`, with its temporary files in `files`.
+    /// Starts the server on behalf of `owner`, with its temporary files in `files`.
     pub(crate) async fn serve(
         self: &Arc<Self>,
         server: &McpServer,
@@ -24,7 +24,7 @@ impl Programs {
         self.supervisor.spawn(launch).await.map_err(|why| not_started(&why))
     }
 
-    /// What is to be started. Waits for the disk.
+    /// Prepares the server's launch. Blocks on the disk.
     fn prepare_server(
         &self,
         server: McpServer,

@@ -1,5 +1,5 @@
-//! One run of a server: its program or its URL, what is said to it and what it says, until it ends, is idle for long, or says too
-//! much.
+//! One connection to an MCP server: its program or its URL. It closes when the server ends, idles
+//! for too long, or sends too much.
 
 use super::{
     elsewhere::{Elsewhere, Refusals},
@@ -34,28 +34,28 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long a server that nobody asks anything goes on.
+/// Time after which an unused server is stopped.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// How often it is looked whether that is so.
+/// Interval of the idle check.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How long a server that hangs may take to answer a ping.
+/// Time that a hanging server has to answer a ping.
 const PONG_WITHIN: Duration = Duration::from_secs(1);
 
-/// The longest line that it may say, in bytes: a result, with room for its frame.
+/// Longest line from the server, in bytes: a result with its frame.
 const MAX_LINE: usize = 4 << 20;
 
-/// How many bytes of it are read each second; it waits beyond that (backpressure).
+/// Bytes read each second; beyond that the server waits (backpressure).
 const MAX_A_SECOND: usize = 4 << 20;
 
-/// What is in the pipe between the program and the protocol.
+/// Size of the pipe between the program and the protocol, in bytes.
 const PIPE: usize = 64 << 10;
 
-/// How much of its last complaint is told, in characters.
+/// Longest excerpt of the server's last line on standard error, in characters.
 const MAX_COMPLAINT: usize = 200;
 
-/// One run of a server. Dropping it ends the program, if it is one.
+/// One connection to a server. Dropping it ends the server's program, if any.
 pub(super) struct Connection {
     service: RunningService<RoleClient, ClientConfig>,
     shared: Arc<Shared>,
@@ -63,23 +63,23 @@ pub(super) struct Connection {
 }
 
 struct Shared {
-    /// Cancelled when the run is over, whoever ends it.
+    /// Cancelled when the connection is over, for any reason.
     over: CancellationToken,
-    /// Why it ended.
+    /// Reason of the end.
     fault: Mutex<Option<String>>,
-    /// Why the latest request to a server elsewhere came to nothing.
+    /// Failure of the latest request to a server at a URL.
     refused: Refusals,
     users: AtomicUsize,
     used_last: Mutex<Instant>,
 }
 
-/// A run that somebody uses, so that it is not idle.
+/// Use of a connection, which keeps it from being idle.
 pub(super) struct Use {
     connection: Arc<Connection>,
 }
 
 impl Connection {
-    /// Starts the program, or calls the URL, and agrees with it on the protocol.
+    /// Starts the program or calls the URL, and negotiates the protocol.
     pub(super) async fn start(origin: &Origin) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             over: CancellationToken::new(),
@@ -112,10 +112,11 @@ impl Connection {
                 let ending = Arc::clone(&shared);
                 let work = async move {
                     let why = pump(child, &mut theirs).await;
-                    // Known before the pipe is closed: whoever waits for an answer then asks why there is none.
+                    // Set before the pipe closes: callers that wait for an answer then read the
+                    // reason.
                     ending.end(why.clone());
                     drop(theirs);
-                    // Until here its program has a directory for temporary files.
+                    // The program's directory for temporary files exists until here.
                     drop(files);
                     why
                 };
@@ -131,7 +132,7 @@ impl Connection {
         Ok(Self { service, shared, _keeping: keeping })
     }
 
-    /// Uses it, unless it is over.
+    /// Marks the connection as used; none if it is over.
     pub(super) fn used(self: &Arc<Self>) -> Option<Use> {
         if self.shared.over.is_cancelled() || self.service.is_closed() {
             return None;
@@ -140,7 +141,7 @@ impl Connection {
         Some(Use { connection: Arc::clone(self) })
     }
 
-    /// Why it ended, or did not let itself be asked.
+    /// Reason why the connection ended, or why the last request failed.
     pub(super) fn fault(&self) -> Option<String> {
         self.shared.why()
     }
@@ -155,13 +156,13 @@ impl Use {
         self.connection.fault()
     }
 
-    /// Whether it answers at all.
+    /// True if the server answers a ping.
     pub(super) async fn is_alive(&self) -> bool {
         let ping = ClientRequest::PingRequest(PingRequest::default());
         matches!(timeout(PONG_WITHIN, self.peer().send_request(ping)).await, Ok(Ok(_)))
     }
 
-    /// Ends the run for everybody.
+    /// Ends the connection for all users.
     pub(super) fn end(&self, why: String) {
         self.connection.shared.end(why);
     }
@@ -176,18 +177,18 @@ impl Drop for Use {
 }
 
 impl Shared {
-    /// Ends the run; the first reason counts.
+    /// Ends the connection; the first reason counts.
     fn end(&self, why: String) {
         self.fault.lock().get_or_insert(why);
         self.over.cancel();
     }
 
-    /// Why it ended, or did not let itself be asked.
+    /// Reason why the connection ended, or why the last request failed.
     fn why(&self) -> Option<String> {
         self.fault.lock().clone().or_else(|| self.refused.latest())
     }
 
-    /// Returns once nobody has used it for long.
+    /// Returns once the connection has been idle for [`IDLE`].
     async fn idle(&self) {
         let mut looks = interval(LOOK);
         loop {
@@ -199,7 +200,8 @@ impl Shared {
     }
 }
 
-/// Keeps a run up while `work` is done, which returns why it ended: until nobody uses it for long, or its grant is revoked.
+/// Runs `work`, which returns the reason of its end, until the connection is idle or its grant is
+/// revoked.
 async fn keep(revocation: Revocation, shared: Arc<Shared>, work: impl Future<Output = String>) {
     let why = tokio::select! {
         why = work => why,
@@ -210,13 +212,14 @@ async fn keep(revocation: Revocation, shared: Arc<Shared>, work: impl Future<Out
     shared.end(why);
 }
 
-/// Why it does not speak the protocol, or does not let itself be called.
+/// Failure of the protocol negotiation.
 fn not_agreed(why: &ClientInitializeError) -> String {
     let words = plain_text::line(&why.to_string(), MAX_COMPLAINT);
     format!("it does not speak the protocol: {words}")
 }
 
-/// Carries what is said on both sides, until one of them has no more to say; returns why it ended. The program ends with it.
+/// Copies bytes in both directions until one side closes; returns the reason. The program ends with
+/// it.
 async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
     let (mut from_hub, mut to_hub) = split(hub);
     let mut said = vec![0; PIPE];
@@ -250,7 +253,7 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
             heard = from_hub.read(&mut said) => match heard {
                 Ok(0) | Err(_) => return "the hub hung up".to_owned(),
                 Ok(length) => {
-                    // A program that closed its input says why by its end.
+                    // A program that closed its input reports the reason by its exit.
                     let _ = child.write_stdin(&said[..length]).await;
                 }
             },
@@ -258,7 +261,7 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
     }
 }
 
-/// How long the line is that these bytes leave unfinished, or that they finish and is too long.
+/// Length of the unfinished line after these bytes, or of a finished line that is too long.
 fn longest(before: usize, bytes: &[u8]) -> usize {
     let mut pieces = bytes.split(|byte| *byte == b'\n');
     let first = before + pieces.next().map_or(0, <[u8]>::len);
@@ -276,7 +279,7 @@ fn ended(exit: Exit, complaint: &str) -> String {
     if complaint.is_empty() { how } else { format!("{how}, and said last: \"{complaint}\"") }
 }
 
-/// How fast a program is read.
+/// Rate limit for reading a program's output.
 struct Pace {
     since: Instant,
     bytes: usize,
@@ -287,7 +290,7 @@ impl Pace {
         Self { since: Instant::now(), bytes: 0 }
     }
 
-    /// Waits until so many bytes more are not too many.
+    /// Waits until `bytes` more are within the limit.
     async fn read(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes > MAX_A_SECOND {
@@ -307,7 +310,7 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-    /// A server of tools may say anything between its answers, and answer anything.
+    /// An MCP server may send any JSON between its answers, and any JSON as an answer.
     #[tokio::test]
     async fn server_that_tells_json_of_any_shape_is_used_still() {
         let (ours, theirs) = duplex(1 << 20);

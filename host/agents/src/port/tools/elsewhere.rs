@@ -1,5 +1,5 @@
-//! A server at a URL: its requests leave by the agent's own rules for HTTP, with the headers that the operator's grant of the host
-//! puts in, and to the addresses that it allows.
+//! A server at a URL. Its requests follow the agent's own rules for HTTP: the headers of the
+//! operator's grant for the host, and the addresses that it allows.
 
 use crate::port::{http::Http, live_grant::LiveGrant};
 use a2a_hub_protocol::id::AgentId;
@@ -20,10 +20,10 @@ use rmcp::{
 use sse_stream::{Sse, SseStream};
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
-/// How long the head of an answer may take. A call has a deadline of its own.
+/// Timeout for the head of a response. A call has its own deadline.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// The most that is read of one answer, in bytes: a result, and what is told meanwhile.
+/// Longest response that is read, in bytes: a result and its notifications.
 const MAX_ANSWER: usize = 16 << 20;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -32,7 +32,7 @@ const EVENTS: &str = "text/event-stream";
 
 type Refused = StreamableHttpError<Failure>;
 
-/// What an agent sends requests to its servers with.
+/// HTTP client for requests to an agent's servers.
 #[derive(Clone)]
 pub(super) struct Elsewhere {
     pub(super) agent: AgentId,
@@ -41,7 +41,8 @@ pub(super) struct Elsewhere {
     pub(super) refused: Refusals,
 }
 
-/// Why the latest request came to nothing, for whoever is told no more than that. Clones are one.
+/// Failure of the latest request, for callers that receive a generic error only. Clones share
+/// state.
 #[derive(Clone, Default)]
 pub(super) struct Refusals(Arc<Mutex<Option<String>>>);
 
@@ -79,7 +80,7 @@ impl Elsewhere {
     }
 }
 
-/// The headers of a request, as the agent's rules have them.
+/// Request headers as text.
 fn headers(
     session: Option<&str>,
     custom: &HashMap<HeaderName, HeaderValue>,
@@ -96,7 +97,7 @@ fn named<'a>(answer: &'a Answer, name: &HeaderName) -> Option<&'a str> {
     std::str::from_utf8(&found?.1).ok()
 }
 
-/// A body that is read whole.
+/// Reads a whole body.
 async fn whole(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, Refused> {
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await.map_err(Refused::Client)? {
@@ -108,7 +109,7 @@ async fn whole(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, Refused> {
     Ok(bytes)
 }
 
-/// A body as it comes, but not without end.
+/// Streams a body up to [`MAX_ANSWER`] bytes.
 fn in_pieces(body: Box<dyn BodyPort>) -> stream::BoxStream<'static, io::Result<Bytes>> {
     let next = |(mut body, read): (Box<dyn BodyPort>, usize)| async move {
         let piece = match body.next().await {
@@ -176,12 +177,12 @@ impl StreamableHttpClient for Elsewhere {
         _: Option<String>,
         custom: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Refused> {
-        // A grant that has no such method leaves the session to the server.
+        // If the grant does not allow DELETE, the server expires the session itself.
         let headers = headers(Some(&*session), &custom);
         self.send(&Method::DELETE, &uri, headers, Vec::new()).await.map(drop)
     }
 
-    /// What a server says unasked is of no use here.
+    /// Unsolicited messages of a server are not used.
     async fn get_stream(
         &self,
         _: Arc<str>,

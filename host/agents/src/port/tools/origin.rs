@@ -1,11 +1,11 @@
-//! What a server is, and whose: all that is needed to start it.
+//! Everything needed to start a server.
 
 use crate::port::{files::Files, http::Http, live_grant::LiveGrant, programs::Programs};
 use a2a_hub_config::McpServer;
 use a2a_hub_protocol::id::AgentId;
 use std::sync::Arc;
 
-/// What a server is, and whose.
+/// Configuration of a server and the agent that owns it.
 pub(super) struct Origin {
     pub(super) agent: AgentId,
     pub(super) name: String,

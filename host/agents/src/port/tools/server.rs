@@ -1,4 +1,4 @@
-//! One server: started when it is first asked for, and again where it ended, but not without end.
+//! One MCP server: started on first use and restarted after it ends, at a bounded rate.
 
 use super::{
     connection::{Connection, Use},
@@ -27,28 +27,30 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How long a server may take until it has said which protocol it speaks: some are fetched and compiled when they start.
+/// Time that a server has to negotiate the protocol: some are fetched and compiled when they start.
 const STARTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long it may take to tell all its tools.
+/// Time that a server has to list all its tools.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// How often it is started within [`WHILE`]: one that ends at each call costs those calls, and no more.
+/// Starts allowed within [`WHILE`]: a server that crashes at each call fails those calls and causes
+/// no restart loop.
 const STARTS: usize = 5;
 const WHILE: Duration = Duration::from_secs(60);
 
-/// Calls of one server at once; more wait for their turn.
+/// Concurrent calls of one server; further calls wait.
 const AT_ONCE: usize = 8;
 
-/// Pages of tools that are read, and what is kept of one tool's description, in characters, and of its schema, in bytes.
+/// Pages of tools that are read; limits of a tool's description, in characters, and of its schema,
+/// in bytes.
 const MAX_PAGES: usize = 32;
 const MAX_DESCRIPTION: usize = 1_000;
 const MAX_SCHEMA: usize = 64 << 10;
 
-/// How much of a server's own words stands in a failure, in characters.
+/// Longest excerpt of a server's own words in a failure, in characters.
 const MAX_WORDS: usize = 300;
 
-/// A server, whether it runs or not.
+/// A server, running or not.
 pub(super) struct Server {
     origin: Origin,
     at_once: Semaphore,
@@ -58,7 +60,7 @@ pub(super) struct Server {
 #[derive(Default)]
 struct State {
     running: Option<Arc<Connection>>,
-    /// When it was started lately.
+    /// Times of recent starts.
     starts: VecDeque<Instant>,
 }
 
@@ -67,7 +69,7 @@ impl Server {
         Self { origin, at_once: Semaphore::new(AT_ONCE), state: Mutex::default() }
     }
 
-    /// All tools that it tells of, each name once.
+    /// Tools of the server, each name once.
     pub(super) async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
         let what = format!("list the tools of `{}`", self.origin.name);
         let _turn = self.at_once.acquire().await;
@@ -82,7 +84,7 @@ impl Server {
         let (mut tools, mut cursor) = (BTreeMap::new(), None);
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
-            // Past the client's own cache, for which the server says how long it lasts.
+            // Bypasses the client's own cache, whose lifetime the server controls.
             let request = ListToolsRequest {
                 method: Default::default(),
                 params: Some(params),
@@ -105,7 +107,7 @@ impl Server {
         Ok(tools.into_values().collect())
     }
 
-    /// What it says of a tool, as data: a line, and a schema that is not too long.
+    /// A tool's description as one plain line, and its schema if that is not too long.
     fn told(&self, tool: Tool) -> ToolInfo {
         let description = tool.description.map(|text| plain_text::line(&text, MAX_DESCRIPTION));
         let schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
@@ -115,7 +117,7 @@ impl Server {
         ToolInfo { server, name, description, input_schema }
     }
 
-    /// Calls a tool, and waits for its result.
+    /// Calls a tool and waits for its result.
     pub(super) async fn call(&self, what: &str, call: ToolCall) -> Result<Value, Failure> {
         let _turn = self.at_once.acquire().await;
         let used = self.connection(what).await?;
@@ -132,7 +134,7 @@ impl Server {
         serde_json::to_value(result).map_err(|why| Failure::Internal(why.to_string()))
     }
 
-    /// A run of it that works: the one there is, or a new one.
+    /// A working connection: the current one, or a new one.
     async fn connection(&self, what: &str) -> Result<Use, Failure> {
         let mut state = self.state.lock().await;
         if let Some(used) = state.running.as_ref().and_then(Connection::used) {
@@ -162,7 +164,7 @@ impl Server {
         used.ok_or_else(|| Failure::Unavailable(format!("{what}: it ended at once")))
     }
 
-    /// What a call that took too long comes to. A server that does not even answer a ping is ended.
+    /// Handles a call that timed out. A server that does not answer a ping is ended.
     async fn hung(&self, used: &Use, what: &str, within: Duration) -> Failure {
         if !used.is_alive().await {
             used.end(format!("it did not answer for {}", Span(within)));
@@ -191,7 +193,7 @@ fn misunderstood(what: &str) -> Failure {
     Failure::Unavailable(format!("{what}: its answer is none of the protocol's"))
 }
 
-/// The same failure with what was to be done.
+/// Prefixes a failure with the operation.
 fn said(what: &str, why: &Failure) -> Failure {
     let text = format!("{what}: {why}");
     if matches!(why, Failure::Denied(_)) {

@@ -1,4 +1,4 @@
-//! A task at an agent elsewhere that follows a script: no network, no second hub, no time that passes.
+//! A task at a scripted remote agent: without network, second hub or real time.
 
 use super::*;
 use crate::remote::peer::RemoteClient;
@@ -20,18 +20,18 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// The agent elsewhere: what it tells each time that it is asked, and what it was asked.
+/// Scripted remote agent: the responses to each request, and the requests received.
 #[derive(Default)]
 struct Elsewhere {
     tells: Mutex<VecDeque<Vec<StreamResponse>>>,
     heard: Mutex<Vec<String>>,
-    /// The traces that were said with messages.
+    /// Trace contexts received with messages.
     traces: Mutex<Vec<TraceContext>>,
-    /// The task as it is when it is looked at.
+    /// Successive states of the task for polling.
     now: Mutex<VecDeque<Task>>,
-    /// The answers that it refuses.
+    /// Answers that the agent refuses.
     refuses: Mutex<Vec<&'static str>>,
-    /// Whether it hangs up when it has told what it has to tell.
+    /// True if the stream closes after the scripted events.
     hangs_up: AtomicBool,
 }
 
@@ -92,7 +92,8 @@ impl RemoteClient for Elsewhere {
     }
 }
 
-/// Our side of the task: what was told of it, and what its client answers, if it does: the last of these again and again.
+/// Local side of the task: records its events, and answers questions from a list whose last entry
+/// repeats.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
@@ -142,7 +143,7 @@ impl TaskPort for Told {
     }
 }
 
-/// One task of ours, and the agent elsewhere that works on it.
+/// One local task and the remote agent that works on it.
 struct Stage {
     elsewhere: Arc<Elsewhere>,
     told: Arc<Told>,
@@ -270,7 +271,7 @@ async fn its_question_is_our_clients_and_the_answer_is_for_that_question() {
     let prompt = r#"input-required “may I?” {"question":{"kind":"permission"}} theirs=false"#;
     assert_eq!(stage.told(), prompt);
     let heard = stage.elsewhere.heard();
-    // Whatever the client's messages say: what is done elsewhere is part of our task.
+    // Independent of the client's metadata: the remote work is part of the local task's trace.
     let of_ours = Trace::begun(&ours().id).context();
     assert_eq!(*stage.elsewhere.traces.lock(), [of_ours.clone(), of_ours]);
     assert_eq!(
@@ -279,7 +280,8 @@ async fn its_question_is_our_clients_and_the_answer_is_for_that_question() {
     );
 }
 
-/// What was told before the hub ended is not told twice: the snapshot holds it, and so does our log.
+/// Events stored before the restart are not repeated: both the remote snapshot and the local log
+/// contain them.
 #[tokio::test(start_paused = true)]
 async fn a_task_at_work_is_followed_again_by_the_next_hub() {
     let stage = Stage::new([vec![whole(State::Completed, "done", "one two")]], None);
@@ -333,7 +335,7 @@ fn now(told: StreamResponse) -> Task {
     *task
 }
 
-/// Its hub was restarted, and it asks anew: no work is lost for an answer that came too late.
+/// The remote hub was restarted and asks anew: a late answer loses no work.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_it_does_not_take_is_asked_for_as_it_asks_by_now() {
     let tells =
@@ -350,7 +352,7 @@ async fn an_answer_that_it_does_not_take_is_asked_for_as_it_asks_by_now() {
     assert!(!heard.iter().any(|it| it.starts_with("cancel")), "{heard:?}");
 }
 
-/// Somebody answered it there, or its time was up.
+/// Another client answered, or the remote timeout expired.
 #[tokio::test(start_paused = true)]
 async fn what_it_comes_to_without_our_client_is_the_end_of_our_task() {
     for answer in [Some("late"), None] {

@@ -1,36 +1,36 @@
-//! Agents that another registry lists: what is read of its answer. A registry, and the cards that it lists, are somebody else's text, so
-//! little of it is kept, and what is kept is plain.
+//! Parser for the answers of other registries. Their text is untrusted, so only a few plain fields
+//! are kept.
 
 use a2a_hub_core::{finding::Description, plain_text};
 use a2a_hub_protocol::card::{AgentCard, read_interfaces};
 use serde_json::{Value, json};
 
-/// How many agents are read of one registry's answer.
+/// Most agents that are read from one answer.
 const MAX_LISTED: usize = 100;
 
-/// How many skills are told of one agent.
+/// Most skills that are kept for one agent.
 const MAX_SKILLS: usize = 20;
 
-/// The longest name, version or tag, and the longest description, in characters.
+/// Longest name, version or tag, and longest description, in characters.
 const MAX_LINE: usize = 120;
 const MAX_TEXT: usize = 500;
 
-/// The longest URL, in bytes.
+/// Longest URL, in bytes.
 const MAX_URL: usize = 2_000;
 
-/// An agent that another registry lists.
+/// An agent listed by another registry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listed {
-    /// What is searched of it, under the name of its card.
+    /// Searchable description, under the name on the card.
     pub description: Description,
-    /// The URL of its endpoint, as its card has it.
+    /// URL of the agent's endpoint, from its card.
     pub url: String,
-    /// What is told of its card: name, description, version and skills, in plain lines.
+    /// Sanitised card: name, description, version and skills, in plain lines.
     pub card: Value,
 }
 
-/// The agents in a registry's answer, `{"agents": [...]}`, each a card of A2A 1.0, 0.3 or before. One that has no name or no URL of
-/// HTTP is left out. None if it is no such answer.
+/// Parses a registry's answer, `{"agents": [...]}`, with cards of A2A 1.0, 0.3 or earlier. Agents
+/// without a name or an HTTP URL are skipped. None if the answer has another form.
 pub(super) fn read(answer: &Value) -> Option<Vec<Listed>> {
     let agents = answer.get("agents")?.as_array()?;
     Some(agents.iter().take(MAX_LISTED).filter_map(listed).collect())
@@ -72,7 +72,7 @@ fn listed(card: &Value) -> Option<Listed> {
     Some(Listed { description: Description::of(&name, Vec::new(), &read), url, card })
 }
 
-/// Whether it is a plain URL of HTTP, which is told and called by nobody unasked.
+/// True if the text is a plain HTTP URL. The URL is displayed only, never called.
 fn is_http(url: &str) -> bool {
     let is_http = url.starts_with("http://") || url.starts_with("https://");
     is_http && url.len() <= MAX_URL && plain_text::is_plain_line(url) && !url.contains(' ')
@@ -93,7 +93,7 @@ mod tests {
         let new = json!({ "name": "Polyglot", "description": "Translates", "version": "2.1.0",
             "supportedInterfaces": [{ "url": "http://new/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
             "skills": [{ "id": "translate", "name": "T", "description": "d", "tags": ["language"] }] });
-        // As the seed's registry has it: no version of A2A at all.
+        // Without any A2A version, as in the original registry.
         let oldest = json!({ "name": "Poly", "description": "Translates", "version": "0.1.0", "url": "https://oldest/" });
         let all = read(&json!({ "agents": [old, new, oldest] })).unwrap();
         let urls: Vec<_> = all.iter().map(|one| one.url.as_str()).collect();

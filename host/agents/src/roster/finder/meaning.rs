@@ -1,5 +1,5 @@
-//! How similar texts are in what they mean: by the vectors that a server makes of them (embeddings), which are kept by the digests of the
-//! texts. A server that does not answer is left alone for a while, and words are compared meanwhile.
+//! Semantic similarity of texts by the vectors of an embeddings server, cached by the texts'
+//! digests. After a failure the server is skipped for a while, and only words are compared.
 
 use crate::port::secrets::SecretStore;
 use a2a_hub_client::{Outbound, fetch};
@@ -22,33 +22,33 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// How long all of it may take: whoever looks for an agent waits.
+/// Timeout of one search: a caller waits for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a server is left alone that did not answer.
+/// Time for which a failed server is skipped.
 const REST: Duration = Duration::from_secs(30);
 
-/// How many texts are sent at once.
+/// Texts in one request.
 const BATCH: usize = 64;
 
-/// How many vectors are kept: those of a thousand cards, and of as many questions.
+/// Cached vectors: of a thousand cards and as many queries.
 const MAX_KEPT: usize = 2_048;
 
-/// The longest vector: larger models have some 4,000 numbers.
+/// Longest vector: larger models have some 4,000 numbers.
 const MAX_LENGTH: usize = 8_192;
 
-/// Compares texts by what they mean.
+/// Compares texts by meaning.
 #[derive(Default)]
 pub(super) struct Meaning {
     outbound: Mutex<Option<Outbound>>,
     kept: Mutex<Vectors>,
-    /// When the server may be tried again, and why it is not now.
+    /// Time of the next attempt, and the failure that caused the pause.
     rests: Mutex<Option<(Instant, String)>>,
 }
 
 type Digest = [u8; 32];
 
-/// The vectors of one model, by the digests of their texts; the oldest goes first.
+/// Vectors of one model by the digests of their texts; the oldest is evicted first.
 #[derive(Default)]
 struct Vectors {
     of: Embeddings,
@@ -56,7 +56,7 @@ struct Vectors {
     order: VecDeque<Digest>,
 }
 
-/// A text, and what it is known by.
+/// A text with its digest.
 pub(super) struct Text {
     digest: Digest,
     text: String,
@@ -70,7 +70,7 @@ impl Text {
     }
 }
 
-/// Why texts are not compared by meaning.
+/// Reason why texts are not compared by meaning.
 #[derive(Debug, thiserror::Error)]
 enum NoVectors {
     #[error("no answer within {} s", PATIENCE.as_secs())]
@@ -87,7 +87,7 @@ enum NoVectors {
     Request(#[from] http::Error),
 }
 
-/// The answer of the server, as far as it is read.
+/// Response of the server, as far as it is read.
 #[derive(Deserialize)]
 struct Answered {
     data: Vec<Embedded>,
@@ -100,7 +100,7 @@ struct Embedded {
 }
 
 impl Meaning {
-    /// How similar each text is to the question, from -1 to 1; or why that is not known, for people.
+    /// Similarity of each text to the question, from -1 to 1; or the reason why it is unknown.
     pub(super) async fn similar(
         &self,
         server: &Embeddings,
@@ -150,7 +150,7 @@ impl Meaning {
             let made = self.ask(server, secrets, batch).await?;
             let mut kept = self.kept.lock();
             for (text, vector) in batch.iter().zip(made) {
-                // Those that came are kept, although the rest may come too late.
+                // Stored at once, because a later batch may time out.
                 kept.keep(server, text.digest, &vector);
                 known.insert(text.digest, vector);
             }
@@ -160,14 +160,14 @@ impl Meaning {
         similar.collect::<Option<_>>().ok_or(NoVectors::Unreadable)
     }
 
-    /// The vectors of these texts, in their order.
+    /// Fetches the vectors of these texts, in order.
     async fn ask(
         &self,
         server: &Embeddings,
         secrets: &SecretStore,
         texts: &[&Text],
     ) -> Result<Vec<Arc<[f32]>>, NoVectors> {
-        // Whoever is asked has been set.
+        // The caller checked that a server is configured.
         let (url, model) = server.server().unwrap_or_default();
         let input: Vec<_> = texts.iter().map(|text| &text.text).collect();
         let body = json!({ "model": model, "input": input }).to_string();
@@ -194,7 +194,7 @@ impl Meaning {
     }
 }
 
-/// The header that shows the key.
+/// Authorization header with the key.
 async fn key(secrets: &SecretStore, name: &str) -> Result<HeaderValue, NoVectors> {
     let refused = |why: String| NoVectors::Key { name: name.to_owned(), why };
     let (secrets, of) = (secrets.clone(), name.to_owned());
@@ -211,7 +211,7 @@ async fn key(secrets: &SecretStore, name: &str) -> Result<HeaderValue, NoVectors
 
 impl Vectors {
     fn keep(&mut self, of: &Embeddings, known_by: Digest, vector: &Arc<[f32]>) {
-        // The operator may have named another model meanwhile.
+        // The operator may have configured another model meanwhile.
         if self.of != *of || self.all.insert(known_by, Arc::clone(vector)).is_some() {
             return;
         }
@@ -224,7 +224,7 @@ impl Vectors {
     }
 }
 
-/// The cosine of the angle between two vectors; none if they are not of one length.
+/// Cosine of the angle between two vectors; none if their lengths differ.
 fn cosine(one: &[f32], other: &[f32]) -> Option<f64> {
     if one.len() != other.len() {
         return None;
@@ -247,7 +247,7 @@ mod tests {
         task::JoinSet,
     };
 
-    /// A server that makes vectors of two numbers, of how often `a` and `b` stand in a text; what it was asked, it tells.
+    /// Server whose vectors count the letters `a` and `b` of each text. It records the requests.
     struct Server {
         url: String,
         asked: Arc<Mutex<Vec<(String, Value)>>>,
@@ -310,7 +310,7 @@ mod tests {
     fn counts(body: &Value) -> Option<(u16, Value)> {
         let count = |text: &Value, letter: char| text.as_str().unwrap().matches(letter).count();
         let texts = body["input"].as_array().unwrap().iter().enumerate();
-        // In any order: each has its number.
+        // In reverse order: each vector has an index.
         let data: Vec<_> = texts
             .map(|(n, text)| json!({ "index": n, "embedding": [count(text, 'a'), count(text, 'b')] }))
             .rev()

@@ -1,5 +1,5 @@
-//! Other registries are asked for agents, too: all at once and not for long, not again for what they said a moment ago, and not while they
-//! fail (circuit breaker). One that is asked asks no other (one hop).
+//! Queries to other registries: in parallel, with a short timeout, a short-lived cache and a
+//! circuit breaker. A queried registry does not query others (one hop).
 
 use super::listed::{self, Listed};
 use a2a_hub_client::{Outbound, fetch};
@@ -22,16 +22,16 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// How long a registry may take: whoever looks for an agent waits.
+/// Timeout of one registry: a caller waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long what it said is good for.
+/// Lifetime of a cached answer.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// How many answers are kept.
+/// Number of cached answers.
 const MAX_KEPT: usize = 64;
 
-/// Asks registries.
+/// Client of other registries.
 #[derive(Default)]
 pub(crate) struct Registries {
     outbound: Mutex<Option<Outbound>>,
@@ -45,7 +45,7 @@ struct Kept {
     listed: Arc<Vec<Listed>>,
 }
 
-/// Why a registry told nothing.
+/// Reason why a registry returned no agents.
 #[derive(Debug, thiserror::Error)]
 enum Untold {
     #[error("no answer within {} s", PATIENCE.as_secs())]
@@ -62,14 +62,15 @@ enum Untold {
     Request(#[from] http::Error),
 }
 
-/// Whether the body of an answer is a refusal, and not the page of a server that is no registry.
+/// True if the body is an A2A refusal, as opposed to the page of a server that is not a registry.
 fn is_refusal(body: &Bytes) -> bool {
     let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     body.is_some_and(|body| body["error"]["status"] == "NOT_FOUND")
 }
 
 impl Registries {
-    /// What each lists for the question, by its name; and those that told nothing, with why.
+    /// Agents that each registry lists for the query, by its name; and the registries that failed,
+    /// with the reason.
     pub(crate) async fn ask(
         &self,
         registries: &BTreeMap<AgentId, Registry>,
@@ -141,7 +142,7 @@ impl Registries {
         let outbound = self.outbound.lock().get_or_insert_with(Outbound::unguarded).clone();
         let answer = fetch(&outbound, request.body(Full::new(Bytes::new()))?, PATIENCE).await?;
         match answer.status() {
-            // It has none of that version, and says so in the form of A2A.
+            // No agent of that version, reported in the form of A2A.
             StatusCode::NOT_FOUND if is_refusal(answer.body()) => Ok(Vec::new()),
             status if status.is_success() => {
                 let body = serde_json::from_slice(answer.body()).map_err(|_| Untold::Unreadable)?;
@@ -174,7 +175,7 @@ mod tests {
         task::JoinSet,
     };
 
-    /// A registry that answers each request with the next of these, the last one again and again, and keeps what it was asked.
+    /// Registry with scripted answers, whose last one repeats. It records the requests.
     struct Stand {
         registry: Registry,
         asked: Arc<Mutex<Vec<String>>>,

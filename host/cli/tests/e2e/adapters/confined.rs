@@ -1,11 +1,12 @@
-//! The vendors' programs behind the kernel's walls (`confine = true`): what each needs is there, and nothing else.
+//! Tests of the vendors' programs under confinement (`confine = true`): each finds what it needs,
+//! and nothing else.
 
 use super::{KEY, Vendor};
 use crate::stage::state;
 use anyhow::Result;
 use std::fs;
 
-/// What the operator says of a program that confines its own tools, by namespaces of its own.
+/// Confinement settings of a vendor's program; Codex confines its own tools by namespaces.
 fn walls(vendor: &Vendor) -> String {
     let nested = vendor.agent == "codex";
     format!(
@@ -13,7 +14,8 @@ fn walls(vendor: &Vendor) -> String {
     )
 }
 
-/// It answers, asks, and acts once it is allowed; but what its model is allowed ends at the walls.
+/// A confined program answers, asks, and acts after approval, but its confinement limits even
+/// approved commands.
 pub(super) async fn a_confined_program_works_and_sees_no_key(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), &walls(vendor)).await?;
     let task = stage.send("hello").await?;
@@ -35,7 +37,8 @@ pub(super) async fn a_confined_program_works_and_sees_no_key(vendor: &Vendor) ->
     Ok(())
 }
 
-/// With permission to edit it changes files of its workspace unasked, in whatever sandbox of its own.
+/// With permission to edit, the program changes files of its workspace without asking, whatever
+/// sandbox it has itself.
 pub(super) async fn a_confined_program_edits_its_workspace(vendor: &Vendor) -> Result<()> {
     let settings = format!("permissions = 'edit'\n{}", walls(vendor));
     let stage = vendor.stage_with(Some(KEY), &settings).await?;

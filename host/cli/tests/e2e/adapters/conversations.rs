@@ -1,4 +1,4 @@
-//! Conversations: no turn is lost, and one may go on that nobody began here.
+//! Tests of conversations: no turn is lost, and a session from outside the hub can be resumed.
 
 use super::{KEY, vendors::Vendor};
 use crate::stage::state;
@@ -6,7 +6,7 @@ use a2a_hub_tests::message_to;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-/// Sent at once: each program's session takes one writer, and no turn may be lost.
+/// Both messages are sent at once: a program's session takes one writer, and no turn may be lost.
 pub(super) async fn two_messages_of_a_conversation_are_answered_one_after_the_other(
     vendor: &Vendor,
 ) -> Result<()> {
@@ -35,7 +35,8 @@ pub(super) async fn two_messages_of_a_conversation_are_answered_one_after_the_ot
     Ok(())
 }
 
-/// Another hub begins it, as somebody by hand would have done: this one knows nothing of it but its name.
+/// A separate conversation of the program stands for a session that a user started by hand: this
+/// one knows only its id.
 pub(super) async fn a_session_of_the_programs_own_goes_on(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), vendor.resumes).await?;
     let first = stage.send("remember the word plum").await?;

@@ -1,4 +1,4 @@
-//! The hub's own server of the Model Context Protocol, as a vendor's program finds it where its agent may call others.
+//! Tests of the hub's MCP server in a vendor's program whose agent may call others.
 
 use super::{
     KEY,
@@ -13,13 +13,14 @@ async fn claude_calls_echo_by_its_tool() -> Result<()> {
     the_model_calls_echo(&CLAUDE, "mcp__a2a-hub__echo").await
 }
 
-/// In a directory that its user trusts: in any other, the program starts no server.
+/// The directory is trusted by its user: in any other, the program starts no MCP server.
 #[tokio::test]
 async fn gemini_calls_echo_by_its_tool() -> Result<()> {
     the_model_calls_echo(&GEMINI, "mcp_a2a-hub_echo").await
 }
 
-/// The model calls the agent `echo` by a tool of this name, and receives the answer.
+/// Makes the model call the agent `echo` through this tool, and checks that the model receives the
+/// answer.
 async fn the_model_calls_echo(vendor: &Vendor, tool: &str) -> Result<()> {
     let (agent, program) = (vendor.agent, vendor.program);
     let settings = format!(

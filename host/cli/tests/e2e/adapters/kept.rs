@@ -1,4 +1,4 @@
-//! Programs that are there before their turn: kept from the last one, or started ahead.
+//! Tests of programs that exist before their turn: reused from the previous one, or started ahead.
 
 use super::{KEY, Stage, vendors::Vendor};
 use crate::stage::{eventually, state};
@@ -8,13 +8,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, time::Duration};
 
-/// What a conversation begins with.
+/// First message of a conversation.
 const PLUM: &str = "remember the word plum";
 
-/// A program that was ended takes a moment to be gone.
+/// Time that an ended program has to disappear.
 const SOON: Duration = Duration::from_secs(10);
 
-/// The processes that were started for that task.
+/// Returns the processes that were started for that task.
 fn started_for(task: &Value) -> BTreeSet<u32> {
     processes_of_task(task["id"].as_str().unwrap_or_default()).into_iter().collect()
 }
@@ -24,7 +24,7 @@ fn is_minder(pid: u32) -> bool {
 }
 
 impl Stage {
-    /// The next turn of the conversation of `first`, which must be answered.
+    /// Sends the next message in the conversation of `first`, and expects an answer.
     async fn next(&self, first: &Value, text: &str, metadata: Value) -> Result<Value> {
         let mut message = message_to(self.vendor, text);
         message["message"]["contextId"] = first["contextId"].clone();
@@ -42,12 +42,12 @@ impl Stage {
         Ok(first)
     }
 
-    /// The processes of all programs that the hub keeps.
+    /// Returns the processes of all programs of the hub.
     fn programs(&self) -> BTreeSet<u32> {
         processes_with_marker(&self.hub.data_dir()).into_iter().collect()
     }
 
-    /// The last request that the model had with these words in it.
+    /// Returns the model's last request that contains these words.
     fn last_request(&self, words: &str) -> Result<String> {
         let all = self.model.requests().into_iter().rev().map(|seen| seen.body.to_string());
         { all }.find(|body| body.contains(words)).context("the model was not asked")
@@ -85,10 +85,10 @@ pub(super) async fn a_kept_program_that_is_gone_is_replaced(vendor: &Vendor) -> 
     for signal in [Signal::KILL, Signal::STOP] {
         let kept: BTreeSet<_> = stage.programs();
         assert!(!kept.is_empty(), "a program is kept");
-        // Who minds them for the hub is none of them.
+        // The minders of the programs are not killed.
         for pid in kept.iter().filter(|pid| !is_minder(**pid)) {
             let pid = Pid::from_raw(i32::try_from(*pid)?).context("no process")?;
-            // One of them may have ended with another.
+            // A process may already have exited with another one.
             let _ = kill_process(pid, signal);
         }
         let task = stage.next(&first, "which word?", Value::Null).await?;
@@ -127,7 +127,8 @@ pub(super) async fn a_first_turn_finds_a_program_that_was_started_ahead(
     let other = stage.send("another conversation").await?;
     assert_eq!(state(&other), "completed", "{other}");
     assert_ne!(first["contextId"], other["contextId"]);
-    // Its own program is of the first task's; what was started for it is for the next one.
+    // The conversation uses the program that was started for the first task; the one started for
+    // its own task is for the next.
     let task = stage.next(&other, "its second turn", Value::Null).await?;
     assert_eq!(started_for(&task), BTreeSet::new(), "it is kept as any is");
     let request = stage.last_request("its second turn")?;

@@ -1,4 +1,4 @@
-//! What a vendor's program has limits of its own for.
+//! Tests of limits that a vendor's program has itself.
 
 use super::{KEY, vendors::Vendor};
 use crate::stage::state;
@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 use std::fs;
 
-/// What Codex takes, in characters.
+/// Maximum length of a prompt for Codex, in characters.
 const MAX_PROMPT: usize = 1_048_576;
 
 pub(super) async fn a_prompt_over_its_limit_is_refused(vendor: &Vendor) -> Result<()> {
@@ -19,7 +19,7 @@ pub(super) async fn a_prompt_over_its_limit_is_refused(vendor: &Vendor) -> Resul
     Ok(())
 }
 
-/// The program ends with a code of its own for it, and its last words.
+/// The program reports it by an exit code and its last output.
 pub(super) async fn too_many_turns_are_told_as_such(vendor: &Vendor) -> Result<()> {
     let one_shot = "settings.mode = 'one-shot'\npermissions = 'full'";
     let stage = vendor.stage_with(Some(KEY), one_shot).await?;

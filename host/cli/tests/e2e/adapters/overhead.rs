@@ -1,5 +1,6 @@
-//! What hub and adapter add to a turn of each vendor's program, which answers with the help of a model that takes no time. It is printed and
-//! held by nothing, for it differs between machines: `cargo xtask test --run-ignored only --no-capture what_a_turn_adds`.
+//! Measures the overhead of hub and adapter on a turn of each vendor's program, whose model answers
+//! at once. The result is printed and not asserted, because it depends on the machine: `cargo xtask
+//! test --run-ignored only --no-capture what_a_turn_adds`.
 
 #![expect(clippy::print_stdout, reason = "a measurement is run for what it prints")]
 
@@ -12,13 +13,14 @@ use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 use tokio::time::sleep;
 
-/// Turns of one conversation that count, after the two that begin it.
+/// Number of measured turns of one conversation, after the first two.
 const TURNS: usize = 15;
 
-/// How long an answer is read before the next question.
+/// Pause between an answer and the next question.
 const READING: Duration = Duration::from_millis(200);
 
-/// Stands in the program's place, hands on what each side says, and notes when, in nanoseconds.
+/// Script in the program's place that relays both directions and logs the time of each chunk in
+/// nanoseconds.
 const RELAY: &str = r"#!/usr/bin/env python3
 import os, subprocess, sys, threading, time
 program = subprocess.Popen(['PROGRAM', *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -34,7 +36,7 @@ hand_on('out', program.stdout.fileno(), 1)
 os._exit(program.wait())
 ";
 
-/// A folder with a relay to the program, which `path` leads to.
+/// Creates a relay to the program that `path` contains.
 fn relay(vendor: &Vendor, path: &std::ffi::OsStr, dir: &Path) -> Result<()> {
     let places = std::env::split_paths(path).map(|place| place.join(vendor.program));
     let program = { places }.find(|program| program.is_file()).context("not installed")?;
@@ -44,7 +46,8 @@ fn relay(vendor: &Vendor, path: &std::ffi::OsStr, dir: &Path) -> Result<()> {
     Ok(fs::set_permissions(&relay, fs::Permissions::from_mode(0o755))?)
 }
 
-/// When the program was told its first word and said its last one, of what `said` tells, in milliseconds.
+/// Returns the times of the program's first input and last output in the log `said`, in
+/// milliseconds.
 fn alone(said: &str) -> Option<(f64, f64)> {
     let at = |line: &str| Some(line.split(' ').nth(1)?.parse::<f64>().ok()? / 1e6);
     let first = said.lines().find(|line| line.starts_with("in "))?;
@@ -52,7 +55,7 @@ fn alone(said: &str) -> Option<(f64, f64)> {
     Some((at(first)?, at(last)?))
 }
 
-/// The time by the relay's clock, in milliseconds.
+/// Returns the time of the relay's clock, in milliseconds.
 fn now() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
@@ -76,7 +79,7 @@ async fn what_a_turn_adds() -> Result<()> {
         for turn in 0..=TURNS {
             let mut message = message_to(vendor.agent, &format!("and {turn}"));
             message["message"]["contextId"] = first["contextId"].clone();
-            // Whoever asks has read the answer before; meanwhile the hub tidies up after the turn.
+            // A user reads the answer first; meanwhile the hub cleans up after the turn.
             sleep(READING).await;
             fs::write(&log, "")?;
             let begun = now();

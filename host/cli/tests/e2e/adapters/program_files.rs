@@ -1,4 +1,4 @@
-//! Where a vendor's program keeps its own files in a test.
+//! Files of a vendor's program in a test.
 
 use a2a_hub_tests::processes_with_marker;
 use anyhow::Result;
@@ -8,7 +8,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A folder that goes once no program of the hub's is left, which would write into it again: they end a moment after their hub.
+/// Temporary directory that is removed once the hub's programs have exited, which would write into
+/// it again: they exit shortly after their hub.
 pub(super) struct ProgramFiles {
     dir: TempDir,
     hub_data: Option<PathBuf>,
@@ -20,7 +21,7 @@ impl ProgramFiles {
         Ok(Self { dir, hub_data: None })
     }
 
-    /// They are those of programs of the hub with this data directory.
+    /// Assigns the files to the programs of the hub with this data directory.
     pub(super) fn belong_to(&mut self, hub_data: &Path) {
         self.hub_data = Some(hub_data.to_owned());
     }
@@ -30,7 +31,7 @@ impl ProgramFiles {
     }
 }
 
-/// Looks at the programs of a hub, so often at most, with so much time between.
+/// Maximum number of polls for the programs of a hub, and the pause between two.
 const LOOKS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -1,4 +1,4 @@
-//! What the operator sets, and what a client may choose within that.
+//! Tests of settings by the operator, and of a client's choices within them.
 
 use super::{KEY, vendors::Vendor};
 use crate::stage::state;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 pub(super) async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> Result<()> {
-    // Each program knows which of its models take which effort; the loopback's take none or any.
+    // Each program has a table of efforts per model; the loopback's models accept none or any.
     let stage = vendor.stage().await?;
     let mut message = message_to(vendor.agent, "hello");
     let wanted = vendor.model;
@@ -30,7 +30,7 @@ pub(super) async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> 
 pub(super) async fn what_the_operator_adds_reaches_the_program(vendor: &Vendor) -> Result<()> {
     let trace = tempfile::tempdir()?;
     let started = trace.path().join("started");
-    // It is no server, but tells that it was started as one.
+    // The command is no MCP server; it only records that it was started.
     let server = json!({ "docs": { "command": "/bin/sh", "args": ["-c", format!("touch {}", started.display())] } });
     let settings = format!(
         "{}\nsettings.system_prompt = 'Answer as a parrot would.'\nsettings.mcp_servers = '{server}'",

@@ -1,5 +1,6 @@
-//! Agents that work together, with the vendors' own programs: a real Claude Code has a real Codex do something, by a tool of the hub's
-//! and by the hub's command in its shell. One model server plays the models of both.
+//! Tests of agents that cooperate through the vendors' own programs: a real Claude Code delegates
+//! to a real Codex, through the hub's MCP tool and through the hub's command in its shell. One
+//! model server acts as both models.
 
 use super::{
     KEY,
@@ -15,18 +16,18 @@ use serde_json::{Value, json};
 use std::{env, fs, time::Duration};
 use tempfile::TempDir;
 
-/// Longer than any of the stories.
+/// Command that outlasts every test.
 const LONG: &str = "sleep 612";
 
-/// A hub with Claude and Codex, which may call whom the test says.
+/// A hub with Claude and Codex, whose permission to call others the test sets.
 struct Pair {
     hub: TestHub,
     model: ModelServer,
     _files: [TempDir; 2],
 }
 
-/// The grant of an agent that came with the hub: what it is granted unasked, and these agents. No program is kept, so that one that is left is
-/// one too many.
+/// Configuration of a built-in agent: its usual grant, and permission to call these agents.
+/// Processes are not reused, so that any remaining process is a leak.
 fn granted(vendor: &Vendor, agents: &str, settings: &str) -> String {
     let (agent, program) = (vendor.agent, vendor.program);
     format!(
@@ -64,7 +65,7 @@ impl Pair {
         Client::http(&self.hub)
     }
 
-    /// Waits until both programs have said how they are: their checks are no part of the stories.
+    /// Waits until both agents are healthy, so that their health checks do not interfere.
     async fn checked(&self) -> Result<()> {
         let are_well = async || {
             let list = json!({ "includeHealth": true });
@@ -82,7 +83,7 @@ impl Pair {
             .context("the programs are not well")
     }
 
-    /// The tasks of a workflow, the root among them, oldest first.
+    /// Returns the tasks of a workflow with its root, oldest first.
     async fn tree(&self, root: &str) -> Result<Vec<Value>> {
         let listed =
             self.client().call("hub/tasks/list", json!({ "workflow": root, "limit": 100 })).await?;
@@ -91,7 +92,7 @@ impl Pair {
         Ok(tasks)
     }
 
-    /// What the programs below the hub were started as.
+    /// Returns the command lines of the programs below the hub.
     fn commands(&self) -> String {
         let command = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let commands = descendants(self.hub.pid());
@@ -101,12 +102,13 @@ impl Pair {
     }
 }
 
-/// A message with markers that only who reads it as JSON takes for such: the model it is for, and not the one that repeats it.
+/// Encodes a message's markers as JSON escapes, so that only the model that parses the JSON
+/// interprets them, and not the one that repeats it.
 fn within(message: &str) -> String {
     json!(message).to_string().replace("[[", "\\u005b\\u005b").replace("]]", "\\u005d\\u005d")
 }
 
-/// A prompt at which Claude calls that agent by its tool.
+/// Prompt that makes Claude call that agent by its tool.
 fn by_tool(agent: &str, message: &str) -> String {
     format!(
         "[[tool:raw:mcp__a2a-hub__{agent}:{{\"message\":{},\"wait_seconds\":300}}]]",
@@ -114,7 +116,7 @@ fn by_tool(agent: &str, message: &str) -> String {
     )
 }
 
-/// A prompt at which Claude calls that agent by the hub's command in its shell.
+/// Prompt that makes Claude call that agent by the hub's command in its shell.
 fn by_shell(agent: &str, message: &str) -> String {
     let quoted = message.replace('\'', "'\\''");
     format!(
@@ -123,7 +125,8 @@ fn by_shell(agent: &str, message: &str) -> String {
     )
 }
 
-/// Codex asks leave for something; whoever gave Claude its task says yes; and Claude hears what Codex made of it.
+/// Checks that Codex asks for permission, that Claude's client grants it, and that Claude receives
+/// Codex' result.
 async fn a_permission_of_codex_is_given_by_claudes_client(pair: &Pair, prompt: &str) -> Result<()> {
     let client = pair.client();
     let (root, mut updates) = stream(&client, "claude-code", prompt).await?;
@@ -153,7 +156,7 @@ async fn a_permission_of_codex_is_given_by_claudes_client(pair: &Pair, prompt: &
     let [claude, codex] = &tasks[..] else { anyhow::bail!("a tree of two: {tasks:#?}") };
     assert_eq!((&claude["id"], &codex["metadata"]["parentTaskId"]), (&json!(root), &json!(root)));
     assert_eq!((state(claude), state(codex)), ("completed", "completed"), "{tasks:#?}");
-    // The model of Claude was told what Codex said, which repeats what it was asked.
+    // Claude's model received Codex' answer, which repeats its prompt.
     let heard: Vec<_> =
         pair.model.requests().into_iter().filter(|seen| seen.path.contains("/messages")).collect();
     let last = heard.last().context("Claude's model was not asked")?.body.to_string();
@@ -161,8 +164,8 @@ async fn a_permission_of_codex_is_given_by_claudes_client(pair: &Pair, prompt: &
     no_program_left(&pair.hub.data_dir(), Duration::from_secs(10)).await
 }
 
-/// A component that names no agent has Claude Code and Codex work in turn, for both have the skill; what it has in mind reaches each as far
-/// as the message names it, and no further.
+/// A component that names no agent calls Claude Code and Codex alternately by a skill of both. Each
+/// receives the parts of the component's context memory that the message names, and no others.
 #[tokio::test]
 async fn an_orchestrator_hands_what_its_message_names_to_whoever_has_the_skill() -> Result<()> {
     let orchestrator = "[agents.guest.grant]\nmemory = true\ndelegate = ['claude-code', 'codex']\n";
@@ -206,7 +209,7 @@ async fn claude_has_codex_work_by_its_tool() -> Result<()> {
     let pair = pair(&[granted(&CLAUDE, "'codex'", ""), granted(&CODEX, "", "")].concat()).await?;
     let prompt = by_tool("codex", &(CODEX.run)("touch made-by-codex"));
     a_permission_of_codex_is_given_by_claudes_client(&pair, &prompt).await?;
-    // Of those whom it may not call, Claude is told nothing: neither by a tool nor in its prompt.
+    // Claude learns nothing of agents that it may not call, neither by a tool nor in its prompt.
     let asked: String = pair.model.requests().iter().map(|seen| seen.body.to_string()).collect();
     assert!(asked.contains("mcp__a2a-hub__codex") && asked.contains("- codex: "), "{asked}");
     assert!(!asked.contains("mcp__a2a-hub__echo") && !asked.contains("- echo: "), "{asked}");
@@ -247,7 +250,8 @@ async fn a_cancel_of_claude_ends_codex_and_all_that_both_started() -> Result<()>
     Ok(())
 }
 
-/// Behind its walls the program starts the hub's command, which reaches the one socket that is there.
+/// Inside the confinement, the program starts the hub's command, which reaches the only socket
+/// there.
 #[tokio::test]
 async fn a_confined_claude_has_echo_work_by_its_tool() -> Result<()> {
     let walls = "confine = true\nconfined = { network = [{port}] }";
@@ -262,7 +266,7 @@ async fn a_confined_claude_has_echo_work_by_its_tool() -> Result<()> {
     Ok(())
 }
 
-/// One turn for all: each lends its own while it waits, and its child goes on with that.
+/// One run permit for all: each task lends it while it waits, and its child runs with it.
 #[tokio::test]
 async fn eight_claudes_that_each_call_claude_all_end_by_one_turn() -> Result<()> {
     let config = [

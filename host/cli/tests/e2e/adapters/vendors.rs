@@ -1,4 +1,4 @@
-//! The vendors' programs, and what is special about each.
+//! Table of the vendors' programs with their peculiarities.
 
 use a2a_hub_tests::ModelServer;
 use serde_json::{Value, json};
@@ -7,35 +7,37 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A vendor's program, and what is special about it.
+/// A vendor's program with its peculiarities.
 pub(super) struct Vendor {
     pub(super) agent: &'static str,
     pub(super) program: &'static str,
-    /// Where `cargo xtask clis` puts it, below `target/clis`.
+    /// Directory below `target/clis` into which `cargo xtask clis` installs the program.
     pub(super) bin: &'static str,
-    /// The variable with its key.
+    /// Environment variable of the API key.
     pub(super) key: &'static str,
-    /// What else makes it talk to the model server, with a directory of its own for its files.
+    /// Further variables that select the model server and a separate directory for the program's
+    /// files.
     pub(super) env: fn(&ModelServer, &Path) -> Vec<(&'static str, String)>,
-    /// The operator's way to log in.
+    /// Command with which an operator logs in.
     pub(super) login: &'static str,
-    /// A model of the loopback's that it does not use unless asked.
+    /// Model of the loopback server that is used only on request.
     pub(super) model: &'static str,
-    /// The version it says it is.
+    /// Version that the program reports.
     pub(super) version: &'static str,
-    /// Its section of the hub's configuration.
+    /// Configuration of the agent in the hub.
     pub(super) settings: &'static str,
-    /// A prompt at which the model wants that file written.
+    /// Prompt that makes the model write that file.
     pub(super) write: fn(&str) -> String,
-    /// A prompt at which the model wants that file read; none where the program reads the whole disk by itself.
+    /// Prompt that makes the model read that file; `None` if the program may read the whole disk.
     pub(super) read: Option<fn(&str) -> String>,
-    /// A prompt at which the model wants that command run, without a sandbox where the program has one.
+    /// Prompt that makes the model run that command, outside of the program's own sandbox.
     pub(super) run: fn(&str) -> String,
-    /// The settings and the variable under which it starts the operator's servers where it works.
+    /// Settings and variable under which the program starts the operator's MCP servers in its
+    /// working directory.
     pub(super) trusts: (&'static str, Option<&'static str>),
-    /// The settings under which it takes up a session that was not begun by the hub.
+    /// Settings under which the program resumes a session that the hub did not start.
     pub(super) resumes: &'static str,
-    /// The one session that it kept in its directory, by the name that its users know.
+    /// Id, as users know it, of the only session that the program stored in its directory.
     pub(super) session: fn(&Path) -> Option<String>,
 }
 
@@ -73,7 +75,7 @@ pub(super) const GEMINI: Vendor = Vendor {
     bin: "node_modules/.bin",
     key: "GEMINI_API_KEY",
     env: |model, home| {
-        // As docs/how-to/set-up-clis.md advises, so that the program's own retries take no minutes.
+        // As docs/how-to/set-up-clis.md advises, so that the program's own retries do not take minutes.
         let settings = r#"{ "general": { "maxAttempts": 1 }, "security": { "auth": { "selectedType": "gemini-api-key" } } }"#;
         fs::create_dir_all(home.join(".gemini")).expect("a directory for gemini");
         fs::write(home.join(".gemini/settings.json"), settings).expect("gemini's settings");
@@ -85,7 +87,7 @@ pub(super) const GEMINI: Vendor = Vendor {
     login: "gemini",
     model: "gemini-1.5-pro",
     version: "0.61.0",
-    // Of the models it knows, the program has plans of its own: how often to try, and what to try then.
+    // For models that the program knows, it has fallback plans of retries and other models.
     settings: "settings.model = 'gemini-1.5-flash'",
     write: |path| {
         format!("[[tool:raw:write_file:{}]]", json!({ "file_path": path, "content": "new\n" }))
@@ -182,7 +184,7 @@ pub(super) const CODEX: Vendor = Vendor {
     },
 };
 
-/// A file below `dir` whose name ends so.
+/// Finds a file below `dir` by the end of its name.
 fn kept_below(dir: &Path, ending: &str) -> Option<PathBuf> {
     fs::read_dir(dir).ok()?.flatten().find_map(|entry| {
         let path = entry.path();

@@ -1,4 +1,5 @@
-//! Receivers that are overloaded, gone, wrong or strange: what becomes of the notifications, and who is asked how often.
+//! Tests of receivers that are overloaded, gone or faulty: the fate of the notifications, and the
+//! number of requests.
 
 use crate::{
     command_line::run,
@@ -14,14 +15,15 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// A hub that leaves a receiver alone for three seconds once three deliveries failed in a row.
+/// Starts a hub that pauses deliveries to a receiver for three seconds after three consecutive
+/// failures.
 async fn hub_that_loses_patience() -> Result<TestHub> {
     let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
     let hub = hub.env("A2A_HUB_BREAKER_FAILURES", "3").env("A2A_HUB_BREAKER_PAUSE_MS", "3000");
     hub.start().await
 }
 
-/// It outlives the hub, which does not wait for it when it is to stop.
+/// The retry time outlives the hub, and does not delay its shutdown.
 #[tokio::test]
 async fn a_rest_outlives_the_hub_and_holds_up_neither_its_end_nor_its_user() -> Result<()> {
     let (mut hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
@@ -52,7 +54,8 @@ async fn a_rest_outlives_the_hub_and_holds_up_neither_its_end_nor_its_user() -> 
     told(&receiver, "completed").await
 }
 
-/// Sixteen places of a task at one receiver that is down: it is not asked by each of them again and again.
+/// Sixteen notification configurations of a task at one receiver that is down: not each of them
+/// retries by itself.
 #[tokio::test]
 async fn where_deliveries_fail_in_a_row_the_others_wait() -> Result<()> {
     let (hub, receiver) = (hub_that_loses_patience().await?, Receiver::start()?);
@@ -68,7 +71,7 @@ async fn where_deliveries_fail_in_a_row_the_others_wait() -> Result<()> {
         all.into_iter().filter(|it| it["state"] == "held").collect::<Vec<_>>()
     };
     eventually_async(SOON, async || held().await.len() >= 10).await?;
-    // Three opened the breaker, three more were under way then.
+    // Three requests opened the breaker, and up to three more were in progress.
     assert!(receiver.came().len() <= 6, "{}", receiver.came().len());
     let one = held().await.remove(0);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What is handed over in each scope, and what never is.
+//! Tests of the inherited parts in each scope, and of the parts that are never inherited.
 
 use super::*;
 use crate::context_memory::{model::Decision, utilisation::MemoryBudget};
@@ -54,7 +54,7 @@ fn handed(asked: &Inherit, message: &str) -> (WorkingMemory, Vec<Item>, Inherite
     let (memory, items) = mind();
     let transfer = transfer(from(), memory, items, asked, message);
     let (mut received, mut items) = (WorkingMemory::default(), Vec::new());
-    // Made twice it is as if made once.
+    // Applying the changes twice has the same effect as once.
     for change in transfer.changes().into_iter().chain(transfer.changes()) {
         received.apply(&change);
         if let Change::Remember(item) = change {

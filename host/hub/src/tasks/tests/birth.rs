@@ -1,4 +1,5 @@
-//! A task of an agent that can do nothing but answer begins before it is in the log: it is stored with what the agent says first.
+//! Deferred creation: the task of an agent that can only answer starts before it is stored; its
+//! first event is stored together with the agent's first output.
 
 use super::*;
 use a2a_hub_store::TaskIndex as _;
@@ -31,7 +32,7 @@ async fn who_only_answers_has_its_task_stored_with_its_answer() {
     }
 }
 
-/// Who may do something in the world has its task in the log before it begins.
+/// For an agent with side effects, the task is in the log before it begins.
 #[tokio::test(start_paused = true)]
 async fn who_holds_a_capability_begins_once_its_task_is_in_the_log() {
     let stand = Stand::new();
@@ -78,7 +79,7 @@ async fn whoever_thinks_for_long_has_its_task_in_the_log_meanwhile() {
     stand.until(&task, TaskState::Canceled).await;
 }
 
-/// Nothing of it may be left to the next hub if its client was told nothing.
+/// The caller has its reply only after the failure is stored, so nothing is left for recovery.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_breaks_at_once_fails_in_the_log() {
     let stand = Stand::new();

@@ -1,4 +1,4 @@
-//! A store that is elsewhere: every call takes its time, and now and then the answer to a write is lost on its way back.
+//! Remote store: every call takes time, and some write replies are lost.
 
 use a2a_hub_core::access::Principal;
 use a2a_hub_protocol::{
@@ -20,13 +20,13 @@ use std::{
 };
 use tokio::{sync::watch, time::sleep};
 
-/// How long a call takes, there and back.
+/// Round-trip time of a call.
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// Of so many writes, one's answer is lost.
+/// One of this many writes loses its reply.
 const LOST: u64 = 3;
 
-/// The store, and how many writes it was asked for.
+/// A store, and the number of writes to it.
 pub(super) struct Distant {
     there: Arc<MemoryStorage>,
     writes: AtomicU64,
@@ -37,7 +37,7 @@ impl Distant {
         Self { there, writes: AtomicU64::new(0) }
     }
 
-    /// How many writes there were to tasks that were there already.
+    /// Number of writes to existing tasks.
     pub(super) fn later_writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
@@ -54,7 +54,8 @@ impl TaskLog for Distant {
     ) -> Result<u64, StorageError> {
         sleep(LATENCY).await;
         let seq = self.there.append_by(task, expected, events, by).await?;
-        // The first is the task's creation, whose client would be told that there is none.
+        // The reply to the first write is never lost: the client would be told that the task does
+        // not exist.
         if expected > 0 && self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOST) {
             return Err(StorageError::Unavailable("the connection was lost".to_owned()));
         }

@@ -1,8 +1,8 @@
-//! What a client hears that answers a task over a stream.
+//! Stream of a client that has answered a task.
 
 use super::*;
 
-/// All that a client hears of it: what the task is first, and the states that it comes to.
+/// Everything in the stream: the initial task, and the states that follow.
 async fn heard(mut stream: Subscription) -> (Task, Vec<TaskState>) {
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {

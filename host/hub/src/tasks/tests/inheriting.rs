@@ -1,4 +1,4 @@
-//! What an agent hands over with a task of what it has in mind.
+//! Transfer of context memory to a child.
 
 use super::{Stand, config};
 use crate::fake::Fake;
@@ -24,7 +24,7 @@ use std::{collections::HashMap, sync::Arc};
 const PLANNER: &str = "planner";
 const CODER: &str = "coder";
 
-/// What the planner has in mind before it calls.
+/// Context memory of the planner before its call.
 fn mind() -> Vec<Change> {
     let item = |id: &str, data: Value, metadata: Value| {
         let (kind, metadata) = ("semantic".to_owned(), metadata.as_object().cloned());
@@ -45,7 +45,7 @@ fn mind() -> Vec<Change> {
     ]
 }
 
-/// The planner thinks, and calls the coder, which tells what it has in mind.
+/// The planner stores its memory and calls the coder, which reports its own memory.
 async fn perform(stage: Stage, asked: Inherit) -> Ended {
     let memory = stage.memory.clone();
     if stage.text().starts_with("code") {
@@ -66,7 +66,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A planner that asks for this, and a coder that may remember so much, or nothing.
+    /// Creates a planner that requests this transfer, and a coder with this much memory, or none.
     fn new(asked: Inherit, coder: Option<u64>) -> Self {
         let stand = Stand::new();
         let fake = Fake::new(move |stage| perform(stage, asked.clone())).calling_others();
@@ -81,7 +81,7 @@ impl Scene {
         Self { stand, planner }
     }
 
-    /// What the coder had in mind, and what its task tells of it.
+    /// The coder's memory, the record of the transfer, and the coder's task.
     async fn played(&self) -> (Value, Inherited, Task) {
         let root = self.stand.submit(&self.planner, "plan").await;
         let done = self.stand.until(&root, TaskState::Completed).await;
@@ -144,7 +144,7 @@ async fn who_may_not_remember_is_handed_nothing_and_the_task_says_why() {
         fact.line().starts_with(why) && fact.line().contains("`coder` is not granted `memory`")
     );
 
-    // Half of what it may keep is its own.
+    // Half of its capacity is reserved for its own memory.
     let (told, fact, _) = Scene::new(everything(Scope::Full), Some(600)).played().await;
     assert_eq!(told["working"], json!({}));
     assert!(fact.line().contains("half of what it may keep"), "{}", fact.line());
@@ -217,7 +217,7 @@ async fn the_error_of_a_child_reaches_its_caller_as_it_was_thrown() {
     for (name, value) in &of_child {
         assert_eq!(told["metadata"][name], *value, "{told}");
     }
-    // Its time is over: that is told as what it is.
+    // The child's timeout is reported as such.
     let told = heard("late").await;
     assert_eq!(told["state"], "failed");
     assert_eq!(told["metadata"]["reason"], FailureReason::Timeout.name(), "{told}");

@@ -1,4 +1,4 @@
-//! Agents that do one task of a conversation at a time, and questions that they take back.
+//! Conversation locks, and withdrawn questions.
 
 use super::*;
 use crate::fake::Journals;
@@ -41,7 +41,8 @@ async fn tasks_of_one_conversation_come_one_after_the_other_and_are_told_so() {
     }
 }
 
-/// Two tenants may call a conversation the same: those are two, which wait for nothing of each other.
+/// Two tenants may use the same id for a conversation: these are two conversations, with
+/// independent locks.
 #[tokio::test(start_paused = true)]
 async fn conversations_of_two_tenants_wait_for_nothing_of_each_other() {
     for stand in Stand::each() {
@@ -78,7 +79,7 @@ async fn a_conversation_goes_on_whatever_became_of_its_first_task() {
     }
 }
 
-/// Whether it asked, or was at work and is run again.
+/// Both for a task that waits for its client, and for one that is replayed.
 #[tokio::test(start_paused = true)]
 async fn who_has_begun_keeps_the_conversation_over_a_restart() {
     for replays in [false, true] {
@@ -99,7 +100,7 @@ async fn who_has_begun_keeps_the_conversation_over_a_restart() {
         assert_eq!(waits.status.state, TaskState::Submitted, "the lane is the first's");
         stand.answer(&first, "go on").await.unwrap();
         if !replays {
-            // The fresh run of its agent asks, too.
+            // The fresh run of its agent asks as well.
             tokio::time::sleep(Duration::from_secs(5)).await;
             stand.answer(&first, "that one").await.unwrap();
         }
@@ -140,7 +141,7 @@ async fn a_question_that_its_agent_takes_back_is_asked_no_more() {
     }
 }
 
-/// An agent elsewhere may complete its task beside a question that it asked.
+/// A remote agent may complete its task while its question is open.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_beside_its_own_question_is_followed_by_another_one() {
     for stand in Stand::each() {

@@ -1,4 +1,4 @@
-//! What an agent hands on of its rights to another one that it calls.
+//! Permissions that an agent passes on to the agents that it calls.
 
 use crate::fake::Fake;
 use a2a_hub_agents::Agent;
@@ -42,7 +42,7 @@ fn a_child_may_do_what_the_operator_says_and_no_more_than_who_calls_it() {
     let of_client = task(json!({}));
     assert_eq!(listed.lends(&codex, &of_client), Permissions::Ask);
     assert_eq!(edit.lends(&codex, &of_client), Permissions::Edit);
-    // What another agent called asks itself, unless the operator granted it more.
+    // An agent called by another one must ask itself, unless the operator granted it more.
     let below = task(json!({ "parentTaskId": "t" }));
     assert_eq!(edit.lends(&codex, &below), Permissions::Ask);
     let granted = task(json!({ "parentTaskId": "t", "grantedPermissions": "full" }));

@@ -1,4 +1,4 @@
-//! Agents that reject a task before they say anything else, also where they are quicker than whoever asks.
+//! Agents that reject a task as their first event, even before the router subscribes.
 
 use super::*;
 

@@ -1,22 +1,22 @@
-//! A hub's tasks in a unit test: where they are kept, and how the hub comes and goes.
+//! Test bench for tasks: the hub's task service, its store, and restarts.
 
 use super::*;
 use a2a_hub_agents::{AgentVersion, FindAgent};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// A hub's tasks, and where they are kept.
+/// Task service of a hub, and its store.
 pub(super) struct Stand {
     pub(super) storage: Arc<MemoryStorage>,
     pub(super) known: Arc<Known>,
     pub(super) tasks: Tasks,
 }
 
-/// The agents of a stand, once its test has made them.
+/// Agents of a test bench, set by its test.
 #[derive(Default)]
 pub(super) struct Known {
     find: Mutex<Option<Arc<Find>>>,
-    /// How many agents are on their way.
+    /// Number of agents that are loading.
     pub(super) on_their_way: watch::Sender<usize>,
 }
 
@@ -42,27 +42,27 @@ impl FindAgent for Known {
 }
 
 impl Stand {
-    /// A hub that is up.
+    /// Creates a hub that is up.
     pub(super) fn new() -> Self {
         let storage = Arc::new(MemoryStorage::default());
         Self::up(storage.clone(), storage)
     }
 
-    /// A hub with that store, which is up.
+    /// Creates a hub with that store, which is up.
     pub(super) fn up(store: Arc<dyn TaskStore>, storage: Arc<MemoryStorage>) -> Self {
         let stand = Self::starting(store, storage);
         stand.tasks.phase.up();
         stand
     }
 
-    /// A hub with that store, which has taken up nothing.
+    /// Creates a hub with that store, which has recovered nothing yet.
     pub(super) fn starting(store: Arc<dyn TaskStore>, storage: Arc<MemoryStorage>) -> Self {
         let known = Arc::new(Known::default());
         let directory = Directory::by_name(known.clone());
         Self { tasks: Tasks::new(store, Events::default(), directory), known, storage }
     }
 
-    /// Has agents be found so.
+    /// Sets the lookup of agents.
     pub(super) fn know(
         &self,
         find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync + 'static,
@@ -70,7 +70,7 @@ impl Stand {
         *self.known.find.lock() = Some(Arc::new(find));
     }
 
-    /// Takes up what the hub before left for agents that are found so.
+    /// Recovers the tasks of the previous process, with this lookup of agents.
     pub(super) async fn recover(
         &self,
         find: impl Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync + 'static,
@@ -79,14 +79,14 @@ impl Stand {
         self.tasks.recover().await.unwrap()
     }
 
-    /// One whose store is at hand, and one whose store is elsewhere.
+    /// Two hubs, one with a local and one with a remote store.
     pub(super) fn each() -> [Self; 2] {
         let storage = Arc::new(MemoryStorage::default());
         let distant = Arc::new(Distant::new(storage.clone()));
         [Self::new(), Self::up(distant, storage)]
     }
 
-    /// The hub after this one, which was killed.
+    /// The next process, after this one was killed.
     pub(super) fn next_hub(&self) -> Self {
         Self::starting(self.storage.clone(), self.storage.clone())
     }
@@ -141,11 +141,11 @@ impl Stand {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        // Time is paused: this is later than whatever is awaited.
+        // Time is paused: this is longer than anything the tests wait for.
         timeout(Duration::from_secs(2_000), reached).await.unwrap()
     }
 
-    /// The states of the task in their order, with what was said.
+    /// States and messages of the task, in order.
     pub(super) async fn story(&self, task: &TaskId) -> String {
         let events = self.tasks.storage.events(task, 0, usize::MAX).await.unwrap();
         let told = events.into_iter().map(|event| match event.event {

@@ -1,8 +1,9 @@
-//! A hub that goes down while tasks begin.
+//! Shutdown while tasks begin.
 
 use super::*;
 
-/// An operation that was let in before the hub went down may begin its task when all others have been told already.
+/// An operation that was admitted before the shutdown may start its task after all others got their
+/// commands.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_begins_while_the_hub_goes_down_is_cut_off_like_the_others() {
     for fake in [Fake::new(|_: Stage| pending()), Fake::new(|_: Stage| pending()).enclosed()] {
@@ -15,7 +16,7 @@ async fn a_task_that_begins_while_the_hub_goes_down_is_cut_off_like_the_others()
                 stand.until(&late, TaskState::Failed).await;
                 late
             };
-            // In this order: who goes down has told the early one when the late one begins.
+            // In this order: the shutdown has commanded the early task when the late one begins.
             let (cut, late) = tokio::join!(stand.tasks.shutdown(), begins);
             assert!(cut.contains(&early), "{cut:?}");
             assert!(cut.contains(&late), "{cut:?}");

@@ -1,4 +1,4 @@
-//! Trees of tasks: agents that call others, each of them a fake that does what its message says.
+//! Trees of tasks: agents that call others; each is a fake that follows the script in its message.
 
 mod beside;
 mod budgets;
@@ -36,13 +36,14 @@ use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-/// All agents of a stand by their names, each of which may call each.
+/// Agents of a test bench by name; each may call every other.
 struct Agents(HashMap<AgentId, Arc<Agent>>);
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// What an agent does is the JSON of its message: `say`, then its `calls` all at once, then `ask`; it ends with `end`, which is
-/// what its children ended with if it is left out.
+/// Fake agent that follows the JSON in its message: runs all `calls` concurrently, then does `ask`,
+/// `tokens`, `work` or `fail`; it completes with `end`, or with its children's results if `end` is
+/// left out.
 async fn follow_script(stage: Stage) -> Ended {
     match perform(&stage).await {
         Ok(said) => completed(&said),
@@ -137,7 +138,7 @@ impl Stand {
         self.submit(agents.named(agent), &script.to_string()).await
     }
 
-    /// The task's children, oldest first, as they are now.
+    /// Current children of the task, oldest first.
     async fn below(&self, task: &TaskId) -> Vec<Task> {
         let mut below = Vec::new();
         for child in self.tasks.children(task).await.unwrap() {
@@ -287,7 +288,7 @@ async fn two_children_ask_one_after_the_other_and_an_answer_below_is_one_above()
     let root = stand.begin(&agents, "a", json!({"calls": [ask("first?"), ask("second?")]})).await;
     let asks = stand.until(&root, TaskState::InputRequired).await;
     let first = Question::of(asks.metadata.as_ref()).unwrap();
-    // Whoever knows the child may answer the child.
+    // The child itself may be answered as well.
     let child = stand.tasks.get(first.task.as_ref().unwrap()).await.unwrap().task;
     stand.answer_to(&child, &first.id, "one").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -375,7 +376,7 @@ async fn a_budget_stops_what_would_pass_it_and_says_which() {
         let narrow = Fake::new(follow_script).calling_others().agent_among("a", config, &NAMES);
         let root = stand.submit(&narrow, &script.to_string()).await;
         let failed = match told.starts_with("the depth") {
-            // The failure of the one that is refused is what those above it hear.
+            // Its ancestors receive the refused task's failure.
             true => {
                 stand.until(&root, TaskState::Completed).await;
                 let child = stand.only_child(&root).await;
@@ -387,7 +388,7 @@ async fn a_budget_stops_what_would_pass_it_and_says_which() {
     }
 }
 
-/// A program of an agent with one turn: while it waits, another task has that turn.
+/// While a program waits, another task uses its agent's only run permit.
 #[tokio::test(start_paused = true)]
 async fn a_program_hears_the_end_once_its_task_has_its_turn_back() {
     let one = AgentConfig { max_running: Some(1), ..config() };
@@ -401,7 +402,7 @@ async fn a_program_hears_the_end_once_its_task_has_its_turn_back() {
     let other = stand.begin(&agents, "a", json!({"work": 10_000, "end": "late"})).await;
     stand.until(&other, TaskState::Working).await;
     let mut last = None;
-    // Whoever listens may look elsewhere in between, and misses nothing.
+    // A subscriber may poll with interruptions, and misses nothing.
     loop {
         match tokio::time::timeout(Duration::from_millis(300), heard.next()).await {
             Ok(Some(event)) => last = Some(event.unwrap()),
@@ -489,7 +490,7 @@ async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
     stand.until(&root, TaskState::InputRequired).await;
     let child = stand.only_child(&root).await;
 
-    // The parent goes on when its client says so; its child waits with it, and ends with it.
+    // The parent waits for its client; its child waits with it, and ends with it.
     let next = stand.next_hub();
     let agents = agents_of(&next, &config(), &fake);
     next.recover(move |id: &AgentId| agents.0.get(id).cloned()).await;
@@ -500,7 +501,7 @@ async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
     next.tasks.cancel(&root, Principal::Operator).await.unwrap();
     assert_eq!(next.tasks.get(&child.id).await.unwrap().task.status.state, TaskState::Canceled);
 
-    // Where the parent is cut off, the child ends with it.
+    // If the parent fails, the child fails with it.
     let (stand, agents) = usual();
     let root =
         stand.begin(&agents, "a", json!({"calls": [{"agent": "b", "do": {"work": 50_000}}]})).await;
@@ -514,7 +515,7 @@ async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
     }
 }
 
-/// A script of so many levels.
+/// Strategy for scripts with this many levels.
 fn script(levels: u32) -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         6 => (0_u32..400).prop_map(|ms| json!({"work": ms, "end": "ok"})),
@@ -531,8 +532,8 @@ fn script(levels: u32) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Whatever agents have one another do, and whoever is cancelled, or answered, or not: every tree ends, no child after its
-/// parent, and nothing is left behind.
+/// Every tree ends, no child after its parent, and nothing is left over, whatever the agents call,
+/// and whether tasks are cancelled or answered or not.
 #[test]
 fn every_tree_ends() {
     let limits = (1_u32..4, 1_usize..3);
@@ -553,7 +554,7 @@ fn every_tree_ends() {
                 // It may have ended by now.
                 let _ = stand.tasks.cancel(&root, Principal::Operator).await;
             }
-            // Answers whatever comes up until all is over.
+            // Answers every question until all is over.
             let over = async {
                 loop {
                     let task = stand.tasks.get(&root).await.unwrap().task;

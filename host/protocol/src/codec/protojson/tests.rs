@@ -1,4 +1,4 @@
-//! What is written is read again, by either package; and what comes is read as ProtoJSON allows.
+//! ProtoJSON tests: round trips in both packages, and accepted variants of the input.
 
 use super::*;
 use crate::model::{
@@ -17,7 +17,8 @@ fn any_facts() -> impl Strategy<Value = Option<Metadata>> {
     })
 }
 
-/// A part that both packages can say: the old one has names and types for files only, and data is an object there.
+/// A part that both packages can represent. In 0.3, only files have names and media types, and data
+/// is an object.
 fn any_part() -> impl Strategy<Value = Part> {
     let content = prop_oneof![
         ".*".prop_map(Content::Text),
@@ -35,7 +36,7 @@ fn any_part() -> impl Strategy<Value = Part> {
     )
 }
 
-/// A message as one of the packages can say it: the old one refers to no tasks.
+/// A message that the package can represent; 0.3 has no references to tasks.
 fn any_message(proto: Proto) -> impl Strategy<Value = Message> {
     let ids = ("[a-z]{1,9}", option::of("[a-z]{1,9}"), option::of("[a-z]{1,9}"));
     (ids, any::<bool>(), vec(any_part(), 1..4), any_facts(), vec("[a-z]{1,9}", 0..3)).prop_map(
@@ -71,13 +72,13 @@ fn any_artifact() -> impl Strategy<Value = Artifact> {
 }
 
 fn any_status(proto: Proto) -> impl Strategy<Value = TaskStatus> {
-    // What is `unknown` is told as `TASK_STATE_UNSPECIFIED`, which nobody may say.
+    // `unknown` is written as `TASK_STATE_UNSPECIFIED`, which clients may not send.
     let state = proptest::sample::select(STATES.to_vec());
     (state, option::of(any_message(proto)), "(2026-01-01T00:00:00.000Z)?")
         .prop_map(|(state, message, timestamp)| TaskStatus { state, message, timestamp })
 }
 
-/// A task as 1.0 can say it.
+/// A task that 1.0 can represent.
 pub(crate) fn any_whole_task() -> impl Strategy<Value = Task> {
     any_task(Proto::V1)
 }
@@ -94,7 +95,7 @@ fn any_task(proto: Proto) -> impl Strategy<Value = Task> {
         })
 }
 
-/// Anything that happens to a task and is told.
+/// Any event that is streamed.
 pub(crate) fn any_event() -> impl Strategy<Value = SequencedEvent> {
     any_event_in(Proto::V1)
 }

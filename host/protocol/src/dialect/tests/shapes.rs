@@ -1,4 +1,5 @@
-//! Every reader of JSON in this crate is fed JSON of every shape: it reads or refuses, and never panics.
+//! Robustness tests: every JSON reader of this crate accepts or refuses JSON of any shape and never
+//! panics.
 
 use super::*;
 use crate::{
@@ -41,7 +42,7 @@ fn request_members_of_other_shapes_are_read_or_refused() {
     let mut feed = |spelled, method: &str, params: &Value| {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         for other in reshaped(&request) {
-            // Whatever it is, it is answered, unless it says that it wants no answer.
+            // Every input yields a request to answer, unless it is a notification.
             assert!(!read(&other.to_string(), spelled).is_empty(), "{other}");
             seen += 1;
         }
@@ -119,7 +120,7 @@ fn errors_of_other_shapes_are_read_or_not() {
     for other in reshaped(&error.to_v03_rest_json()) {
         let _ = A2aError::read_rest(400, &other);
     }
-    // Details that others gave are told again in every form.
+    // Details may come from a remote server; every error form must write them.
     for details in shapes() {
         let error = A2aError::new(ErrorKind::InvalidParams, "no").with(details.clone());
         for dialect in [Dialect::Hub, official(Version::V1, Binding::JsonRpc)] {
@@ -131,7 +132,8 @@ fn errors_of_other_shapes_are_read_or_not() {
     }
 }
 
-/// A card from a component or from another hub holds whatever its author wrote into it, and is written again in four forms.
+/// Cards of components and of remote hubs contain arbitrary JSON, and are written again in four
+/// forms.
 #[test]
 fn cards_of_other_shapes_are_refused_or_published() {
     let card = json!({

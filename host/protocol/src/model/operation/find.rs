@@ -1,32 +1,33 @@
-//! Finding agents by what they are called, can do and say of themselves: the question, and why an agent was found.
+//! Agent search: the query, the matches, and the reasons for each match.
 
 use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What an agent must be like to be found: all that is said must hold. Whoever says nothing finds every agent.
+/// Search criteria for agents, all of which must match. An empty query matches every agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentQuery {
-    /// The agent's id, one of its aliases or its card's name. What nobody is called finds whoever has the nearest name.
+    /// Id, alias or card name of the agent. An unknown name matches the agent with the most similar
+    /// name.
     pub name: Option<String>,
-    /// The id of a skill; `*` is any.
+    /// Id of a skill; `*` matches any.
     pub skill: Option<String>,
-    /// Tags, all of which its skills have.
+    /// Tags that the agent's skills must have, all of them.
     pub tags: Vec<String>,
-    /// What it is to do, in anybody's words: who fits them best comes first.
+    /// Description of the work in free text; the best matches come first.
     pub text: Option<String>,
-    /// Which versions will do, as Cargo has it: `2`, `>=1.4`, `^2.1`, `1.*`.
+    /// Version requirement in Cargo's syntax: `2`, `>=1.4`, `^2.1`, `1.*`.
     pub version: Option<String>,
-    /// Media types that it must take.
+    /// Media types that the agent must accept.
     pub input_modes: Vec<String>,
-    /// Media types that it must answer with.
+    /// Media types that the agent must produce.
     pub output_modes: Vec<String>,
-    /// How many to tell at most.
+    /// Maximum number of results.
     pub limit: usize,
-    /// Whether agents of an older version will do if there is no other.
+    /// True to accept older versions if no agent matches the requirement.
     pub allow_older: bool,
-    /// Whether the registries that the operator named are left out.
+    /// True to leave out the registries that the operator configured.
     pub local_only: bool,
 }
 
@@ -50,10 +51,10 @@ impl Default for AgentQuery {
     }
 }
 
-/// How many agents are told, unless the client says otherwise.
+/// Default number of results.
 pub const DEFAULT_FOUND: usize = 10;
 
-/// How many agents are told at most.
+/// Maximum number of results.
 pub const MAX_FOUND: usize = 1_000;
 
 /// The agents that were found: the answer to `hub/agents/find`.
@@ -190,11 +191,11 @@ pub enum CardPart {
 }
 
 impl CardPart {
-    /// Every part.
+    /// All parts.
     pub const ALL: [Self; 5] =
         [Self::Name, Self::Skills, Self::Tags, Self::Description, Self::Examples];
 
-    /// How people read it.
+    /// Name of the part, for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Name => "name",

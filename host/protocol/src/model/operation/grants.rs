@@ -1,4 +1,5 @@
-//! Changes of what plug-ins are granted, and of which there are: for the operator by the kernel's word alone.
+//! Changes of plug-ins and of their grants. For the operator only, identified by the kernel and not
+//! by a token.
 
 use super::{component::Component, plugins::PluginInfo};
 use crate::model::id::AgentId;
@@ -7,44 +8,48 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A component to be put into the plugins folder, in place of the plug-in of that name if one is granted something.
+/// Request to put a component into the plugins folder. An existing plug-in of that name is replaced
+/// if it has a grant; otherwise the request is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddPlugin {
-    /// The agent that it is to be.
+    /// Id of the new agent.
     pub id: AgentId,
-    /// The component, or the file of this machine that holds it.
+    /// The component, or the local file that holds it.
     pub component: Component,
-    /// Its SHA-256 digest, in hex: what was looked at is what is added.
+    /// SHA-256 digest of the component in hex, so that the operator adds the component that was
+    /// inspected.
     pub sha256: String,
-    /// The text of its detached signature (minisign), if it is signed.
+    /// Text of the component's detached signature (minisign), if it is signed.
     pub signature: Option<String>,
-    /// What it is granted from the start; nothing if left out.
+    /// Initial grant; nothing is granted, if `None`.
     pub grant: Option<PluginGrant>,
 }
 
-/// A grant to a component in the plugins folder: what it may do from now on, in place of what it might before.
+/// Request to replace the grant of a component in the plugins folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantPlugin {
-    /// The plug-in.
+    /// Plug-in to change.
     pub id: AgentId,
-    /// The SHA-256 digest of its component, in hex: what was looked at is what is granted.
+    /// SHA-256 digest of the component in hex, so that the grant applies to the component that was
+    /// inspected.
     pub sha256: String,
-    /// What it is granted.
+    /// The new grant.
     pub grant: PluginGrant,
 }
 
-/// What a plug-in is granted, and who goes on with it.
+/// Grant of a plug-in, and the conditions under which updates keep it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginGrant {
-    /// All that it may do, in the shape of `[agents.<id>.grant]` of the configuration.
+    /// All granted capabilities, in the format of `[agents.<id>.grant]` in the configuration.
     pub grant: Value,
-    /// The grant that this one was made from, if any: it is refused where another one counts by now (optimistic concurrency).
+    /// Grant that this one was derived from, if any. The request is refused if a different grant is
+    /// effective (optimistic concurrency).
     pub before: Option<Value>,
-    /// The minisign public key whose signature lets an update keep the grant; the one before stays if left out.
+    /// Minisign public key whose signed updates keep the grant; the previous key stays, if `None`.
     pub key: Option<String>,
-    /// Whether whatever stands in its file keeps the grant: for a development loop.
+    /// True if any component in the plug-in's file keeps the grant, for a development loop.
     pub dev: bool,
-    /// Where the component came from, for people; its file's path if left out.
+    /// Origin of the component, for people; the path of its file, if `None`.
     pub source: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! How an agent is, and whether tasks reach it.
+//! Health and circuit breaker of an agent.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,17 +17,17 @@ pub enum HealthStatus {
     Unknown,
 }
 
-/// How the operator runs an agent, as the extended card tells it.
+/// Operating data of an agent in the extended card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operated {
-    /// The agent's health when it was last asked.
+    /// Result of the last health check.
     pub status: HealthStatus,
-    /// How long a task of the agent may take, in milliseconds.
+    /// Timeout of a task in milliseconds.
     pub task_timeout_ms: u64,
-    /// How many of the agent's tasks run at once.
+    /// Maximum number of running tasks.
     pub max_running: usize,
-    /// How many more of the agent's tasks wait for their turn; others are refused.
+    /// Maximum number of queued tasks; further ones are refused.
     pub max_queued: usize,
 }
 
@@ -58,7 +58,7 @@ pub struct AgentHealth {
 }
 
 impl AgentHealth {
-    /// The health of an agent that nobody asked yet.
+    /// Health of an agent that has not been checked.
     pub fn unknown() -> Self {
         Self {
             status: HealthStatus::Unknown,
@@ -88,7 +88,7 @@ pub struct AgentBreaker {
 }
 
 impl AgentBreaker {
-    /// A closed breaker: tasks reach the agent.
+    /// A closed breaker, which lets tasks pass.
     pub fn closed() -> Self {
         Self { state: BreakerState::Closed, retry_at: None, cause: None }
     }

@@ -1,9 +1,9 @@
-//! Operations by name, for whoever counts them.
+//! Names of operations, for metrics.
 
 use super::Operation;
 
 impl Operation {
-    /// The operation's name, whatever it asks for.
+    /// Name of the operation, without its parameters.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SendMessage(_) => "send_message",

@@ -1,10 +1,11 @@
-//! An operation within a tenant.
+//! Restriction of an operation to a tenant.
 
 use super::Operation;
 use crate::model::id::{ContextId, TenantId};
 
 impl Operation {
-    /// Has the operation be about nothing but what is this tenant's: the conversations that it names, and what it lists.
+    /// Restricts the operation to a tenant: moves the conversations that it names into the tenant,
+    /// and adds the tenant to its filters.
     pub fn place(&mut self, of: &TenantId) {
         let own = |context: &mut Option<ContextId>| {
             *context = context.take().map(|context| context.of_tenant(of));

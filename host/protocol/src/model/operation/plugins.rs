@@ -1,4 +1,5 @@
-//! What the operator is told of plug-ins: what each asks for and why, what it is granted and what not, and which component waits.
+//! Plug-ins as the operator sees them: requested and granted capabilities, reasons, and components
+//! that wait for approval.
 
 use super::tier::ProgramTier;
 use crate::model::id::AgentId;

@@ -1,26 +1,28 @@
-//! What the agent must have that a message is for, where its client names a skill or a version.
+//! Requirements on the agent of a message: a skill or a version.
 
 use crate::model::{error::A2aError, message::Metadata};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What the agent must have: `targetSkill`, `targetVersion` and `allowOlder` of the metadata of a message, or of its request.
+/// Requirements from `targetSkill`, `targetVersion` and `allowOlder` in the metadata of a message
+/// or of its request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentRequirements {
-    /// The exact id of a skill.
+    /// Exact id of a skill.
     pub skill: Option<String>,
-    /// The versions that will do, in the words of Semantic Versioning, such as `^2.1`.
+    /// Version requirement in the syntax of Semantic Versioning, such as `^2.1`.
     pub version: Option<String>,
-    /// Whether an older version will do where there is no other.
+    /// True to accept an older version if no other exists.
     pub allow_older: bool,
 }
 
-/// The longest id of a skill, and the longest requirement, in bytes: they stand in the facts of a task.
+/// Maximum length of a skill's id and of a version requirement in bytes; both are stored in the
+/// task's metadata.
 const MOST: usize = 256;
 
 impl AgentRequirements {
-    /// What a message and its request say; the message counts more.
+    /// Reads the requirements; the message takes precedence over the request.
     pub fn of(message: Option<&Metadata>, request: Option<&Metadata>) -> Result<Self, A2aError> {
         let said = |name: &'static str| {
             let at = [("message.metadata", message), ("metadata", request)].into_iter();
@@ -44,7 +46,7 @@ impl AgentRequirements {
         Ok(Self { skill: text("targetSkill")?, version: text("targetVersion")?, allow_older })
     }
 
-    /// Says it in the metadata of a message.
+    /// Writes the requirements into the metadata of a message.
     pub fn say(self, facts: &mut Metadata) {
         let Self { skill, version, allow_older } = self;
         facts.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
@@ -52,7 +54,7 @@ impl AgentRequirements {
         facts.insert("allowOlder".to_owned(), allow_older.into());
     }
 
-    /// Whether nothing is asked for.
+    /// True if neither skill nor version is required.
     pub fn is_empty(&self) -> bool {
         self.skill.is_none() && self.version.is_none()
     }

@@ -1,4 +1,4 @@
-//! A message to an agent, as a client asks for it to be treated.
+//! A client's message to an agent, with its delivery options.
 
 use super::requirements::AgentRequirements;
 use crate::model::{
@@ -12,63 +12,66 @@ use crate::model::{
 };
 use std::time::Duration;
 
-/// How long to wait for the end of a task before it is answered.
+/// Time to wait for the end of a task before the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Until the task is over, or waits for its client.
+    /// Wait until the task ends or needs input.
     ToTheEnd,
-    /// Until the task is over, or waits for its client, but no longer than this.
+    /// Wait until the task ends or needs input, but no longer than this.
     AtMost(Duration),
-    /// The task is answered as soon as it is accepted.
+    /// Answer as soon as the task is accepted.
     No,
 }
 
-/// A message to an agent, and how it is to be treated (A2A 1.0, section 3.2.2).
+/// A message to an agent, with its options (A2A 1.0, section 3.2.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
-    /// The message that the client sends.
+    /// The client's message.
     pub message: Message,
-    /// The id that the new task is to have, which only the program chooses that holds the hub: no client on the wire says it.
+    /// Id for the new task. Only a program that embeds the hub may set it; no wire form carries it.
     pub own_id: Option<TaskId>,
-    /// The agent that is to hear it; a message that answers a task's question goes to that task's agent.
+    /// Agent that receives the message. An answer to a task's question always goes to the task's
+    /// agent.
     pub agent: Option<AgentId>,
-    /// What the agent must have; of a message that names none, one that has it.
+    /// Requirements on the agent, which also select the agent if the message names none.
     pub requirements: AgentRequirements,
-    /// Where the work is to be done.
+    /// Working directory of the task.
     pub working_directory: Option<String>,
-    /// How many of the task's latest messages to show; all of them if left out.
+    /// Maximum number of latest messages in the answer; all, if `None`.
     pub history_length: Option<usize>,
-    /// How long the task may take, in milliseconds.
+    /// Timeout of the task in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Where the task's notifications are to be sent.
+    /// Push configuration of the task.
     pub push: Option<OfferedPush>,
-    /// How long to wait for the end of the task; a stream has no need to.
+    /// Time to wait for the end of the task; irrelevant for streams.
     pub wait: Wait,
-    /// What the client can do with the answer.
+    /// Capabilities of the client.
     pub client: ClientCapabilities,
-    /// The number of the last event that the client heard of the task that the message is for, if it was cut off: a stream
-    /// goes on after that.
+    /// Sequence number of the last event of the existing task that a reconnecting client received;
+    /// the stream resumes after it.
     pub after: Option<u64>,
-    /// The trace that the client is in, as it says beside the message, in headers; what the message's metadata says of it counts
-    /// more.
+    /// Trace context from the client's headers. The message's metadata takes precedence.
     pub trace: Option<Box<TraceContext>>,
 }
 
-/// The member of a message's metadata that names a session which a vendor's program keeps itself.
+/// Metadata member that names a session of a vendor's program.
 const RESUME: &str = "resume";
 
 impl SendMessage {
-    /// Whether it is to go on with a session that no task of this hub began: whoever ran the program by hand knows it.
+    /// True if the message resumes a session of a vendor's program, which no task of this hub
+    /// began: the user started the program directly.
     pub fn resumes_a_session(&self) -> bool {
         let said = self.message.metadata.as_ref().and_then(|facts| facts.get(RESUME));
         said.is_some_and(|session| !session.is_null())
     }
 
-    /// A message for the agent that its metadata, or that of its `request`, names; waited for to the end. What only the request says and
-    /// its agent is to receive, such as `model` or `question`, is in the message from here on ([`HubMetadata`]).
+    /// Creates a request for the agent that the metadata of the message, or of its `request`,
+    /// names, with the default options. Members of the request that the agent receives, such as
+    /// `model` or `question`, are copied into the message ([`HubMetadata`]).
     ///
     /// # Errors
-    /// If a member that means something to the hub is ill-typed, or the two say it differently.
+    /// If a member that the hub interprets has an invalid value, or different values in message and
+    /// request.
     pub fn new(mut message: Message, request: Option<&Metadata>) -> Result<Self, A2aError> {
         let said = HubMetadata::of(message.metadata.as_ref(), request)?;
         let agent = said.text("targetAgent").and_then(|name| AgentId::parse(name).ok());

@@ -1,4 +1,4 @@
-//! How the programs of an agent are held, as it is told.
+//! Confinement of an agent's programs, as reported to clients.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The tree of tasks below one: how much of it is asked for, and what is told of each task.
+//! Task tree: the query, and the tasks below a root.
 
 use crate::model::{
     id::{AgentId, ContextId, QuestionId, TaskId},
@@ -8,14 +8,14 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Which tree is asked for, and how much of it.
+/// Query for a task tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeQuery {
-    /// The task at the root of what is told.
+    /// Root of the returned tree.
     pub id: TaskId,
-    /// How many levels below the root are told.
+    /// Maximum number of levels below the root.
     pub depth: usize,
-    /// How many tasks are told at most.
+    /// Maximum number of returned tasks.
     pub limit: usize,
 }
 

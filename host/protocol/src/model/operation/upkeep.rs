@@ -1,5 +1,4 @@
-//! What the hub tells of itself to those who look after it: whether it answers, its state, whether it can store, and which
-//! settings count.
+//! Operational answers of the hub: ping, status, storage condition and reloaded settings.
 
 use super::{
     health::{AgentBreaker, HealthStatus},
@@ -16,12 +15,12 @@ pub struct Pong {
     pub version: String,
 }
 
-/// How many streams a hub serves at once.
+/// Number of streams and their limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenStreams {
-    /// How many are open.
+    /// Number of open streams.
     pub open: usize,
-    /// How many may be.
+    /// Maximum number of open streams.
     pub most: usize,
 }
 
@@ -66,7 +65,7 @@ pub enum StorageCondition {
 }
 
 impl StorageCondition {
-    /// Whether nothing can be stored.
+    /// True if the store cannot be written.
     pub fn is_failing(&self) -> bool {
         matches!(self, Self::Failing { .. })
     }

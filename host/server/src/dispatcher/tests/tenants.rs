@@ -1,11 +1,11 @@
-//! Tenants of one hub: what is one's is answered to another as what nobody has, by every operation in every dialect.
+//! Tenant isolation: in every operation and dialect, another tenant's data looks like unknown data.
 
 use super::*;
 
-/// The ids in the methods' examples, and another of each kind that nobody has.
+/// Ids in the methods' examples, to be replaced by a tenant's or unknown ids.
 const NAMED: [&str; 3] = ["task-456", "ctx-789", "optional-context-id"];
 
-/// What official clients may ask of a task or a conversation: the method, in 1.0 and 0.3, and its parameters.
+/// Official methods on tasks and conversations: the names in 1.0 and 0.3, and parameters.
 const OFFICIAL: [(&str, &str, &str); 8] = [
     ("GetTask", "tasks/get", r#"{"id": "task-456"}"#),
     ("CancelTask", "tasks/cancel", r#"{"id": "task-456"}"#),
@@ -52,7 +52,7 @@ fn in_context(context: &str, text: &str) -> Value {
     params
 }
 
-/// The parameters about this task and this conversation, with a `tenant` if one is named.
+/// Parameters with these ids of a task and a conversation, and a `tenant` if given.
 fn about(params: &str, task: &str, context: &str, tenant: Option<&str>) -> Value {
     let [a_task, a_context, another] = NAMED;
     let params = params.replace(a_task, task).replace(a_context, context).replace(another, context);
@@ -72,7 +72,7 @@ impl Stand {
         RequestContext { caller, ..self.of(spelled) }
     }
 
-    /// A task of this caller's that asks, in the conversation `c`.
+    /// Creates a task of this caller in the conversation `c` that asks a question.
     async fn asks(&self, caller: Principal) -> String {
         let of = self.by(caller, Dialect::Hub);
         let told = self.told(&of, "message/send", &in_context("c", "ask")).await;
@@ -80,7 +80,8 @@ impl Stand {
         told[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// What is answered about the other tenant's ids, and about ids that nobody has, with these taken out.
+    /// Asserts that answers about another tenant's ids equal answers about unknown ids, apart from
+    /// the ids themselves.
     async fn differ(
         &self,
         of: &RequestContext<'_>,
@@ -97,7 +98,7 @@ impl Stand {
         };
         let (others, unknown) = (ask(task, "c").await, ask(nobodys, "nobodys").await);
         let told_apart = |text: &str| {
-            // Times and numbers of what was begun meanwhile are each answer's own.
+            // Results are dropped, because their times and numbers differ in each answer.
             let mut value: Vec<Value> =
                 text.lines().map(|it| serde_json::from_str(it).unwrap_or_default()).collect();
             value.retain(|it| it["error"] != Value::Null || it.is_array());
@@ -108,7 +109,8 @@ impl Stand {
     }
 }
 
-/// Whoever is of another tenant, by a token or by the operator's word, is answered as about what nobody has.
+/// Callers outside the tenant, identified by a token or by the operator's choice, get the answer
+/// for unknown ids.
 #[tokio::test(start_paused = true)]
 async fn what_is_another_tenants_is_not_found_by_any_operation() {
     let stand = Stand::shared().await;
@@ -131,7 +133,7 @@ async fn what_is_another_tenants_is_not_found_by_any_operation() {
             stand.differ(&of, v03, &params.replace("ROLE", "user"), &task, named).await;
         }
     }
-    // Nothing of it happened to the task, and its own tenant finds it, by either name.
+    // The task is unchanged, and its own tenant finds it.
     for (caller, named) in [
         (client("acme"), None),
         (client("acme"), Some("acme")),
@@ -229,7 +231,7 @@ async fn nobody_becomes_another_tenant_by_naming_it() {
     assert!(crooked.contains("cannot name a tenant") || crooked.contains("is no"), "{crooked}");
 }
 
-/// Where there are no paths a tenant names an agent as well, or both.
+/// Without paths, the tenant names an agent, a tenant or both.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_without_paths_names_an_agent_a_tenant_or_both() {
     let stand = Stand::shared().await;
@@ -249,7 +251,7 @@ async fn a_tenant_without_paths_names_an_agent_a_tenant_or_both() {
     assert_eq!(alone.dispatcher.tenant(Some("anything at all")).unwrap(), TenantId::default());
 }
 
-/// The hub's events tell a tenant of its own tasks, and of the agents that all have.
+/// The hub's events show a tenant its own tasks and the shared agents.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_hears_of_its_own_tasks_alone() {
     let stand = Stand::shared().await;
@@ -269,7 +271,7 @@ async fn a_tenant_hears_of_its_own_tasks_alone() {
     assert!(told.contains("\"own\"") && !told.contains("theirs"), "{told}");
 }
 
-/// A connection that speaks another protocol for a tenant is that tenant's client, and nothing more.
+/// A connection that another protocol opens for a tenant has only that tenant's rights.
 #[tokio::test]
 async fn an_operator_that_speaks_for_a_tenant_is_its_client() {
     let stand = Stand::shared().await;

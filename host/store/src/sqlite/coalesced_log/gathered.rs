@@ -1,27 +1,31 @@
-//! What was gathered of a log: frames that follow one another, until one of them ends a transaction.
+//! Buffer of a write-ahead log: consecutive frames, until one of them ends a transaction.
 
 use rusqlite::ffi::{SQLITE_IOERR_WRITE, SQLITE_OK};
 use std::{ffi::c_int, ops::Range};
 
-/// Bytes that a frame has before its page (SQLite's documentation, "WAL-mode File Format", section 2.2). Nothing else in a log is as short.
+/// Size of a frame's header, which precedes its page (SQLite's documentation, "WAL-mode File
+/// Format", section 2.2). Nothing else in a log is as short.
 const FRAME_HEADER: usize = 24;
 
-/// Of these, those that are not all 0 in the last frame of a transaction: how many pages the database has after it.
+/// Bytes of the header that are not all 0 in the last frame of a transaction: the size of the
+/// database in pages after the commit.
 const PAGES_AFTER_COMMIT: Range<usize> = 4..8;
 
-/// Bytes that are gathered at most: SQLite's own files take no more at once (`seekAndWriteFd` in its source), for no page is as large.
+/// Limit of the buffer in bytes: SQLite's own VFS writes no more at once (`seekAndWriteFd` in its
+/// source), since no page is as large.
 const MOST: usize = (128 << 10) - 1;
 
-/// Frames of a log that SQLite has written, and the file has not. What writes to the file is called with bytes and where they belong, and returns a result
-/// code of SQLite's.
+/// Frames that SQLite has written and the file does not have yet. The callback that writes to the
+/// file gets bytes and their offset, and returns a result code of SQLite.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    /// Where they belong in the file.
+    /// Offset of the buffer in the file.
     offset: i64,
     bytes: Vec<u8>,
-    /// What the frame is whose page comes next; none between two frames.
+    /// Kind of the frame whose page comes next; none between two frames.
     frame: Option<Frame>,
-    /// From where on the file lacks what it could not take. SQLite was told of it, and begins there anew, or before.
+    /// Offset of a write that the file refused. SQLite has received the error, and writes again
+    /// from this offset or before.
     lacks: Option<i64>,
 }
 
@@ -32,7 +36,7 @@ enum Frame {
 }
 
 impl Gathered {
-    /// Takes what SQLite writes.
+    /// Accepts a write of SQLite.
     pub(super) fn write(
         &mut self,
         piece: &[u8],
@@ -78,7 +82,7 @@ impl Gathered {
         self.bytes.extend_from_slice(piece);
     }
 
-    /// Writes what was gathered to the file.
+    /// Writes the buffer to the file.
     pub(super) fn flush(&mut self, to_file: impl Fn(&[u8], i64) -> c_int) -> c_int {
         if self.bytes.is_empty() {
             return SQLITE_OK;
@@ -92,7 +96,7 @@ impl Gathered {
         written
     }
 
-    /// Where what was gathered ends.
+    /// Offset behind the buffer.
     fn end(&self) -> i64 {
         self.offset.saturating_add(i64::try_from(self.bytes.len()).unwrap_or(i64::MAX))
     }
@@ -106,7 +110,7 @@ mod tests {
 
     const PAGE: usize = 512;
 
-    /// A file that takes what it is told, unless it is full.
+    /// File that accepts every write, unless it is full.
     #[derive(Default)]
     struct Disk {
         bytes: RefCell<Vec<u8>>,
@@ -132,14 +136,14 @@ mod tests {
         }
     }
 
-    /// The pieces in which SQLite writes a frame.
+    /// The two writes of a frame by SQLite.
     fn frame(number: u8, is_last: bool) -> [Vec<u8>; 2] {
         let mut header = vec![number; FRAME_HEADER];
         header[PAGES_AFTER_COMMIT].fill(u8::from(is_last));
         [header, vec![number; PAGE]]
     }
 
-    /// Writes frames from there on, and returns what SQLite was told of each piece.
+    /// Writes frames from that offset on, and returns the result code of each write.
     fn write(to: (&mut Gathered, &Disk), offset: &mut i64, frames: &[(u8, bool)]) -> Vec<c_int> {
         let (gathered, disk) = to;
         let pieces = frames.iter().flat_map(|(number, is_last)| frame(*number, *is_last));
@@ -172,18 +176,18 @@ mod tests {
     fn what_does_not_follow_is_written_in_its_order() {
         let (mut gathered, disk, mut offset) = (Gathered::default(), Disk::default(), 0);
         let to_file = |bytes: &[u8], at: i64| disk.write(bytes, at);
-        // The log's own header, as it begins anew.
+        // Header of a log that restarts.
         assert_eq!(gathered.write(&[9; 32], 0, to_file), SQLITE_OK);
         assert_eq!(disk.pieces.get(), 1, "what is no frame is written at once");
         offset += 32;
         write((&mut gathered, &disk), &mut offset, &[(1, false), (2, false)]);
-        // A page of the same transaction is written again, at its place.
+        // A page of the same transaction is overwritten in place.
         let first = 32 + i64::try_from(FRAME_HEADER).unwrap();
         assert_eq!(gathered.write(&[7; PAGE], first, to_file), SQLITE_OK);
         let written = disk.bytes.borrow().clone();
         assert_eq!(written.len(), usize::try_from(offset).unwrap());
         assert_eq!(written[usize::try_from(first).unwrap()], 7);
-        // So is a header, whose page is there.
+        // A header is overwritten too, while its page stays.
         assert_eq!(gathered.write(&[5; FRAME_HEADER], 32, to_file), SQLITE_OK);
         assert_eq!(gathered.flush(to_file), SQLITE_OK);
         assert_eq!(disk.bytes.borrow()[32..57], [[5; FRAME_HEADER].as_slice(), &[7]].concat());

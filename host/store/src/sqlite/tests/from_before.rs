@@ -1,8 +1,8 @@
-//! The file of a hub from before this one.
+//! Files of older hubs.
 
 use super::*;
 
-/// The file of a hub from before anything was added to its tables.
+/// File of a hub before any additions to its tables.
 fn from_before(file: &Path) -> Connection {
     let old = Connection::open(file).unwrap();
     for migration in &schema::MIGRATIONS[..5] {
@@ -50,16 +50,16 @@ async fn a_store_from_before_is_brought_up_to_date() {
     let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
     assert_eq!(contexts.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
 
-    // What was said then can go on.
+    // Older tasks can continue.
     let goes_on = storage.append(&TaskId::new("1"), 1, vec![chunk("x")]).await;
     assert_eq!(goes_on, Ok(2));
     assert_eq!(storage.askers(&TaskId::new("1")).await, Ok(Vec::new()));
 
-    // The hub of then could not read it, and knows that by its version.
+    // The older hub could not read the file, and sees that by its version.
     let then = Connection::open(&file).unwrap();
     let version = then.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(version, 6);
-    // Whoever writes in whatever words: tasks are counted.
+    // Tasks are counted, whatever statement inserts them.
     then.execute(head, ["4", "c", "working"]).unwrap();
     then.execute("INSERT INTO events (task, seq, event) VALUES ('4', 1, '{}')", []).unwrap();
     assert_counted(&then);

@@ -1,19 +1,19 @@
-//! Whose turn it is to write and to read, and that nobody waits for whoever does not take theirs.
+//! Order of writes and reads: no caller waits for one that does not use its permit.
 
 use super::*;
 use futures::FutureExt as _;
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 use tokio::task::{JoinSet, yield_now};
 
-/// More than anything here takes.
+/// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Whoever has a change to make and gets no turn, such as an agent at low priority beside busy ones, keeps nobody else waiting.
+/// A queued writer that is not polled, such as a low-priority agent's, delays no other.
 #[tokio::test]
 async fn nobody_waits_for_the_turn_of_another() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
-    // The writer may look into the queues by itself when it begins.
+    // The writer thread may read the queues by itself when it begins.
     for _ in 0..20 {
         let (seldom, often) = (TaskId::fresh(), TaskId::fresh());
         let mut never_again = Box::pin(storage.append(&seldom, 0, vec![created(&seldom, "c")]));
@@ -26,7 +26,8 @@ async fn nobody_waits_for_the_turn_of_another() {
     }
 }
 
-/// Nor for that of others, on threads that run seldom: not for their turn to read, and not for that to store much.
+/// Callers on another runtime that is rarely polled delay nobody either: neither with their permits
+/// to read, nor with those for bulk writes.
 #[test]
 fn nobody_waits_for_those_on_other_threads() {
     let dir = tempdir().unwrap();
@@ -41,7 +42,7 @@ fn nobody_waits_for_those_on_other_threads() {
         never_again.push(Box::pin(storage.append(task, 0, much(task)).map(drop)));
         never_again.push(Box::pin(storage.recall(&one, "k").map(drop)));
     }
-    // Each is in a line, and whoever is before it has ended: its turn comes, and it does not take it.
+    // Each is queued, and its predecessor has ended: it gets its permit, and does not use it.
     seldom.block_on(async {
         for asked in &mut never_again {
             poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx).is_ready())).await;
@@ -57,21 +58,21 @@ fn nobody_waits_for_those_on_other_threads() {
     });
 }
 
-/// A transaction writes a page of each index, for one task or for ten.
+/// A transaction writes a page of each index, for one task as for ten.
 #[tokio::test]
 async fn whoever_is_ready_before_long_shares_the_transaction() {
     const TASKS: usize = 12;
     let dir = tempdir().unwrap();
     let storage = Arc::new(open(&dir));
     let mut shared = 0;
-    // The writer may look into the queues by itself when it begins.
+    // The writer thread may read the queues by itself when it begins.
     for _ in 0..5 {
         let before = transactions(&dir);
         let mut all = JoinSet::new();
         for late in 0..TASKS {
             let storage = Arc::clone(&storage);
             all.spawn(async move {
-                // With four in each turn, the last ones are ready in the turn after the second.
+                // With four in each yield, the last ones are ready one yield after the second.
                 for _ in 0..late / 4 {
                     yield_now().await;
                 }
@@ -85,7 +86,8 @@ async fn whoever_is_ready_before_long_shares_the_transaction() {
     assert!(shared > 0);
 }
 
-/// How many transactions are in the log: each ends with a page that tells how large the file is then (SQLite's file format, 4.1).
+/// Number of transactions in the log: each ends with a frame that contains the size of the file
+/// (SQLite's file format, 4.1).
 fn transactions(dir: &TempDir) -> usize {
     const HEADER: usize = 32;
     const FRAME: usize = 24 + 4096;
@@ -94,7 +96,7 @@ fn transactions(dir: &TempDir) -> usize {
     frames.filter(|frame| frame[4..8] != [0; 4]).count()
 }
 
-/// Changes of which some are called off at any point: whatever is in a queue is found.
+/// Writes of which some are cancelled at any point: every queued write is found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_change_is_left_waiting() {
     let dir = tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What is asked beside another question, and what an agent does beside its own.
+//! Questions asked while another is open, and work of an agent while its own is.
 
 use super::*;
 use a2a_hub_core::grant::Resume;
@@ -8,7 +8,7 @@ fn asked(task: &Task) -> QuestionId {
 }
 
 impl Stand {
-    /// Waits until a task asks that in this state.
+    /// Waits until a task asks this question in this state.
     async fn asks(&self, task: &TaskId, state: TaskState, what: &str) -> Task {
         loop {
             let now = self.until(task, state).await;
@@ -20,7 +20,8 @@ impl Stand {
     }
 }
 
-/// Each in the state that it is asked in: an answer names its question, and is heard by who asked that.
+/// Each question sets its own state; an answer names its question, and reaches the agent that asked
+/// it.
 #[tokio::test(start_paused = true)]
 async fn what_a_parent_and_its_child_ask_is_answered_one_by_one() {
     for (own, childs, child_first) in [
@@ -69,7 +70,7 @@ async fn what_a_parent_and_its_child_ask_is_answered_one_by_one() {
     }
 }
 
-/// A question that is taken back while another one stands is never asked.
+/// A question that is withdrawn while another one is open is never asked.
 #[tokio::test(start_paused = true)]
 async fn what_is_withdrawn_before_it_is_asked_is_not_asked() {
     let fake = Fake::new(|stage: Stage| async move {
@@ -93,7 +94,8 @@ async fn what_is_withdrawn_before_it_is_asked_is_not_asked() {
     assert!(!stand.story(&root).await.contains("withdrawn?"));
 }
 
-/// As it is where nothing is asked: an open question is no way round its task's time, or its agent's turns.
+/// An open question of a working agent stops neither its task's time limit nor the use of its run
+/// permit.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_works_on_beside_its_question_is_at_work() {
     let fake = Fake::new(|stage: Stage| async move {
@@ -119,7 +121,7 @@ async fn an_agent_that_works_on_beside_its_question_is_at_work() {
     assert_eq!(said(&stand.until(&next, TaskState::Completed).await), "done");
 }
 
-/// Only who waits for its client and for nothing else is let go.
+/// Only an agent that waits for its client and nothing else is evicted.
 #[tokio::test(start_paused = true)]
 async fn an_agent_at_work_beside_a_question_makes_no_room() {
     async fn pose(what: &str, stage: &Stage) -> Ended {
@@ -160,7 +162,7 @@ async fn an_agent_at_work_beside_a_question_makes_no_room() {
     }
 }
 
-/// Its client sees it, and answers it.
+/// The client sees the status, and answers the question.
 #[tokio::test(start_paused = true)]
 async fn a_question_stands_beside_what_its_agent_tells() {
     let fake = Fake::new(|stage: Stage| async move {
@@ -186,7 +188,7 @@ async fn a_question_stands_beside_what_its_agent_tells() {
     assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "yes");
 }
 
-/// A program of its may have left one at work that nobody waits for.
+/// A program of the earlier run may have left a child at work that nobody waits for.
 #[tokio::test(start_paused = true)]
 async fn a_child_of_the_run_before_asks_the_client_too() {
     let fake = Fake::new(|stage: Stage| async move {
@@ -219,7 +221,7 @@ async fn a_child_of_the_run_before_asks_the_client_too() {
     assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "second");
 }
 
-/// It would wait for ever: what is above is over only once what is below is.
+/// The call would deadlock: an ancestor ends only after its descendants.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_a_conversation_that_a_task_above_has() {
     let fake = Fake::new(|stage: Stage| async move {

@@ -1,10 +1,11 @@
-//! What an agent allows with a call counts as long as the call's task lives, whatever becomes of the hub.
+//! The budget of a call applies for the life of the child, also after a restart.
 
 use super::*;
 use a2a_hub_core::tree::TreeLimits;
 use a2a_hub_protocol::budget::Budget;
 
-/// Agents that, told to narrow, call another one with this budget, and with that one in the message. The other one asks at once.
+/// Agents that, on the message `narrow`, call another one with this budget, and with the other
+/// budget in the message. The called agent asks a question at once.
 fn narrowing(budget: Budget, of_message: Option<Value>) -> Fake {
     let fake = Fake::new(move |stage: Stage| {
         let of_message = of_message.clone();
@@ -25,7 +26,8 @@ fn narrowing(budget: Budget, of_message: Option<Value>) -> Fake {
     fake.holding(Resumability::Session)
 }
 
-/// The hub after the one in which the child of such an agent asks, and that child.
+/// Kills the hub once the child of such an agent asks, and starts the next one. Returns the child
+/// as well.
 async fn next_hub(fake: &Fake, before: impl Fn(&Stand, &TaskId)) -> (Stand, Agents, TaskId) {
     let (stand, agents) = stand_of(&config(), fake);
     let root = stand.submit(agents.named("a"), "narrow").await;
@@ -38,7 +40,7 @@ async fn next_hub(fake: &Fake, before: impl Fn(&Stand, &TaskId)) -> (Stand, Agen
     (next, agents, child)
 }
 
-/// Why there may be no task below this one; nothing if there may.
+/// Reason why no task may be added below this one; empty if one may.
 fn refusal(stand: &Stand, task: &TaskId) -> String {
     let mut trees = stand.tasks.trees().clone();
     let grown = trees.grow(task, TaskId::fresh(), TreeLimits::default());
@@ -53,7 +55,7 @@ async fn what_a_call_allows_is_the_same_in_the_next_hub() {
         (Budget { tasks: Some(0), ..none }, None, "the budget of 0 tasks"),
         (Budget { tokens: Some(0), ..none }, None, "the budget of 0 tokens"),
         (Budget { cost_usd: Some(0.0), ..none }, None, "the budget of 0 dollars"),
-        // The narrower of both counts.
+        // The narrower of both applies.
         (Budget { depth: Some(3), ..none }, Some(json!({"depth": 0})), "the depth of 0"),
         (Budget { depth: Some(0), ..none }, Some(json!({"depth": 3})), "the depth of 0"),
         (none, None, ""),

@@ -1,4 +1,4 @@
-//! Which conversations agents may have others go on with.
+//! Access check for conversations that a call continues.
 
 use super::{said, usual};
 use a2a_hub_protocol::task::TaskState;

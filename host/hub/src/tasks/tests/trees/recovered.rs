@@ -1,4 +1,5 @@
-//! Trees after a kill: who had asked is gone, the tasks above ask anew in the child's place, and the answer reaches the child's fresh run.
+//! Trees after a kill: the agent that asked is gone, the tasks above ask again in the child's
+//! place, and the answer reaches the child's fresh run.
 
 use super::*;
 use crate::fake::Journals;
@@ -7,18 +8,18 @@ use a2a_hub_core::grant::Resume;
 use a2a_hub_protocol::question::QuestionKind;
 use parking_lot::Mutex;
 
-/// What the runs of a hub's agents were told, in their order.
+/// Inputs of the agents' runs, in order.
 type Runs = Arc<Mutex<Vec<String>>>;
 
-/// One hub of agents, of which `a` is to call `b`, and that one `c`.
+/// A hub with three agents, of which `a` calls `b`, and `b` calls `c`.
 struct Tree {
     stand: Stand,
     agents: Agents,
     runs: Runs,
 }
 
-/// Calls the next agent, asks for leave, works, or says what it hears: each as the message says. In the first hub, which is killed, it works
-/// for ever.
+/// Calls the next agent, asks, works, or echoes its input, as the message says. In the first hub,
+/// which is killed, work never ends.
 async fn perform(stage: &Stage, is_first: bool) -> Result<Ended, Failure> {
     let text = stage.text();
     Ok(match text.split_once(' ') {
@@ -45,7 +46,7 @@ async fn perform(stage: &Stage, is_first: bool) -> Result<Ended, Failure> {
 }
 
 impl Tree {
-    /// A hub whose agents can go on like that.
+    /// Creates a hub whose agents resume in these ways.
     fn new(stand: Stand, resume: [Resume; 3], is_first: bool) -> Self {
         let runs = Runs::default();
         let fake = |resume| {
@@ -71,7 +72,7 @@ impl Tree {
         Self { stand, agents: Agents(agents), runs }
     }
 
-    /// A tree whose deepest task asks for leave.
+    /// Creates a tree whose deepest task asks for permission.
     async fn asking(resume: [Resume; 3]) -> (Self, TaskId) {
         let tree = Self::new(Stand::new(), resume, true);
         let root = tree.stand.submit(tree.agents.named("a"), "b c ask May I?").await;
@@ -79,7 +80,7 @@ impl Tree {
         (tree, root)
     }
 
-    /// The hub after this one, once it has taken up everything, and before any agent has gone on.
+    /// The next process after recovery, before any agent has continued.
     async fn next(&self, resume: [Resume; 3]) -> Self {
         let next = Self::new(self.stand.next_hub(), resume, false);
         next.stand.tasks.recover().await.unwrap();
@@ -97,7 +98,8 @@ impl Tree {
         [root.clone(), between, leaf]
     }
 
-    /// Waits until the task itself asks to be sent on its way, and that is asked at the root; then the client does so.
+    /// Waits until the task asks how to continue, and the root relays that; then the client
+    /// answers.
     async fn send_on(&self, root: &TaskId, task: &TaskId) {
         let is_asked = async {
             loop {
@@ -133,7 +135,7 @@ async fn a_root_asks_anew_what_is_asked_below_and_its_answer_goes_down() {
         let lost = question(&killed.now(&root).await);
         let next = killed.next(resume).await;
         let [_, between, leaf] = &next.chain(&root).await;
-        // At once, and not only when an agent has come to it again.
+        // At once, without waiting for an agent to ask again.
         for (task, path) in [(&root, vec!["b", "c"]), (between, vec!["c"]), (leaf, vec![])] {
             let now = next.now(task).await;
             let asked = question(&now);
@@ -149,7 +151,7 @@ async fn a_root_asks_anew_what_is_asked_below_and_its_answer_goes_down() {
         let done = next.stand.until(leaf, TaskState::Completed).await;
         let heard = "nothing was allowed. The user now says:]\nyes";
         assert!(said(&done).ends_with(heard), "{resume:?}: {}", said(&done));
-        // Whoever is not run again is sent on its way, the deepest first.
+        // An agent that is not replayed waits for the client's go, the deepest first.
         let sent = [(between, resume[1]), (&root, resume[0])];
         for (task, _) in sent.iter().filter(|(_, resume)| *resume == Session) {
             next.send_on(&root, task).await;
@@ -181,12 +183,12 @@ async fn a_question_of_a_child_is_asked_anew_once_however_often_hubs_end() {
     }
 }
 
-/// As an answer to a task without children is heard by a fresh run.
+/// A fresh run receives the answer, as for a task without children.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_a_killed_hub_took_reaches_the_childs_fresh_run() {
     for resume in ABOVE {
         let (killed, root) = Tree::asking(resume).await;
-        // It has the turn that the answered task is to have.
+        // It holds the run permit that the answered task needs.
         killed.stand.submit(killed.agents.named("a"), "work 1").await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         killed.stand.answer(&root, "yes").await.unwrap();
@@ -215,7 +217,7 @@ async fn children_outlive_a_hub_that_is_stopped_in_order() {
     }
 }
 
-/// What its client says meanwhile is heard by the fresh run, which begins once the child is over.
+/// A fresh run receives the client's message; it begins once the child is over.
 #[tokio::test(start_paused = true)]
 async fn a_child_at_work_is_waited_for_before_its_parent_is_started_again() {
     for says_before in [true, false] {

@@ -1,4 +1,4 @@
-//! What the runs of one task use up: they add up, for each tells of itself alone.
+//! Usage of a task's runs: each reports only its own, and they add up.
 
 use super::*;
 use a2a_hub_protocol::operation::TreeQuery;

@@ -1,4 +1,5 @@
-//! A child's question stands: while the agents above tell of their progress, and in the next hub, which runs them again from their start.
+//! A child's question stays open while the agents above report progress, and after a restart that
+//! replays them.
 
 use super::*;
 use crate::fake::Journals;
@@ -6,13 +7,13 @@ use a2a_hub_core::replay::{Asked, Entry, Recorded};
 use a2a_hub_runtime::port::journal::Heard;
 use tokio::sync::Semaphore;
 
-/// The one child of a parent, whatever its agent did before in another hub.
+/// Call of the only child; after a restart it joins the same one.
 fn child() -> ChildRequest {
     let key = Some("child".to_owned());
     ChildRequest { key, ..ChildRequest::new("b", Message::text(Role::User, "child")) }
 }
 
-/// A parent that calls a child, which asks. What the parent does before that in a run waits for a permit.
+/// A parent that calls a child, which asks. Each step of the parent before that waits for a permit.
 struct Replayed {
     journals: Journals,
     permits: Arc<Semaphore>,
@@ -32,7 +33,7 @@ impl Replayed {
                 }
                 permits.acquire().await.unwrap().forget();
                 let journal = journals.lock().unwrap().get(&stage.work.task.id).cloned().unwrap();
-                // As it hears what the child tells by itself.
+                // As if the agent saw the child's own status.
                 let heard = Heard::Ready(Ok(vec![0]));
                 let entry = Entry::Answer(Asked::new("ready", ""), heard);
                 journal.record(Recorded { at_ms: 1, entry }).await.unwrap();
@@ -45,7 +46,8 @@ impl Replayed {
         agents_of(stand, &config(), &fake.replayed(Arc::clone(&self.journals)))
     }
 
-    /// The child asks, and so does its parent; then the hub is gone, and the next one runs the parent again.
+    /// Starts until child and parent ask; then the hub is killed, and the next one replays the
+    /// parent.
     async fn begin() -> Self {
         let permits = Arc::new(Semaphore::new(2));
         let (journals, stand, root) = (Journals::default(), Stand::new(), TaskId::new("none"));
@@ -71,7 +73,7 @@ impl Replayed {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_stands_takes_its_answer_at_any_moment_of_the_next_run() {
-    // Before the agent has begun, once it has gone on, and once the question was handed on again.
+    // Before the agent has begun, once it has continued, and once the question was relayed again.
     for permits in 0..3 {
         let replayed = Replayed::begin().await;
         replayed.permits.add_permits(permits);
@@ -96,7 +98,7 @@ async fn a_question_that_its_child_asks_no_more_stands_no_more() {
     replayed.completed().await;
 }
 
-/// What the agents above tell meanwhile, each of which waits for its own.
+/// Each agent above waits for its own child.
 #[tokio::test(start_paused = true)]
 async fn a_question_stands_while_agents_above_tell_of_their_progress() {
     let fake = Fake::new(|stage: Stage| async move {

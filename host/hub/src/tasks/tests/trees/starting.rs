@@ -1,11 +1,12 @@
-//! Calls of recorded runs in a hub that is not up: it starts, stops, or its store fails. None of what such a hub says is an answer.
+//! Delegation calls of recorded runs in a hub that is starting, stopping, or whose store fails: no
+//! such hub's result is recorded.
 
 use super::*;
 use crate::{fake::Journals, tasks::command::Command};
 use a2a_hub_store::{StoreHealth as _, memory::MemoryStorage};
 use parking_lot::Mutex;
 
-/// What the runs of an agent heard of their calls.
+/// Results of an agent's calls.
 type Heard = Arc<Mutex<Vec<Result<String, Failure>>>>;
 
 fn keyed(agent: &str, text: &str) -> ChildRequest {
@@ -13,8 +14,8 @@ fn keyed(agent: &str, text: &str) -> ChildRequest {
     ChildRequest { key, ..ChildRequest::new(agent, Message::text(Role::User, text)) }
 }
 
-/// The agents of one hub, each of which has one turn and no queue. A `root` calls `b` for a `middle`, which calls `a` for a `leaf`, unless
-/// its hub is to be killed before.
+/// Agents of one hub, each with one run permit and no queue. A `root` calls `b` for a `middle`,
+/// which calls `a` for a `leaf`, unless its hub is to be killed before.
 fn recorded(stand: &Stand, is_killed: bool, heard: &Heard) -> Agents {
     let heard = Arc::clone(heard);
     let fake = Fake::new(move |stage: Stage| {
@@ -35,7 +36,8 @@ fn recorded(stand: &Stand, is_killed: bool, heard: &Heard) -> Agents {
     agents_of(stand, &narrow, &fake.replayed(Journals::default()))
 }
 
-/// Before that it is not known who is at work above and lends a turn, and who is busy.
+/// Before recovery is complete, it is unknown which ancestors run and lend a permit, and which
+/// agents are busy.
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_until_all_of_an_earlier_hub_is_taken_up() {
     let storage = Arc::new(MemoryStorage::default());
@@ -49,7 +51,7 @@ async fn a_call_waits_until_all_of_an_earlier_hub_is_taken_up() {
     assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "leaf");
 }
 
-/// It compiles, or its card is on the way.
+/// The agent compiles, or its card is being loaded.
 #[tokio::test(start_paused = true)]
 async fn a_recorded_call_waits_for_an_agent_on_its_way() {
     let (stand, heard) = (Stand::new(), Heard::default());
@@ -64,7 +66,7 @@ async fn a_recorded_call_waits_for_an_agent_on_its_way() {
     stand.known.on_their_way.send_replace(0);
     assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "leaf");
 
-    // That nobody is called so is an answer once it is settled.
+    // An unknown agent is a result once all agents are loaded.
     stand.know(|_| None);
     let root = stand.submit(agents.named("a"), "root").await;
     let done = said(&stand.until(&root, TaskState::Completed).await);
@@ -79,7 +81,7 @@ async fn a_recorded_call_hears_nothing_of_a_hub_that_stops() {
     let child = stand.only_child(&root).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     stand.tasks.phase.stop();
-    // The child is told first, and is gone before its parent is told.
+    // The child is shut down first, and is gone before its parent is.
     let running = stand.tasks.find(&child.id).unwrap();
     running.commands.send(Command::Shutdown).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -111,7 +113,7 @@ async fn a_recorded_call_waits_for_a_store_that_fails() {
     stand.storage.refuse(true);
     tokio::time::sleep(Duration::from_secs(10)).await;
     stand.storage.refuse(false);
-    // As whoever looks after the store does.
+    // As the store monitor does.
     stand.storage.probe().await.unwrap();
     assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "done");
     stand.only_child(&root).await;
