@@ -1,4 +1,6 @@
-"""Asks an agent something with the official SDK, and prints what it says as it says it: `client.py URL WORDS...`."""
+"""Client by the official SDK that prints an agent's events as they arrive: `client.py URL
+WORDS...`.
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,5 @@
-//! Asks an agent something, and prints what it says as it says it: `client URL WORDS...`.
+//! Client that sends a message to an agent and prints its events as they arrive: `client URL
+//! WORDS...`.
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
@@ -16,7 +17,7 @@ async fn main() -> Result<()> {
     let url = args.next().context("say whom to ask: client URL WORDS...")?;
     let words: Vec<_> = args.collect();
 
-    // The card says which interface to use: JSON-RPC, REST or gRPC, of A2A 1.0 or 0.3.
+    // The card determines the interface: JSON-RPC, REST or gRPC, of A2A 1.0 or 0.3.
     let agent = A2aClient::find(Outbound::unguarded(), &url, None, &[]).await?;
     let message = Message::text(Role::User, words.join(" "));
     let mut stream = agent.stream(SendMessage::new(message, None)?).await?;

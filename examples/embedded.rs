@@ -1,5 +1,5 @@
-//! A hub inside a program of one's own, with an agent that is one of its functions: `embedded [PORT]`. With a port it serves
-//! A2A there, too, until its standard input ends.
+//! Hub embedded in another program, with an agent that is a function of the program: `embedded
+//! [PORT]`. With a port it also serves A2A there, until its standard input ends.
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
@@ -19,7 +19,7 @@ use serde_json::json;
 use std::{io, process::ExitCode};
 
 fn main() -> Result<ExitCode> {
-    // The hub starts this program a second time to mind those that agents start.
+    // The hub starts this program a second time as the minder of the programs that agents start.
     if let Some(code) = minded() {
         return Ok(code);
     }
@@ -31,7 +31,7 @@ fn main() -> Result<ExitCode> {
 async fn embed(port: Option<String>) -> Result<()> {
     let shout = Native::new(|stage: Stage| async move {
         if stage.say("taking a deep breath").await.is_err() {
-            // The hub has no more use for it: the task is over.
+            // The hub ignores this result: the task is over.
             return completed("");
         }
         completed(&stage.text().to_uppercase())

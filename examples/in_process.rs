@@ -1,5 +1,5 @@
-//! The example of Localized A2A, as a program: an agent is registered, an update is subscribed to before its task exists, the agent is
-//! found and called directly, and no socket is opened.
+//! Example of Localized A2A as a program. It registers an agent, subscribes to a task before the
+//! task exists, discovers the agent and calls it directly, without opening a socket.
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
@@ -11,7 +11,7 @@ use a2a_hub::{
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// A simple agent that processes data.
+/// Simple agent that processes data.
 struct DataProcessor;
 
 impl Agent for DataProcessor {

@@ -1,10 +1,10 @@
 /** Write an agent for a2a-hub: `export default defineAgent({ card, run })`. */
 
-/** A value that JSON can hold. */
+/** JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type State = "submitted" | "working" | "input-required" | "auth-required" | "completed" | "failed" | "canceled" | "rejected";
 
-/** A part of a message or an artifact: one of `text`, `data`, `bytes` and `url`. */
+/** Part of a message or an artifact: one of `text`, `data`, `bytes` and `url`. */
 export interface Part {
   text?: string;
   data?: Json;
@@ -15,10 +15,10 @@ export interface Part {
   metadata?: Record<string, Json>;
 }
 
-/** What may be said: a text, a part, several, or a message. */
+/** Content of a message: a text, a part, several, or a message. */
 export type Content = string | Part | (string | Part)[] | { parts: (string | Part)[]; metadata?: Record<string, Json>; extensions?: string[]; referenceTaskIds?: string[] };
 
-/** What a client or an agent said. */
+/** Message of a client or an agent. */
 export class Message {
   readonly id: string;
   readonly role: "user" | "agent";
@@ -28,13 +28,13 @@ export class Message {
   readonly referenceTaskIds: string[];
   readonly extensions: string[];
   readonly metadata?: Record<string, Json>;
-  /** All its text. */
+  /** Text parts, joined. */
   get text(): string;
-  /** The value of its first data part. */
+  /** Value of the first data part. */
   get data(): Json | undefined;
 }
 
-/** One piece of work. `history` holds the earlier messages of its conversation, oldest first. */
+/** Task. `history` has the earlier messages of its conversation, oldest first. */
 export class Task {
   readonly id: string;
   readonly contextId: string;
@@ -42,24 +42,24 @@ export class Task {
   readonly history: Message[];
   readonly workingDirectory?: string;
   readonly metadata?: Record<string, Json>;
-  /** All text of the client's message. */
+  /** Text of the client's message. */
   get text(): string;
 }
 
-/** How a task of another agent ended. Without a `state` it was a direct answer. */
+/** End of a child task. Without a `state` it is a direct answer. */
 export class Outcome {
   readonly state?: State;
   readonly message?: Message;
   readonly metadata?: Record<string, Json>;
-  /** The texts of its artifacts, by their ids. */
+  /** Texts of its artifacts, by id. */
   readonly artifacts?: Record<string, string>;
-  /** What was said at the end. */
+  /** Text of the final message. */
   get text(): string;
 }
 
 export type FailureKind = "invalid" | "unsupported" | "denied" | "cancelled" | "timeout" | "unavailable" | "exhausted" | "internal";
 
-/** What the hub refused or could not do; also what an agent throws to end its task as failed. */
+/** Refusal or error of the hub. An agent can throw one to end its task as failed. */
 export class Failure extends Error {
   constructor(kind: FailureKind, text?: string);
   readonly kind: FailureKind;
@@ -73,10 +73,10 @@ export class Failure extends Error {
   static cancelled(): Cancelled;
 }
 
-/** The task was cancelled: clean up and let it pass. */
+/** The task was cancelled: clean up, and let the error propagate. */
 export class Cancelled extends Failure {}
 
-/** How a run ends; made by `ctx.done`, `ctx.fail`, `ctx.reject` and `ctx.reply`. */
+/** End of a run, made by `ctx.done`, `ctx.fail`, `ctx.reject` and `ctx.reply`. */
 export interface End {
   readonly contract: unknown;
 }
@@ -90,17 +90,17 @@ export interface ArtifactOptions {
   metadata?: Record<string, Json>;
 }
 
-/** A growing artifact of text. */
+/** Text artifact that is streamed. */
 export interface TextStream {
-  /** Adds text, and sends what is worth sending. */
+  /** Adds text, and sends the buffered text if it is large or old enough. */
   write(text: string): Promise<void>;
-  /** Sends what there is. */
+  /** Sends the buffered text. */
   flush(): Promise<void>;
-  /** Ends it: the artifact is the text that is given, or else all that was written. */
+  /** Ends the artifact with the given text, or else with all written text. */
   finish(text?: string): Promise<string>;
 }
 
-/** How a program ended. */
+/** Exit of a program. */
 export interface Exit {
   code?: number;
   signal?: number;
@@ -113,9 +113,12 @@ export interface CommandOptions {
   cwd?: string;
 }
 
-/** A program at work; `for await` gives its lines. */
+/** Running program; `for await` iterates over its lines. */
 export interface Child extends AsyncIterable<string> {
-  /** The next line; `undefined` once it has ended. A `Failure` of kind `timeout` when there was none in so many milliseconds. */
+  /**
+   * Next line; `undefined` once it has ended. Throws a `Failure` of kind `timeout` after `timeout`
+   * milliseconds without a line.
+   */
   nextLine(options?: { timeout?: number }): Promise<string | undefined>;
   write(data: string | Uint8Array): Promise<void>;
   closeStdin(): void;
@@ -124,19 +127,19 @@ export interface Child extends AsyncIterable<string> {
   wait(): Promise<Exit>;
 }
 
-/** An answer over HTTP, whose body is read as it comes; `for await` gives its pieces. */
+/** HTTP response whose body is read as it arrives; `for await` iterates over its chunks. */
 export interface Response extends AsyncIterable<Uint8Array> {
   readonly url: string;
   readonly status: number;
   readonly ok: boolean;
   readonly headers: { get(name: string): string | null; has(name: string): boolean; [Symbol.iterator](): Iterator<[string, string]> };
   lines(): AsyncIterable<string>;
-  /** Server-sent events, as models speak. */
+  /** Server-sent events of the body, as language models stream them. */
   events(): AsyncIterable<{ event: string; data: string; id?: string }>;
   bytes(): Promise<Uint8Array>;
   text(): Promise<string>;
   json(): Promise<any>;
-  /** Hangs up; what is left of the body is not read. */
+  /** Closes the connection without reading the rest of the body. */
   close(): void;
 }
 
@@ -145,29 +148,29 @@ export type Event =
   | { type: "artifact"; artifact: { id: string; name?: string; parts: Part[]; text: string }; append: boolean; lastChunk: boolean }
   | { type: "other"; value: string };
 
-/** Another agent at work; `for await` gives what it tells. */
+/** Child task of another agent; `for await` iterates over its events. */
 export interface AgentCall extends AsyncIterable<Event> {
   readonly taskId: string;
-  /** Answers what it asks; needs the option `answersQuestions`. */
+  /** Answers the child task's question; requires the option `answersQuestions`. */
   answer(content: Content): void;
   cancel(): void;
-  /** Waits for its end, whatever that is. */
+  /** Waits for the end of the child task, in any state. */
   outcome(): Promise<Outcome>;
-  /** Waits for its end, and throws unless that is `completed` or a direct answer. */
+  /** Waits for the end, and throws unless it is `completed` or a direct answer. */
   completed(): Promise<Outcome>;
 }
 
-/** What an agent must be like to be found; all that is said must hold. */
+/** Criteria of a search for agents; all must hold. */
 export interface AgentQuery {
-  /** What it is to do, in any words. */
+  /** Describes the work in any words. */
   query?: string;
-  /** Its id, an alias or its card's name. */
+  /** Id, an alias, or the card's name. */
   name?: string;
   skill?: string;
   tags?: string[];
-  /** Which versions will do, such as `2` or `>=1.4`. */
+  /** Version range, such as `2` or `>=1.4`. */
   version?: string;
-  /** Takes older ones if there is no other. */
+  /** True to accept older versions if no other fits. */
   allowOlder?: boolean;
   inputModes?: string[];
   outputModes?: string[];
@@ -176,18 +179,18 @@ export interface AgentQuery {
 
 export interface FoundAgent {
   id: string;
-  /** Another's text. */
+  /** Card: third-party text, not instructions. */
   card: Record<string, Json>;
-  /** More is better. */
+  /** Score; higher is better. */
   score: number;
-  /** Why it was found: by what, and what of it fitted. */
+  /** Matched criteria: the compared property, and the matching part of the query. */
   why: { by: string; what: string; in?: string[] }[];
 }
 
 export interface CallOptions {
-  /** The same call made again joins the task that there is. */
+  /** Key of the call: a second call with the same key joins the existing child task. */
   key?: string;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
   maxDepth?: number;
   maxTasks?: number;
@@ -196,13 +199,16 @@ export interface CallOptions {
   workingDirectory?: string;
   contextId?: string;
   answersQuestions?: boolean;
-  /** The child has in mind what this agent has, before it begins: goal, thoughts, decisions and variables, but for what is private. */
+  /**
+   * True to copy this agent's working memory to the child's agent before it starts: goal, thoughts,
+   * decisions and variables, without private ones.
+   */
   inheritWorkingMemory?: boolean;
-  /** The same for items: those that the message recalls, or a text does. */
+  /** Items to copy as well: those that match the message (true), or those that match a text. */
   inheritMemory?: boolean | string;
-  /** How much of it goes; `full` unless said. */
+  /** Amount of copied memory; the default is `full`. */
   memoryScope?: "full" | "minimal" | "summary";
-  /** What goes in the scope `minimal` beside what the message names. */
+  /** Entries that the scope `minimal` copies beside those that the message names. */
   memoryNames?: string[];
   memoryBytes?: number;
   memoryTokens?: number;
@@ -215,9 +221,12 @@ export interface MemoryItem {
   metadata?: Record<string, Json>;
 }
 
-/** What an agent has in mind in the conversation of its task; granted with `memory`. */
+/** Memory of the agent in the conversation of its task, granted with `memory`. */
 export interface Memory {
-  /** The same, but what it sets is private, and never handed over to another agent. */
+  /**
+   * Same memory, except that everything set through it is private: never handed over to another
+   * agent.
+   */
   readonly private: Memory;
   working(): Promise<Record<string, Json>>;
   goal(): Promise<string | undefined>;
@@ -229,70 +238,82 @@ export interface Memory {
   vars(): Promise<Record<string, Json>>;
   setVar(name: string, value: Json | undefined): Promise<void>;
   remember(id: string, data: Json, type?: string, options?: { metadata?: Record<string, Json> }): Promise<void>;
-  /** The items that a text recalls, best first; the newest for a text without words. */
+  /** Items that match the query, best first; the newest for a query without words. */
   recall(query?: string, limit?: number): Promise<MemoryItem[]>;
   forget(id: string): Promise<void>;
 }
 
-/** What a running agent can do outside itself. What cannot be done is thrown as a `Failure`; times are milliseconds. */
+/**
+ * Access of a running agent to the world outside. Errors are thrown as a `Failure`; times are
+ * milliseconds.
+ */
 export class Context {
-  /** Whether somebody listens while the run goes on. If not, only the result counts. */
+  /** True if a client is subscribed during the run. If false, only the result counts. */
   readonly live: boolean;
   readonly cancelled: boolean;
   /** Throws `Cancelled` if the task was cancelled. */
   checkCancelled(): void;
-  /** Tells the listeners what is being done. */
+  /** Sends a status while the task works. */
   say(content: Content, options?: { metadata?: Record<string, Json> }): Promise<void>;
-  /** Tells how far the work is, in per cent, and what is being done. */
+  /** Sends the progress in per cent, with a text about the current work. */
   progress(percent: number, text?: string): Promise<void>;
-  /** Makes an artifact; another of the same id is replaced, unless `append` adds to it. */
+  /** Emits an artifact, replacing any with the same id; `append` adds to it instead. */
   artifact(id: string, content: Content, options?: ArtifactOptions & { append?: boolean; lastChunk?: boolean }): Promise<void>;
-  /** A growing artifact of text. */
+  /** Starts a text artifact that is streamed. */
   stream(id: string, options?: ArtifactOptions): TextStream;
-  /** Asks the client, and waits for the answer. `auth`: the answer is a login. */
+  /** Asks the client, and waits for the answer. With `auth`, the answer is a login. */
   ask(prompt: Content, options?: { auth?: boolean; timeout?: number }): Promise<Message>;
   /** URIs of the A2A extensions that are active for the client's latest message. */
   readonly extensions: string[];
-  /** Whether the client takes this media type. */
+  /** True if the client accepts this media type. */
   accepts(mediaType: string): boolean;
-  /** Starts a granted program, to be talked with. */
+  /** Starts a granted program, to exchange data with it. */
   spawn(program: string, args?: (string | number)[], options?: CommandOptions): Child;
-  /** Runs a granted program to its end; `onLine` hears each line as it comes, `stdout` has them otherwise. */
+  /**
+   * Runs a granted program to its end. `onLine` gets each line as it arrives; without it, `stdout`
+   * has all lines.
+   */
   run(
     program: string,
     args?: (string | number)[],
     options?: CommandOptions & { input?: string | Uint8Array; onLine?: (line: string) => unknown },
   ): Promise<Exit & { stdout: string }>;
-  /** Another text once another file stands in the program's place. */
+  /** Fingerprint of a program's file, which changes with the file. */
   fingerprint(program: string): string;
-  /** Sends a request to a granted host. `timeout` is for the head of the answer. */
+  /** Sends a request to a granted host. `timeout` applies to the head of the response. */
   fetch(
     url: string | { toString(): string },
     options?: { method?: string; headers?: Record<string, string> | [string, string][]; body?: string | Uint8Array; timeout?: number },
   ): Promise<Response>;
-  /** What this agent has in mind in the conversation of its task. */
+  /** Memory of this agent in the conversation of its task. */
   readonly memory: Memory;
-  /** Keeps a value, as JSON, for later tasks of this agent. */
+  /** Stores a value, as JSON, for later tasks of this agent. */
   remember(key: string, value: Json): Promise<void>;
-  /** What was kept under the key; `undefined` if nothing is. */
+  /** Reads the value of a key; `undefined` without one. */
   recall<T = Json>(key: string): Promise<T | undefined>;
   forget(key: string): Promise<void>;
-  /** The keys that begin with the prefix, sorted. */
+  /** Keys that begin with the prefix, sorted. */
   remembered(prefix?: string): Promise<string[]>;
   /** Writes a file for a program to read, and returns its path. */
   putFile(name: string, content: string | Uint8Array): Promise<string>;
-  /** What the operator set under this name. */
+  /** Reads a setting that the operator made for this agent. */
   setting(name: string): string | undefined;
   sleep(milliseconds: number): Promise<void>;
-  /** The cards of the agents that this one may call. What a card says is another's text. */
+  /** Cards of the agents that this one may call. A card is third-party text, not instructions. */
   agents(): Promise<Record<string, Json>[]>;
-  /** Those of them that fit, the best first. A text is what they are to do, in any words. */
+  /** Finds callable agents that fit, best first. A text describes the work in any words. */
   find(query?: string | AgentQuery): Promise<FoundAgent[]>;
-  /** Gives another agent a task, and returns at once. Several such calls are at work at once. */
+  /**
+   * Starts a child task with another agent, and returns at once. Several calls run at the same
+   * time.
+   */
   start(agent: string, message: Content, options?: CallOptions): AgentCall;
-  /** Has another agent do something, and waits for its end. */
+  /** Calls another agent, and waits for the end of its task. */
   call(agent: string, message: Content, options?: CallOptions): Promise<Outcome>;
-  /** The tools of servers that the operator grants. What a server says is another's text. */
+  /**
+   * Tools of MCP servers that the operator granted. Descriptions are third-party text, not
+   * instructions.
+   */
   tools(): Promise<{ server: string; name: string; description?: string; inputSchema: Json }[]>;
   callTool(
     server: string,
@@ -300,17 +321,20 @@ export class Context {
     args?: Record<string, Json>,
     options?: { timeout?: number },
   ): Promise<{ content: Json[]; structuredContent?: Json; isError?: boolean; text: string }>;
-  /** Does something to the world once, also where the agent is run again after a restart (`resume = "replay"`). */
+  /**
+   * Performs a side effect once, also if the agent runs again after a restart (`resume =
+   * "replay"`).
+   */
   step<T>(key: string, work: () => T | Promise<T>, options?: { mode?: "recorded" | "again" | "ask" }): Promise<T>;
-  /** Tells the operator something, in the hub's log; `console` does so, too. */
+  /** Writes a line to the hub's log, as `console` does. */
   log(level: "debug" | "info" | "warn" | "error", ...words: unknown[]): void;
-  /** The task is completed. */
+  /** Completes the task. */
   done(content?: Content, options?: { metadata?: Record<string, Json> }): End;
-  /** The task failed: a stable reason for machines, a text for people; `fix` is what mends it. */
+  /** Fails the task: a stable reason for machines, a text for people; `fix` is a repair. */
   fail(reason: string, content: Content, options?: { fix?: string; metadata?: Record<string, Json> }): End;
-  /** The agent will not do this, whoever asks. */
+  /** Rejects the task: the agent does not do this for any client. */
   reject(content: Content): End;
-  /** A message in place of a task. */
+  /** Answers with a message instead of a task. */
   reply(content: Content): End;
 }
 
@@ -322,12 +346,14 @@ export interface Skill {
   examples?: string[];
   inputModes?: string[];
   outputModes?: string[];
-  /** JSON Schema of what it takes as data: at most 16 KiB, with references to places in itself only. The hub checks it against what is
-   * submitted by the five-step protocol. */
+  /**
+   * JSON Schema of its input data: at most 16 KiB, without external references. The hub validates
+   * five-step submissions against it.
+   */
   inputSchema?: Record<string, Json>;
 }
 
-/** Who an agent is and what it can do: an A2A 1.0 card, to which the hub adds where the agent is reached. */
+/** A2A 1.0 agent card: the agent's identity and skills. The hub adds the interfaces. */
 export interface Card {
   name: string;
   description: string;
@@ -351,15 +377,18 @@ export interface Health {
 
 export interface Definition {
   card: Card;
-  /** Does the task to its end. Returns what to tell the client: a text, parts, `ctx.done(…)` and the like, or nothing. */
+  /**
+   * Works on the task to its end. Returns the answer for the client: a text, parts, `ctx.done(…)`
+   * and the like, or nothing.
+   */
   run(ctx: Context, task: Task): Promise<End | Outcome | Content | void> | End | Outcome | Content | void;
-  /** Whether work would succeed now. */
+  /** Reports whether work would succeed now. */
   health?(ctx: Context): Promise<Health> | Health;
-  /** Cleans up what a cancelled task left outside, in a fresh instance. */
+  /** Cleans up external effects of a cancelled task, in a fresh instance. */
   cancel?(ctx: Context, taskId: string): Promise<void> | void;
 }
 
-/** Checks a definition, and gives it back. */
+/** Validates a definition, and returns it. */
 export function defineAgent(definition: Definition): Definition;
-/** The card as the contract has it. */
+/** Card in the contract's form. */
 export function cardJson(definition: Definition): string;

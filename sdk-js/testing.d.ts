@@ -1,4 +1,4 @@
-/** A hub that follows a script and records what it is told, for tests without WebAssembly. */
+/** Hub for tests without WebAssembly: follows a script and records all calls. */
 
 import type { AgentQuery, Content, Definition, Failure, Health, Json, Message, Outcome, Part, State } from "./index.js";
 
@@ -17,7 +17,7 @@ export interface ScriptedRequest {
   body: string;
 }
 
-/** What the script does not name is denied. */
+/** Scripted hub. Calls that the script does not name are denied. */
 export class ScriptedHost {
   readonly events: (
     | { type: "status"; state: State; text?: string; message?: Message; metadata?: Record<string, Json> }

@@ -1,4 +1,6 @@
-"""Reads a table, as CSV or JSON, and says what is in it: a summary of each column, or figures by group."""
+"""Agent that reads a table, as CSV or JSON, and reports a summary of each column or figures by
+group.
+"""
 
 import csv
 import io
@@ -27,7 +29,7 @@ def run(ctx: Context, task: Task):
     question, rows = read(task)
     key = f"table/{task.context_id}"
     if rows:
-        # So that the next question of this conversation needs no table.
+        # The next question of this conversation then needs no table.
         keep(ctx, key, rows)
     else:
         rows = kept(ctx, key)
@@ -48,7 +50,7 @@ def run(ctx: Context, task: Task):
 
 
 def keep(ctx: Context, key: str, rows: list[Row]) -> None:
-    """Remembers the table if it is small, in place of the one before it, where the operator lets it."""
+    """Stores the table if it is small, replacing the previous one, if memory is granted."""
     if len(json.dumps(rows)) > 100_000:
         return
     try:
@@ -67,7 +69,7 @@ def kept(ctx: Context, key: str) -> list[Row]:
 
 
 def read(task: Task) -> tuple[str, list[Row]]:
-    """The question, and the table that came with it."""
+    """Reads the question and the attached table."""
     question = ""
     for part in task.message.parts:
         if part.data is not None:
@@ -98,7 +100,7 @@ def parse(text: str) -> list[Row]:
 
 
 def rows_of(value: Any) -> list[Row]:
-    """A list of objects, or an object of lists, as rows."""
+    """Converts a list of objects, or an object of lists, to rows."""
     if isinstance(value, dict) and value and all(isinstance(each, list) for each in value.values()):
         value = [dict(zip(value, line)) for line in zip(*value.values())]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
@@ -108,7 +110,7 @@ def rows_of(value: Any) -> list[Row]:
 
 
 def typed(cell: Any) -> Any:
-    """A number where the text is one, None where it is empty."""
+    """Converts a cell to a number if possible, and to None if empty."""
     if not isinstance(cell, str):
         return cell if isinstance(cell, (int, float)) or cell is None else str(cell)
     text = cell.strip()
@@ -120,7 +122,7 @@ def typed(cell: Any) -> Any:
 
 
 def column(ctx: Context, rows: list[Row], name: str) -> str:
-    """The column of that name; the client is asked where there is none."""
+    """Finds the column with that name; asks the client if it does not exist."""
     names = {each.lower(): each for each in rows[0]}
     asked = name
     for _ in range(3):

@@ -1,6 +1,8 @@
-//! A requesting agent of the five-step protocol, with plain HTTP and server-sent events: `five-step URL [TOPIC]`.
+//! Client of the five-step protocol, with plain HTTP and server-sent events: `five-step URL
+//! [TOPIC]`.
 //!
-//! `URL` is where an agent is reached, such as `http://127.0.0.1:8080/agents/browse-extract`. Without a topic the program thinks of one.
+//! `URL` is an agent's URL, such as `http://127.0.0.1:8080/agents/browse-extract`. Without a topic
+//! the program chooses one.
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
@@ -10,10 +12,10 @@ use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The skill that is used.
+/// Skill to use.
 const SKILL: &str = "browse_extract";
 
-/// What the program asks about if it is not told.
+/// Default topics.
 const TOPICS: [&str; 4] = [
     "Why is the sky blue?",
     "How do tides come about?",
@@ -21,7 +23,7 @@ const TOPICS: [&str; 4] = [
     "Who granted what to a component?",
 ];
 
-/// How often a stream that breaks off before the end is taken up again.
+/// Number of attempts to resume a stream that broke off.
 const TRIES: u32 = 30;
 
 #[tokio::main(flavor = "current_thread")]
@@ -30,7 +32,7 @@ async fn main() -> Result<()> {
     let url = args.next().context("say whom to ask: five-step URL [TOPIC]")?;
     let client = Client::new();
 
-    // 1: who is it, and what can it do?
+    // Step 1: discover the agent and its skills.
     let card = client.get(format!("{}/.well-known/agent.json", url.trim_end_matches('/')));
     let card = answer(card.send().await?).await?;
     let skills = card["skills"].as_array().context("the card has no skills")?;
@@ -38,7 +40,7 @@ async fn main() -> Result<()> {
     let submit = card["endpoints"]["submit_task"].as_str().context("it has no `submit_task`")?;
     println!("1. discovered {} with the skill {SKILL}", card["name"]);
 
-    // 2: what is it to do?
+    // Step 2: generate the task.
     let topic = match args.next() {
         Some(topic) => topic,
         None => any_topic()?.to_owned(),
@@ -47,16 +49,16 @@ async fn main() -> Result<()> {
     let input = json!({ "search_topic": topic, "extraction_instruction": instruction });
     println!("2. generated the task: {input}");
 
-    // 3: it is asked to do it.
+    // Step 3: submit the task.
     let task = json!({ "requesting_agent_id": "requesting-agent-01", "skill_id": SKILL, "input_data": input });
     let submitted = answer(client.post(submit).json(&task).send().await?).await?;
     let updates = submitted["updates_url"].as_str().context("there is no `updates_url`")?;
     println!("3. submitted: {}, {}", submitted["status"], submitted["status_message"]);
 
-    // 4: what happens is heard.
+    // Step 4: read the updates.
     let result = listen(&client, updates).await?;
 
-    // 5: what came of it.
+    // Step 5: read the result.
     ensure!(
         result["status"] == "completed",
         "5. it is {}: {}",
@@ -73,14 +75,14 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// A topic by chance.
+/// Random topic.
 fn any_topic() -> Result<&'static str> {
     let mut byte = [0];
     getrandom::fill(&mut byte).context("no random number")?;
     Ok(TOPICS[usize::from(byte[0]) % TOPICS.len()])
 }
 
-/// The JSON of an answer, or what was wrong with the request.
+/// JSON of a response, or its error.
 async fn answer(response: Response) -> Result<Value> {
     let status = response.status();
     let body: Value = response.json().await?;
@@ -88,7 +90,8 @@ async fn answer(response: Response) -> Result<Value> {
     Ok(body)
 }
 
-/// Prints the updates of a task, and returns the last. A stream that breaks off is taken up after the event that was heard last.
+/// Prints the updates of a task and returns the last. A broken stream is resumed after the last
+/// received event.
 async fn listen(client: &Client, url: &str) -> Result<Value> {
     let mut last = None;
     for _ in 0..TRIES {
@@ -109,7 +112,7 @@ async fn listen(client: &Client, url: &str) -> Result<Value> {
     bail!("the updates broke off, and did not go on");
 }
 
-/// Hears a stream out; its last update, unless it broke off before.
+/// Reads a stream to its end; returns the last update, or `None` if the stream broke off.
 async fn hear(response: Response, last: &mut Option<String>) -> Option<Value> {
     let mut bytes = response.bytes_stream();
     let (mut open, mut id) = (Vec::new(), None);

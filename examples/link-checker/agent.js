@@ -1,4 +1,7 @@
-/** Checks the links of a web page, and tells which are broken, and which are so since the last time. */
+/**
+ * Checks the links of a web page, and reports the broken ones and those broken since the last
+ * check.
+ */
 
 import { Cancelled, Failure, defineAgent } from "a2a-hub";
 
@@ -59,7 +62,7 @@ function parse(text, base) {
   }
 }
 
-/** The links of a page, each once, without their fragments. */
+/** Links of the page without fragments, each once. */
 export function linksOf(html, page) {
   const links = new Set();
   for (const [, double, single, bare] of html.replace(/<!--.*?-->/gs, "").matchAll(LINK)) {
@@ -73,11 +76,11 @@ export function linksOf(html, page) {
   return [...links];
 }
 
-/** What is wrong with a link: nothing, or a problem in words. One that may not be asked is left out. */
+/** Problem of a link as a text, or nothing. A link whose host is not granted is skipped. */
 async function check(ctx, link) {
   try {
     let answer = await ctx.fetch(link, { method: "HEAD", timeout: 15_000 });
-    // Some servers know GET only.
+    // Some servers support only GET.
     if ([403, 405, 501].includes(answer.status)) answer = await ctx.fetch(link, { timeout: 15_000 });
     const { status } = answer;
     if (status >= 300 && status < 400) return moved(answer, link);
@@ -99,7 +102,7 @@ function markdown({ broken }) {
   return [...broken].sort((a, b) => Number(b.isNew) - Number(a.isNew)).map(line).join("\n");
 }
 
-/** Keys are short: a page's is a sum of its URL (FNV-1a). */
+/** Short key of a page: a hash of its URL (FNV-1a). */
 function fingerprint(text) {
   let sum = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) sum = Math.imul(sum ^ byte, 0x01000193) >>> 0;

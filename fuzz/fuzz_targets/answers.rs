@@ -1,4 +1,5 @@
-//! Reading what agents elsewhere answer: `cargo fuzz run answers`. Cards, tasks, events and refusals, in each version and on each binding.
+//! Fuzzes reading responses of remote agents: `cargo fuzz run answers`. Covers cards, tasks, events
+//! and refusals, in each version and on each binding.
 #![no_main]
 
 use a2a_hub_protocol::{

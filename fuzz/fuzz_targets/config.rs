@@ -1,4 +1,5 @@
-//! Reading the configuration: `cargo fuzz run config`. What is wrong is said, not panicked about.
+//! Fuzzes reading the configuration: `cargo fuzz run config`. Invalid input must give an error, not
+//! a panic.
 #![no_main]
 
 use a2a_hub_config::{Config, Settings};
@@ -14,7 +15,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     fs::write(&*FILE, text).expect("there is room for temporary files");
     match Settings::load(Some(FILE.clone()), &[]) {
         Ok(settings) => {
-            // What was read can be shown, and read again.
+            // A parsed configuration can be written and parsed again.
             let shown = toml::to_string(&settings.config).expect("it can be written as TOML");
             toml::from_str::<Config>(&shown).expect("what was written can be read");
         }

@@ -1,4 +1,5 @@
-//! Reading what vendors' programs write: `cargo fuzz run drivers`. The first byte chooses the program, the rest is its lines.
+//! Fuzzes reading output of vendors' programs: `cargo fuzz run drivers`. The first byte selects the
+//! program, the rest is its output.
 #![no_main]
 
 use a2a_hub_sdk::cli::{Action, Decision, Driver, Job, acp::Acp};

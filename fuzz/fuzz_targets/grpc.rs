@@ -1,4 +1,5 @@
-//! Reading what a client calls on gRPC: `cargo fuzz run grpc`. The first byte chooses the method, the rest is the message.
+//! Fuzzes reading gRPC calls: `cargo fuzz run grpc`. The first byte selects the method, the rest is
+//! the message.
 #![no_main]
 
 use a2a_hub_protocol::{

@@ -1,4 +1,4 @@
-//! Reading requests: `cargo fuzz run jsonrpc`. Whatever comes, there is an answer.
+//! Fuzzes reading JSON-RPC requests: `cargo fuzz run jsonrpc`. Every input must get a response.
 #![no_main]
 
 use a2a_hub_protocol::{

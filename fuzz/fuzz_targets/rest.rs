@@ -1,4 +1,5 @@
-//! Reading REST requests: `cargo fuzz run rest`. The first line is the path and the query, the rest is the body.
+//! Fuzzes reading REST requests: `cargo fuzz run rest`. The first line is the path and the query,
+//! the rest is the body.
 #![no_main]
 
 use a2a_hub_protocol::{binding::rest::Verb, dialect::rest::read};

@@ -1,4 +1,7 @@
-/** Makes a component of an agent: one bundle, whose promises the SDK's loop runs, in QuickJS. */
+/**
+ * Builds the component of an agent: one bundle whose promises run in the SDK's event loop, in
+ * QuickJS.
+ */
 
 import { componentize } from "componentize-qjs";
 import * as esbuild from "esbuild";
@@ -12,13 +15,16 @@ const SDK = dirname(dirname(fileURLToPath(import.meta.url)));
 const SECTION = "a2a-hub:manifest";
 const INTERFACES = ["context-memory", "delegate", "files", "http", "log", "memory", "process", "settings", "steps", "tasks", "tools", "wait"];
 
-/** What the web has and QuickJS has not; carried by agents that name it, for it is larger than most of them. */
+/**
+ * Web APIs that QuickJS lacks. Only agents that use them include them, since they are larger than
+ * most agents.
+ */
 const WEB = [
   { file: "web/url.js", names: /\bURL(SearchParams)?\b/ },
   { file: "web/structured_clone.js", names: /\bstructuredClone\b/ },
 ];
 
-/** Something that the reader of the message can mend. */
+/** Error with a text that lets the user fix it. */
 export class BuildError extends Error {}
 
 /** Builds the component of the project in `root` to `out`, and returns its size in bytes. */
@@ -34,7 +40,7 @@ export async function build({ root, entry, out, manifest = "manifest.toml", wit 
   if (existsSync(manifestFile)) component = Buffer.concat([component, customSection(SECTION, await readFile(manifestFile))]);
   const file = resolve(root, out);
   await mkdir(dirname(file), { recursive: true });
-  // A hub may watch the file: it is there whole or not at all.
+  // A hub may watch the file, so it must never be incomplete.
   await writeFile(`${file}.new`, component);
   await rename(`${file}.new`, file);
   return (await stat(file)).size;
@@ -66,7 +72,7 @@ export const agent = serve(its.default, { ${hosts} });`;
     conditions: ["import", "worker"],
     external: ["a2a:*"],
     target: "es2023",
-    // What is lowered makes its promises by the global name, which is the SDK's.
+    // Lowered code creates promises by the global name, which is the SDK's implementation.
     supported: { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": false },
     charset: "utf8",
     keepNames: false,
@@ -91,13 +97,13 @@ export const agent = serve(its.default, { ${hosts} });`;
   return withLines(code, JSON.parse(map), root);
 }
 
-/** The bundle with the table of its lines: on its first line, so that the others stay where they are. */
+/** Bundle with its line table, put on the first line so that no line number changes. */
 function withLines(code, map, root) {
   const found = new SourceMap(map);
   const [files, of] = [[], []];
   const count = code.split("\n").length;
   for (let line = 0; line < count; line++) {
-    // A line begins with what the bundler made of it; the end of the line is of what was written there.
+    // A line may begin with generated code; its end maps to the source.
     const entry = found.findEntry(line, 1 << 20);
     const own = entry.generatedLine === line && isOwn(entry.originalSource, root);
     let file = -1;
@@ -117,7 +123,7 @@ function isOwn(source, root) {
   return !file.includes("/node_modules/") && !file.startsWith(`${SDK}/`) && !file.endsWith("agent_entry.js");
 }
 
-/** A custom section of WebAssembly. */
+/** Encodes a custom section of WebAssembly. */
 export function customSection(name, bytes) {
   const named = Buffer.concat([Buffer.from([name.length]), Buffer.from(name), bytes]);
   const length = [];

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** `a2a-hub-build`: builds the agent of the folder that it is called in. `package.json` says which file is the agent, and where the component goes. */
+/**
+ * `a2a-hub-build`: builds the agent of the current folder. `package.json` has the agent's file and
+ * the component's path.
+ */
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

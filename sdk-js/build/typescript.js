@@ -1,4 +1,7 @@
-/** `node --import a2a-hub/typescript --test`: lets Node.js load TypeScript, by esbuild, which keeps the lines. */
+/**
+ * `node --import a2a-hub/typescript --test`: lets Node.js load TypeScript by esbuild, which keeps
+ * lines.
+ */
 
 import { register } from "node:module";
 

@@ -1,6 +1,7 @@
 /**
- * What JavaScript expects around it and QuickJS has not. Promises are replaced: the engine's own run only when nobody has
- * called, and the hub's calls wait for their answer, so the loop has a queue of its own that it can empty.
+ * Globals that JavaScript code expects and QuickJS lacks. Promises are replaced: the engine's
+ * promises run only without a call on the stack, while the hub's calls block. So the loop has a
+ * separate queue that it can drain.
  */
 
 import "./timers.js";
@@ -18,7 +19,7 @@ PromisePolyfill.withResolvers = () => {
 PromisePolyfill.try = (work, ...args) => new PromisePolyfill((resolve) => resolve(work(...args)));
 globalThis.Promise = PromisePolyfill;
 delete globalThis.global;
-// It makes promises that no queue of ours has.
+// It creates native promises, which are not in the loop's queue.
 delete Array.fromAsync;
 
 const say = (level) => (...words) => loop.log(level, words);

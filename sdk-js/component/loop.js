@@ -1,6 +1,6 @@
 /**
- * The event loop of a component. The contract's calls are synchronous and suspend the whole instance, so all that wait at the
- * same time do so in one call, `wait.any-of`.
+ * Event loop of a component. The contract's calls are synchronous and suspend the whole instance,
+ * so all concurrent waits share one call, `wait.any-of`.
  */
 
 import { shown } from "../src/context.js";
@@ -14,7 +14,7 @@ class Loop {
   #idle = [];
   #host;
 
-  /** Is told what the hub offers. */
+  /** Sets the hub's functions. */
   connect(host) {
     this.#host = host;
   }
@@ -36,17 +36,17 @@ class Loop {
     this.#timers.delete(id);
   }
 
-  /** Whether something else would be held up by a call that waits. */
+  /** True if a blocking call would delay other work. */
   isBusy() {
     return this.#jobs.length + this.#waiting.length + this.#timers.size + this.#idle.length > 0;
   }
 
-  /** Is done once all else has gone as far as it can: before a call that holds up everybody. */
+  /** Resolves once all other work is blocked: for use before a call that blocks the instance. */
   idle() {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** Is done once a call for this would not wait. */
+  /** Resolves once a call on this source would not block. */
   ready(origin) {
     return new Promise((resolve, reject) => this.#waiting.push({ origin, resolve, reject }));
   }
@@ -55,7 +55,7 @@ class Loop {
     return new Promise((resolve, reject) => this.startTimer(resolve, milliseconds, undefined, reject));
   }
 
-  /** Runs until the promise is settled, and returns or throws what it came to. */
+  /** Runs until the promise is settled, and returns or throws its result. */
   run(promise) {
     let end;
     promise.then(
@@ -83,7 +83,7 @@ class Loop {
       throw Failure.internal("the agent waits for a promise that nothing will settle; is an `await` missing, or a `resolve`?");
     }
     if (!next && this.#waiting.length === 1) {
-      // Its own call waits as well.
+      // Its own call blocks as well.
       this.#waiting.pop().resolve();
       return;
     }
@@ -105,12 +105,12 @@ class Loop {
       return;
     }
     if (!next) return;
-    // By its turn, not by the clock: that of an agent that is replayed stands still.
+    // In order, not by the clock: the clock of a replayed agent stands still.
     this.#timers.delete(next[0]);
     next[1].job();
   }
 
-  /** Whatever is waited for ends with `Cancelled`, so that the agent's own `finally` is heard. */
+  /** Rejects all waits with `Cancelled`, so that the agent's `finally` blocks run. */
   #cancel() {
     const rejects = [...this.#waiting, ...this.#timers.values()].flatMap(({ reject }) => reject ?? []);
     this.#timers.clear();

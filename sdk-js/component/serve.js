@@ -1,4 +1,4 @@
-/** An agent as the contract's export. */
+/** Export of an agent to the contract. */
 
 import { cardJson, checkHealth, cleanUp, defineAgent, runTask } from "../src/agent.js";
 import { Failure } from "../src/failure.js";
@@ -33,8 +33,8 @@ export function serve(definition, imports) {
 }
 
 /**
- * Random numbers of a task's own, the same where it is replayed: the engine's seed is of the machine that built the component.
- * They are no secrets (sfc32, seeded by FNV-1a of the task's id).
+ * Random numbers per task, equal in a replay: the engine's seed comes from the machine that built
+ * the component. They must not be used as secrets (sfc32, seeded by FNV-1a of the task's id).
  */
 function seeded(task) {
   const seed = (basis) => [...task.id].reduce((sum, letter) => Math.imul(sum ^ letter.charCodeAt(0), 0x01000193), basis) | 0;

@@ -1,4 +1,6 @@
-/** `TextDecoder` that also decodes piece by piece (`stream`): fast-text-encoding decodes whole texts only. */
+/**
+ * `TextDecoder` with support for chunks (`stream`): fast-text-encoding decodes only whole texts.
+ */
 
 import "fast-text-encoding";
 
@@ -18,7 +20,7 @@ globalThis.TextDecoder = class TextDecoder extends Whole {
   }
 };
 
-/** How many bytes at the end are the beginning of a character of UTF-8. */
+/** Number of bytes at the end that begin an incomplete UTF-8 character. */
 export function unfinished(bytes) {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back];

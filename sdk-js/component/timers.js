@@ -1,8 +1,8 @@
-/** Timers of the SDK's loop; first of all, for other modules look for them when they are loaded. */
+/** Timers of the SDK's loop. Imported first, since other modules read them while they load. */
 
 import { loop } from "./loop.js";
 
-// Where libraries look for what they would add to; `globals.js` takes it away again.
+// Libraries look for globals here; `globals.js` deletes it again.
 globalThis.global = globalThis;
 
 globalThis.queueMicrotask = (job) => loop.enqueue(job);

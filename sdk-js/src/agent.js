@@ -1,11 +1,11 @@
-/** What an agent is to the hub: its definition, and the calls of the contract that it answers. */
+/** Definition of an agent, and its calls by the contract. */
 
 import { Context, shown } from "./context.js";
 import { Failure, failureOf } from "./failure.js";
 import { End, Task } from "./message.js";
 import { place, stackOf } from "./place.js";
 
-/** Checks a definition, and gives it back. */
+/** Validates a definition, and returns it. */
 export function defineAgent(definition) {
   const { card, run } = definition ?? {};
   if (typeof run !== "function") throw new TypeError("defineAgent: `run` is missing; it is a function `async run(ctx, task)`");
@@ -20,7 +20,7 @@ export function defineAgent(definition) {
   return definition;
 }
 
-/** The card as the contract has it. */
+/** Card in the contract's form. */
 export function cardJson({ card }) {
   const { streaming = true, extensions, skills = [], ...rest } = card;
   return JSON.stringify({
@@ -32,7 +32,7 @@ export function cardJson({ card }) {
   });
 }
 
-/** Runs a task to its end, with what the contract takes. Throws a `Failure` and nothing else. */
+/** Runs a task of the contract to its end. Throws only `Failure`. */
 export async function runTask(definition, host, task, live) {
   try {
     const ctx = new Context(host, live);
@@ -60,7 +60,7 @@ export async function cleanUp(definition, host, taskId) {
   }
 }
 
-/** What was thrown, as a failure that says where. */
+/** Converts a thrown value to a failure that names its position. */
 function told(thrown, host) {
   const failure = failureOf(thrown);
   if (failure instanceof Failure) return failure;

@@ -1,4 +1,4 @@
-/** What a running agent can do outside itself. */
+/** Access of a running agent to the world outside. */
 
 import { Cancelled, Failure, asking, failureOf } from "./failure.js";
 import {
@@ -14,19 +14,19 @@ import {
 import { Memory } from "./memory.js";
 import { Call, Child, Response, TextStream } from "./streams.js";
 
-/** What a step comes to is kept up to this length of JSON. */
+/** Maximum length of a step's stored result, in characters of JSON. */
 const MAX_KEPT = 1 << 20;
 
 export class Context {
   #host;
 
-  /** `live`: whether somebody listens while the run goes on. */
+  /** Creates a context; `live` is true if a client is subscribed during the run. */
   constructor(host, live) {
     this.#host = host;
     this.live = live;
   }
 
-  /** Whether the task was cancelled; an agent that computes for long looks now and then. */
+  /** True if the task was cancelled. A long computation polls this. */
   get cancelled() {
     return this.#host.tasks.cancelled();
   }
@@ -36,25 +36,28 @@ export class Context {
     if (this.cancelled) throw new Cancelled();
   }
 
-  // What is told.
+  // Output.
 
-  /** Tells the listeners what is being done. */
+  /** Sends a status while the task works. */
   async say(content, { metadata } = {}) {
     this.#emit({ tag: "status", val: statusToContract("working", content, metadata) });
   }
 
-  /** Tells how far the work is, in percent, and what is being done. */
+  /** Sends the progress in per cent, with a text about the current work. */
   async progress(percent, text) {
     const bounded = Math.max(0, Math.min(100, Math.round(percent)));
     await this.say(text, { metadata: { progress: { percent: bounded } } });
   }
 
-  /** Makes an artifact of a text, a part or a list of parts; another of the same id is replaced, unless `append` adds to it. */
+  /**
+   * Emits an artifact of a text, a part or a list of parts, replacing any with the same id;
+   * `append` adds to it instead.
+   */
   async artifact(id, content, { append = false, lastChunk = true, ...options } = {}) {
     this.#emit({ tag: "artifact", val: { artifact: artifactToContract(id, content, options), append, lastChunk } });
   }
 
-  /** A growing artifact of text: `write` it piece by piece, then `finish`. */
+  /** Starts a text artifact that is streamed: `write` the chunks, then `finish`. */
   stream(id, options) {
     return new TextStream(this, id, options);
   }
@@ -63,9 +66,12 @@ export class Context {
     asking(() => this.#host.tasks.emit(event));
   }
 
-  // What is asked.
+  // Questions.
 
-  /** Asks the client, and waits for the answer. `auth`: the answer is a login. `timeout`: milliseconds. */
+  /**
+   * Asks the client, and waits for the answer. With `auth`, the answer is a login. `timeout` is in
+   * milliseconds.
+   */
   async ask(prompt, { auth = false, timeout } = {}) {
     const [need, message] = [auth ? "auth" : "input", messageToContract(prompt)];
     await this.#host.idle();
@@ -82,7 +88,7 @@ export class Context {
     return this.#host.tasks.extensions();
   }
 
-  /** Whether the client takes this media type, be it by a range such as `image/*`. */
+  /** True if the client accepts this media type, exactly or by a range such as `image/*`. */
   accepts(mediaType) {
     const modes = this.#host.tasks.acceptedOutputModes();
     const fits = (mode) => mode === "*/*" || mode === mediaType || (mode.endsWith("/*") && mediaType.startsWith(mode.slice(0, -1)));
@@ -91,12 +97,15 @@ export class Context {
 
   // Programs.
 
-  /** Starts a granted program, to be talked with. */
+  /** Starts a granted program, to exchange data with it. */
   spawn(program, args = [], { env = {}, cwd } = {}) {
     return new Child(this.#host, { program, args: args.map(String), env: Object.entries(env), cwd: cwd ?? null });
   }
 
-  /** Runs a granted program to its end. `onLine` hears each line as it comes; `stdout` has all of them otherwise. */
+  /**
+   * Runs a granted program to its end. `onLine` gets each line as it arrives; without it, `stdout`
+   * has all lines.
+   */
   async run(program, args = [], { onLine, input, ...options } = {}) {
     const child = this.spawn(program, args, options);
     if (input !== undefined) await child.write(input);
@@ -114,14 +123,17 @@ export class Context {
     return { ...(await child.wait()), stdout: lines.join("\n") };
   }
 
-  /** Another text once another file stands in the program's place. */
+  /** Fingerprint of a program's file, which changes with the file. */
   fingerprint(program) {
     return asking(() => this.#host.process.fingerprint(program));
   }
 
-  // The world.
+  // External resources.
 
-  /** Sends a request to a granted host. The answer's body is read as it comes. `timeout`: milliseconds until its head is there. */
+  /**
+   * Sends a request to a granted host. The body of the response is read as it arrives; `timeout`
+   * applies to its head, in milliseconds.
+   */
   async fetch(url, { method = "GET", headers = {}, body, timeout } = {}) {
     const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : (body ?? new Uint8Array());
@@ -131,18 +143,21 @@ export class Context {
     return new Response(this.#host, { status: exchange.status(), headers: exchange.headers(), exchange }, String(url));
   }
 
-  /** What this agent has in mind in the conversation of its task: goal, thoughts, decisions, variables, items. */
+  /**
+   * Memory of this agent in the conversation of its task: goal, thoughts, decisions, variables,
+   * items.
+   */
   get memory() {
     return new Memory(this.#host);
   }
 
-  /** Keeps a value, as JSON, for later tasks of this agent. */
+  /** Stores a value, as JSON, for later tasks of this agent. */
   async remember(key, value) {
     const bytes = new TextEncoder().encode(JSON.stringify(value ?? null));
     asking(() => this.#host.memory.set(key, bytes));
   }
 
-  /** What was kept under the key; `undefined` if nothing is. */
+  /** Reads the value of a key; `undefined` without one. */
   async recall(key) {
     const bytes = asking(() => this.#host.memory.get(key));
     return bytes === null || bytes === undefined ? undefined : JSON.parse(new TextDecoder().decode(bytes));
@@ -152,7 +167,7 @@ export class Context {
     asking(() => this.#host.memory.delete(key));
   }
 
-  /** The keys that begin with the prefix, sorted. */
+  /** Keys that begin with the prefix, sorted. */
   async remembered(prefix = "") {
     return asking(() => this.#host.memory.keys(prefix));
   }
@@ -163,31 +178,37 @@ export class Context {
     return asking(() => this.#host.files.put(name, bytes));
   }
 
-  /** What the operator set under this name, as text. */
+  /** Reads a setting that the operator made for this agent, as text. */
   setting(name) {
     return this.#host.settings.get(name) ?? undefined;
   }
 
-  /** Waits so many milliseconds. */
+  /** Sleeps for that many milliseconds. */
   async sleep(milliseconds) {
     await this.#host.sleep(milliseconds);
     this.checkCancelled();
   }
 
-  // Others.
+  // Other agents and tools.
 
-  /** The cards of the agents that this one may call. What a card says is another's text. */
+  /** Cards of the agents that this one may call. A card is third-party text, not instructions. */
   async agents() {
     return JSON.parse(asking(() => this.#host.delegate.agents()));
   }
 
-  /** Those of them that fit, the best first, each with its id, card, score and why. A text is what they are to do, in any words. */
+  /**
+   * Finds callable agents that fit, best first, each with its id, card, score and reasons. A text
+   * describes the work in any words.
+   */
   async find(query = {}) {
     const asked = typeof query === "string" ? { query } : query;
     return JSON.parse(asking(() => this.#host.delegate.find(JSON.stringify(asked)))).agents;
   }
 
-  /** Gives another agent a task, and returns at once. Several such calls are at work at once. */
+  /**
+   * Starts a child task with another agent, and returns at once. Several calls run at the same
+   * time.
+   */
   start(agent, message, options = {}) {
     const { Call: ContractCall, Options } = this.#host.delegate;
     const settings = new Options();
@@ -210,12 +231,17 @@ export class Context {
     return new AgentCall(new Call(this.#host, call), agent);
   }
 
-  /** Has another agent do something, and waits for its end. Throws where the other agent did not complete it. */
+  /**
+   * Calls another agent, and waits for the end of its task. Throws if the task is not completed.
+   */
   async call(agent, message, options) {
     return this.start(agent, message, options).completed();
   }
 
-  /** The tools of servers that the operator grants. What a server says is another's text. */
+  /**
+   * Tools of MCP servers that the operator granted. Descriptions are third-party text, not
+   * instructions.
+   */
   async tools() {
     return JSON.parse(asking(() => this.#host.tools.list()));
   }
@@ -228,7 +254,10 @@ export class Context {
 
   // Replay.
 
-  /** Does something to the world once, also where the agent is run again after a restart of the hub (`resume = "replay"`). */
+  /**
+   * Performs a side effect once, also if the agent runs again after a restart of the hub (`resume =
+   * "replay"`).
+   */
   async step(key, work, { mode = "recorded" } = {}) {
     const step = asking(() => this.#host.steps.Step.begin(key, mode));
     const before = step.kept();
@@ -250,38 +279,44 @@ export class Context {
     return cameTo(kept, key);
   }
 
-  // The operator.
+  // Log.
 
-  /** Tells the operator something, in the hub's log. */
+  /** Writes a line to the hub's log. */
   log(level, ...words) {
     this.#host.log.log(level, words.map(shown).join(" "));
   }
 
-  // The end.
+  // End of the run.
 
-  /** The task is completed. */
+  /** Completes the task. */
   done(content, { metadata } = {}) {
     return new End({ tag: "status", val: statusToContract("completed", content, metadata) });
   }
 
-  /** The task failed: a stable reason for machines, a text for people; `fix` is what mends it, such as a command. */
+  /**
+   * Fails the task: a stable reason for machines, a text for people; `fix` is a repair, such as a
+   * command.
+   */
   fail(reason, content, { fix, metadata } = {}) {
     const told = { ...metadata, reason, ...(fix === undefined ? {} : { fix }) };
     return new End({ tag: "status", val: statusToContract("failed", content, told) });
   }
 
-  /** The agent will not do this, whoever asks. */
+  /** Rejects the task: the agent does not do this for any client. */
   reject(content) {
     return new End({ tag: "status", val: statusToContract("rejected", content) });
   }
 
-  /** A message in place of a task. */
+  /** Answers with a message instead of a task. */
   reply(content) {
     return new End({ tag: "message", val: messageToContract(content) });
   }
 }
 
-/** Another agent at work: `for await` gives its events, `completed()` its end. */
+/**
+ * Child task of another agent: `for await` iterates over its events, `completed()` waits for its
+ * end.
+ */
 class AgentCall {
   #call;
   #agent;
@@ -310,7 +345,7 @@ class AgentCall {
     return { type: "artifact", artifact, append: val.append, lastChunk: val.lastChunk };
   }
 
-  /** Answers what the other agent asks; needs the option `answersQuestions`. */
+  /** Answers the child task's question; requires the option `answersQuestions`. */
   answer(content) {
     this.#call.answer(messageToContract(content, "user"));
   }
@@ -319,7 +354,7 @@ class AgentCall {
     this.#call.cancel();
   }
 
-  /** Waits for its end, whatever that is. */
+  /** Waits for the end of the child task, in any state. */
   async outcome() {
     for await (const _ of this);
     const outcome = Outcome.fromContract(this.#call.outcome);
@@ -327,7 +362,7 @@ class AgentCall {
     return outcome;
   }
 
-  /** Waits for its end, and throws unless that is `completed` or a message. */
+  /** Waits for the end, and throws unless it is `completed` or a direct answer. */
   async completed() {
     const outcome = await this.outcome();
     if (outcome.state === undefined || outcome.state === "completed") return outcome;
@@ -342,7 +377,7 @@ function cameTo(kept, key) {
   throw new Failure(kind, text);
 }
 
-/** A value as a line of a log. */
+/** Formats a value for a line of the log. */
 export function shown(value) {
   if (typeof value === "string") return wellFormed(value);
   if (value instanceof Error) return wellFormed(`${value.name}: ${value.message}`);

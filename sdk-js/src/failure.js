@@ -1,8 +1,8 @@
-/** Why something was not done, as the contract has it. */
+/** Variants of the contract's `failure`. */
 
 const KINDS = ["invalid", "unsupported", "denied", "cancelled", "timeout", "unavailable", "exhausted", "internal"];
 
-/** What the hub refused or could not do; also what an agent throws to end its task as failed. */
+/** Refusal or error of the hub. An agent can throw one to end its task as failed. */
 export class Failure extends Error {
   constructor(kind, text = "") {
     super(text || { cancelled: "the task was cancelled", timeout: "it took longer than it was given" }[kind] || kind);
@@ -14,13 +14,13 @@ export class Failure extends Error {
     for (const kind of KINDS) Failure[kind] = (text) => new (kind === "cancelled" ? Cancelled : Failure)(kind, text);
   }
 
-  /** As the contract's variant. */
+  /** Converts to the contract's variant. */
   toContract() {
     return ["cancelled", "timeout"].includes(this.kind) ? { tag: this.kind } : { tag: this.kind, val: this.message.toWellFormed?.() ?? this.message };
   }
 }
 
-/** The task was cancelled: clean up and let it pass. */
+/** The task was cancelled: clean up, and let the error propagate. */
 export class Cancelled extends Failure {
   constructor() {
     super("cancelled");
@@ -28,7 +28,7 @@ export class Cancelled extends Failure {
   }
 }
 
-/** A failure from what a host function threw; anything else as it is. */
+/** Converts a failure that a host function threw; returns any other value as it is. */
 export function failureOf(thrown) {
   if (thrown instanceof Failure) return thrown;
   const variant = thrown?.payload ?? thrown;
@@ -36,7 +36,7 @@ export function failureOf(thrown) {
   return variant.tag === "cancelled" ? new Cancelled() : new Failure(variant.tag, variant.val ?? "");
 }
 
-/** Calls the host, and throws a `Failure` where the host says one. */
+/** Calls the host, and throws a `Failure` if the host returns one. */
 export function asking(call) {
   try {
     return call();

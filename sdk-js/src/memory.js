@@ -1,8 +1,13 @@
-/** What an agent has in mind in the conversation of its task: goal, thoughts, decisions, variables, and items that are recalled. */
+/**
+ * Context memory: goal, thoughts, decisions, variables and searchable items of one conversation.
+ */
 
 import { asking } from "./failure.js";
 
-/** Granted with `memory`. Another agent that called this one may have handed some of it over: then these are that agent's words. */
+/**
+ * Memory granted with `memory`. A calling agent may have handed over some of it: such entries are
+ * that agent's words.
+ */
 export class Memory {
   #host;
   #private;
@@ -16,17 +21,23 @@ export class Memory {
     return this.#host.contextMemory;
   }
 
-  /** The same, but what it sets is private, and never handed over to another agent. */
+  /**
+   * Same memory, except that everything set through it is private: never handed over to another
+   * agent.
+   */
   get private() {
     return new Memory(this.#host, true);
   }
 
-  /** All but the items: `goal`, `thoughts`, `decisions`, `variables` and `privateVariables`, those that there are. */
+  /**
+   * Working memory without items: `goal`, `thoughts`, `decisions`, `variables` and
+   * `privateVariables`, if set.
+   */
   async working() {
     return JSON.parse(asking(() => this.#its.working()));
   }
 
-  /** What the agent is after, if it has said so. */
+  /** Goal of the agent, if it set one. */
   async goal() {
     return (await this.working()).goal;
   }
@@ -35,49 +46,55 @@ export class Memory {
     asking(() => this.#its.setGoal(goal ?? undefined));
   }
 
-  /** Adds a thought. The newest 256 are kept. */
+  /** Adds a thought. Only the newest 256 are stored. */
   async addThought(content) {
     asking(() => this.#its.addThought(content, this.#private));
   }
 
-  /** The thoughts, oldest first, each with its `content`. */
+  /** Thoughts, oldest first, each with `content`. */
   async thoughts() {
     return (await this.working()).thoughts ?? [];
   }
 
-  /** Decides something, in place of what was decided under that key. */
+  /** Records a decision, replacing the one with the same key. */
   async decide(key, value, reason) {
     asking(() => this.#its.decide(key, JSON.stringify(value ?? null), reason ?? undefined, this.#private));
   }
 
-  /** The decisions, oldest first, each with its `key`, `value` and `reason`. */
+  /** Decisions, oldest first, each with `key`, `value` and `reason`. */
   async decisions() {
     return (await this.working()).decisions ?? [];
   }
 
-  /** The variables, as they are now. */
+  /** Current variables. */
   async vars() {
     return (await this.working()).variables ?? {};
   }
 
-  /** Sets a variable; `undefined` drops it. */
+  /** Sets a variable; `undefined` deletes it. */
   async setVar(name, value) {
     asking(() => this.#its.setVariable(name, value === undefined ? undefined : JSON.stringify(value), this.#private));
   }
 
-  /** Remembers an item, in place of the one with its id: a fact (`semantic`), an event (`episodic`), or another type. */
+  /**
+   * Stores an item, replacing the one with the same id: a fact (`semantic`), an event (`episodic`),
+   * or another type.
+   */
   async remember(id, data, type = "semantic", { metadata } = {}) {
     const said = this.#private ? { ...metadata, private: true } : metadata;
     const item = { id, type, data: data ?? null, ...(said === undefined ? {} : { metadata: said }) };
     asking(() => this.#its.remember(JSON.stringify(item)));
   }
 
-  /** The items that a text recalls, best first; the newest for a text without words. Each has `id`, `type` and `data`. */
+  /**
+   * Items that match the query, best first; the newest for a query without words. Each has `id`,
+   * `type` and `data`.
+   */
   async recall(query = "", limit = 10) {
     return JSON.parse(asking(() => this.#its.recall(query, limit)));
   }
 
-  /** Forgets the item with this id. */
+  /** Deletes the item with this id. */
   async forget(id) {
     asking(() => this.#its.forget(id));
   }

@@ -1,6 +1,6 @@
-/** Parts, messages and artifacts: between the contract's shape and the one that JavaScript writes. */
+/** Conversion of parts, messages and artifacts between the contract's form and JavaScript's. */
 
-/** Text that is no text, half of a pair of surrogates, is replaced: the contract has no such thing. */
+/** Replaces lone surrogates, which the contract's strings cannot contain. */
 export const wellFormed = (text) => text.toWellFormed?.() ?? text;
 
 const json = (value) => (value === undefined || value === null ? null : JSON.stringify(value));
@@ -14,7 +14,10 @@ function parsed(text) {
   }
 }
 
-/** One part for the contract: of a text, or an object with one of `text`, `data`, `bytes` and `url`. */
+/**
+ * Converts a part for the contract: a text, or an object with one of `text`, `data`, `bytes` and
+ * `url`.
+ */
 export function partToContract(part) {
   if (typeof part === "string") part = { text: part };
   let content;
@@ -43,7 +46,7 @@ export function partFromContract({ content, filename, mediaType, metadata }) {
   return part;
 }
 
-/** The parts of a text, a part, a list of parts or a message. */
+/** Parts of a text, a part, a list of parts or a message. */
 export function partsOf(content) {
   if (Array.isArray(content)) return content.map(partToContract);
   if (Array.isArray(content?.parts)) return content.parts.map(partToContract);
@@ -52,18 +55,18 @@ export function partsOf(content) {
 
 export const textOf = (parts) => parts.filter((part) => typeof part.text === "string").map((part) => part.text).join("\n");
 
-/** A message of a task: what its client or an agent said. */
+/** Message of a task, by its client or an agent. */
 export class Message {
   constructor({ id = "", role = "agent", parts = [], contextId, taskId, referenceTaskIds = [], extensions = [], metadata }) {
     Object.assign(this, { id, role, parts, contextId, taskId, referenceTaskIds, extensions, metadata });
   }
 
-  /** All its text. */
+  /** Text parts, joined. */
   get text() {
     return textOf(this.parts);
   }
 
-  /** The value of its first data part. */
+  /** Value of the first data part. */
   get data() {
     return this.parts.find((part) => part.data !== undefined)?.data;
   }
@@ -93,7 +96,7 @@ export function messageToContract(content, role = "agent") {
   };
 }
 
-/** One piece of work. */
+/** Task. */
 export class Task {
   constructor(task) {
     this.id = task.id;
@@ -104,7 +107,7 @@ export class Task {
     this.metadata = parsed(task.metadata);
   }
 
-  /** All text of the client's message. */
+  /** Text of the client's message. */
   get text() {
     return this.message.text;
   }
@@ -129,13 +132,13 @@ export function statusToContract(state, content, metadata) {
   return { state, message, metadata: json(metadata) };
 }
 
-/** How a run ended, or what another agent came to. */
+/** End of a run, or of a child task. */
 export class Outcome {
   constructor({ state, message, metadata }) {
     Object.assign(this, { state, message, metadata });
   }
 
-  /** What was said at the end. */
+  /** Text of the final message. */
   get text() {
     return this.message?.text ?? "";
   }
@@ -147,7 +150,7 @@ export class Outcome {
   }
 }
 
-/** An end that an agent returns; made by `ctx.done`, `ctx.fail`, `ctx.reject` and `ctx.reply`. */
+/** End that an agent returns, made by `ctx.done`, `ctx.fail`, `ctx.reject` and `ctx.reply`. */
 export class End {
   constructor(contract) {
     this.contract = contract;

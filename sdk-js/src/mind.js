@@ -1,9 +1,9 @@
-/** What a scripted hub's agent has in mind: `working`, and `items`, oldest first. */
+/** Context memory of a scripted hub: `working`, and `items`, oldest first. */
 export class Mind {
   working = {};
   items = [];
 
-  /** The functions of the contract. */
+  /** Functions of the contract. */
   contract(checked) {
     const { working } = this;
     const set = (name, value) => {

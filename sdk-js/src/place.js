@@ -1,8 +1,11 @@
-/** Where an error was thrown, in the words of the agent's own files. */
+/** Positions of errors in the agent's own files. */
 
 let lines;
 
-/** Called by the bundle: for each of its lines the file and line that it was made of. */
+/**
+ * Sets the line table, which has the source file and line of each line of the bundle. The bundle
+ * calls this.
+ */
 export function setLines(table) {
   lines = table;
 }
@@ -20,7 +23,7 @@ function frames(error) {
   });
 }
 
-/** A line of the bundle as the line that it was made of; of libraries there is none. */
+/** Source line of a line of the bundle; none for libraries. */
 function original(file, line) {
   if (!lines) {
     const isOwn = !file.startsWith("node:") && !file.startsWith(new URL(".", import.meta.url).href);
@@ -30,13 +33,13 @@ function original(file, line) {
   return source === undefined || source < 0 ? undefined : { file: lines.files[source], line: at };
 }
 
-/** The topmost place in the agent's own files, such as `agent.js:12`. */
+/** Topmost position in the agent's own files, such as `agent.js:12`. */
 export function place(error) {
   const [top] = frames(error);
   return top && `${top.file}:${top.line}`;
 }
 
-/** The stack in those words. */
+/** Stack with source positions. */
 export function stackOf(error) {
   const told = frames(error).map(({ name, file, line }) => `    at ${name ?? "(anonymous)"} (${file}:${line})`);
   return told.length ? told.join("\n") : "    (no place is known)";

@@ -1,15 +1,15 @@
-/** What comes in pieces: lines of a program, the body of an answer, text that an agent makes. */
+/** Streams: lines of a program, bodies of responses, text artifacts. */
 
 import { Failure, asking } from "./failure.js";
 
-/** A longer line is not kept. */
+/** Maximum length of a line in characters; a longer one is an error. */
 const MAX_LINE = 8 << 20;
 
-/** A stream of text sends what it has once it is so long, or this old. */
+/** Thresholds for sending buffered text: its length, and its age. */
 const WORTH_SENDING = 512;
 const LONG_ENOUGH_MS = 100;
 
-/** Bytes to lines, however they come. */
+/** Splits chunks of bytes into lines. */
 export class LineBuffer {
   #decoder = new TextDecoder();
   #rest = "";
@@ -30,7 +30,10 @@ export class LineBuffer {
   }
 }
 
-/** A growing artifact of text. Pieces go out while somebody listens; `finish` replaces them by the whole text. */
+/**
+ * Text artifact that is streamed. Chunks are sent if a client is subscribed; `finish` replaces them
+ * by the whole text.
+ */
 export class TextStream {
   #ctx;
   #id;
@@ -44,7 +47,7 @@ export class TextStream {
     [this.#ctx, this.#id, this.#options] = [ctx, id, options];
   }
 
-  /** Adds text, and sends what is worth sending. */
+  /** Adds text, and sends the buffered text if it is large or old enough. */
   async write(text) {
     this.#whole += text;
     if (!this.#ctx.live) return;
@@ -53,7 +56,7 @@ export class TextStream {
     if (!this.#begun || this.#unsent.length >= WORTH_SENDING || Date.now() - this.#since >= LONG_ENOUGH_MS) await this.flush();
   }
 
-  /** Sends what there is. */
+  /** Sends the buffered text. */
   async flush() {
     if (this.#unsent === "") return;
     const text = this.#unsent;
@@ -64,14 +67,17 @@ export class TextStream {
     await this.#ctx.artifact(this.#id, text, { ...this.#options, append, lastChunk: false });
   }
 
-  /** Ends it: the artifact is the text that is given, or else all that was written. */
+  /** Ends the artifact with the given text, or else with all written text. */
   async finish(text = this.#whole) {
     await this.#ctx.artifact(this.#id, text, this.#options);
     return text;
   }
 }
 
-/** A program at work. `for await` gives its lines; what it has not ended by then ends with the task. */
+/**
+ * Running program. `for await` iterates over its lines. It is killed at the task's end at the
+ * latest.
+ */
 export class Child {
   #host;
   #child;
@@ -89,12 +95,12 @@ export class Child {
     return { tag: "child", val: this.#child };
   }
 
-  /** Whether a line is there already. */
+  /** True if a line is buffered. */
   get isReady() {
     return this.#lines.lines.length > 0 || this.#exit !== undefined;
   }
 
-  /** The next line of its output; `undefined` once it has ended. */
+  /** Next line of its output; `undefined` once it has ended. */
   async nextLine({ timeout } = {}) {
     while (this.#lines.lines.length === 0 && this.#exit === undefined) {
       if (timeout === undefined) await this.#host.ready(this.origin);
@@ -113,7 +119,7 @@ export class Child {
     for (let line; (line = await this.nextLine()) !== undefined; ) yield line;
   }
 
-  /** Writes to its input, and waits while it does not read. */
+  /** Writes to its standard input. Blocks while the program does not read. */
   async write(data) {
     const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
     for (let at = 0; at < bytes.length; at += 65536) asking(() => this.#child.writeStdin(bytes.slice(at, at + 65536)));
@@ -127,12 +133,12 @@ export class Child {
     this.#child.interrupt();
   }
 
-  /** Ends it and whatever it started. */
+  /** Kills the program and its descendants. */
   kill() {
     this.#child.kill();
   }
 
-  /** Waits for its end. */
+  /** Waits for its exit. */
   async wait() {
     while (this.#exit === undefined) {
       this.#lines.lines.length = 0;
@@ -148,7 +154,7 @@ export class Child {
   }
 }
 
-/** An answer over HTTP: the parts of the web's `Response` that an agent needs. */
+/** HTTP response, with those parts of the web's `Response` that an agent needs. */
 export class Response {
   #host;
   #exchange;
@@ -166,7 +172,7 @@ export class Response {
     return { tag: "exchange", val: this.#exchange };
   }
 
-  /** The body in pieces, as they come. */
+  /** Chunks of the body as they arrive. */
   async *[Symbol.asyncIterator]() {
     if (this.#exchange === undefined) {
       const bytes = this.#bytes;
@@ -182,7 +188,7 @@ export class Response {
     }
   }
 
-  /** The body line by line. */
+  /** Lines of the body. */
   async *lines() {
     const buffer = new LineBuffer();
     for await (const piece of this) {
@@ -193,7 +199,7 @@ export class Response {
     yield* buffer.lines;
   }
 
-  /** Server-sent events, as models speak. */
+  /** Server-sent events of the body, as language models stream them. */
   async *events() {
     let [event, data, id] = ["message", [], undefined];
     for await (const line of this.lines()) {
@@ -235,13 +241,13 @@ export class Response {
     return JSON.parse(await this.text());
   }
 
-  /** Hangs up; what is left of the body is not read. */
+  /** Closes the connection without reading the rest of the body. */
   close() {
     this.#exchange?.[Symbol.dispose]?.();
   }
 }
 
-/** Headers by name, whatever its case; several of one name are joined by a comma. */
+/** Headers by case-insensitive name; several with one name are joined by a comma. */
 export class Headers {
   #all = new Map();
 
@@ -265,7 +271,7 @@ export class Headers {
   }
 }
 
-/** Another agent at work. `for await` gives what it tells. */
+/** Child task of another agent. `for await` iterates over its events. */
 export class Call {
   #host;
   #call;
@@ -288,7 +294,7 @@ export class Call {
     return this.#call.taskId();
   }
 
-  /** The next event, `undefined` once it has ended. */
+  /** Next event; `undefined` once the task has ended. */
   async next(read) {
     if (this.#outcome !== undefined) return undefined;
     await this.#host.ready(this.origin);
@@ -304,7 +310,7 @@ export class Call {
     asking(() => this.#call.answer(message));
   }
 
-  /** Stops it, and returns once it has ended. */
+  /** Cancels the child task, and returns once it has ended. */
   cancel() {
     this.#call.cancel();
   }

@@ -1,4 +1,7 @@
-/** A hub that follows a script and records what it is told, for tests without WebAssembly. What the script does not name is denied. */
+/**
+ * Hub for tests without WebAssembly: follows a script and records all calls. Calls that the script
+ * does not name are denied.
+ */
 
 import { cardJson, checkHealth, defineAgent, runTask } from "./agent.js";
 import { Failure } from "./failure.js";
@@ -12,29 +15,29 @@ const fail = (kind, text) => {
 const denied = (what) => fail("denied", `${what}: not in the script of the test`);
 
 export class ScriptedHost {
-  /** What the agent told: statuses and artifacts, oldest first. */
+  /** Emitted statuses and artifacts, oldest first. */
   events = [];
-  /** What it asked its client. */
+  /** Questions to the client. */
   asked = [];
-  /** The commands it ran: `{ program, args, env, cwd, stdin }`. */
+  /** Started programs: `{ program, args, env, cwd, stdin }`. */
   spawned = [];
-  /** The requests it sent. */
+  /** Sent requests. */
   requests = [];
-  /** The lines it logged: `{ level, text }`. */
+  /** Log lines: `{ level, text }`. */
   logs = [];
-  /** The files it put: `{ name, bytes }`. */
+  /** Written files: `{ name, bytes }`. */
   files = [];
-  /** The calls of other agents: `{ agent, message, options }`. */
+  /** Calls of other agents: `{ agent, message, options }`. */
   calls = [];
-  /** What it looked for among the other agents; it has found all that the script lets it call. */
+  /** Searches for other agents. A search finds all agents that the script lets it call. */
   searches = [];
-  /** The tools it called: `{ server, name, args }`. */
+  /** Called tools: `{ server, name, args }`. */
   toolCalls = [];
-  /** What it remembers, by key. */
+  /** Stored values, by key. */
   memory = new Map();
-  /** What it has in mind in the conversation: `working`, and `items`. */
+  /** Context memory: `working`, and `items`. */
   mind = new Mind();
-  /** What its steps came to, by key; kept from run to run, as after a restart. */
+  /** Results of steps by key, kept between runs as after a restart. */
   steps = new Map();
   #answers = [];
   #programs = new Map();
@@ -45,33 +48,41 @@ export class ScriptedHost {
   #cancelAfter = Infinity;
   #memoryBytes = Infinity;
 
-  // The script.
+  // Script.
 
-  /** What the client answers to the next question: a text, or a `Failure`. */
+  /** Answers the next question with a text or a `Failure`. */
   answer(answer) {
     this.#answers.push(answer);
     return this;
   }
 
-  /** A granted program: what it writes and how it ends. Of several for one program each is for one start, the last for all after it. */
+  /**
+   * Scripts one start of a granted program: its output and exit. The last script also serves all
+   * later starts.
+   */
   program(name, { stdout = "", stderr = "", code = 0 } = {}) {
     this.#programs.set(name, [...(this.#programs.get(name) ?? []), { stdout, stderr, code }]);
     return this;
   }
 
-  /** What the next request is answered: a body of text, bytes, pieces of it, or a value as JSON. Also by a function of the request. */
+  /**
+   * Scripts the next response: a body of text, bytes, chunks, or a value as JSON, or a function of
+   * the request.
+   */
   respond(response) {
     this.#responses.push(response);
     return this;
   }
 
-  /** Another agent, and what it comes to when it is called: a text, or `{ state, text, artifacts }`. */
+  /**
+   * Scripts another agent, with its outcome when called: a text, or `{ state, text, artifacts }`.
+   */
   agent(name, outcome) {
     this.#agents.set(name, [...(this.#agents.get(name) ?? []), outcome]);
     return this;
   }
 
-  /** A tool, and its result. */
+  /** Scripts a tool with its result. */
   tool(server, name, result) {
     this.#tools.set(`${server} ${name}`, result);
     return this;
@@ -82,21 +93,21 @@ export class ScriptedHost {
     return this;
   }
 
-  /** How many bytes it may remember. */
+  /** Limits the memory in bytes. */
   memoryBytes(max) {
     this.#memoryBytes = max;
     return this;
   }
 
-  /** Cancels the task once so many events were told. */
+  /** Cancels the task once `events` events were emitted. */
   cancelAfter(events) {
     this.#cancelAfter = events;
     return this;
   }
 
-  // The run.
+  // Run.
 
-  /** Runs a task of a text or a message to its end, which is thrown where it is a `Failure`. */
+  /** Runs a task of a text or a message to its end. A `Failure` is thrown. */
   async run(definition, content = "", { live = true, history = [], workingDirectory } = {}) {
     defineAgent(definition);
     const message = messageToContract(content, "user");
@@ -119,12 +130,12 @@ export class ScriptedHost {
     return JSON.parse(cardJson(defineAgent(definition)));
   }
 
-  /** The texts of its statuses. */
+  /** Texts of the emitted statuses. */
   get said() {
     return this.events.filter(({ type, text }) => type === "status" && text !== undefined).map(({ text }) => text);
   }
 
-  /** The text of an artifact as a client has it in the end. */
+  /** Final text of an artifact, as a client has it. */
   artifact(id) {
     let text;
     for (const event of this.events) {

@@ -1,2 +1,2 @@
-/** `structuredClone` for agents that name it; others do not carry it. */
+/** `structuredClone`, included only in agents that use it. */
 export { default as structuredClone } from "core-js-pure/actual/structured-clone.js";

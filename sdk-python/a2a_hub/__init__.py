@@ -7,8 +7,8 @@
         ctx.say("looking at the calendar")
         return "".join(ctx.lines("date", "+%F"))
 
-Everything that an agent does outside itself goes through `Context`. In a component that is the hub; in a test it is
-`a2a_hub.testing.ScriptedHost`, so that an agent is tested by plain Python.
+An agent reaches everything outside through `Context`. In a component this is the hub; in a test it is
+`a2a_hub.testing.ScriptedHost`, so plain Python tests an agent.
 """
 
 from ._agent import Agent, Health, agent

@@ -1,4 +1,4 @@
-"""What an agent is to the hub."""
+"""Definition of an agent, and its calls by the hub."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Run = Callable[[Context, Task], "End | Outcome | Content | None | Iterator[str]"
 
 @dataclass
 class Health:
-    """Whether work would succeed: what was found, and the command that mends it."""
+    """Health report: the agent's ability to work now, and the command that repairs it."""
 
     status: Literal["healthy", "degraded", "unhealthy"] = "healthy"
     detail: str | None = None
@@ -26,24 +26,31 @@ class Health:
 
 
 class Agent:
-    """An agent. A subclass has a `card` and says what `run` does; `health` and `cancel` have defaults."""
+    """Base class of agents. A subclass sets `card` and defines `run`; `health` and `cancel` have
+    defaults.
+    """
 
     card: Card
 
     def run(self, ctx: Context, task: Task) -> Any:
-        """Does the task to its end.
+        """Works on the task to its end.
 
-        Returns what to tell the client: a text, parts, `ctx.done(…)`, `ctx.fail(…)` and the like, or nothing. A generator
-        streams: each text that it yields goes out at once, all of them are the artifact `answer`, and what it returns is the end.
+        Returns the answer for the client: a text, parts, `ctx.done(…)`, `ctx.fail(…)` and the like,
+        or None. A generator streams: each yielded text is sent at once, all of them form the
+        artifact `answer`, and the returned value is the end.
         """
         raise NotImplementedError(f"{type(self).__name__}.run: write `def run(self, ctx, task)`")
 
     def health(self, ctx: Context) -> Health:
-        """Whether work would succeed now. Asked every health interval, with the agent's capabilities."""
+        """Reports whether work would succeed now. The hub calls this every health interval, with
+        the agent's capabilities.
+        """
         return Health()
 
     def cancel(self, ctx: Context, task_id: str) -> None:
-        """Cleans up what a cancelled task left outside. Runs in a fresh instance, after the task's own has stopped."""
+        """Cleans up external effects of a cancelled task, in a fresh instance after the task's own
+        has stopped.
+        """
 
 
 class _Function(Agent):
@@ -57,12 +64,12 @@ class _Function(Agent):
         return self._run(ctx, task)
 
     def on_health(self, health: Callable[[Context], Health]) -> Callable[[Context], Health]:
-        """Decorates the function that says whether work would succeed."""
+        """Registers the decorated function as the health check."""
         self.health = health  # type: ignore[method-assign, assignment]
         return health
 
     def on_cancel(self, cancel: Callable[[Context, str], None]) -> Callable[[Context, str], None]:
-        """Decorates the function that cleans up after a cancelled task."""
+        """Registers the decorated function as the clean-up after cancelled tasks."""
         self.cancel = cancel  # type: ignore[method-assign, assignment]
         return cancel
 
@@ -75,7 +82,7 @@ def agent(card: Card) -> Callable[[Run], _Function]:
 
 
 def find(module: Any) -> Agent:
-    """The agent of a module: its one `Agent` that is there, or its one subclass of `Agent`."""
+    """Finds the agent of a module: its only `Agent` instance, or its only subclass of `Agent`."""
     there = [value for value in vars(module).values() if isinstance(value, Agent)]
     classes = [
         value
@@ -91,7 +98,7 @@ def find(module: Any) -> Agent:
 
 
 def run_task(agent: Agent, host: Any, task: Any, live: bool) -> Any:
-    """Runs a task of the contract to its end. Raises a `Failure` and nothing else."""
+    """Runs a task of the contract to its end. Raises only `Failure`."""
     try:
         ctx = Context(host, live)
         returned = agent.run(ctx, convert.task_in(task))
@@ -129,7 +136,7 @@ def clean_up(agent: Agent, host: Any, task_id: str) -> None:
 
 
 def told(raised: BaseException, host: Any) -> Failure:
-    """What was raised, as a failure that says where."""
+    """Converts an exception to a failure that names its position."""
     if isinstance(raised, Failure):
         return raised
     text = str(raised)

@@ -1,4 +1,4 @@
-"""The agent card: who an agent is and what it can do."""
+"""Agent card: the agent's identity and skills."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Card:
-    """An A2A 1.0 agent card. The hub adds where and how the agent is reached."""
+    """A2A 1.0 agent card. The hub adds the interfaces through which clients reach the agent."""
 
     def __init__(
         self,
@@ -22,7 +22,9 @@ class Card:
         icon_url: str | None = None,
         documentation_url: str | None = None,
     ) -> None:
-        """`provider` is an organization and its URL; the modes are media types, `text/plain` unless said."""
+        """Creates a card. `provider` is an organization and its URL; the modes are media types, by
+        default `text/plain`.
+        """
         self._json: dict[str, Any] = {
             "name": name,
             "description": description,
@@ -51,8 +53,11 @@ class Card:
         output_modes: list[str] | None = None,
         input_schema: dict[str, Any] | None = None,
     ) -> Card:
-        """Adds a skill, and returns the card. `input_schema` is JSON Schema of what it takes as data: at most 16 KiB, with references
-        to places in itself only; the hub checks it against what is submitted by the five-step protocol."""
+        """Adds a skill, and returns the card.
+
+        `input_schema` is the JSON Schema of its input data: at most 16 KiB, without external
+        references. The hub validates five-step submissions against it.
+        """
         skill: dict[str, Any] = {"id": id, "name": name, "description": description, "tags": tags or []}
         for key, value in (
             ("examples", examples),
@@ -66,7 +71,7 @@ class Card:
         return self
 
     def extension(self, uri: str, description: str, *, required: bool = False, params: dict[str, Any] | None = None) -> Card:
-        """Adds an extension of A2A that the agent knows, and returns the card."""
+        """Adds an A2A extension that the agent supports, and returns the card."""
         extension: dict[str, Any] = {"uri": uri, "description": description, "required": required}
         if params is not None:
             extension["params"] = params
@@ -74,5 +79,5 @@ class Card:
         return self
 
     def to_json(self) -> str:
-        """The card as JSON."""
+        """Serializes the card as JSON."""
         return json.dumps(self._json, ensure_ascii=False)

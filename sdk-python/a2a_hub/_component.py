@@ -1,4 +1,6 @@
-"""An agent as the contract's export. Imported by the entry module that `a2a_hub.build` writes, and nowhere else."""
+"""Export of an agent to the contract. Only the entry module that `a2a_hub.build` writes imports
+this.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def _contract(failure: Failure) -> Err[Any]:
 
 
 class _Lines(io.TextIOBase):
-    """What is printed, as lines of the hub's log."""
+    """Stream that writes printed lines to the hub's log."""
 
     def __init__(self, level: Any) -> None:
         self._level, self._rest = level, ""
@@ -54,15 +56,16 @@ class _Lines(io.TextIOBase):
 
 
 def _begin() -> None:
-    """What is done before each run, and not while the component is built: there is no hub then."""
+    """Initializes each run. Not called while the component is built: no hub exists then."""
     if random := sys.modules.get("random"):
-        # Its seed is of the machine that built the component, and would be the same in each task.
+        # The seed comes from the machine that built the component, and would be the same in each
+        # task.
         random.seed()
     sys.stdout, sys.stderr = _Lines(log.Level.INFO), _Lines(log.Level.WARN)
 
 
 def export(agent: Agent) -> type:
-    """The class that answers the contract's calls."""
+    """Creates the class that answers the contract's calls."""
     card = agent.card.to_json()
 
     class Exported:

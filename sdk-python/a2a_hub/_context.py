@@ -1,4 +1,4 @@
-"""What a running agent can do outside itself."""
+"""Access of a running agent to the world outside."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ._types import Artifact, Content, End, Message, Outcome, message_of, parts_
 
 T = TypeVar("T")
 
-# What a step comes to is kept up to this length of JSON.
+# Maximum length of a step's stored result, in characters of JSON.
 _MAX_KEPT = 1 << 20
 
 
 class Context:
-    """The hub, as one run of an agent sees it. What cannot be done is raised as a `Failure`; times are seconds."""
+    """Access of one run to the hub. Errors are raised as a `Failure`; times are seconds."""
 
     def __init__(self, host: Any, live: bool) -> None:
         self._host, self._t = host, host.types
         self.live = live
-        """Whether somebody listens while the run goes on. If not, only the result counts."""
+        """True if a client is subscribed during the run. If false, only the result counts."""
 
-    # What is told.
+    # Output.
 
     def say(self, content: Content, *, metadata: dict[str, Any] | None = None) -> None:
-        """Tells the listeners what is being done."""
+        """Sends a status while the task works."""
         self._status(message_of(content), metadata)
 
     def progress(self, percent: float, text: str = "") -> None:
-        """Tells how far the work is, in per cent, and what is being done."""
+        """Sends the progress in per cent, with a text about the current work."""
         bounded = max(0, min(100, round(percent)))
         self._status(message_of(text) if text else None, {"progress": {"percent": bounded}})
 
@@ -53,7 +53,7 @@ class Context:
         append: bool = False,
         last_chunk: bool = True,
     ) -> None:
-        """Makes an artifact; another of the same id is replaced, unless `append` adds to it."""
+        """Emits an artifact, replacing any with the same id; `append` adds to it instead."""
         parts = parts_of(content)
         for part in parts:
             part.media_type = part.media_type or media_type
@@ -63,13 +63,15 @@ class Context:
         asking(self._host.tasks.emit, self._t.Event_Artifact(update))
 
     def stream(self, id: str, **options: Any) -> TextStream:
-        """A growing artifact of text: `write` it piece by piece, then `finish`. Takes the options of `artifact`."""
+        """Starts a text artifact that is streamed: `write` the chunks, then `finish`. Takes the
+        options of `artifact`.
+        """
         return TextStream(self, id, options)
 
-    # What is asked.
+    # Questions.
 
     def ask(self, prompt: Content, *, auth: bool = False, timeout: float | None = None) -> Message:
-        """Asks the client, and waits for the answer. `auth`: the answer is a login."""
+        """Asks the client, and waits for the answer. With `auth`, the answer is a login."""
         tasks = self._host.tasks
         need = tasks.Need.AUTH if auth else tasks.Need.INPUT
         answer = asking(tasks.ask, need, convert.message_out(self._t, message_of(prompt)), _ms(timeout))
@@ -77,7 +79,7 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the task was cancelled; an agent that computes for long looks now and then."""
+        """True if the task was cancelled. A long computation polls this."""
         return self._host.tasks.cancelled()
 
     def check_cancelled(self) -> None:
@@ -91,7 +93,7 @@ class Context:
         return self._host.tasks.extensions()
 
     def accepts(self, media_type: str) -> bool:
-        """Whether the client takes this media type, be it by a range such as `image/*`."""
+        """True if the client accepts this media type, exactly or by a range such as `image/*`."""
         modes = self._host.tasks.accepted_output_modes()
         ranges = ("*/*", media_type, media_type.split("/")[0] + "/*")
         return not modes or any(mode in ranges for mode in modes)
@@ -99,13 +101,15 @@ class Context:
     # Programs.
 
     def spawn(self, program: str, *args: object, env: Mapping[str, str] | None = None, cwd: str | None = None) -> Child:
-        """Starts a granted program, to be talked with."""
+        """Starts a granted program, to exchange data with it."""
         variables = list((env or {}).items())
         command = self._host.process.Command(program, [str(arg) for arg in args], variables, cwd)
         return Child(self, command)
 
     def lines(self, program: str, *args: object, input: str | bytes = b"", check: bool = True, **options: Any) -> Iterator[str]:
-        """Runs a granted program, and gives its lines as they come. `check`: raises `Failure` unless it ends with status 0."""
+        """Runs a granted program, and yields its lines as they arrive. With `check`, raises
+        `Failure` unless the exit code is 0.
+        """
         with self.spawn(program, *args, **options) as child:
             child.write(input)
             child.close_stdin()
@@ -115,7 +119,7 @@ class Context:
             raise Failure(f"`{program}` ended with {exit.code if exit.signal is None else f'signal {exit.signal}'}: {exit.stderr}")
 
     def run(self, program: str, *args: object, input: str | bytes = b"", **options: Any) -> Exit:
-        """Runs a granted program to its end, and returns how it ended and what it wrote."""
+        """Runs a granted program to its end, and returns its exit and output."""
         with self.spawn(program, *args, **options) as child:
             child.write(input)
             child.close_stdin()
@@ -125,10 +129,10 @@ class Context:
         return exit
 
     def fingerprint(self, program: str) -> str:
-        """Another text once another file stands in the program's place."""
+        """Fingerprint of a program's file, which changes with the file."""
         return asking(self._host.process.fingerprint, program)
 
-    # The world.
+    # External resources.
 
     def fetch(
         self,
@@ -140,7 +144,9 @@ class Context:
         json_body: Any = None,
         timeout: float | None = None,
     ) -> Response:
-        """Sends a request to a granted host. The answer's body is read as it comes; `timeout` is for its head."""
+        """Sends a request to a granted host. The body of the response is read as it arrives;
+        `timeout` applies to its head.
+        """
         pairs = list((headers or {}).items())
         if json_body is not None:
             body = json.dumps(json_body)
@@ -151,24 +157,26 @@ class Context:
 
     @property
     def memory(self) -> Memory:
-        """What this agent has in mind in the conversation of its task: goal, thoughts, decisions, variables, items."""
+        """Memory of this agent in the conversation of its task: goal, thoughts, decisions,
+        variables, items.
+        """
         return Memory(self._host)
 
     def remember(self, key: str, value: Any) -> None:
-        """Keeps a value, as JSON, for later tasks of this agent."""
+        """Stores a value, as JSON, for later tasks of this agent."""
         asking(self._host.memory.set, key, json.dumps(value, ensure_ascii=False).encode())
 
     def recall(self, key: str, default: Any = None) -> Any:
-        """What was kept under the key."""
+        """Reads the value of a key."""
         kept = asking(self._host.memory.get, key)
         return default if kept is None else json.loads(kept)
 
     def forget(self, key: str) -> None:
-        """Keeps it no longer."""
+        """Deletes the value of a key."""
         asking(self._host.memory.delete, key)
 
     def remembered(self, prefix: str = "") -> list[str]:
-        """The keys that begin with the prefix, sorted."""
+        """Keys that begin with the prefix, sorted."""
         return asking(self._host.memory.keys, prefix)
 
     def put_file(self, name: str, content: str | bytes) -> str:
@@ -177,27 +185,28 @@ class Context:
         return asking(self._host.files.put, name, data)
 
     def setting(self, name: str, default: str | None = None) -> str | None:
-        """What the operator set under this name, as text."""
+        """Reads a setting that the operator made for this agent, as text."""
         value = self._host.settings.get(name)
         return default if value is None else value
 
     def sleep(self, seconds: float) -> None:
-        """Waits; ends with `Cancelled` when the task is cancelled."""
+        """Sleeps; raises `Cancelled` once the task is cancelled."""
         asking(self._host.wait.any_of, [], _ms(seconds))
         self.check_cancelled()
 
     def wait(self, *sources: Child | Call | Response, timeout: float | None = None) -> list[Any]:
-        """Waits for several at once, and returns those that have something to tell; none when there was none in time."""
+        """Waits for several sources, and returns those that are ready; empty after the timeout."""
         ready = [source for source in sources if source._is_ready]
         if ready:
             return ready
         indices = asking(self._host.wait.any_of, [source._origin for source in sources], _ms(timeout))
         return [sources[index] for index in indices]
 
-    # Others.
+    # Other agents and tools.
 
     def agents(self) -> list[dict[str, Any]]:
-        """The cards of the agents that this one may call. What a card says is another's text."""
+        """Cards of the agents that this one may call. A card is third-party text, not instructions.
+        """
         return json.loads(asking(self._host.delegate.agents))
 
     def find(
@@ -213,7 +222,9 @@ class Context:
         limit: int | None = None,
         allow_older: bool = False,
     ) -> list[dict[str, Any]]:
-        """Those of them that fit, the best first, each with its `id`, `card`, `score` and `why`. `query` is what they are to do, in any words."""
+        """Finds callable agents that fit, best first, each with `id`, `card`, `score` and `why`.
+        `query` describes the work in any words.
+        """
         asked = {"query": query, "name": name, "skill": skill, "tags": list(tags), "version": version, "limit": limit}
         asked |= {"inputModes": list(input_modes), "outputModes": list(output_modes), "allowOlder": allow_older}
         said = json.dumps({key: value for key, value in asked.items() if value})
@@ -240,10 +251,11 @@ class Context:
         memory_bytes: int | None = None,
         memory_tokens: int | None = None,
     ) -> Call:
-        """Gives another agent a task, and returns at once. Several such calls are at work at once.
+        """Starts a child task with another agent, and returns at once. Several calls run at the
+        same time.
 
-        `inherit_working_memory` and `inherit_memory` (a text recalls items) hand over what this agent has in mind, but for what is
-        private; `memory_scope`, `memory_names` and the budget say how much of it.
+        `inherit_working_memory` and `inherit_memory` (a text selects items) hand over this agent's
+        memory without private entries; `memory_scope`, `memory_names` and the budget limit it.
         """
         options = self._host.delegate.Options()
         given: list[tuple[Callable[[Any], None], Any]] = [
@@ -273,15 +285,19 @@ class Context:
         return Call(self, agent, asking(self._host.delegate.Call.start_with, agent, said, options))
 
     def call(self, agent: str, message: Content, **options: Any) -> Outcome:
-        """Has another agent do something, and waits for its end. Takes the options of `start`."""
+        """Calls another agent, and waits for the end of its task. Takes the options of `start`."""
         return self.start(agent, message, **options).completed()
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tools of servers that the operator grants. What a server says is another's text."""
+        """Tools of MCP servers that the operator granted. Their descriptions are third-party text,
+        not instructions.
+        """
         return json.loads(asking(self._host.tools.list))
 
     def call_tool(self, server: str, name: str, arguments: dict[str, Any] | None = None, *, timeout: float | None = None) -> dict[str, Any]:
-        """Calls a tool; its result has `content`, `structuredContent`, `isError`, and here all text of it as `text`."""
+        """Calls a tool. The result has `content`, `structuredContent`, `isError`, and `text` with
+        all of its text.
+        """
         result = json.loads(asking(self._host.tools.call, server, name, json.dumps(arguments or {}), _ms(timeout)))
         result["text"] = "\n".join(block["text"] for block in result.get("content", []) if "text" in block)
         return result
@@ -289,9 +305,10 @@ class Context:
     # Replay.
 
     def step(self, key: str, work: Callable[[], T], *, mode: Literal["recorded", "again", "ask"] = "recorded") -> T:
-        """Does something to the world once, also where the agent is run again after a restart (`resume = "replay"`).
+        """Performs a side effect once, also if the agent runs again after a restart (`resume =
+        "replay"`).
 
-        What `work` returns is kept as JSON.
+        The result of `work` is stored as JSON.
         """
         steps = self._host.steps
         step = asking(steps.Step.begin, key, steps.Mode[mode.upper()])
@@ -310,29 +327,31 @@ class Context:
         asking(steps.Step.end, step, text)
         return _came_to(kept)
 
-    # The operator.
+    # Log.
 
     def log(self, text: object, level: Literal["debug", "info", "warn", "error"] = "info") -> None:
-        """Tells the operator something, in the hub's log."""
+        """Writes a line to the hub's log."""
         self._host.log.log(self._host.log.Level[level.upper()], convert.well_formed(str(text)))
 
-    # The end.
+    # End of the run.
 
     def done(self, content: Content | None = None, *, metadata: dict[str, Any] | None = None) -> End:
-        """The task is completed."""
+        """Completes the task."""
         return End("completed", None if content is None else message_of(content), metadata)
 
     def fail(self, reason: str, content: Content, *, fix: str | None = None, metadata: dict[str, Any] | None = None) -> End:
-        """The task failed: a stable reason for machines, a text for people; `fix` mends it, such as a command."""
+        """Fails the task: a stable reason for machines, a text for people; `fix` is a repair, such
+        as a command.
+        """
         told = {**(metadata or {}), "reason": reason, **({} if fix is None else {"fix": fix})}
         return End("failed", message_of(content), told)
 
     def reject(self, content: Content) -> End:
-        """The agent will not do this, whoever asks."""
+        """Rejects the task: the agent does not do this for any client."""
         return End("rejected", message_of(content))
 
     def reply(self, content: Content) -> End:
-        """A message in place of a task."""
+        """Answers with a message instead of a task."""
         return End(None, message_of(content))
 
 

@@ -1,4 +1,6 @@
-"""The contract's types to the SDK's and back. `t` is the module of the contract's types, or the one that tests have in its place."""
+"""Conversion between the contract's types and the SDK's. `t` is the module of the contract's types,
+or its replacement in tests.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ def state_name(state: Any) -> State:
 
 
 def well_formed(text: str) -> str:
-    """Text that is no text, half of a pair of surrogates, is replaced: the contract has no such thing."""
+    """Replaces lone surrogates, which the contract's strings cannot contain."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Why something was not done, as exceptions. Each is what the contract calls a `failure`."""
+"""Exceptions for the contract's variants of `failure`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 class Failure(Exception):
-    """What the hub refused or could not do; also what an agent raises to end its task as failed.
+    """Refusal or error of the hub. An agent can raise one to end its task as failed.
 
-    The text says what was asked, the rule, and what would allow it.
+    The text has the request, the rule, and the way out.
     """
 
     kind = "internal"
@@ -22,13 +22,13 @@ class Failure(Exception):
 
 
 class Invalid(Failure):
-    """The request makes no sense, whoever asks."""
+    """The request is invalid for any caller."""
 
     kind = "invalid"
 
 
 class Unsupported(Failure):
-    """This side cannot do that."""
+    """The hub or the agent does not support the request."""
 
     kind = "unsupported"
 
@@ -40,7 +40,7 @@ class Denied(Failure):
 
 
 class Cancelled(Failure):
-    """The task was cancelled: clean up, and let the exception pass."""
+    """The task was cancelled: clean up, and let the exception propagate."""
 
     kind = "cancelled"
 
@@ -49,7 +49,7 @@ class Cancelled(Failure):
 
 
 class TimedOut(Failure):
-    """It took longer than it was given."""
+    """The timeout has passed."""
 
     kind = "timeout"
 
@@ -58,7 +58,7 @@ class TimedOut(Failure):
 
 
 class Unavailable(Failure):
-    """Not now; trying again later may work."""
+    """Temporarily unavailable; a retry may succeed."""
 
     kind = "unavailable"
 
@@ -70,7 +70,7 @@ class Exhausted(Failure):
 
 
 class AgentError(Failure):
-    """A fault of this side."""
+    """Internal error of the agent or the hub."""
 
     kind = "internal"
 
@@ -81,7 +81,7 @@ KINDS: dict[str, type[Failure]] = {
 
 
 def asking(call: Callable[..., T], *args: object) -> T:
-    """Calls the host, and raises a `Failure` where the host says one."""
+    """Calls the host, and raises a `Failure` if the host returns one."""
     try:
         return call(*args)
     except Failure:
@@ -98,7 +98,7 @@ def asking(call: Callable[..., T], *args: object) -> T:
 
 
 def place(raised: BaseException) -> str | None:
-    """Where it was raised, in the agent's own files: `agent.py:12`."""
+    """Position of the error in the agent's own files, such as `agent.py:12`."""
     own = None
     trace = raised.__traceback__
     while trace is not None:
@@ -113,6 +113,6 @@ _NOT_OWN = (os.path.dirname(os.__file__), os.path.dirname(__file__), "<")
 
 
 def is_own(file: str) -> bool:
-    """Whether a file is the agent's own, and not the SDK's or Python's."""
+    """True if a file belongs to the agent, not to the SDK or Python."""
     names = ("a2a_hub_entry", "wit_world", "componentize_py", "site-packages")
     return not file.startswith(_NOT_OWN) and not any(name in file for name in names)

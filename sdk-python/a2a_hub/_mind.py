@@ -1,4 +1,4 @@
-"""What a scripted hub's agent has in mind."""
+"""Context memory of a scripted hub."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 class Mind:
-    """Keeps what the agent sets: `working` and `items`, oldest first."""
+    """Memory that the agent sets: `working` and `items`, oldest first."""
 
     def __init__(self) -> None:
         self.working: dict[str, Any] = {}
         self.items: list[dict[str, Any]] = []
 
     def contract(self) -> Any:
-        """The functions of the contract."""
+        """Functions of the contract."""
         return SimpleNamespace(
             working=lambda: json.dumps(self.working),
             set_goal=lambda goal: self._set("goal", goal),

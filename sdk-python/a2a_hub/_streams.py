@@ -1,4 +1,4 @@
-"""What comes in pieces: lines of a program, the body of an answer, text that an agent makes, what another agent tells."""
+"""Streams: lines of a program, bodies of responses, text artifacts, events of a called agent."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MAX_LINE = 8 << 20
 _STDERR_TAIL = 8 << 10
 _STDIN_CHUNK = 64 << 10
 
-# A stream of text sends what it has once it is so long, or this old.
+# Thresholds for sending buffered text: its length, and its age.
 _WORTH_SENDING = 512
 _LONG_ENOUGH = 0.1
 
 
 class _Lines:
-    """Bytes to lines, however they come."""
+    """Splits chunks of bytes into lines."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -47,9 +47,10 @@ class _Lines:
 
 
 class TextStream:
-    """A growing artifact of text. Pieces go out while somebody listens; the end replaces them by the whole text.
+    """Text artifact that is streamed. Chunks are sent if a client is subscribed; the end replaces
+    them by the whole text.
 
-    As a context manager it finishes by itself, unless an exception passes.
+    As a context manager it finishes at the end of the block, unless an exception propagates.
     """
 
     def __init__(self, ctx: Context, id: str, options: dict[str, Any]) -> None:
@@ -60,7 +61,7 @@ class TextStream:
         self._begun = self._finished = False
 
     def write(self, text: str) -> None:
-        """Adds text, and sends what is worth sending."""
+        """Adds text, and sends the buffered text if it is large or old enough."""
         self._whole.append(text)
         if not self._ctx.live:
             return
@@ -71,7 +72,7 @@ class TextStream:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what there is."""
+        """Sends the buffered text."""
         if not self._unsent:
             return
         text, self._unsent, self._since = self._unsent, "", None
@@ -79,7 +80,7 @@ class TextStream:
         self._ctx.artifact(self._id, text, append=append, last_chunk=False, **self._options)
 
     def finish(self, text: str | None = None) -> str:
-        """Ends it: the artifact is the text that is given, or else all that was written."""
+        """Ends the artifact with the given text, or else with all written text."""
         self._finished = True
         text = "".join(self._whole) if text is None else text
         self._ctx.artifact(self._id, text, **self._options)
@@ -95,7 +96,7 @@ class TextStream:
 
 @dataclass
 class Exit:
-    """How a program ended. `stdout` is there where `Context.run` gathered it."""
+    """Exit of a program. `stdout` is set if `Context.run` collected it."""
 
     code: int | None
     signal: int | None
@@ -104,12 +105,12 @@ class Exit:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended with status 0."""
+        """True if the exit code is 0."""
         return self.code == 0
 
 
 class Child:
-    """A program at work. Iterating gives its lines; as a context manager it ends with the block."""
+    """Running program. Iteration yields its lines; as a context manager it ends with the block."""
 
     def __init__(self, ctx: Context, command: Any) -> None:
         self._handle = asking(ctx._host.process.Child.spawn, command)
@@ -127,7 +128,9 @@ class Child:
         return bool(self._lines.lines) or self._exit is not None
 
     def next_line(self, timeout: float | None = None) -> str | None:
-        """The next line of its output; None once it has ended. `TimedOut` when there was none in so many seconds."""
+        """Next line of its output; None once it has ended. Raises `TimedOut` after `timeout`
+        seconds without a line.
+        """
         while not self._lines.lines and self._exit is None:
             self._read(timeout)
         return self._lines.lines.pop(0) if self._lines.lines else None
@@ -148,25 +151,25 @@ class Child:
             yield line
 
     def write(self, data: str | bytes) -> None:
-        """Writes to its input, and waits while it does not read."""
+        """Writes to its standard input. Blocks while the program does not read."""
         data = data.encode() if isinstance(data, str) else data
         for at in range(0, len(data), _STDIN_CHUNK):
             asking(self._handle.write_stdin, data[at : at + _STDIN_CHUNK])
 
     def close_stdin(self) -> None:
-        """Ends its input."""
+        """Closes its standard input."""
         self._handle.close_stdin()
 
     def interrupt(self) -> None:
-        """Asks it to interrupt what it does."""
+        """Sends the program an interrupt."""
         self._handle.interrupt()
 
     def kill(self) -> None:
-        """Ends it and whatever it started."""
+        """Kills the program and its descendants."""
         self._handle.kill()
 
     def wait(self) -> Exit:
-        """Waits for its end."""
+        """Waits for its exit."""
         while self._exit is None:
             self._lines.lines.clear()
             self._read(None)
@@ -184,7 +187,7 @@ class Child:
 
 @dataclass
 class ServerEvent:
-    """An event of a stream of server-sent events."""
+    """Server-sent event."""
 
     event: str
     data: str
@@ -192,7 +195,7 @@ class ServerEvent:
 
 
 class Response:
-    """An answer over HTTP, whose body is read as it comes."""
+    """HTTP response whose body is read as it arrives."""
 
     def __init__(self, ctx: Context, exchange: Any, url: str) -> None:
         self._exchange = exchange
@@ -210,11 +213,11 @@ class Response:
 
     @property
     def ok(self) -> bool:
-        """Whether the status is 200 to 299."""
+        """True if the status is 200 to 299."""
         return 200 <= self.status < 300
 
     def header(self, name: str) -> str | None:
-        """A header, whatever the case of its name."""
+        """Header with this name, case-insensitive."""
         return next((value for key, value in self._headers if key == name.lower()), None)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -222,7 +225,7 @@ class Response:
             yield piece
 
     def lines(self) -> Iterator[str]:
-        """The body line by line."""
+        """Lines of the body."""
         buffer = _Lines()
         for piece in self:
             buffer.push(piece)
@@ -232,7 +235,7 @@ class Response:
         yield from buffer.lines
 
     def events(self) -> Iterator[ServerEvent]:
-        """Server-sent events, as models speak."""
+        """Server-sent events of the body, as language models stream them."""
         event, id = "message", None
         data: list[str] = []
         for line in self.lines():
@@ -252,27 +255,27 @@ class Response:
 
     @property
     def body(self) -> bytes:
-        """The whole body; waits for its end."""
+        """Reads the whole body."""
         if self._body is None:
             self._body = b"".join(self)
         return self._body
 
     @property
     def text(self) -> str:
-        """The whole body as text."""
+        """Reads the whole body as text."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The whole body as JSON."""
+        """Reads the whole body as JSON."""
         return json.loads(self.body)
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._exchange.__exit__(None, None, None)
 
 
 class Call:
-    """Another agent at work. Iterating gives what it tells; `completed` waits for its end."""
+    """Child task of another agent. Iteration yields its events; `completed` waits for its end."""
 
     def __init__(self, ctx: Context, agent: str, handle: Any) -> None:
         self._t, self._handle, self._agent = ctx._host.types, handle, agent
@@ -290,11 +293,13 @@ class Call:
 
     @property
     def task_id(self) -> str:
-        """The id of its task."""
+        """Id of the child task."""
         return self._handle.task_id()
 
     def next(self, timeout: float | None = None) -> Event | None:
-        """The next that it tells; None once it has ended. `TimedOut` when there was nothing in so many seconds."""
+        """Next event; None once the task has ended. Raises `TimedOut` after `timeout` seconds
+        without an event.
+        """
         if self._outcome is not None:
             return None
         update = asking(self._handle.next, _ms(timeout))
@@ -313,22 +318,23 @@ class Call:
             yield event
 
     def answer(self, content: Content) -> None:
-        """Answers what it asks; needs `answers_questions`."""
+        """Answers the child task's question; requires `answers_questions`."""
         asking(self._handle.answer, message_out(self._t, message_of(content, "user")))
 
     def cancel(self) -> None:
-        """Stops it, and returns once it has ended."""
+        """Cancels the child task, and returns once it has ended."""
         self._handle.cancel()
 
     def outcome(self) -> Outcome:
-        """Waits for its end, whatever that is."""
+        """Waits for the end of the child task, in any state."""
         for _ in self:
             pass
         assert self._outcome is not None
         return self._outcome
 
     def completed(self) -> Outcome:
-        """Waits for its end, and raises `Unavailable` unless that is `completed` or a direct answer."""
+        """Waits for the end, and raises `Unavailable` unless it is `completed` or a direct answer.
+        """
         outcome = self.outcome()
         if outcome.state not in (None, "completed"):
             raise Unavailable(f"`{self._agent}` ended as {outcome.state}: {outcome.text}")

@@ -1,4 +1,4 @@
-"""A2A's nouns, as Python writes them."""
+"""Types of A2A in Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ State = Literal["submitted", "working", "input-required", "auth-required", "comp
 
 @dataclass
 class Part:
-    """A part of a message or an artifact: one of `text`, `data` (a value of JSON), `raw` (bytes) and `url`."""
+    """Part of a message or an artifact: one of `text`, `data` (a JSON value), `raw` (bytes) and
+    `url`.
+    """
 
     text: str | None = None
     data: Any = None
@@ -24,13 +26,13 @@ class Part:
 
     @classmethod
     def file(cls, filename: str, media_type: str, raw: bytes) -> Part:
-        """A file."""
+        """Creates a part with a file."""
         return cls(raw=raw, filename=filename, media_type=media_type)
 
 
 @dataclass
 class Message:
-    """What a client or an agent said. An empty `id` asks the hub to make one."""
+    """Message of a client or an agent. The hub assigns an id if `id` is empty."""
 
     parts: list[Part]
     role: Literal["user", "agent"] = "agent"
@@ -43,18 +45,18 @@ class Message:
 
     @property
     def text(self) -> str:
-        """All its text."""
+        """Text parts, joined."""
         return joined_text(self.parts)
 
     @property
     def data(self) -> Any:
-        """The value of its first data part."""
+        """Value of the first data part."""
         return next((part.data for part in self.parts if part.data is not None), None)
 
 
 @dataclass
 class Artifact:
-    """What a task produced."""
+    """Artifact of a task."""
 
     id: str
     parts: list[Part]
@@ -65,13 +67,13 @@ class Artifact:
 
     @property
     def text(self) -> str:
-        """All its text."""
+        """Text parts, joined."""
         return joined_text(self.parts)
 
 
 @dataclass
 class Task:
-    """One piece of work. `history` holds the earlier messages of its conversation, oldest first."""
+    """Task. `history` has the earlier messages of its conversation, oldest first."""
 
     id: str
     context_id: str
@@ -82,13 +84,13 @@ class Task:
 
     @property
     def text(self) -> str:
-        """All text of the client's message."""
+        """Text of the client's message."""
         return self.message.text
 
 
 @dataclass
 class Event:
-    """What another agent tells of its task: a status (`state`, `message`), or a piece of an `artifact`."""
+    """Event of a child task: a status (`state`, `message`), or a chunk of an `artifact`."""
 
     state: State | None = None
     message: Message | None = None
@@ -99,7 +101,7 @@ class Event:
 
 @dataclass
 class Outcome:
-    """How a task of another agent ended. Without a `state` it was a direct answer."""
+    """End of a child task. Without a `state` it is a direct answer."""
 
     state: State | None
     message: Message | None
@@ -108,17 +110,19 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """What was said at the end."""
+        """Text of the final message."""
         return self.message.text if self.message else ""
 
 
 Content = Union[str, Part, Message, Iterable[Union[str, Part]]]
-"""What may be said: a text, a part, several, or a whole message."""
+"""Content of a message: a text, a part, several, or a whole message."""
 
 
 @dataclass
 class End:
-    """How a run ends; made by `Context.done`, `fail`, `reject` and `reply`. Without a `state` it is a direct answer."""
+    """End of a run, made by `Context.done`, `fail`, `reject` and `reply`. Without a `state` it is a
+    direct answer.
+    """
 
     state: State | None
     message: Message | None
@@ -126,7 +130,7 @@ class End:
 
     @property
     def text(self) -> str:
-        """What is said at the end."""
+        """Text of the final message."""
         return self.message.text if self.message else ""
 
 
@@ -135,7 +139,7 @@ def joined_text(parts: Iterable[Part]) -> str:
 
 
 def parts_of(content: Content) -> list[Part]:
-    """The parts of whatever may be said."""
+    """Parts of any content."""
     if isinstance(content, Message):
         return content.parts
     if isinstance(content, (str, Part)):
@@ -154,7 +158,7 @@ def message_of(content: Content, role: Literal["user", "agent"] = "agent") -> Me
 
 
 def end_of(returned: End | Outcome | Content | None) -> End:
-    """What a run returned, as its end."""
+    """Converts the returned value of a run to its end."""
     if isinstance(returned, End):
         return returned
     if isinstance(returned, Outcome):

@@ -1,7 +1,8 @@
-"""Builds the component of a project: `python3 build.py` there, or `python3 -m a2a_hub.build`.
+"""Builds the component of a project: run `python3 build.py` there, or `python3 -m a2a_hub.build`.
 
-`[tool.a2a-hub]` of `pyproject.toml` says what is built: `main` (the module, `agent` unless said), `component` (where the component
-goes), `manifest`, `wit` (the folder of the contract) and `componentize-py` (its version).
+`[tool.a2a-hub]` of `pyproject.toml` has the settings: `main` (the module, by default `agent`),
+`component` (path of the component), `manifest`, `wit` (folder of the contract) and
+`componentize-py` (its version).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _SDK = Path(__file__).resolve().parent
 
 
 class BuildError(Exception):
-    """Something that the reader of the message can mend."""
+    """Error with a text that lets the user fix it."""
 
 
 def main(root: str | Path = ".", words: list[str] | None = None) -> NoReturn:
-    """`build.py` builds; `build.py test` runs the project's tests, which needs nothing but Python."""
+    """Builds with `build.py`; `build.py test` runs the project's tests, which need only Python."""
     words = sys.argv[1:] if words is None else words
     folder = Path(root).resolve()
     try:
@@ -44,7 +45,7 @@ def main(root: str | Path = ".", words: list[str] | None = None) -> NoReturn:
 
 
 def build(root: Path) -> Path:
-    """Builds the component of the project in `root`, and returns where it is."""
+    """Builds the component of the project in `root`, and returns its path."""
     settings = _settings(root)
     module = settings.get("main", "agent")
     if not (root / f"{module}.py").is_file() and not (root / module).is_dir():
@@ -72,7 +73,7 @@ def build(root: Path) -> Path:
         component += custom_section(SECTION, manifest.read_bytes())
     out = root / settings.get("component", f"dist/{settings['name']}.wasm")
     out.parent.mkdir(parents=True, exist_ok=True)
-    # A hub may watch the file: it is there whole or not at all.
+    # A hub may watch the file, so it must never be incomplete.
     new = out.with_suffix(".wasm.new")
     new.write_bytes(component)
     new.replace(out)
@@ -80,7 +81,7 @@ def build(root: Path) -> Path:
 
 
 def custom_section(name: bytes, content: bytes) -> bytes:
-    """A custom section of WebAssembly."""
+    """Encodes a custom section of WebAssembly."""
     named = bytes([len(name)]) + name + content
     length, rest = bytearray(), len(named)
     while True:
@@ -106,12 +107,16 @@ def _contract(root: Path) -> Path:
 
 
 def _libraries(root: Path) -> list[Path]:
-    """What pip put into `lib` for the agent (`pip install --target lib …`); pure Python only."""
+    """Libraries that pip installed into `lib` for the agent (`pip install --target lib …`); pure
+    Python only.
+    """
     return [path for path in (root / "lib",) if path.is_dir()]
 
 
 def _componentize_py(root: Path, version: str) -> str:
-    """The tool: the one that is named, the one that is beside this Python, or the one in `.venv`, which is made if need be."""
+    """Path of the tool: the configured one, the one beside this Python, or the one in `.venv`,
+    which is created if missing.
+    """
     if named := os.environ.get("COMPONENTIZE_PY"):
         return named
     beside = Path(sys.executable).with_name("componentize-py")

@@ -1,4 +1,6 @@
-"""A hub that follows a script and records what it is told, for tests without WebAssembly. What the script does not name is denied.
+"""Hub for tests without WebAssembly: follows a script and records all calls.
+
+Calls that the script does not name are denied.
 
     host = ScriptedHost()
     host.program("git", stdout="a1 one\\nb2 two\\n")
@@ -23,7 +25,7 @@ from ._types import Artifact, Content, Message, Outcome, Part, State, from_json,
 
 
 class _Record:
-    """A record or a case of the contract: its fields in the order in which the bindings take them."""
+    """Record or case of the contract, with its fields in the order of the bindings."""
 
     fields: tuple[str, ...] = ()
 
@@ -61,7 +63,7 @@ _EVENT, _FINISHED = _record("Update_Event", "value"), _record("Update_Finished",
 
 @dataclass
 class Status:
-    """A status that the agent told."""
+    """Emitted status."""
 
     state: State
     text: str | None
@@ -70,7 +72,7 @@ class Status:
 
 @dataclass
 class Update:
-    """A piece of an artifact that the agent told."""
+    """Emitted chunk of an artifact."""
 
     artifact: Artifact
     append: bool
@@ -79,7 +81,7 @@ class Update:
 
 @dataclass
 class Command:
-    """A program that the agent ran, and what it wrote to it."""
+    """Program that the agent started, with its input."""
 
     program: str
     args: list[str]
@@ -90,7 +92,7 @@ class Command:
 
 @dataclass
 class Request:
-    """A request that the agent sent."""
+    """Request that the agent sent."""
 
     method: str
     url: str
@@ -100,7 +102,7 @@ class Request:
 
 @dataclass
 class ScriptedResponse:
-    """What a request is answered. `pieces` are given in place of the body where the agent is to read it so."""
+    """Response to a request. `pieces` replace the body if the agent is to read it in chunks."""
 
     status: int = 200
     body: str | bytes = b""
@@ -114,35 +116,35 @@ def _bytes(content: str | bytes) -> bytes:
 
 
 class ScriptedHost:
-    """A hub for tests."""
+    """Hub for tests, which follows a script."""
 
     def __init__(self) -> None:
         self.events: list[Status | Update] = []
-        """What the agent told, oldest first."""
+        """Emitted events, oldest first."""
         self.asked: list[Message] = []
-        """What it asked its client."""
+        """Questions to the client."""
         self.spawned: list[Command] = []
-        """The programs it ran."""
+        """Started programs."""
         self.requests: list[Request] = []
-        """The requests it sent."""
+        """Sent requests."""
         self.logs: list[tuple[str, str]] = []
-        """The lines it logged, with their levels."""
+        """Log lines with their levels."""
         self.files: list[tuple[str, bytes]] = []
-        """The files it put."""
+        """Written files."""
         self.calls: list[tuple[str, Message]] = []
-        """The other agents it called."""
+        """Calls of other agents."""
         self.searches: list[dict[str, Any]] = []
-        """What it looked for among the other agents; it has found all that the script lets it call."""
+        """Searches for other agents. A search finds all agents that the script lets it call."""
         self.tool_calls: list[tuple[str, str, Any]] = []
-        """The tools it called."""
+        """Called tools."""
         self.memory: dict[str, bytes] = {}
-        """What it remembers."""
+        """Stored values."""
         self.mind = Mind()
-        """What it has in mind in the conversation: `working`, and `items`."""
+        """Context memory: `working`, and `items`."""
         self.steps: dict[str, str] = {}
-        """What its steps came to; kept from run to run, as after a restart."""
+        """Results of steps, kept between runs as after a restart."""
         self.slept: list[int] = []
-        """How many milliseconds it slept, each time."""
+        """Duration of each sleep, in milliseconds."""
         self._answers: list[Content | Failure] = []
         self._programs: dict[str, list[tuple[bytes, bytes, int]]] = {}
         self._responses: list[Any] = []
@@ -152,49 +154,51 @@ class ScriptedHost:
         self._cancel_after: int | None = None
         self._memory_bytes: int | None = None
 
-    # The script.
+    # Script.
 
     def answer(self, answer: Content | Failure) -> ScriptedHost:
-        """What the client answers to the next question; a `Failure` is raised."""
+        """Answers the next question; a `Failure` is raised."""
         self._answers.append(answer)
         return self
 
     def program(self, name: str, *, stdout: str | bytes = b"", stderr: str | bytes = b"", code: int = 0) -> ScriptedHost:
-        """A granted program: what it writes, and how it ends. Of several each is for one start, the last for all after it."""
+        """Scripts one start of a granted program: its output and exit. The last script also serves
+        all later starts.
+        """
         self._programs.setdefault(name, []).append((_bytes(stdout), _bytes(stderr), code))
         return self
 
     def respond(self, response: str | bytes | ScriptedResponse | Failure | Callable[[Request], Any]) -> ScriptedHost:
-        """What the next request is answered; a function is given the request."""
+        """Scripts the next response; a function gets the request."""
         self._responses.append(response)
         return self
 
     def agent(self, name: str, text: str, *, state: State = "completed", artifacts: dict[str, str] | None = None) -> ScriptedHost:
-        """Another agent, and what it comes to when it is called."""
+        """Scripts another agent, with its outcome when called."""
         self._agents.setdefault(name, []).append((state, text, artifacts or {}))
         return self
 
     def tool(self, server: str, name: str, result: Any) -> ScriptedHost:
-        """A tool, and its result."""
+        """Scripts a tool with its result."""
         self._tools[server, name] = result
         return self
 
     def setting(self, name: str, value: object) -> ScriptedHost:
-        """What the operator set."""
+        """Sets a setting, as the operator would."""
         self._settings[name] = str(value)
         return self
 
     def memory_bytes(self, most: int) -> ScriptedHost:
-        """How many bytes it may remember."""
+        """Limits the memory in bytes."""
         self._memory_bytes = most
         return self
 
     def cancel_after(self, events: int) -> ScriptedHost:
-        """Cancels the task once so many events were told."""
+        """Cancels the task once `events` events were emitted."""
         self._cancel_after = events
         return self
 
-    # The run.
+    # Run.
 
     def run(
         self,
@@ -205,22 +209,22 @@ class ScriptedHost:
         history: Iterable[Content] = (),
         working_directory: str | None = None,
     ) -> Outcome:
-        """Runs a task to its end, which is raised where it is a `Failure`."""
+        """Runs a task to its end. A `Failure` is raised."""
         said = [convert.message_out(_TYPES, message_of(each, "user")) for each in (content, *history)]
         task = _TYPES.Task("task", "context", said[0], said[1:], working_directory, None)
         return convert.outcome_in(run_task(_agent(agent), self._host(), task, live))
 
     def health(self, agent: Agent | type[Agent] | ModuleType) -> Health:
-        """What the agent says of its health."""
+        """Runs the agent's health check."""
         return check_health(_agent(agent), self._host())
 
     @property
     def said(self) -> list[str]:
-        """The texts of its statuses."""
+        """Texts of the emitted statuses."""
         return [event.text for event in self.events if isinstance(event, Status) and event.text is not None]
 
     def artifact(self, id: str) -> str | None:
-        """The text of an artifact as a client has it in the end."""
+        """Final text of an artifact, as a client has it."""
         text = None
         for event in self.events:
             if isinstance(event, Update) and event.artifact.id == id:

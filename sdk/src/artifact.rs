@@ -1,4 +1,4 @@
-//! Artifacts: what a task produces, whole or growing.
+//! Artifacts of a task, emitted whole or streamed in chunks.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::json::json;
 use crate::message::joined_text;
 use crate::{Artifact, ArtifactUpdate, Context, Failure, Part};
 
-/// A chunk this long is worth an event of its own; shorter ones wait for company.
+/// Size in bytes from which buffered text is sent as an event; shorter text is batched.
 const WORTH_SENDING: usize = 512;
 
-/// What waited this long goes out: a model writes steadily, and its reader wants to read along.
+/// Longest time that text stays buffered. A model writes steadily, and its reader reads along.
 const LONG_ENOUGH: Duration = Duration::from_millis(100);
 
 #[expect(
@@ -23,7 +23,7 @@ pub(crate) fn now() -> Instant {
 }
 
 impl Artifact {
-    /// An artifact of these parts.
+    /// Creates an artifact from parts.
     pub fn new(id: impl Into<String>, parts: Vec<Part>) -> Self {
         Self {
             id: id.into(),
@@ -35,19 +35,19 @@ impl Artifact {
         }
     }
 
-    /// A text artifact.
+    /// Creates an artifact with one text part.
     pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(id, vec![Part::text(text)])
     }
 
-    /// Names it for people.
+    /// Sets the name that people see.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Describes it for people.
+    /// Sets the description that people see.
     #[must_use]
     pub fn described(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
@@ -68,38 +68,38 @@ impl Artifact {
         self
     }
 
-    /// Names an extension of A2A that shaped it.
+    /// Adds the URI of an A2A extension that shaped the artifact.
     #[must_use]
     pub fn with_extension(mut self, uri: impl Into<String>) -> Self {
         self.extensions.push(uri.into());
         self
     }
 
-    /// The text parts, one a line.
+    /// Text parts, joined by newlines.
     pub fn joined_text(&self) -> String {
         joined_text(&self.parts)
     }
 }
 
 impl Context {
-    /// A text artifact that grows while it is written.
+    /// Starts a text artifact that is streamed in chunks.
     pub fn text_stream(&self, artifact_id: impl Into<String>) -> TextStream<'_> {
         TextStream::new(self, artifact_id.into())
     }
 }
 
-/// A text artifact that grows while it is written.
+/// Text artifact that is streamed in chunks.
 ///
-/// The first delta goes out at once, so that the listener sees a beginning; later ones are gathered until they are
-/// worth an event, or the first of them has waited for a tenth of a second, or the writer calls
-/// [`flush`](Self::flush), best done when it has nothing more to read for a moment.
-/// The chunks are provisional: [`finish`](Self::finish) replaces them by the whole text, so that a retry inside the
-/// stream leaves no trace. Nothing but that goes out when nobody listens.
+/// The first delta is sent at once, so that the client sees a beginning. Later deltas are buffered
+/// until they are large enough for an event, until the oldest has waited for a tenth of a second,
+/// or until the writer calls [`flush`](Self::flush). Call it when nothing more can be read for a
+/// moment. The chunks are provisional: [`finish`](Self::finish) replaces them by the whole text, so
+/// a retry inside the stream leaves no trace. Without a subscriber, only the whole text is sent.
 pub struct TextStream<'a> {
     ctx: &'a Context,
     id: String,
     unsent: String,
-    /// Since when the oldest of it waits.
+    /// Time at which the oldest buffered text was pushed.
     waits_since: Option<Instant>,
     begun: bool,
 }
@@ -122,17 +122,17 @@ impl<'a> TextStream<'a> {
         if worth_sending { self.flush() } else { Ok(()) }
     }
 
-    /// Whether text waits for company.
+    /// True if text is buffered.
     pub fn is_waiting(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether text has waited for so long that it is to go out.
+    /// True if the oldest buffered text has waited for [`LONG_ENOUGH`].
     pub(crate) fn is_due(&self) -> bool {
         self.waits_since.is_some_and(|since| since.elapsed() >= LONG_ENOUGH)
     }
 
-    /// Sends what waits.
+    /// Sends the buffered text.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if self.unsent.is_empty() {
             return Ok(());
@@ -143,7 +143,7 @@ impl<'a> TextStream<'a> {
         self.ctx.emit([ArtifactUpdate { artifact, append, last_chunk: false }])
     }
 
-    /// Begins anew: the next delta replaces what was sent so far.
+    /// Starts over: the next delta replaces the text sent so far.
     pub fn restart(&mut self) {
         self.unsent.clear();
         self.waits_since = None;

@@ -1,5 +1,5 @@
-//! The imports and exports of world `plugin`, made from `wit/` by `xtask/tests/bindings.rs`. Use the crate's own names
-//! instead.
+//! Imports and exports of world `plugin`, generated from `wit/` by `xtask/tests/bindings.rs`. Use
+//! the names of the crate's root instead.
 #![allow(
     missing_docs,
     unsafe_code,

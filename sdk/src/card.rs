@@ -1,11 +1,11 @@
-//! The agent card: who an agent is and what it can do.
+//! Agent card: the agent's identity and skills.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::json::json;
 
-/// An A2A 1.0 agent card. The hub adds where and how the agent is reached.
+/// A2A 1.0 agent card. The hub adds the interfaces through which clients reach the agent.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
@@ -64,7 +64,7 @@ struct Skill {
 }
 
 impl Card {
-    /// A card of an agent that takes and gives plain text.
+    /// Creates a card of an agent that takes and returns plain text.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -100,7 +100,7 @@ impl Card {
         self
     }
 
-    /// Adds an example prompt to the skill before it.
+    /// Adds an example prompt to the last added skill.
     #[must_use]
     pub fn example(mut self, prompt: impl Into<String>) -> Self {
         if let Some(skill) = self.skills.last_mut() {
@@ -109,7 +109,7 @@ impl Card {
         self
     }
 
-    /// Says which media types the skill before it takes and gives, instead of the agent's own.
+    /// Sets the media types that the last added skill takes and returns, in place of the agent's.
     #[must_use]
     pub fn modes(mut self, input: &[&str], output: &[&str]) -> Self {
         if let Some(skill) = self.skills.last_mut() {
@@ -119,9 +119,10 @@ impl Card {
         self
     }
 
-    /// Says what the skill before it takes as data, as JSON Schema (2020-12, or draft 7): an object of at most 16 KiB that refers to nothing
-    /// outside of itself, nor to itself. The hub checks it against what is submitted by the five-step protocol, and tells what does not fit,
-    /// member by member. What is no object is left out.
+    /// Sets the JSON Schema (2020-12 or draft 7) of the data that the last added skill takes: an
+    /// object of at most 16 KiB, without external or recursive references. The hub validates
+    /// five-step submissions against it and reports each member that does not fit. A schema that is
+    /// not an object is left out.
     #[must_use]
     pub fn input_schema(mut self, schema: &impl Serialize) -> Self {
         if let Some(skill) = self.skills.last_mut() {
@@ -131,28 +132,29 @@ impl Card {
         self
     }
 
-    /// Says who provides the agent.
+    /// Sets the provider of the agent.
     #[must_use]
     pub fn provider(mut self, organization: impl Into<String>, url: impl Into<String>) -> Self {
         self.provider = Some(Provider { organization: organization.into(), url: url.into() });
         self
     }
 
-    /// Says where its icon is.
+    /// Sets the URL of the icon.
     #[must_use]
     pub fn icon(mut self, url: impl Into<String>) -> Self {
         self.icon_url = Some(url.into());
         self
     }
 
-    /// Says where its documentation is.
+    /// Sets the URL of the documentation.
     #[must_use]
     pub fn documentation(mut self, url: impl Into<String>) -> Self {
         self.documentation_url = Some(url.into());
         self
     }
 
-    /// Adds an extension of A2A that the agent knows. The hub refuses a client that does not name one which is required.
+    /// Adds an A2A extension that the agent supports. If it is required, the hub refuses clients
+    /// that do not name it.
     #[must_use]
     pub fn extension(
         mut self,
@@ -166,8 +168,8 @@ impl Card {
         self
     }
 
-    /// Says how the agent uses the extension before it: an object that the extension itself defines. What is none is
-    /// left out.
+    /// Sets the parameters of the last added extension: an object that the extension defines.
+    /// Parameters that are not an object are left out.
     #[must_use]
     pub fn params(mut self, params: &impl Serialize) -> Self {
         if let Some(extension) = self.capabilities.extensions.last_mut() {
@@ -177,42 +179,43 @@ impl Card {
         self
     }
 
-    /// Says that nobody may listen to its tasks while they run.
+    /// Declares that clients cannot subscribe to running tasks.
     #[must_use]
     pub fn without_streaming(mut self) -> Self {
         self.capabilities.streaming = false;
         self
     }
 
-    /// Says which media types the agent takes, in place of plain text: `Card::inputs(&["application/json"])` takes no text.
+    /// Sets the media types that the agent takes, in place of plain text:
+    /// `Card::inputs(&["application/json"])` takes no text.
     #[must_use]
     pub fn inputs(mut self, media_types: &[&str]) -> Self {
         self.default_input_modes = media_types.iter().map(|&mode| mode.into()).collect();
         self
     }
 
-    /// Says which media types the agent gives, in place of plain text.
+    /// Sets the media types that the agent returns, in place of plain text.
     #[must_use]
     pub fn outputs(mut self, media_types: &[&str]) -> Self {
         self.default_output_modes = media_types.iter().map(|&mode| mode.into()).collect();
         self
     }
 
-    /// Adds a media type the agent takes.
+    /// Adds a media type that the agent takes.
     #[must_use]
     pub fn input(mut self, media_type: impl Into<String>) -> Self {
         self.default_input_modes.push(media_type.into());
         self
     }
 
-    /// Adds a media type the agent gives.
+    /// Adds a media type that the agent returns.
     #[must_use]
     pub fn output(mut self, media_type: impl Into<String>) -> Self {
         self.default_output_modes.push(media_type.into());
         self
     }
 
-    /// The card as JSON.
+    /// Serializes the card as JSON.
     pub fn to_json(&self) -> String {
         json(self)
     }

@@ -1,4 +1,4 @@
-//! [`Context`]: everything a running agent can do outside itself.
+//! [`Context`]: access of a running agent to the world outside.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     Artifact, ArtifactUpdate, Event, Failure, Level, Message, Need, Outcome, TaskState, TaskStatus,
 };
 
-/// The hub, as one run of an agent sees it.
+/// Access of one run to the hub.
 pub struct Context {
     pub(crate) hub: Hub,
     live: bool,
@@ -20,60 +20,63 @@ impl Context {
         Self { hub, live }
     }
 
-    /// The context of a component, for [`export!`](crate::export).
+    /// Creates the context of a component, for [`export!`](crate::export).
     #[doc(hidden)]
     #[cfg(target_arch = "wasm32")]
     pub fn imported(live: bool) -> Self {
         Self::new(crate::imports::Imports, live)
     }
 
-    /// Whether somebody listens while the run goes on. If not, only the result counts.
+    /// True if a client is subscribed during the run. If false, only the result counts.
     pub fn live(&self) -> bool {
         self.live
     }
 
-    /// Tells the listeners what is being done.
+    /// Sends a status text while the task works.
     pub fn say(&self, text: impl Into<String>) -> Result<(), Failure> {
         self.emit([TaskStatus::new(TaskState::Working, text)])
     }
 
-    /// Tells the listeners how far the work is, in per cent: [`TaskStatus::progress`]. Clients find the number in the metadata of the
-    /// status, and `a2a-hub send` shows it beside the text, which may be empty.
+    /// Sends the progress in per cent: [`TaskStatus::progress`]. Clients find the number in the
+    /// metadata of the status. `a2a-hub send` shows it beside the text, which may be empty.
     pub fn progress(&self, percent: u8, text: impl Into<String>) -> Result<(), Failure> {
         self.emit([TaskStatus::progress(percent, text)])
     }
 
-    /// Emits events, stored together.
+    /// Emits events, stored as one batch.
     pub fn emit<E: Into<Event>>(&self, events: impl IntoIterator<Item = E>) -> Result<(), Failure> {
         self.hub.emit(events.into_iter().map(Into::into).collect())
     }
 
-    /// Emits a whole artifact, replacing any of the same id.
+    /// Emits a whole artifact, replacing any with the same id.
     pub fn artifact(&self, artifact: Artifact) -> Result<(), Failure> {
         self.emit([ArtifactUpdate { artifact, append: false, last_chunk: true }])
     }
 
-    /// Emits the first piece of an artifact that goes on with [`append`](Self::append): it replaces any of the same id.
+    /// Emits the first chunk of an artifact that continues with [`append`](Self::append), replacing
+    /// any with the same id.
     pub fn begin(&self, artifact: Artifact) -> Result<(), Failure> {
         self.emit([ArtifactUpdate { artifact, append: false, last_chunk: false }])
     }
 
-    /// Emits a piece of an artifact: its parts go to the end of the artifact of that id.
+    /// Emits a chunk of an artifact: its parts are appended to the artifact with the same id.
     pub fn append(&self, artifact: Artifact, last_chunk: bool) -> Result<(), Failure> {
         self.emit([ArtifactUpdate { artifact, append: true, last_chunk }])
     }
 
-    /// Leaves the task in input-required until the client answers. [`Message::nothing`] waits without a word.
+    /// Asks the client, with the task in state `input-required` until the answer arrives.
+    /// [`Message::nothing`] asks without any text.
     pub fn ask(&self, prompt: impl Into<Message>) -> Result<Message, Failure> {
         self.ask_within(Need::Input, prompt, None)
     }
 
-    /// Leaves the task in auth-required until the client answers.
+    /// Asks the client to authenticate, with the task in state `auth-required` until the answer
+    /// arrives.
     pub fn ask_auth(&self, prompt: impl Into<Message>) -> Result<Message, Failure> {
         self.ask_within(Need::Auth, prompt, None)
     }
 
-    /// Asks with a deadline, after which it is [`Failure::Timeout`].
+    /// Asks with a timeout, after which the result is [`Failure::Timeout`].
     pub fn ask_within(
         &self,
         need: Need,
@@ -83,23 +86,24 @@ impl Context {
         self.hub.ask(need, &prompt.into(), timeout)
     }
 
-    /// Whether the task was cancelled; an agent that computes for long looks now and then.
+    /// True if the task was cancelled. A long computation polls this.
     pub fn cancelled(&self) -> bool {
         self.hub.cancelled()
     }
 
-    /// URIs of the A2A extensions that are active: those which the client named with its latest message, and the card
-    /// knows. What it says in their terms stands in the message: [`Message::extension`].
+    /// URIs of the active A2A extensions: those that the client named with its latest message and
+    /// that the card lists. [`Message::extension`] reads the message's data of an extension.
     pub fn extensions(&self) -> Vec<String> {
         self.hub.extensions()
     }
 
-    /// Media types that the client takes in answer to its latest message, as it ranks them; any, if empty.
+    /// Media types that the client accepts as an answer to its latest message, in the client's
+    /// order of preference. An empty list means any.
     pub fn accepted_output_modes(&self) -> Vec<String> {
         self.hub.output_modes()
     }
 
-    /// Whether the client takes this media type, be it by a range such as `image/*`.
+    /// True if the client accepts this media type, exactly or by a range such as `image/*`.
     pub fn accepts(&self, media_type: &str) -> bool {
         let modes = self.accepted_output_modes();
         let fits = |mode: &String| match mode.split_once('/') {
@@ -110,33 +114,33 @@ impl Context {
         modes.is_empty() || modes.iter().any(fits)
     }
 
-    /// Tells the operator something.
+    /// Writes a line to the hub's log.
     pub fn log(&self, level: Level, message: impl AsRef<str>) {
         self.hub.log(level, message.as_ref());
     }
 
-    /// The task is completed, and this is what to tell the client.
+    /// Completes the task with a text for the client.
     pub fn done(&self, text: impl Into<String>) -> Run {
         Ok(Outcome::completed(text))
     }
 
-    /// The task is completed, and there is nothing to tell: what it made says it all.
+    /// Completes the task without a text: its artifacts are the answer.
     pub fn finish(&self) -> Run {
         Ok(TaskStatus::bare(TaskState::Completed).into())
     }
 
-    /// A direct answer: the client gets the message and no task. The hub keeps one for its own records.
+    /// Answers with a message instead of a task. The hub keeps a task for its own records.
     pub fn reply(&self, message: impl Into<Message>) -> Run {
         Ok(Outcome::Message(message.into()))
     }
 
-    /// The task failed: a stable `reason` for machines, a text for people. [`fail_with_fix`](Self::fail_with_fix) also says what
-    /// mends it.
+    /// Fails the task with a stable `reason` for machines and a text for people.
+    /// [`fail_with_fix`](Self::fail_with_fix) adds a fix.
     pub fn fail(&self, reason: &str, text: impl Into<String>) -> Run {
         Ok(Outcome::failed(reason, text))
     }
 
-    /// The same with what mends it, such as a command: `metadata.fix` of the task.
+    /// Fails the task and adds a fix, such as a command, as `metadata.fix` of the task.
     pub fn fail_with_fix(
         &self,
         reason: &str,
@@ -146,7 +150,7 @@ impl Context {
         Ok(Outcome::failed(reason, text).with_fix(fix))
     }
 
-    /// The agent will not do this task, whoever asks.
+    /// Rejects the task: the agent does not do this for any client.
     pub fn reject(&self, text: impl Into<String>) -> Run {
         Ok(Outcome::rejected(text))
     }

@@ -1,4 +1,4 @@
-//! What an agent has in mind in the conversation of its task: goal, thoughts, decisions, variables, and items that are recalled.
+//! Context memory: goal, thoughts, decisions, variables and searchable items of one conversation.
 
 use std::collections::BTreeMap;
 
@@ -10,56 +10,58 @@ use crate::host::{Change, Host};
 use crate::working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 use crate::{Context, Failure};
 
-/// Items that [`Memory::recall`] brings up at most.
+/// Limit of [`Memory::recall`], in items.
 const RECALLED: u32 = 10;
 
-/// What an agent has in mind in the conversation of its task. It is granted with `memory`.
+/// Memory of the agent in the conversation of its task. The grant `memory` gives access to it.
 pub struct Memory<'a> {
     ctx: &'a Context,
     private: bool,
 }
 
 impl Context {
-    /// What this agent has in mind in the conversation of its task. It outlives the task, and goes with the conversation. Another agent
-    /// may have handed some of it over: then these are that agent's words.
+    /// Memory of this agent in the conversation of its task. It outlives the task and is deleted
+    /// with the conversation. Another agent may have handed over some of it; such entries are that
+    /// agent's words.
     pub fn memory(&self) -> Memory<'_> {
         Memory { ctx: self, private: false }
     }
 }
 
 impl Memory<'_> {
-    /// The same, but for what it sets: that is private, and never handed over to another agent.
+    /// Same memory, except that everything set through it is private: never handed over to another
+    /// agent.
     #[must_use]
     pub fn private(&self) -> Self {
         Memory { ctx: self.ctx, private: true }
     }
 
-    /// All but the items.
+    /// Working memory: everything except the items.
     pub fn working(&self) -> Result<WorkingMemory, Failure> {
         read(&self.ctx.hub.working()?)
     }
 
-    /// What the agent is after, if it has said so.
+    /// Goal of the agent, if it set one.
     pub fn goal(&self) -> Result<Option<String>, Failure> {
         Ok(self.working()?.goal)
     }
 
-    /// Sets what the agent is after.
+    /// Sets the goal.
     pub fn set_goal(&self, goal: &str) -> Result<(), Failure> {
         self.ctx.hub.change_mind(Change::Goal(Some(goal)))
     }
 
-    /// Adds a thought. The newest 256 are kept.
+    /// Adds a thought. Only the newest 256 are stored.
     pub fn add_thought(&self, content: &str) -> Result<(), Failure> {
         self.ctx.hub.change_mind(Change::Thought { content, private: self.private })
     }
 
-    /// The thoughts, oldest first.
+    /// Thoughts, oldest first.
     pub fn thoughts(&self) -> Result<Vec<Thought>, Failure> {
         Ok(self.working()?.thoughts)
     }
 
-    /// Decides something, in place of what was decided under that key.
+    /// Records a decision, replacing the one with the same key.
     pub fn decide(
         &self,
         key: &str,
@@ -71,7 +73,7 @@ impl Memory<'_> {
         self.ctx.hub.change_mind(Change::Decide { key, value: &value, reason, private })
     }
 
-    /// The decisions, oldest first.
+    /// Decisions, oldest first.
     pub fn decisions(&self) -> Result<Vec<Decision>, Failure> {
         Ok(self.working()?.decisions)
     }
@@ -82,17 +84,18 @@ impl Memory<'_> {
         self.ctx.hub.change_mind(Change::Variable { name, value: Some(&value), private })
     }
 
-    /// The variables.
+    /// Variables by name.
     pub fn vars(&self) -> Result<BTreeMap<String, Value>, Failure> {
         Ok(self.working()?.variables)
     }
 
-    /// Drops a variable.
+    /// Deletes a variable.
     pub fn drop_var(&self, name: &str) -> Result<(), Failure> {
         self.ctx.hub.change_mind(Change::Variable { name, value: None, private: false })
     }
 
-    /// Remembers an item, in place of the one with its id. Its type is `semantic` for facts, `episodic` for events, or another word.
+    /// Stores an item, replacing the one with the same id. Its type is `semantic` for facts,
+    /// `episodic` for events, or another word.
     pub fn remember(
         &self,
         id: &str,
@@ -104,7 +107,7 @@ impl Memory<'_> {
         self.remember_item(item)
     }
 
-    /// The same with what is said about it.
+    /// Stores an item with metadata, replacing the one with the same id.
     pub fn remember_item(&self, mut item: MemoryItem) -> Result<(), Failure> {
         if self.private {
             item.metadata.get_or_insert_default().insert("private".to_owned(), true.into());
@@ -112,17 +115,17 @@ impl Memory<'_> {
         self.ctx.hub.change_mind(Change::Remember(&written(&item.id, &item)?))
     }
 
-    /// The ten items that a text recalls, best first; the newest for a text without words.
+    /// Ten items that match `query` best, best first. A query without words returns the newest.
     pub fn recall(&self, query: &str) -> Result<Vec<MemoryItem>, Failure> {
         self.recall_up_to(query, RECALLED)
     }
 
-    /// The same, up to `most`.
+    /// Up to `most` items that match `query` best, best first.
     pub fn recall_up_to(&self, query: &str, most: u32) -> Result<Vec<MemoryItem>, Failure> {
         read(&self.ctx.hub.recall_items(query, most)?)
     }
 
-    /// Forgets the item with this id.
+    /// Deletes the item with this id.
     pub fn forget(&self, id: &str) -> Result<(), Failure> {
         self.ctx.hub.change_mind(Change::Forget(id))
     }

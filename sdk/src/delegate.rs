@@ -1,4 +1,4 @@
-//! Other agents, through the hub.
+//! Calls of other agents through the hub.
 
 use std::time::Duration;
 
@@ -8,23 +8,24 @@ use crate::host::{CallHandle, Host};
 use crate::hub::Hub;
 use crate::{CallOptions, ChildTask, Context, Event, Failure, Message, Outcome, Run, Update};
 
-/// A task given to another agent, as a child of this one. Dropping it cancels that task, unless it has ended.
+/// Child task that another agent works on. Dropping it cancels the task, unless it has ended.
 pub struct Call(pub(crate) <Hub as Host>::Call);
 
 impl Context {
-    /// The cards of the agents this one may call and that are not known to be unwell, each with its `agentId`.
+    /// Cards of the agents that this one may call and that are not known to be unhealthy, each with
+    /// its `agentId`.
     pub fn agents(&self) -> Result<Vec<Value>, Failure> {
         let json = self.hub.agents()?;
         serde_json::from_str(&json)
             .map_err(|e| Failure::Internal(format!("the hub's list of agents is no JSON: {e}")))
     }
 
-    /// Gives a message to another agent.
+    /// Starts a child task with another agent.
     pub fn call(&self, agent: &str, message: impl Into<Message>) -> Result<Call, Failure> {
         self.call_with(agent, message, &CallOptions::default())
     }
 
-    /// The same, made so.
+    /// Starts a child task with another agent, with options.
     pub fn call_with(
         &self,
         agent: &str,
@@ -34,34 +35,34 @@ impl Context {
         self.hub.call(agent, &message.into(), options).map(Call)
     }
 
-    /// The tasks that were given to other agents for this one, oldest first, those that are over among them.
+    /// Child tasks of this task, oldest first, including ended ones.
     pub fn children(&self) -> Result<Vec<ChildTask>, Failure> {
         self.hub.children()
     }
 }
 
 impl Call {
-    /// The next thing that agent tells.
+    /// Waits for the next event of the child task.
     pub fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure> {
         CallHandle::next(&self.0, timeout)
     }
 
-    /// The id of that agent's task.
+    /// Id of the child task.
     pub fn task_id(&self) -> String {
         CallHandle::task_id(&self.0)
     }
 
-    /// Answers what that agent asks: an event of the state `input-required` tells what.
+    /// Answers the child's question, which an event with the state `input-required` carries.
     pub fn answer(&self, message: impl Into<Message>) -> Result<(), Failure> {
         CallHandle::answer(&self.0, &message.into())
     }
 
-    /// Waits to the end, ignoring what is told meanwhile.
+    /// Waits for the end of the child task and ignores its events.
     pub fn outcome(self) -> Run {
         self.outcome_with(|_| Ok(()))
     }
 
-    /// Waits to the end and hands over each event that is told meanwhile.
+    /// Waits for the end of the child task and passes each event to `each`.
     pub fn outcome_with(self, mut each: impl FnMut(Event) -> Result<(), Failure>) -> Run {
         loop {
             match self.next(None)? {
@@ -71,7 +72,11 @@ impl Call {
         }
     }
 
-    /// Waits to the end and returns what that agent said last; a failure if it did not complete its task.
+    /// Waits for the end and returns the other agent's last message.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the child task did not complete.
     pub fn text(self) -> Result<String, Failure> {
         match self.outcome()? {
             Outcome::Message(message) => Ok(message.text()),
@@ -87,12 +92,12 @@ impl Call {
         }
     }
 
-    /// Cancels the other agent's task, and returns once it has ended.
+    /// Cancels the child task and returns once it has ended.
     pub fn cancel(&self) {
         CallHandle::cancel(&self.0);
     }
 }
-/// A state as A2A 0.3 calls it.
+/// Name of a state in A2A 0.3.
 fn name(state: crate::TaskState) -> &'static str {
     use crate::TaskState as S;
     match state {

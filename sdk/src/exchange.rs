@@ -1,4 +1,4 @@
-//! Answers over HTTP that are read as they come: in pieces, in lines, or as server-sent events.
+//! HTTP responses that are read while they arrive: in chunks, in lines, or as server-sent events.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use crate::hub::Hub;
 use crate::line_buffer::{LineBuffer, LineTooLong, MAX_LINE};
 use crate::{Context, Failure, Request};
 
-/// An answer whose body comes bit by bit. Dropping it hangs up.
+/// Response whose body is streamed. Dropping it closes the connection.
 pub struct Exchange {
     pub(crate) handle: <Hub as Host>::Exchange,
     lines: LineBuffer,
     has_ended: bool,
 }
 
-/// An event of a `text/event-stream`.
+/// Event of a `text/event-stream`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerEvent {
-    /// What kind of event it is; `message` unless the server says so.
+    /// Type of the event; `message` unless the server sets it.
     pub event: String,
-    /// What it says, its lines joined.
+    /// Data lines of the event, joined.
     pub data: String,
-    /// By what the server knows it, if it says so.
+    /// Id of the event, if the server sets one.
     pub id: Option<String>,
 }
 
 impl Context {
-    /// Sends a request and waits for the head of the answer; the body is read as it comes.
+    /// Sends a request and waits for the head of the response. The body is read as it arrives.
     pub fn exchange(&self, request: &Request) -> Result<Exchange, Failure> {
         let handle = self.hub.exchange(request)?;
         Ok(Exchange { handle, lines: LineBuffer::default(), has_ended: false })
@@ -34,19 +34,21 @@ impl Context {
 }
 
 impl Exchange {
-    /// The status of the answer, such as 200.
+    /// Status of the response, such as 200.
     pub fn status(&self) -> u16 {
         ExchangeHandle::status(&self.handle)
     }
 
-    /// The first header of that name, whatever its case.
+    /// First header of that name, case-insensitive.
     pub fn header(&self, name: &str) -> Option<String> {
         let headers = ExchangeHandle::headers(&self.handle).into_iter();
         { headers }.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The next piece of the body as it came; none at the end. With a timeout, [`Failure::Timeout`] comes when there was none for
-    /// that long; the next call goes on where this one stopped. What was read in part as lines is not told again.
+    /// Next chunk of the body as it arrived; `None` at the end.
+    ///
+    /// If no chunk arrives within the timeout, the result is [`Failure::Timeout`]; the next call
+    /// continues from there. Bytes that the line reader already buffered are not returned again.
     pub fn next_piece(&mut self, timeout: Option<Duration>) -> Result<Option<Vec<u8>>, Failure> {
         if self.has_ended {
             return Ok(None);
@@ -56,7 +58,7 @@ impl Exchange {
         Ok(piece)
     }
 
-    /// The next line of the body without its end; none when the body has ended.
+    /// Next line of the body without its line ending; `None` after the last.
     pub fn next_line(&mut self, timeout: Option<Duration>) -> Result<Option<String>, Failure> {
         loop {
             if let Some(line) = self.lines.pop() {
@@ -73,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// The next server-sent event; none when the stream has ended. The deadline counts for each line.
+    /// Next server-sent event; `None` at the end of the stream. The timeout applies to each line.
     pub fn next_event(
         &mut self,
         timeout: Option<Duration>,
@@ -93,11 +95,12 @@ impl Exchange {
                 _ => {}
             }
         }
-        // An event that was not ended is none.
+        // An event without its final blank line is discarded, as the specification of server-sent
+        // events says.
         Ok(None)
     }
 
-    /// The rest of the body as text.
+    /// Rest of the body as text.
     pub fn rest(mut self) -> Result<String, Failure> {
         let mut bytes = Vec::new();
         while let Some(piece) = self.next_piece(None)? {
@@ -106,7 +109,7 @@ impl Exchange {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Whether a line can be had without waiting.
+    /// True if a line is buffered.
     pub(crate) fn has_line(&self) -> bool {
         !self.lines.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Finding other agents by what they can do.
+//! Search for other agents by their abilities.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::host::Host as _;
 use crate::{Context, Failure};
 
-/// What an agent must be like to be found; all that is said must hold. A text alone says what it is to do, in any words.
+/// Criteria of a search for agents; all must hold. A text alone describes the work in any words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentQuery {
@@ -31,60 +31,62 @@ pub struct AgentQuery {
 }
 
 impl AgentQuery {
-    /// Any agent.
+    /// Creates a query that every agent fits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What it is to do, in any words: who fits them best comes first.
+    /// Describes the work in any words. The best fit comes first.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.query = Some(text.into());
         self
     }
 
-    /// Its id, one of its aliases, or its card's name; what nobody is called finds whoever has the nearest name.
+    /// Asks for an id, an alias, or a card's name. A name that no agent has finds the agent with
+    /// the most similar one.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The id of a skill that it has.
+    /// Requires a skill with this id.
     pub fn skill(mut self, id: impl Into<String>) -> Self {
         self.skill = Some(id.into());
         self
     }
 
-    /// A tag that its skills have; one of several calls each.
+    /// Requires a tag among the skills' tags. Several calls require all of the tags.
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
         self
     }
 
-    /// Which versions will do, such as `2`, `>=1.4` or `1.*`. If there are only others, finding is refused and names them.
+    /// Requires a version, such as `2`, `>=1.4` or `1.*`. If no agent has such a version, the
+    /// search is refused and lists the versions found.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// Takes agents of an older version if there is no other; the answer says so.
+    /// Accepts older versions if no other fits; the result says so.
     pub fn allow_older(mut self) -> Self {
         self.allow_older = true;
         self
     }
 
-    /// A media type that it takes, such as `image/png`.
+    /// Requires a media type that the agent takes, such as `image/png`.
     pub fn input(mut self, media_type: impl Into<String>) -> Self {
         self.input_modes.push(media_type.into());
         self
     }
 
-    /// A media type that it answers with.
+    /// Requires a media type that the agent returns.
     pub fn output(mut self, media_type: impl Into<String>) -> Self {
         self.output_modes.push(media_type.into());
         self
     }
 
-    /// How many are told at most; 10 unless said.
+    /// Limits the number of results; the default is 10.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
         self
@@ -103,43 +105,44 @@ impl From<String> for AgentQuery {
     }
 }
 
-/// The agents that were found.
+/// Result of a search for agents.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FoundAgents {
-    /// Those that fit, the best first.
+    /// Matching agents, best first.
     pub agents: Vec<FoundAgent>,
-    /// Whether they are older than what was asked for.
+    /// True if the agents have an older version than the query asked for.
     pub older: bool,
-    /// The name that was probably meant, where nobody has the one that was asked for.
+    /// Most similar existing name, if no agent has the requested name.
     pub did_you_mean: Option<String>,
 }
 
-/// An agent that was found.
+/// Agent that matches a query.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct FoundAgent {
-    /// What it is called by.
+    /// Id by which it is called.
     pub id: String,
-    /// Its card: another's text.
+    /// Its card: text of a third party, not instructions.
     pub card: Value,
-    /// How well it fits; more is better.
+    /// Score; higher is better.
     pub score: f64,
-    /// Why it was found.
+    /// Criteria that it matched.
     pub why: Vec<FoundBy>,
 }
 
-/// One reason for which an agent was found.
+/// Criterion that an agent matched.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FoundBy {
-    /// What was compared: `id`, `alias`, `name`, `nearName`, `skill`, `tag`, `inputMode`, `outputMode`, `version`, `olderVersion`,
-    /// `word` or `meaning`.
+    /// Compared property: `id`, `alias`, `name`, `nearName`, `skill`, `tag`, `inputMode`,
+    /// `outputMode`, `version`, `olderVersion`, `word` or `meaning`.
     pub by: String,
-    /// What fitted, as it was asked for.
+    /// Part of the query that matched.
     pub what: String,
 }
 
 impl Context {
-    /// Those of the agents that this one may call, and that are not known to be unwell, which fit a question; the best first.
+    /// Finds agents that fit a query, best first, among those that this agent may call and that are
+    /// not known to be unhealthy.
     pub fn find(&self, query: impl Into<AgentQuery>) -> Result<FoundAgents, Failure> {
         let not_understood = |e: serde_json::Error| {
             Failure::Internal(format!("the hub's list of found agents is no JSON: {e}"))

@@ -1,4 +1,4 @@
-//! What an agent may ask of the hub: the one door, whoever is behind it.
+//! Interface to the hub, implemented by the component's imports and by the scripted host of tests.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     StepMode, Update,
 };
 
-/// What an agent may ask of the hub, one method a function of the contract.
+/// Calls that an agent can make to the hub, one method for each function of the contract.
 pub(crate) trait Host {
     type Process: Process;
     type Call: CallHandle;
@@ -74,8 +74,8 @@ pub(crate) trait Host {
     fn log(&self, level: Level, message: &str);
 }
 
-/// A running program; dropping it ends the program. Called by path (`Process::kill(&child)`), for the generated
-/// resource has methods of the same names.
+/// Running program; dropping it kills the program. Call the methods by path
+/// (`Process::kill(&child)`): the generated resource has methods of the same names.
 pub(crate) trait Process {
     fn next(&self, timeout: Option<Duration>) -> Result<Output, Failure>;
     fn write(&self, bytes: &[u8]) -> Result<(), Failure>;
@@ -87,12 +87,12 @@ pub(crate) trait Process {
     fn park(self, key: &str) -> Result<(), Failure>;
 }
 
-/// A question that waits for the client; dropping it withdraws it.
+/// Question that is open at the client; dropping it withdraws it.
 pub(crate) trait PosedQuestion {
     fn answer(self) -> Result<Message, Failure>;
 }
 
-/// Another agent at work; dropping it cancels that work.
+/// Child task of another agent; dropping it cancels the task.
 pub(crate) trait CallHandle {
     fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure>;
     fn task_id(&self) -> String;
@@ -100,32 +100,32 @@ pub(crate) trait CallHandle {
     fn cancel(&self);
 }
 
-/// An answer over HTTP; dropping it hangs up.
+/// HTTP response; dropping it closes the connection.
 pub(crate) trait ExchangeHandle {
     fn status(&self) -> u16;
     fn headers(&self) -> Vec<(String, String)>;
     fn next(&self, timeout: Option<Duration>) -> Result<Option<Vec<u8>>, Failure>;
 }
 
-/// A step of a run that is replayed.
+/// Step of a replayed run.
 pub(crate) trait StepHandle {
     fn kept(&self) -> Option<String>;
     fn end(self, kept: &str) -> Result<(), Failure>;
 }
 
-/// Something that can be waited for beside others.
+/// Source that can be waited for together with others.
 pub(crate) enum Pollable<'a, H: Host + ?Sized> {
-    /// A program.
+    /// Program.
     Process(&'a H::Process),
-    /// Another agent at work.
+    /// Child task of another agent.
     Call(&'a H::Call),
-    /// An answer over HTTP.
+    /// HTTP response.
     Exchange(&'a H::Exchange),
-    /// A question to the client.
+    /// Question to the client.
     Question(&'a H::Question),
 }
 
-/// One change of what the agent has in mind, as the contract has it.
+/// One change of the context memory, as the contract defines it.
 #[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
     Goal(Option<&'a str>),

@@ -1,4 +1,4 @@
-//! HTTP to the hosts that the operator allowed.
+//! HTTP requests to hosts that the operator allowed.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ impl Context {
 }
 
 impl Request {
-    /// A request without a body.
+    /// Creates a request without a body.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -24,7 +24,7 @@ impl Request {
         }
     }
 
-    /// A GET request.
+    /// Creates a GET request.
     pub fn get(url: impl Into<String>) -> Self {
         Self::new("GET", url)
     }
@@ -45,12 +45,12 @@ impl Request {
 }
 
 impl Response {
-    /// The body as text.
+    /// Body as text.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.body)
     }
 
-    /// The first header of that name, whatever its case.
+    /// First header of that name, case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         let header = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         header.map(|(_, value)| value.as_str())

@@ -1,4 +1,4 @@
-//! The door to a real hub: the functions that the component imports.
+//! Implementation of the hub's interface by the functions that the component imports.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     StepMode, Update,
 };
 
-/// The component's imports. What an agent never calls, its component never imports.
+/// Imports of the component. A function that an agent never calls is never imported.
 pub(crate) struct Imports;
 
 fn millis(timeout: Option<Duration>) -> Option<u32> {

@@ -1,9 +1,10 @@
-//! Values as the JSON text that the contract carries.
+//! JSON text of values, as the contract carries them.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// JSON text of anything serializable; maps with keys that are no strings become null.
+/// Serializes any value to JSON text. A value that JSON cannot express, such as a map whose keys
+/// are not strings, becomes null.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_value(value).unwrap_or(Value::Null).to_string()
 }

@@ -32,11 +32,11 @@
 //! # }
 //! ```
 //!
-//! An agent whose programs, memory or hosts need a grant says so in a manifest, which travels in the component:
-//! `export!(Today, manifest = "../manifest.toml")`.
+//! An agent whose programs, memory or hosts need a grant declares them in a manifest, which is
+//! embedded in the component: `export!(Today, manifest = "../manifest.toml")`.
 //!
-//! Everything an agent does outside itself goes through [`Context`]. On WebAssembly that is the hub; natively it is
-//! [`testing::ScriptedHost`], so that an agent is tested by plain `cargo test`.
+//! An agent reaches everything outside through [`Context`]. On WebAssembly this is the hub;
+//! natively it is [`testing::ScriptedHost`], so plain `cargo test` tests an agent.
 
 mod artifact;
 #[doc(hidden)]
@@ -100,7 +100,7 @@ pub use tools::{Tool, ToolResult};
 pub use wait::Source;
 pub use working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 
-/// What most agents need, in one `use`.
+/// Names that most agents need, in one `use`.
 pub mod prelude {
     pub use crate::{
         Agent, Artifact, Card, Command, Context, Failure, Health, Level, Message, Outcome, Run,
@@ -108,34 +108,36 @@ pub mod prelude {
     };
 }
 
-/// What an agent is to the hub. Only [`card`](Agent::card) and [`run`](Agent::run) must be written.
+/// Agent that the hub can run. Only [`card`](Agent::card) and [`run`](Agent::run) are required.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no agent: it does not implement `Agent`",
     label = "`export!` takes a type that implements `Agent`",
     note = "write `impl Agent for {Self}` with the functions `card` and `run`, and export that type"
 )]
 pub trait Agent {
-    /// Who this is. Asked once per load, with no capability granted.
+    /// Card of the agent. The hub calls this once per load, without any capability.
     fn card() -> Card;
 
-    /// Does the task to its end. [`Context::live`] tells whether somebody listens meanwhile.
+    /// Works on the task to its end. [`Context::live`] is true if a client is subscribed.
     fn run(ctx: &Context, task: &Task) -> Run;
 
-    /// Whether work would succeed now. Asked every health interval, with the agent's capabilities.
+    /// Reports whether work would succeed now. The hub calls this every health interval, with the
+    /// agent's capabilities.
     fn health(_ctx: &Context) -> Health {
         Health::healthy()
     }
 
-    /// Cleans up what a cancelled task left outside. Runs in a fresh instance, after the task's own has stopped.
+    /// Cleans up external effects of a cancelled task. Runs in a fresh instance, after the task's
+    /// own instance has stopped.
     fn cancel(_ctx: &Context, _task_id: &str) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// Makes an [`Agent`] the component's export.
+/// Exports an [`Agent`] from the component.
 ///
-/// `export!(MyAgent, manifest = "../manifest.toml")` also embeds the manifest, whose path is relative to the source
-/// file as with `include_bytes!`, as the custom section `a2a-hub:manifest`.
+/// `export!(MyAgent, manifest = "../manifest.toml")` also embeds the manifest as the custom section
+/// `a2a-hub:manifest`. The path is relative to the source file, as with `include_bytes!`.
 #[macro_export]
 macro_rules! export {
     ($agent:ty, manifest = $path:literal $(,)?) => {
@@ -175,7 +177,7 @@ macro_rules! export {
         };
         #[cfg(not(target_arch = "wasm32"))]
         const _: fn() -> $crate::Card = <$agent as $crate::Agent>::card;
-        // A second one beside it is told by its name.
+        // A second `export!` in the same scope fails with this name in its error message.
         #[allow(dead_code, non_camel_case_types, reason = "it is a message to whoever exports twice")]
         #[doc(hidden)]
         enum a_component_exports_one_agent_only {}

@@ -1,15 +1,16 @@
-//! Bytes that come in pieces, taken apart into lines.
+//! Splits bytes that arrive in pieces into lines.
 
 use std::collections::VecDeque;
 
-/// Agent CLIs put whole files into one JSON line; beyond this, whoever writes it is taken to be broken.
+/// Maximum length of a line. Agent CLIs put whole files into one JSON line; a program that exceeds
+/// even this is considered broken.
 pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// A line is longer than [`MAX_LINE`].
+/// Error: a line is longer than [`MAX_LINE`].
 #[derive(Debug)]
 pub(crate) struct LineTooLong;
 
-/// Lines that are whole, and the beginning of the next.
+/// Complete lines, and the beginning of the next.
 #[derive(Debug, Default)]
 pub(crate) struct LineBuffer {
     lines: VecDeque<String>,
@@ -17,8 +18,8 @@ pub(crate) struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// Takes a piece in. Lines end at a byte that is part of no other UTF-8 character, so a character split between pieces is whole
-    /// again.
+    /// Adds a piece. The newline byte is part of no other UTF-8 character, so a character that is
+    /// split between pieces stays intact.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), LineTooLong> {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.partial.extend(piece);
@@ -32,29 +33,29 @@ impl LineBuffer {
         Ok(())
     }
 
-    /// Nothing more comes: what was begun is a line as well.
+    /// Ends the input: the incomplete last line becomes a line.
     pub(crate) fn end(&mut self) {
         if !self.partial.is_empty() {
             self.end_line();
         }
     }
 
-    /// The next whole line.
+    /// Removes the next complete line.
     pub(crate) fn pop(&mut self) -> Option<String> {
         self.lines.pop_front()
     }
 
-    /// Whether no line is whole.
+    /// True if no complete line is buffered.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Whether a line has begun and is not whole.
+    /// True if an incomplete line is buffered.
     pub(crate) fn is_amid(&self) -> bool {
         !self.partial.is_empty()
     }
 
-    /// Forgets the lines that are whole.
+    /// Discards the complete lines.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
     }

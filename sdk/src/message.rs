@@ -1,4 +1,4 @@
-//! Messages, parts and tasks: making them and reading them.
+//! Constructors and accessors of messages, parts and tasks.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,22 +7,22 @@ use crate::json::json;
 use crate::{Message, Part, PartContent, Role, Task};
 
 impl Part {
-    /// A part of any content.
+    /// Creates a part with any content.
     pub fn new(content: PartContent) -> Self {
         Self { content, filename: None, media_type: None, metadata: None }
     }
 
-    /// Text.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(PartContent::Text(text.into()))
     }
 
-    /// Structured data, as JSON.
+    /// Creates a part with structured data, as JSON.
     pub fn data(value: &impl Serialize) -> Self {
         Self::new(PartContent::Data(json(value)))
     }
 
-    /// The bytes of a file.
+    /// Creates a part with the bytes of a file.
     pub fn file(name: impl Into<String>, media_type: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self {
             filename: Some(name.into()),
@@ -33,19 +33,19 @@ impl Part {
 }
 
 impl Part {
-    /// A file that is somewhere else.
+    /// Creates a part that refers to a file by its URL.
     pub fn url(url: impl Into<String>) -> Self {
         Self::new(PartContent::Url(url.into()))
     }
 
-    /// Says what a file of it would be called.
+    /// Sets the file name of the part.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.filename = Some(name.into());
         self
     }
 
-    /// Says its media type.
+    /// Sets the media type.
     #[must_use]
     pub fn of_type(mut self, media_type: impl Into<String>) -> Self {
         self.media_type = Some(media_type.into());
@@ -61,18 +61,19 @@ impl Part {
 }
 
 impl Message {
-    /// A message of this agent. The hub gives it an id.
+    /// Creates a message of this agent. The hub assigns its id.
     pub fn agent(parts: Vec<Part>) -> Self {
         Self::new(Role::Agent, parts)
     }
 
-    /// A message to another agent, as from a user.
+    /// Creates a message to another agent, with the role of a user.
     pub fn user(parts: Vec<Part>) -> Self {
         Self::new(Role::User, parts)
     }
 
-    /// A message without a word: a question that waits for its client and does not say to what, as in
-    /// `ctx.ask(Message::nothing())`. The hub keeps a message with each question, so this one has a text, which is empty.
+    /// Creates a message without text: a question that does not say what it asks, as in
+    /// `ctx.ask(Message::nothing())`. The hub stores a message with each question, so the message
+    /// has one empty text.
     pub fn nothing() -> Self {
         Self::from("")
     }
@@ -90,12 +91,12 @@ impl Message {
         }
     }
 
-    /// The text parts, one a line.
+    /// Text parts, joined by newlines.
     pub fn text(&self) -> String {
         joined_text(&self.parts)
     }
 
-    /// The first data part that is JSON.
+    /// First data part that is valid JSON.
     pub fn data(&self) -> Option<Value> {
         self.parts.iter().find_map(|part| match &part.content {
             PartContent::Data(json) => serde_json::from_str(json).ok(),
@@ -103,7 +104,7 @@ impl Message {
         })
     }
 
-    /// What it says in terms of an extension: the member of its metadata that is named by the extension's URI.
+    /// Data of an extension: the metadata member that is named by the extension's URI.
     pub fn extension(&self, uri: &str) -> Option<Value> {
         let metadata: Value = serde_json::from_str(self.metadata.as_deref()?).ok()?;
         metadata.get(uri).cloned()
@@ -123,14 +124,14 @@ impl Message {
         self
     }
 
-    /// Names an extension of A2A that shaped it.
+    /// Adds the URI of an A2A extension that shaped the message.
     #[must_use]
     pub fn with_extension(mut self, uri: impl Into<String>) -> Self {
         self.extensions.push(uri.into());
         self
     }
 
-    /// Names another task that it speaks of.
+    /// Adds a reference to another task.
     #[must_use]
     pub fn about(mut self, task_id: impl Into<String>) -> Self {
         self.reference_task_ids.push(task_id.into());
@@ -139,27 +140,28 @@ impl Message {
 }
 
 impl From<&str> for Message {
-    /// A message of this agent.
+    /// Creates a message of this agent.
     fn from(text: &str) -> Self {
         Self::agent(vec![Part::text(text)])
     }
 }
 
 impl From<String> for Message {
-    /// A message of this agent.
+    /// Creates a message of this agent.
     fn from(text: String) -> Self {
         Self::agent(vec![Part::text(text)])
     }
 }
 
 impl Task {
-    /// The client's name for the message that this task is about. The hub sees to it that a message which comes again within its
-    /// `idempotency_window_ms` is no second task, so an agent need not; it may name what it made for it by this.
+    /// Client's id of the message that began this task. The hub deduplicates messages with the same
+    /// id within its `idempotency_window_ms`, so an agent need not. An agent can name its products
+    /// by this id.
     pub fn message_id(&self) -> &str {
         &self.message.id
     }
 
-    /// The text parts of the message that this task is about, one a line.
+    /// Text parts of the message that began this task, joined by newlines.
     pub fn text(&self) -> String {
         self.message.text()
     }

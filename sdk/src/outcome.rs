@@ -1,4 +1,4 @@
-//! Statuses and outcomes: where a task stands, and how it ended.
+//! Statuses and outcomes: the state of a task and its result.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -6,27 +6,27 @@ use serde_json::{Map, Value, json};
 use crate::json::json as json_text;
 use crate::{ArtifactUpdate, Event, Failure, Message, Outcome, TaskState, TaskStatus};
 
-/// How a run ends: an outcome that the client is told, or why there is none.
+/// Result of a run: an outcome for the client, or the failure that prevented one.
 pub type Run = Result<Outcome, Failure>;
 
 impl TaskStatus {
-    /// A status with a message for people.
+    /// Creates a status with a text for people.
     pub fn new(state: TaskState, text: impl Into<String>) -> Self {
         Self::saying(state, text.into())
     }
 
-    /// A status with a message of any parts.
+    /// Creates a status with a message of any parts.
     pub fn saying(state: TaskState, message: impl Into<Message>) -> Self {
         Self { state, message: Some(message.into()), metadata: None }
     }
 
-    /// A status that says nothing to people: where the task stands, and its metadata, if that is added.
+    /// Creates a status without a message: only the state, and metadata if added.
     pub fn bare(state: TaskState) -> Self {
         Self { state, message: None, metadata: None }
     }
 
-    /// How far the work is: a status of a task at work whose metadata is `{"progress": {"percent": percent}}`, at most 100. A text
-    /// that is empty is left out.
+    /// Creates a progress status: state `working` with the metadata `{"progress": {"percent":
+    /// percent}}`, capped at 100. An empty text is left out.
     pub fn progress(percent: u8, text: impl Into<String>) -> Self {
         let text = text.into();
         let status = Self::bare(TaskState::Working);
@@ -35,14 +35,14 @@ impl TaskStatus {
         Self { message, ..status }.with_metadata(&percent)
     }
 
-    /// Metadata to merge into the task's, an object. It replaces what was set before.
+    /// Sets the metadata to merge into the task's, an object. It replaces metadata set earlier.
     #[must_use]
     pub fn with_metadata(mut self, metadata: &impl Serialize) -> Self {
         self.metadata = Some(json_text(metadata));
         self
     }
 
-    /// Says what mends a failure, such as a command, beside what its metadata says already: `{"fix": fix}`.
+    /// Adds a fix for a failure, such as a command, to the metadata: `{"fix": fix}`.
     #[must_use]
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         let known = self.metadata.as_deref().and_then(|json| serde_json::from_str(json).ok());
@@ -54,19 +54,19 @@ impl TaskStatus {
 }
 
 impl Outcome {
-    /// The task is done.
+    /// Completes the task.
     pub fn completed(text: impl Into<String>) -> Self {
         Self::Status(TaskStatus::new(TaskState::Completed, text))
     }
 
-    /// The task failed: metadata `{"reason": reason}` for machines, a text for people.
+    /// Fails the task: metadata `{"reason": reason}` for machines, a text for people.
     pub fn failed(reason: &str, text: impl Into<String>) -> Self {
         let status = TaskStatus::new(TaskState::Failed, text);
         Self::Status(status.with_metadata(&json!({ "reason": reason })))
     }
 
-    /// Says what mends a failure, such as a command: metadata `{"fix": fix}`, which `a2a-hub send` shows below the text. A direct
-    /// answer stays as it is.
+    /// Adds a fix for a failure, such as a command, to the metadata: `{"fix": fix}`. `a2a-hub send`
+    /// shows it below the text. A direct answer is returned unchanged.
     #[must_use]
     pub fn with_fix(self, fix: impl Into<String>) -> Self {
         match self {
@@ -75,12 +75,12 @@ impl Outcome {
         }
     }
 
-    /// The task will not be done.
+    /// Rejects the task.
     pub fn rejected(text: impl Into<String>) -> Self {
         Self::Status(TaskStatus::new(TaskState::Rejected, text))
     }
 
-    /// What it says to people.
+    /// Text of the message for people.
     pub fn text(&self) -> String {
         match self {
             Self::Message(message) => message.text(),
@@ -88,7 +88,7 @@ impl Outcome {
         }
     }
 
-    /// What is merged into the task's metadata; null for a direct answer, and where there is nothing.
+    /// Metadata to merge into the task's; null for a direct answer, and without metadata.
     pub fn metadata(&self) -> Value {
         let metadata = match self {
             Self::Message(_) => None,
@@ -97,7 +97,7 @@ impl Outcome {
         metadata.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
     }
 
-    /// The final state; none for a direct answer.
+    /// Final state; `None` for a direct answer.
     pub fn state(&self) -> Option<TaskState> {
         match self {
             Self::Message(_) => None,
@@ -107,7 +107,7 @@ impl Outcome {
 }
 
 impl Failure {
-    /// What it says to people.
+    /// Text of the failure for people.
     pub fn text(&self) -> &str {
         match self {
             Self::Invalid(text)

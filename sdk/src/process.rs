@@ -1,4 +1,4 @@
-//! Programs that the operator allowed: starting them, reading them line by line, talking to them.
+//! Programs that the operator allowed: starting them, reading their lines, writing to them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use crate::hub::Hub;
 use crate::line_buffer::{LineBuffer, LineTooLong, MAX_LINE};
 use crate::{Command, Context, ExitStatus, Failure, Output};
 
-/// Enough of standard error to tell why a program failed.
+/// Size of the kept tail of standard error, enough to say why a program failed.
 const STDERR_TAIL: usize = 8 * 1024;
 
-/// Standard input goes to the hub in pieces of this size.
+/// Size of the chunks in which standard input is sent to the hub.
 const STDIN_CHUNK: usize = 64 * 1024;
 
-/// Lines of standard error that wait to be read; who writes more than that at once is not read to the letter.
+/// Limit of buffered lines of standard error; of a longer burst only the last lines are kept.
 const MAX_COMPLAINTS: usize = 64;
 
 impl Command {
-    /// The program by the name under which the operator granted it, never a path.
+    /// Creates a command. `program` is the name under which the operator granted it, never a path.
     pub fn new(program: impl Into<String>) -> Self {
         Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None }
     }
@@ -37,14 +37,14 @@ impl Command {
         self
     }
 
-    /// Sets an environment variable that the manifest names under `set`.
+    /// Sets an environment variable that the manifest lists under `set`.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Sets the directory to start in. Without, it is the task's, or else the first granted workspace.
+    /// Sets the working directory. The default is the task's, or else the first granted workspace.
     #[must_use]
     pub fn cwd(mut self, directory: impl Into<String>) -> Self {
         self.cwd = Some(directory.into());
@@ -53,31 +53,31 @@ impl Command {
 }
 
 impl ExitStatus {
-    /// Whether the program ended by itself with code 0. Many a program does so after a failure.
+    /// True if the program exited with code 0. Many programs do so after a failure.
     pub fn success(self) -> bool {
         self == Self::Code(0)
     }
 }
 
-/// How a program ended.
+/// Exit of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exit {
-    /// The code it returned, or the signal that ended it.
+    /// Exit code, or the signal that ended the program.
     pub status: ExitStatus,
-    /// The last 8 KiB of its standard error.
+    /// Last 8 KiB of standard error.
     pub stderr: String,
 }
 
 impl Exit {
-    /// Whether the program ended by itself with code 0.
+    /// True if the program exited with code 0.
     pub fn success(&self) -> bool {
         self.status.success()
     }
 }
 
 impl Context {
-    /// What tells the file of a program from another that may stand in its place later; [`Failure::Unavailable`] if there is
-    /// none.
+    /// Fingerprint that distinguishes the program's file from a later one at the same path;
+    /// [`Failure::Unavailable`] if the program does not exist.
     pub fn fingerprint(&self, program: &str) -> Result<String, Failure> {
         self.hub.fingerprint(program)
     }
@@ -88,18 +88,20 @@ impl Context {
         Ok(Child::of(self.hub.spawn(&command)?))
     }
 
-    /// Takes up the program that an earlier task of this agent [parked](Child::park) under this key, if it lives and is what
-    /// this command would start now: the same file, arguments, environment, directory and walls, for the same principal and
-    /// tenant, under the same grant and permissions. None otherwise, and a program that does not fit is ended. Take it up
-    /// before you write files that it is to read.
+    /// Resumes the program that an earlier task of this agent [parked](Child::park) under this key.
+    /// It must be alive and match what this command would start now: the same file, arguments,
+    /// environment, directory and confinement, for the same principal and tenant, under the same
+    /// grant and permissions. Otherwise the result is `None`, and a program that does not match is
+    /// killed. Resume the program before you write files that it is to read.
     ///
-    /// Fails as [`spawn`](Self::spawn) does where the command is not granted.
+    /// Fails as [`spawn`](Self::spawn) does if the command is not granted.
     #[expect(clippy::needless_pass_by_value, reason = "a command is written where it is run")]
     pub fn take_up(&self, key: &str, command: Command) -> Result<Option<Child>, Failure> {
         Ok(self.hub.take_up(key, &command)?.map(Child::of))
     }
 
-    /// Runs a program without input to its end, and hands over each line of its standard output.
+    /// Runs a program without input to its end, and passes each line of its standard output to
+    /// `each`.
     pub fn run_lines(
         &self,
         command: Command,
@@ -114,7 +116,7 @@ impl Context {
     }
 }
 
-/// A running program. Dropping it ends the program and whatever it started.
+/// Running program. Dropping it kills the program and its descendants.
 pub struct Child {
     pub(crate) process: <Hub as Host>::Process,
     lines: LineBuffer,
@@ -123,12 +125,12 @@ pub struct Child {
     exit: Option<ExitStatus>,
 }
 
-/// A line that a program wrote.
+/// Line that a program wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
-    /// To standard output.
+    /// Line of standard output.
     Output(String),
-    /// To standard error.
+    /// Line of standard error.
     Complaint(String),
 }
 
@@ -143,10 +145,10 @@ impl Child {
         }
     }
 
-    /// The next line of standard output without its end; none when the program has ended.
+    /// Next line of standard output without its line ending; `None` once the program has ended.
     ///
-    /// With a timeout, [`Failure::Timeout`] comes when the program was silent for that long; the next call goes on
-    /// where this one stopped.
+    /// If the program is silent for the timeout, the result is [`Failure::Timeout`]; the next call
+    /// continues from there.
     pub fn next_line(&mut self, timeout: Option<Duration>) -> Result<Option<String>, Failure> {
         while self.lines.is_empty() && self.exit.is_none() {
             self.read(timeout)?;
@@ -155,8 +157,8 @@ impl Child {
         Ok(self.lines.pop())
     }
 
-    /// The next line of standard output or, as far as it is no flood, of standard error. The rest is as with
-    /// [`next_line`](Self::next_line).
+    /// Next line of standard output or standard error. Of a burst on standard error only the last
+    /// lines are returned. Otherwise as [`next_line`](Self::next_line).
     pub fn next_of_any(&mut self, timeout: Option<Duration>) -> Result<Option<Line>, Failure> {
         loop {
             if let Some(line) = self.complaints.pop_front() {
@@ -172,37 +174,37 @@ impl Child {
         }
     }
 
-    /// Whether a line can be had without waiting.
+    /// True if a line is buffered.
     pub fn has_line(&self) -> bool {
         !self.lines.is_empty()
     }
 
-    /// Sends a line to standard input.
+    /// Writes a line to standard input.
     pub fn write_line(&self, line: &str) -> Result<(), Failure> {
         self.write(format!("{line}\n").as_bytes())
     }
 
-    /// Sends bytes to standard input; waits while the program does not read.
+    /// Writes bytes to standard input. Blocks while the program does not read.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         bytes.chunks(STDIN_CHUNK).try_for_each(|chunk| Process::write(&self.process, chunk))
     }
 
-    /// Ends standard input.
+    /// Closes standard input.
     pub fn close_stdin(&self) {
         Process::close_stdin(&self.process);
     }
 
-    /// Asks the program to interrupt what it does.
+    /// Sends the program an interrupt.
     pub fn interrupt(&self) {
         Process::interrupt(&self.process);
     }
 
-    /// Ends the program and whatever it started.
+    /// Kills the program and its descendants.
     pub fn kill(&self) {
         Process::kill(&self.process);
     }
 
-    /// Waits for the end; lines not read yet are lost.
+    /// Waits for the program's exit and discards unread lines.
     pub fn wait(mut self) -> Result<Exit, Failure> {
         loop {
             if let Some(status) = self.exit {
@@ -213,26 +215,29 @@ impl Child {
         }
     }
 
-    /// Ends its input and lets go of the program: it may end by itself within that time, at most five seconds, and is ended
-    /// then. The task does not wait for it.
+    /// Closes standard input and detaches the program: it may exit by itself within that time, at
+    /// most five seconds, and is killed after that. The task does not wait for it.
     pub fn retire(self, within: Duration) {
         Process::retire(self.process, within);
     }
 
-    /// Says that what runs of its tree now belongs to the program: its helpers, the servers that it started for a session. That
-    /// stays when it is parked; what it starts from now on is the task's, and dies before. Unless said, the program alone
-    /// stays. Say it before the program is given anything to do.
+    /// Marks the descendants that run now as part of the program, such as helpers and servers of a
+    /// session. They stay alive when the program is parked, while processes started later belong to
+    /// the task and are killed before. By default only the program itself stays. Call this before
+    /// the program gets any work.
     pub fn settled(&self) {
         Process::settled(&self.process);
     }
 
-    /// Lets go of the program with its tree alive, for a later task of this agent to [take up](Context::take_up) under this key:
-    /// 1 to 256 bytes without control characters. What was kept there before is ended. Whole lines that were read and not
-    /// asked for are lost; what it says from now on is heard by whoever takes it up.
+    /// Parks the program, with the descendants that [belong to it](Self::settled), for a later task
+    /// of this agent to [resume](Context::take_up) under this key: 1 to 256 bytes without control
+    /// characters. A program already parked under the key is killed. Buffered lines are lost; the
+    /// task that resumes the program reads its later output.
     ///
-    /// Where this fails, the program is ended as by [`kill`](Self::kill): [`Failure::Invalid`] key, [`Failure::Unavailable`] if
-    /// the program has ended or is in the middle of a line, [`Failure::Exhausted`] if the agent may keep none,
-    /// [`Failure::Denied`] outside of a task, [`Failure::Cancelled`].
+    /// If parking fails, the program is killed as by [`kill`](Self::kill): [`Failure::Invalid`]
+    /// key, [`Failure::Unavailable`] if the program has ended or is in the middle of a line,
+    /// [`Failure::Exhausted`] if the agent may park no more programs, [`Failure::Denied`] outside
+    /// of a task, [`Failure::Cancelled`].
     pub fn park(self, key: &str) -> Result<(), Failure> {
         let unparked = |why: &str| Failure::Unavailable(format!("park a program: {why}"));
         if self.exit.is_some() {
@@ -244,13 +249,13 @@ impl Child {
         Process::park(self.process, key)
     }
 
-    /// How the program ended, once all that it wrote was read.
+    /// Exit of the program, once all of its output was read.
     pub fn exit(&self) -> Option<Exit> {
         let status = self.exit.filter(|_| self.lines.is_empty())?;
         Some(Exit { status, stderr: self.stderr() })
     }
 
-    /// What the program last said on standard error, up to 8 KiB.
+    /// Tail of standard error, up to 8 KiB.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).trim_end().to_owned()
     }
@@ -275,12 +280,13 @@ impl Child {
         Ok(())
     }
 
-    /// Whole lines only: the beginning of one that goes on is at the end of what was said before.
+    /// Buffers the complete lines of a chunk of standard error. The beginning of the first line may
+    /// be the unfinished end of the previous chunk.
     fn complain(&mut self, bytes: &[u8]) {
         let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else { return };
         let begun = self.stderr.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
         let said = [begun, &bytes[..end]].concat();
-        // A flood is looked at from its end, and no further than what is kept of it.
+        // Only the last lines of a burst are split off, since no more are kept.
         let last = said.rsplit(|&byte| byte == b'\n').take(MAX_COMPLAINTS);
         let last: Vec<_> = last.map(|line| String::from_utf8_lossy(line).into_owned()).collect();
         self.complaints.extend(last.into_iter().rev());

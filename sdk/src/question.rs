@@ -1,4 +1,4 @@
-//! A question to the client that the agent does not stand still for: it hears its program meanwhile.
+//! Questions to the client that the agent waits for together with its program's output.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use crate::host::{Host, PosedQuestion};
 use crate::hub::Hub;
 use crate::{Child, Context, Failure, Message, Need};
 
-/// A question that waits for the client. Dropping it withdraws it, and the task is at work again.
+/// Open question to the client. Dropping it withdraws it and sets the task back to work.
 pub struct OpenQuestion(pub(crate) <Hub as Host>::Question);
 
-/// What came first.
+/// Event that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
-    /// The client's answer: [`OpenQuestion::answer`] has it.
+    /// Answer of the client; [`OpenQuestion::answer`] returns it.
     Answer,
-    /// Something that the program tells, be it its end.
+    /// Output of the program, or its exit.
     Output,
 }
 
 impl Context {
-    /// Leaves the task in input-required or auth-required until the client answers, and returns at once. After `timeout`
-    /// without an answer, that is [`Failure::Timeout`]. With 32 questions open, one more is [`Failure::Exhausted`].
+    /// Asks the client and returns at once. The task stays in `input-required` or `auth-required`
+    /// until the answer arrives. After `timeout` without an answer, the answer is
+    /// [`Failure::Timeout`]. With 32 open questions, another one is [`Failure::Exhausted`].
     pub fn pose(
         &self,
         need: Need,
@@ -31,7 +32,7 @@ impl Context {
         self.hub.pose(need, &prompt.into(), timeout).map(OpenQuestion)
     }
 
-    /// Waits for an answer, or for something that a program tells, whichever comes first. Neither is taken by that.
+    /// Waits for an answer or for output of a program, whichever comes first. Neither is consumed.
     pub fn first_of(&self, question: &OpenQuestion, child: &Child) -> Result<Came, Failure> {
         if child.has_line() {
             return Ok(Came::Output);
@@ -45,7 +46,7 @@ impl Context {
 }
 
 impl OpenQuestion {
-    /// The answer; waits for it if it is not there.
+    /// Waits for the answer and returns it.
     pub fn answer(self) -> Result<Message, Failure> {
         self.0.answer()
     }

@@ -1,4 +1,4 @@
-//! Steps: what an agent does to the world, or reads of it, where its runs are replayed.
+//! Steps: side effects and external reads of an agent whose runs are replayed.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::host::{Host, StepHandle};
 use crate::{Context, Failure, StepMode};
 
-/// How much of what a step came to is kept, in bytes.
+/// Maximum size of a step's stored result, in bytes.
 const MAX_KEPT: usize = 1 << 20;
 
-/// What a step came to, as the hub keeps it.
+/// Result of a step, as the hub stores it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Kept<T> {
@@ -24,7 +24,7 @@ enum Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Nothing of a step that ended because the task was cancelled.
+    /// Converts a result. A step that ended because the task was cancelled has none to store.
     fn of(came_to: Result<T, Failure>) -> Option<Self> {
         Some(match came_to {
             Ok(done) => Self::Done(done),
@@ -54,11 +54,12 @@ impl<T> Kept<T> {
 }
 
 impl Context {
-    /// Does something to the world, or reads of it, in an agent whose manifest says `resume = "replay"`: programs, requests, memory,
-    /// files and the list of agents are reached in here only. After a restart of the hub the agent runs again from the start,
-    /// and a step that was done is not done again: this returns what it came to, failures included.
+    /// Performs a side effect or external read in an agent whose manifest says `resume = "replay"`.
+    /// Only in here may such an agent use programs, requests, memory, files and the list of agents.
+    /// After a restart of the hub the agent runs again from its start; for a step that was done,
+    /// this returns the stored result, also a failure, without doing the work again.
     ///
-    /// `key` names the step among those of the task. In other agents this does no more than the work.
+    /// `key` names the step within the task. In other agents this only does the work.
     pub fn step<T: Serialize + DeserializeOwned>(
         &self,
         key: &str,
@@ -67,8 +68,9 @@ impl Context {
         self.step_with(key, StepMode::Recorded, work)
     }
 
-    /// The same, with another word on what becomes of a step that was cut off: [`StepMode::Ask`] asks the client before
-    /// it is done once more, and [`StepMode::Again`] keeps nothing and is done in every run.
+    /// Performs a step with a given treatment of an interrupted one: [`StepMode::Ask`] asks the
+    /// client before the work is done once more. [`StepMode::Again`] stores nothing and does the
+    /// work in every run.
     pub fn step_with<T: Serialize + DeserializeOwned>(
         &self,
         key: &str,
@@ -82,7 +84,7 @@ impl Context {
             return kept.came_to();
         }
         let Some(kept) = Kept::of(work()) else {
-            // It is not to be known as done.
+            // Dropping the step would record it as done.
             std::mem::forget(step);
             return Err(Failure::Cancelled);
         };
@@ -91,7 +93,7 @@ impl Context {
             StepMode::Recorded | StepMode::Ask => serde_json::to_string(&kept).map_err(no_json)?,
         };
         if json.len() > MAX_KEPT {
-            // The step ends all the same, so that the agent can go on.
+            // The step ends as failed, so that the agent can go on.
             let why = format!(
                 "keep what the step `{key}` came to: it is {} bytes long, and {MAX_KEPT} are kept; keep less of it, or read it again with \
                  `StepMode::Again`",
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(ctx.step("fail", fails), Err(Failure::Denied("no".to_owned())));
         assert_eq!(ctx.step_with("read", StepMode::Again, work), Ok(2));
 
-        // As it is after a restart of the hub.
+        // As after a restart of the hub.
         let ctx = host.context();
         assert_eq!(ctx.step("count", work), Ok(1));
         assert_eq!(ctx.step("fail", || Ok(7)), Err(Failure::Denied("no".to_owned())));
@@ -144,7 +146,7 @@ mod tests {
         let long = || Ok("x".repeat(MAX_KEPT));
         let Err(Failure::Exhausted(why)) = ctx.step("long", long) else { panic!("it is kept") };
         assert!(why.contains("1048576 are kept"), "{why}");
-        // As it is after a restart of the hub.
+        // As after a restart of the hub.
         let again = ctx.step("long", || Ok(String::new()));
         assert_eq!(again, Err(Failure::Exhausted(why)));
     }

@@ -1,11 +1,11 @@
-//! Timers: when something is due that an agent does beside what it waits for.
+//! Timers for [`Context::wait`](crate::Context::wait).
 
 use std::time::{Duration, Instant};
 
 use crate::artifact::now;
 
-/// Tells when so much time has passed, once or again and again: something that [`Context::wait`](crate::Context::wait) can wait for
-/// beside programs, answers and questions. In an agent that is replayed it rings as it did in the earlier run.
+/// One-shot or periodic timer that [`Context::wait`](crate::Context::wait) waits for together with
+/// programs, answers and questions. In a replayed agent it fires as in the earlier run.
 #[derive(Debug, Clone)]
 pub struct Timer {
     due: Option<Instant>,
@@ -13,24 +13,24 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Rings once, after so long.
+    /// Creates a timer that fires once, after `time`.
     pub fn after(time: Duration) -> Self {
         Self { due: now().checked_add(time), period: None }
     }
 
-    /// Rings again and again, so long apart: whoever is late misses none but what was due meanwhile. At most a thousand times a
-    /// second.
+    /// Creates a timer that fires every `period`, at most a thousand times a second. A late caller
+    /// misses only the ticks that were due meanwhile.
     pub fn every(period: Duration) -> Self {
         let period = period.max(Duration::from_millis(1));
         Self { period: Some(period), ..Self::after(period) }
     }
 
-    /// How long it is until it rings; nothing if it is due, and none if it does not ring any more.
+    /// Time until the timer fires: zero if it is due, `None` if it fires no more.
     pub fn remaining(&self) -> Option<Duration> {
         self.due.map(|due| due.saturating_duration_since(now()))
     }
 
-    /// Takes note that it rang: from now on it waits for the next time, if there is one.
+    /// Acknowledges that the timer fired and arms it for the next period, if it has one.
     pub fn rewind(&mut self) {
         self.due = self.period.and_then(|period| now().checked_add(period));
     }
@@ -44,7 +44,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// A scripted hub lets no time pass: what is waited for comes at once.
+    /// A scripted hub lets no time pass: every wait ends at once.
     #[test]
     fn the_first_that_is_due_rings() {
         let host = ScriptedHost::new();

@@ -1,4 +1,4 @@
-//! Tools of servers of the Model Context Protocol, which the operator grants one by one.
+//! Tools of MCP servers, which the operator grants one by one.
 
 use std::time::Duration;
 
@@ -8,44 +8,44 @@ use serde_json::Value;
 use crate::host::Host;
 use crate::{Context, Failure};
 
-/// A tool that this agent may call. What its server says of it is data, and no instruction.
+/// Tool that this agent may call. The server's description is data, not instructions.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// The server that has it, by the operator's name for it.
+    /// Server of the tool, by the operator's name for it.
     pub server: String,
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does, in one line.
+    /// Description in one line.
     #[serde(default)]
     pub description: Option<String>,
-    /// The JSON Schema of what it takes.
+    /// JSON Schema of the arguments.
     pub input_schema: Value,
 }
 
-/// What came of calling a tool.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// Its content, block by block, as the protocol has it.
+    /// Content blocks, as MCP defines them.
     #[serde(default)]
     pub content: Vec<Value>,
-    /// The same for programs, where the tool tells it so.
+    /// Structured content for programs, if the tool returns any.
     #[serde(default)]
     pub structured_content: Option<Value>,
-    /// Whether the tool says that it failed.
+    /// True if the tool reports a failure.
     #[serde(default)]
     pub is_error: Option<bool>,
 }
 
 impl Context {
-    /// The tools that are granted and there. Starts the servers that do not run.
+    /// Granted tools that are available. Starts the servers that do not run.
     pub fn tools(&self) -> Result<Vec<Tool>, Failure> {
         let json = self.hub.tools()?;
         serde_json::from_str(&json).map_err(|e| not_understood(&e))
     }
 
-    /// Calls a tool with arguments, a JSON object, and waits for its result, a minute at most.
+    /// Calls a tool with arguments, a JSON object, and waits for its result for at most a minute.
     pub fn call_tool(
         &self,
         server: &str,
@@ -55,7 +55,7 @@ impl Context {
         self.call_tool_within(server, name, arguments, None)
     }
 
-    /// The same with another deadline, after which it is [`Failure::Timeout`].
+    /// Calls a tool with another timeout, after which the result is [`Failure::Timeout`].
     pub fn call_tool_within(
         &self,
         server: &str,
@@ -69,7 +69,7 @@ impl Context {
 }
 
 impl ToolResult {
-    /// All its text, a line a block.
+    /// Text blocks, joined by newlines.
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(|block| block["text"].as_str());
         texts.collect::<Vec<_>>().join("\n")

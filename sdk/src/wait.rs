@@ -1,4 +1,5 @@
-//! Waiting for several things at once: programs, answers over HTTP, questions to the client, and other agents.
+//! Waiting for several sources: programs, HTTP responses, questions to the client, and other
+//! agents.
 
 use std::time::Duration;
 
@@ -6,17 +7,17 @@ use crate::host::{Host, Pollable};
 use crate::hub::Hub;
 use crate::{Call, Child, Context, Exchange, Failure, OpenQuestion, Timer};
 
-/// Something [`Context::wait`] can wait for.
+/// Source that [`Context::wait`] can wait for.
 pub enum Source<'a> {
-    /// A program, ready when it has a line, more output, or an end to tell.
+    /// Program; ready when it has a line, more output, or an exit.
     Child(&'a Child),
-    /// Another agent, ready when it has an update to tell.
+    /// Child task of another agent; ready when it has an update.
     Call(&'a Call),
-    /// An answer over HTTP, ready when it has a line, more of its body, or an end to tell.
+    /// HTTP response; ready when it has a line, more of its body, or its end.
     Exchange(&'a Exchange),
-    /// A question to the client, ready when it is answered.
+    /// Question to the client; ready when it is answered.
     Question(&'a OpenQuestion),
-    /// A moment, ready when it has come.
+    /// Timer; ready when it fires.
     Timer(&'a Timer),
 }
 
@@ -29,7 +30,7 @@ impl Source<'_> {
         }
     }
 
-    /// How long it is until it is ready all by itself, if it is a timer that rings.
+    /// Time until a timer fires; `None` for other sources.
     fn rings_in(&self) -> Option<Duration> {
         match self {
             Self::Timer(timer) => timer.remaining(),
@@ -37,7 +38,7 @@ impl Source<'_> {
         }
     }
 
-    /// What the hub waits for; a timer is the guest's own.
+    /// Source that the hub waits for; `None` for a timer, which the guest itself keeps.
     fn pollable(&self) -> Option<Pollable<'_, Hub>> {
         match self {
             Self::Child(child) => Some(Pollable::Process(&child.process)),
@@ -50,14 +51,15 @@ impl Source<'_> {
 }
 
 impl Context {
-    /// Does nothing for so long, without using up CPU time. [`Failure::Cancelled`] once the task is cancelled. [`Timer`] waits
-    /// beside other things.
+    /// Sleeps without using CPU time. Once the task is cancelled, the result is
+    /// [`Failure::Cancelled`]. [`Timer`] waits together with other sources.
     pub fn sleep(&self, time: Duration) -> Result<(), Failure> {
         let until = self.hub.any_of(&[], Some(time));
         until.and_then(|_| if self.cancelled() { Err(Failure::Cancelled) } else { Ok(()) })
     }
 
-    /// Waits until one of several sources is ready; returns the indices of those that are. Empty when the time is up.
+    /// Waits until at least one source is ready, and returns the indices of those that are; empty
+    /// after the timeout.
     pub fn wait(
         &self,
         sources: &[Source<'_>],
@@ -77,7 +79,7 @@ impl Context {
             .unzip();
         let told = self.hub.any_of(&polled, patience)?;
         let mut ready: Vec<_> = told.into_iter().map(|at| places[at]).collect();
-        // What ended the wait is due, whatever the clock says of the last microsecond.
+        // The timer that ended the wait is due, even if the clock differs by a microsecond.
         let waited = if ready.is_empty() { patience } else { Some(Duration::ZERO) };
         let due = |rings_in: &Option<Duration>| rings_in.is_some_and(|it| Some(it) <= waited);
         ready.extend((0..sources.len()).filter(|&place| due(&rings_in[place])));

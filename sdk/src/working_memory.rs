@@ -1,55 +1,55 @@
-//! Goal, thoughts, decisions, variables and items, as the hub tells them.
+//! Goal, thoughts, decisions, variables and items, as the hub sends them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A thought.
+/// Thought.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Thought {
-    /// The thought, in words.
+    /// Text of the thought.
     pub content: String,
-    /// When: RFC 3339 in UTC.
+    /// Time: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Whether it is never handed over.
+    /// True if the thought is never handed over to another agent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// A decision.
+/// Decision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decision {
-    /// What was to be decided.
+    /// Subject of the decision.
     pub key: String,
-    /// What was decided.
+    /// Decided value.
     pub value: Value,
-    /// Why.
+    /// Reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When: RFC 3339 in UTC.
+    /// Time: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Whether it is never handed over.
+    /// True if the decision is never handed over to another agent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// Something remembered: `RecalledMemoryItem`.
+/// Remembered item: `RecalledMemoryItem`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryItem {
-    /// Its name: another one of that name takes its place.
+    /// Id of the item; a new item with the same id replaces it.
     pub id: String,
-    /// `semantic` for facts, `episodic` for events, or another word.
+    /// Type: `semantic` for facts, `episodic` for events, or another word.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// Whatever it is.
+    /// Content of any shape.
     #[serde(default)]
     pub data: Value,
-    /// What is said about it: `private` has it never handed over, `tags` are words that name it.
+    /// Metadata: `private` items are never handed over, `tags` are words that name the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
@@ -58,15 +58,15 @@ pub struct MemoryItem {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkingMemory {
-    /// What the agent is after.
+    /// Goal of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// What it thought, oldest first.
+    /// Thoughts, oldest first.
     pub thoughts: Vec<Thought>,
-    /// What it decided, oldest first, one a key.
+    /// Decisions, oldest first, one per key.
     pub decisions: Vec<Decision>,
-    /// Values by their names.
+    /// Variables by name.
     pub variables: BTreeMap<String, Value>,
-    /// The names of those that are never handed over.
+    /// Names of the variables that are never handed over.
     pub private_variables: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! An agent as its author tests it: against a scripted hub, natively.
+//! Tests of an agent as its author writes them: natively, against a scripted hub.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::testing::{ScriptedHost, task};
 use a2a_hub_sdk::{Exit, ExitStatus, Need, Part, Source, TaskState, TaskStatus, Update};
 
-/// What `cat` writes, line by line, and how it ends.
+/// Lines that `cat` writes, and its exit.
 fn cat(host: &ScriptedHost) -> Result<(Vec<String>, Exit), Failure> {
     let mut lines = Vec::new();
     let exit = host.context().run_lines(Command::new("cat"), |line| {
@@ -123,7 +123,7 @@ fn without_listeners_only_the_whole_artifact_goes_out() {
     assert_eq!(host.events().len(), 1);
 }
 
-/// Asks, remembers, and counts until it is cancelled.
+/// Agent that asks, stores its answer, and counts until it is cancelled.
 struct Counter;
 
 impl Agent for Counter {

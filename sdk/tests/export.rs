@@ -1,5 +1,5 @@
-//! What a newcomer is told by the compiler who exports an agent in a way that makes none: each file of `export/` stands beside what the
-//! compiler says of it. `TRYBUILD=overwrite` writes that anew.
+//! Compiler messages for a wrong use of `export!`: each file of `export/` has the expected message
+//! beside it. `TRYBUILD=overwrite` writes the messages anew.
 
 #[test]
 fn the_compiler_says_how_an_agent_is_exported() {

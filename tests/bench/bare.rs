@@ -1,5 +1,5 @@
-//! The yardstick: a server that does no more than it must, with or without each task and each chunk on disk before it is
-//! told. It is a process of its own, as the hub is.
+//! Baseline server that does only the necessary work, optionally with each task and chunk on disk
+//! before the response. It runs as a separate process, as the hub does.
 
 mod store;
 
@@ -48,16 +48,16 @@ pub(crate) struct Kind {
     pub(crate) calls: Option<SocketAddr>,
 }
 
-/// A running bare server. It is killed when it is dropped.
+/// Running baseline server, killed on drop.
 pub(crate) struct Bare {
     address: SocketAddr,
     pub(crate) child: Child,
-    /// Where it stores: who is killed removes nothing.
+    /// Data directory; a killed server does not remove it.
     _folder: TempDir,
 }
 
 impl Bare {
-    /// Starts a server, which listens once this returns.
+    /// Starts a server and returns once it listens.
     #[expect(clippy::disallowed_methods, reason = "a server that is measured is its own process")]
     pub(crate) async fn start(kind: Kind) -> Result<Self> {
         let mut command = Command::new(env::current_exe()?);
@@ -84,7 +84,7 @@ impl Bare {
     }
 }
 
-/// Is such a server, until it is killed.
+/// Runs as a baseline server until killed.
 pub(crate) async fn serve(kind: Kind) -> Result<()> {
     let store = kind.durable.then(Store::start).transpose()?;
     let socket = TcpSocket::new_v4()?;
@@ -97,7 +97,7 @@ pub(crate) async fn serve(kind: Kind) -> Result<()> {
     let routes = routes.route("/ticks", post(stream_ticks));
     let router = routes.route("/get", post(get)).with_state(echo);
     println!("{address}");
-    // As the hub's: a chunk does not wait for the client to acknowledge the one before it.
+    // As in the hub: a chunk does not wait until the client acknowledges the previous one.
     let listener = listener.tap_io(|connection| {
         let _small_answers_may_be_late = connection.set_nodelay(true);
     });
@@ -110,7 +110,7 @@ struct Echo {
     callee: Option<Callee>,
 }
 
-/// Another server, and the connections to it that are free.
+/// Another server, with a pool of idle connections to it.
 struct Callee {
     address: SocketAddr,
     free: Mutex<Vec<Connection>>,
@@ -121,7 +121,7 @@ impl Callee {
         Self { address, free: Mutex::default() }
     }
 
-    /// Has it work on a message, to the end.
+    /// Sends a message and waits for the end of its task.
     async fn call(&self) -> Result<()> {
         let free = self.free.lock().pop();
         let mut connection = match free {
@@ -134,7 +134,7 @@ impl Callee {
     }
 }
 
-/// What makes answers and events as long as the hub's.
+/// Padding that makes responses and events as long as the hub's.
 struct Padding {
     answer: String,
     event: String,
@@ -241,7 +241,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// What an answer and an event lack to be as long as they should.
+/// Computes the padding that responses and events need for the requested length.
 fn padding(kind: Kind) -> Result<Padding> {
     let Request { id, params } = serde_json::from_str::<Request<Send>>(&load::send())?;
     let answer = serde_json::to_vec(&Answer::new(id, Task::of(params.message, "")))?;
@@ -257,7 +257,7 @@ fn frame(number: u32, answer: &impl Serialize) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// A failure ends the connection, and with it the measurement.
+/// Error that closes the connection, and so ends the measurement.
 struct Broken(anyhow::Error);
 
 impl<E: Into<anyhow::Error>> From<E> for Broken {
@@ -286,7 +286,7 @@ async fn send(
     Ok(Json(Answer::new(id, task)).into_response())
 }
 
-/// What is stored is told as it is; a server that stores nothing makes something of the same size up.
+/// Returns the stored task. A server without a store generates one of the same size.
 async fn get(
     State(echo): State<Arc<Echo>>,
     Json(Request { id, params }): Json<Request<Get>>,
@@ -303,7 +303,7 @@ async fn get(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// A chunk now and then, each told when it is on the disk.
+/// Sends a chunk at each tick, each once it is on disk.
 async fn stream_ticks(
     State(echo): State<Arc<Echo>>,
     Json(Request { id, params: Send { message: _ } }): Json<Request<Send>>,
@@ -324,7 +324,7 @@ async fn stream_ticks(
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(chunks)).into_response()
 }
 
-/// All chunks are on their way to the disk at once, and each is told when it is there.
+/// Writes all chunks to disk at the same time, and sends each once it is stored.
 async fn stream_chunks(
     State(echo): State<Arc<Echo>>,
     Json(Request { id, params: Send { message: _ } }): Json<Request<Send>>,

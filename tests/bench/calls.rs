@@ -1,5 +1,5 @@
-//! What it costs that one agent has another do something: a guest that calls the echo agent through the hub, beside a plain server
-//! that calls another over HTTP. Each is set against the same work without a call.
+//! Cost of a call from one agent to another: a guest that calls the echo agent through the hub, and
+//! a plain server that calls another over HTTP. Each is compared with the same work without a call.
 
 use crate::{
     LOAD, SERVERS, WARM_UP,
@@ -11,7 +11,7 @@ use a2a_hub_tests::{TestHub, test_guests};
 use anyhow::{Context as _, Result};
 use std::{net::SocketAddr, time::Duration};
 
-/// The test guests may call the echo, as often as anybody asks.
+/// Configuration that lets the test guest call the echo agent.
 const CONFIG: &str = "
     [agents.guest]
     max_running = 64
@@ -19,15 +19,15 @@ const CONFIG: &str = "
     delegate = ['echo']
 ";
 
-/// Requests at once.
+/// Numbers of concurrent requests.
 const CONCURRENCIES: [usize; 2] = [1, 16];
 
-/// How long a call may take on top of a task without one.
+/// Maximum extra time of a call, compared with a task without one.
 const GOAL: Duration = Duration::from_millis(1);
 
-/// Prints how long tasks take with and without a call, here and there.
+/// Prints the times of tasks with and without a call, for the hub and the plain servers.
 pub(crate) async fn measure(rounds: u32, duration: Duration, kind: Kind) -> Result<()> {
-    // Servers share a core, as for all else that is measured.
+    // Servers share a core, as in the other measurements.
     pin(SERVERS)?;
     let hub = TestHub::builder().config(CONFIG).plugin("guest", test_guests()?).start().await?;
     let called = Bare::start(Kind { durable: true, ..kind }).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn measure(rounds: u32, duration: Duration, kind: Kind) -> Resu
         println!("\nan agent calls another, {concurrency} at once");
         let medians = samples.map(Sample::median);
         print_table(rows.each_ref().map(|(name, ..)| *name), medians);
-        // With many at once what is measured is how they wait for the one core.
+        // With many concurrent requests the measurement shows how they queue for the single core.
         if concurrency == 1 {
             let [echo, _, calling, ..] = medians;
             let overhead = calling.p50.saturating_sub(echo.p50);
@@ -64,7 +64,7 @@ pub(crate) async fn measure(rounds: u32, duration: Duration, kind: Kind) -> Resu
     Ok(())
 }
 
-/// What a call adds is the difference to the echo, or to the server that is called.
+/// Prints the table. A call's cost is the difference to the echo agent, or to the called server.
 fn print_table(names: [&str; 5], medians: [Sample; 5]) {
     println!("                      /s    p50 us    p99 us   call p50 us");
     let [echo, _, through_the_hub, bare, over_http] = medians;

@@ -1,4 +1,4 @@
-//! From nothing to the first answer, and what a server holds by then.
+//! Time from the start of a server to its first response, and its memory at that time.
 
 use crate::{
     LOAD, SERVERS,
@@ -16,16 +16,17 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Starts that are measured; the median counts.
+/// Number of measured starts, whose median counts.
 const STARTS: usize = 11;
 
-/// A first start compiles the agents.
+/// Timeout for a start: the first one compiles the agents.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// How often it is tried whether the hub listens; what is measured is no more exact than that.
+/// Polling interval for the listening socket, and so the precision of the measurement.
 const POLL: Duration = Duration::from_micros(200);
 
-/// Prints how long the hub and a bare server take from their start to their first answer, and their size then.
+/// Prints the time to the first response, and the memory then, of the hub and of the baseline
+/// server.
 pub(crate) async fn measure() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let (first, _) = hub(dir.path()).await?;
@@ -48,7 +49,7 @@ pub(crate) async fn measure() -> Result<()> {
     Ok(())
 }
 
-/// A hub that has no agents to compile any more once it was started in `dir`.
+/// Starts a hub. After the first start in `dir`, no agent needs to be compiled.
 #[expect(clippy::disallowed_methods, reason = "the start of a process is what is measured")]
 async fn hub(dir: &Path) -> Result<(Duration, u64)> {
     let socket = dir.join("hub.sock");

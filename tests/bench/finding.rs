@@ -1,4 +1,5 @@
-//! What it costs to find agents among many: the index of their cards, and each question, in this process.
+//! Cost of searching for agents among many: the index of their cards, and each query, in this
+//! process.
 
 use a2a_hub_core::finding::{Description, Index};
 use a2a_hub_protocol::operation::AgentQuery;
@@ -6,13 +7,13 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// How many cards there are.
+/// Numbers of cards.
 const SIZES: [usize; 3] = [10, 100, 1_000];
 
-/// How often each question is asked.
+/// Number of repetitions of each query.
 const TIMES: usize = 200;
 
-/// What is asked: by words that are common, rare, misspelt and unknown, and by all criteria at once.
+/// Queries with common, rare, misspelt and unknown words, and one with all criteria.
 fn questions() -> [(&'static str, AgentQuery); 4] {
     let text = |text: &str| Some(text.to_owned());
     let words = AgentQuery {
@@ -33,7 +34,7 @@ fn questions() -> [(&'static str, AgentQuery); 4] {
     [("words", words), ("slips", slips), ("all criteria", criteria), ("nearest name", name)]
 }
 
-/// A card as long as people write them, of the same words for the same number.
+/// Card of realistic length; the same number gives the same words.
 fn card(n: usize) -> Value {
     const WORDS: [&str; 40] = [
         "review",
@@ -89,7 +90,7 @@ fn card(n: usize) -> Value {
     json!({ "name": format!("Agent {n}"), "description": text(16, 0), "version": format!("1.{}.0", n % 5), "skills": [skill(3), skill(9)] })
 }
 
-/// Prints what each question costs.
+/// Prints the cost of each query.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 pub(crate) fn measure() -> Result<()> {
     println!("\nfinding agents, in microseconds: the index once, and a question (median)");

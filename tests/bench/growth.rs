@@ -1,5 +1,6 @@
-//! How the cost of a piece of work changes with all that there is: tasks in the store, agents, the size of a message, listeners of one
-//! task. Every figure is of one hub after another on one core, and is compared with that of the smallest.
+//! Growth of costs with the number of stored tasks, of agents, of bytes in a message, and of a
+//! task's subscribers. Each figure comes from a hub on one core, and is compared with that of the
+//! smallest size.
 
 use crate::{
     LOAD, SERVERS, WARM_UP,
@@ -17,32 +18,32 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How long each figure is measured.
+/// Duration of each measurement.
 const MEASURED: Duration = Duration::from_secs(2);
 
-/// Tasks that are stored before the hub is started, in conversations of ten.
+/// Numbers of tasks stored before the hub starts, in conversations of ten.
 const STORED: [u32; 4] = [10, 1_000, 100_000, 1_000_000];
 
-/// Agents, beside those that are built in.
+/// Numbers of agents beside the bundled ones.
 const AGENTS: [usize; 3] = [1, 50, 200];
 
-/// Bytes of a message's text.
+/// Sizes of a message's text in bytes.
 const SIZES: [usize; 4] = [10, 10_000, 100_000, 900_000];
 
-/// Listeners of one task.
+/// Numbers of subscribers of one task.
 const LISTENERS: [usize; 4] = [1, 10, 100, 1_000];
 
-/// Events of the task that is listened to, and how far apart.
+/// Number and interval of the task's events.
 const TICKS: u32 = 10;
 const PACE_MS: u64 = 300;
 
-/// Tasks that are looked at in turn.
+/// Number of tasks that are read in turn.
 const LOOKED_AT: u32 = 64;
 
-/// For the hub to finish what it does after its start.
+/// Time in which the hub finishes its work after the start.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Nothing is forgotten meanwhile.
+/// Disables the retention limit during the measurement.
 const CONFIG: &str = "retention.max_mb = 100000\n";
 
 /// Prints all four tables.
@@ -53,7 +54,7 @@ pub(crate) async fn measure() -> Result<()> {
     listeners().await
 }
 
-/// A server that is measured, on a core of its own.
+/// Restarts the hub on the servers' core; returns its address and the start time.
 async fn start(hub: &mut TestHub) -> Result<(SocketAddr, Duration)> {
     hub.stop().await?;
     pin(SERVERS)?;
@@ -131,12 +132,12 @@ async fn stored_tasks() -> Result<()> {
     Ok(())
 }
 
-/// The id of a task that was stored, before those that a hub makes.
+/// Id of a stored task, lower than those that a hub generates.
 fn id(number: u32) -> String {
     format!("00000000-0000-7000-8000-{number:012}")
 }
 
-/// Stores as many more tasks like that one, which has ended.
+/// Stores copies of a finished task under these numbers.
 fn fill(file: &Path, pattern: &str, numbers: std::ops::Range<u32>) -> Result<()> {
     let mut db = Database::open(file)?;
     let columns: Vec<String> = db
@@ -241,7 +242,7 @@ async fn listeners() -> Result<()> {
                 connection.post_ticks("/stream", &listen).await
             });
         }
-        // All listen by then.
+        // All clients are subscribed by then.
         sleep(Duration::from_millis(PACE_MS) * TICKS).await;
         let before = spent(hub.pid())?;
         let (mut late, mut told, counted) = (Vec::new(), 0, 2 * TICKS as usize);

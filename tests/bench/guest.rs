@@ -1,4 +1,4 @@
-//! What a guest costs by itself: a fresh instance of the echo agent, one task, and nothing around it.
+//! Cost of a guest alone: a fresh instance of the echo agent runs one task, without a hub.
 
 use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
@@ -12,13 +12,13 @@ use anyhow::{Result, ensure};
 use std::fs;
 use tokio::time::Instant;
 
-/// Thrown away before the measurement.
+/// Number of runs before the measurement.
 const WARM_UP: usize = 200;
 
-/// Tasks that are measured, one after the other.
+/// Number of measured tasks, one after the other.
 const RUNS: usize = 3_000;
 
-/// Prints how long it takes to instantiate a guest, run one task in it, and drop it.
+/// Prints the time to instantiate a guest, run one task in it, and drop it.
 pub(crate) async fn measure() -> Result<()> {
     let component = fs::read(test_guests()?.with_file_name("echo.wasm"))?;
     let engine = Engine::new(&EngineSettings::default())?;

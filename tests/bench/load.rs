@@ -1,4 +1,5 @@
-//! The load: as much work as a server does, over plain sockets, so that the generator does not set the pace.
+//! Load generator: sends requests as fast as a server answers, over plain sockets, so that the
+//! generator is not the bottleneck.
 
 use a2a_hub_tests::message_to;
 use anyhow::{Context as _, Result, ensure};
@@ -11,37 +12,37 @@ use tokio::{
     time::Instant,
 };
 
-/// Chunks of a stream.
+/// Number of chunks of a stream.
 pub(crate) const CHUNKS: u32 = 100;
 
-/// Events of a stream that has one now and then, and how often.
+/// Number and interval of the events of a slow stream.
 pub(crate) const TICKS: u32 = 10;
 pub(crate) const PACE: Duration = Duration::from_secs(1);
 
-/// What is done over and over.
+/// Repeated piece of work.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// A task that is answered once.
+    /// Task with a single response.
     Send,
-    /// A task of an agent, by what is said to it, that must complete.
+    /// Task of an agent with a text; it must complete.
     Say(&'static str, Arc<str>),
-    /// A task of [`CHUNKS`] chunks, told one by one.
+    /// Task with [`CHUNKS`] streamed chunks.
     Stream,
-    /// This request, again and again.
+    /// Fixed request.
     Ask(Arc<str>),
-    /// A look at one of these tasks, at a path of its own on a bare server.
+    /// Read of one of these tasks, at its own path on a baseline server.
     Get(&'static str, Arc<[String]>),
 }
 
-/// How fast a server was.
+/// Measured speed of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
-    /// Requests or, of streams, chunks.
+    /// Requests per second; for streams, chunks per second.
     pub(crate) per_second: f64,
-    /// Of a request or, of streams, until the first chunk.
+    /// Latency of a request; for streams, of the first chunk.
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
-    /// How long it was measured.
+    /// Duration of the measurement.
     pub(crate) took: Duration,
 }
 
@@ -57,7 +58,7 @@ impl Sample {
         }
     }
 
-    /// The median of each figure by itself.
+    /// Median of each figure.
     #[expect(clippy::needless_pass_by_value, reason = "maps an array of lists to one of medians")]
     pub(crate) fn median(samples: Vec<Self>) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl Sample {
     }
 }
 
-/// The one in the middle, or the default if there is none.
+/// Median, or the default without figures.
 pub(crate) fn middle<T: Copy + Default>(
     figures: impl Iterator<Item = T>,
     order: impl FnMut(&T, &T) -> std::cmp::Ordering,
@@ -79,7 +80,8 @@ pub(crate) fn middle<T: Copy + Default>(
     figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
-/// Has work done for that long, on each connection the next piece as soon as the last is done.
+/// Generates load for that duration: each connection sends the next request after the last
+/// response.
 pub(crate) async fn run(
     address: SocketAddr,
     work: &Work,
@@ -146,52 +148,52 @@ fn check(answer: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A greeting for the echo, under a name of its own.
+/// Request with a message for the echo agent, with a fresh id.
 pub(crate) fn send() -> String {
     call("message/send", &message_to("echo", "hi"))
 }
 
-/// A text for an agent, in a message of its own each time.
+/// Requests with a text for an agent, each with a fresh id.
 pub(crate) fn message(agent: &str, text: &str) -> impl Fn() -> String + Clone + Send + use<> {
     let (agent, text) = (agent.to_owned(), text.to_owned());
     move || call("message/send", &message_to(&agent, &text))
 }
 
-/// As many words for the echo to say one by one as there are to be chunks.
+/// Request for a stream from the echo agent, with as many words as chunks.
 pub(crate) fn stream() -> String {
     let words = ["word"; CHUNKS as usize].join(" ");
     call("message/stream", &message_to("echo", &format!("stream {words}")))
 }
 
-/// Asks the test guest for an event now and then.
+/// Request for a slow stream from the test guest.
 pub(crate) fn ticks() -> String {
     call("message/stream", &message_to("guest", &format!("tick {TICKS} {}", PACE.as_millis())))
 }
 
-/// A look at a task.
+/// Request that reads a task.
 pub(crate) fn get(task: &str) -> String {
     call("tasks/get", &json!({ "id": task }))
 }
 
-/// A request of JSON-RPC.
+/// JSON-RPC request.
 pub(crate) fn call(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 
-/// An HTTP/1.1 connection that is kept alive, for answers with a length and for streams of events.
+/// Persistent HTTP/1.1 connection, for responses with a length and for streams of events.
 pub(crate) struct Connection {
     stream: TcpStream,
     address: SocketAddr,
     buffer: Vec<u8>,
 }
 
-/// What became of a stream.
+/// Result of a stream.
 pub(crate) struct Streamed {
-    /// How many chunks came.
+    /// Number of chunks.
     pub(crate) chunks: usize,
-    /// When the first one was there.
+    /// Arrival of the first chunk.
     first: Instant,
-    /// Bytes of the longest event.
+    /// Size of the longest event in bytes.
     pub(crate) longest: usize,
 }
 
@@ -202,7 +204,7 @@ impl Connection {
         Ok(Self { stream, address, buffer: Vec::new() })
     }
 
-    /// The body of the answer.
+    /// Sends a request and returns the body of the response.
     pub(crate) async fn post(&mut self, path: &str, body: &str) -> Result<&[u8]> {
         let head = self.ask(path, body).await?;
         let length = content_length(str::from_utf8(&self.buffer[..head])?)?;
@@ -217,7 +219,7 @@ impl Connection {
     pub(crate) async fn post_stream(&mut self, body: &str) -> Result<Streamed> {
         self.ask("/stream", body).await?;
         let mut first = None;
-        // The last of HTTP's chunks is empty, and nothing comes after it unasked.
+        // The last HTTP chunk is empty, and nothing follows it.
         while !self.buffer.ends_with(b"\r\n0\r\n\r\n") {
             if first.is_none() && chunks(&self.buffer).next().is_some() {
                 first = Some(Instant::now());
@@ -230,7 +232,7 @@ impl Connection {
         Ok(Streamed { chunks, first, longest })
     }
 
-    /// Reads a stream of events to its end, and tells when each chunk was there.
+    /// Reads a stream of events to its end, and returns the arrival time of each chunk.
     pub(crate) async fn post_ticks(&mut self, path: &str, body: &str) -> Result<Vec<Instant>> {
         self.ask(path, body).await?;
         let mut ticks = Vec::new();
@@ -244,7 +246,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and reads the head of its answer, which is so long.
+    /// Sends a request and reads the head of the response; returns the head's length.
     async fn ask(&mut self, path: &str, body: &str) -> Result<usize> {
         let (address, length) = (self.address, body.len());
         let request = format!(
@@ -270,7 +272,7 @@ impl Connection {
     }
 }
 
-/// The events that are pieces of an artifact.
+/// Events that are chunks of an artifact.
 fn chunks(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_chunk = |line: &&[u8]| {
         line.starts_with(b"data:") && line.windows(17).any(|bytes| bytes == b"\"artifact-update\"")

@@ -1,7 +1,8 @@
-//! What the hub costs: its speed beside bare servers that do the same without it, its start, and its memory.
+//! Benchmarks of the hub: its speed compared with baseline servers that do the same work, its
+//! start, and its memory.
 //!
-//! Figures of different runs do not compare, for machines differ and so do their moods; the ratios of one run do.
-//! Servers share one core, and the load comes from another.
+//! Figures of different runs are not comparable, since machines and their load differ; the ratios
+//! within one run are. Servers share one core, and the load comes from another.
 #![expect(clippy::print_stdout, reason = "a benchmark is run for what it prints")]
 
 mod bare;
@@ -32,11 +33,11 @@ use rustix::{
 use std::{fs, time::Duration};
 use tokio::runtime;
 
-/// Where the servers run, and where the load comes from.
+/// Cores of the servers and of the load generator.
 const SERVERS: usize = 0;
 const LOAD: usize = 1;
 
-/// What is thrown away before each measurement.
+/// Discarded time before each measurement.
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Measures the hub that `A2A_HUB_BIN` names, or else the one beside this program.
@@ -158,12 +159,12 @@ fn main() -> Result<()> {
     })
 }
 
-/// Keeps this thread, and what it starts, on one core.
+/// Pins this thread, and the processes that it starts, to one core.
 fn pin(cpu: usize) -> Result<()> {
     keep_to(None, &[cpu])
 }
 
-/// Keeps a thread, or else this one, on these cores.
+/// Pins a thread, or this one, to these cores.
 fn keep_to(thread: Option<Pid>, cpus: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     for cpu in cpus {
@@ -174,7 +175,7 @@ fn keep_to(thread: Option<Pid>, cpus: &[usize]) -> Result<()> {
     })
 }
 
-/// Keeps all threads of a process on one core, and those that they will start.
+/// Pins all threads of a process to one core, and those that it starts later.
 fn pin_process(pid: u32, cpu: usize) -> Result<()> {
     for thread in fs::read_dir(format!("/proc/{pid}/task")).context("the server is gone")? {
         let id = thread?.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);

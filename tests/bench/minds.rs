@@ -1,4 +1,4 @@
-//! What it costs to have something in mind, and to hand it over: in the store that a hub has, with so many items remembered.
+//! Cost of context memory and of its transfer: in the hub's store, with many remembered items.
 
 use a2a_hub_core::{
     context_memory::{
@@ -15,25 +15,25 @@ use anyhow::Result;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Items in mind.
+/// Numbers of remembered items.
 const SIZES: [usize; 3] = [10, 1_000, 100_000];
 
-/// Items that are stored together to begin with.
+/// Number of items stored together at the beginning.
 const AT_ONCE: usize = 500;
 
-/// How often each thing is done.
+/// Number of repetitions of each operation.
 const TIMES: usize = 200;
 
-/// Words that items are made of, the first of them most often.
+/// Size of the vocabulary of items; the first words are the most frequent.
 const WORDS: usize = 5_000;
 
 const ROOM: MemoryRoom = MemoryRoom { max_bytes: 1 << 40, max_items: 1 << 40 };
 
-/// What is aimed at for a typical working memory.
+/// Target times for a typical working memory.
 const GOALS: [(&str, Duration); 2] =
     [("serialisation", Duration::from_millis(1)), ("transfer", Duration::from_millis(2))];
 
-/// Prints how long each takes, in microseconds.
+/// Prints the time of each operation in microseconds.
 pub(crate) async fn measure() -> Result<()> {
     println!("\nwhat an agent has in mind: medians and p99 of {TIMES}, in us");
     println!(
@@ -101,7 +101,7 @@ fn place(agent: &str, context: &str) -> Result<MemoryPlace> {
     Ok(MemoryPlace { context: ContextId::new(context), owner })
 }
 
-/// A goal, twenty thoughts, ten decisions and ten variables.
+/// Typical working memory: a goal, twenty thoughts, ten decisions and ten variables.
 fn typical() -> Vec<Change> {
     let mut changes = vec![Change::Goal(Some("Ship the parser by the end of the week".to_owned()))];
     for n in 0..20 {
@@ -125,10 +125,10 @@ fn item(n: usize, chance: &mut u64) -> Item {
     Item { id, kind, data: json!({ "info": text(chance, 20) }), metadata: None }
 }
 
-/// So many words, as unevenly spread as those of a language.
+/// Text of `words` words, distributed as unevenly as in a natural language.
 fn text(chance: &mut u64, words: usize) -> String {
     let mut next = || {
-        // Numerical Recipes' linear congruential generator: the same figures in each run.
+        // Numerical Recipes' linear congruential generator, for the same figures in each run.
         *chance =
             chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*chance >> 33) as usize
@@ -142,7 +142,7 @@ async fn search(storage: &SqliteStorage, place: &MemoryPlace, query: &str) -> Re
     Ok(storage.search(place, search).await?)
 }
 
-/// What a hub does for a delegation that hands over: reads, decides, writes durably.
+/// Transfer as a hub does it for a delegation: reads, decides, writes durably.
 async fn hand_over(
     storage: &SqliteStorage,
     here: &MemoryPlace,

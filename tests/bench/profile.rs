@@ -1,4 +1,4 @@
-//! Where the hub's time goes: by thread always, and by function where `perf` is installed.
+//! Profile of the hub: CPU time by thread, and by function if `perf` is installed.
 
 use anyhow::{Context as _, Result};
 use std::{
@@ -11,16 +11,16 @@ use std::{
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// Samples a second: no multiple of the hub's own ticks.
+/// Samples per second: not a multiple of the hub's ticks.
 const HERTZ: &str = "1999";
 
-/// What /proc counts in, in microseconds: Linux tells every program that it ticks a hundred times a second.
+/// Unit of /proc in microseconds: Linux reports a hundred ticks per second to every program.
 const TICK_US: f64 = 10_000.0;
 
-/// How many lines of a profile are worth reading.
+/// Number of lines of a profile that are printed.
 const LINES: usize = 25;
 
-/// A process that is being watched.
+/// Process under observation.
 pub(crate) struct Watch {
     pid: u32,
     before: BTreeMap<String, u64>,
@@ -28,13 +28,14 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches the process for that long.
+    /// Observes the process for that duration.
     pub(crate) fn start(pid: u32, duration: Duration) -> Result<Self> {
         let before = ticks(pid)?;
         Ok(Self { pid, before, perf: record(pid, duration)? })
     }
 
-    /// Prints what the process's threads did since, for each of that many pieces of work, and in which functions.
+    /// Prints the CPU time of each thread since the start, per piece of work, and the functions it
+    /// went to.
     pub(crate) async fn print(self, title: &str, pieces: f64) -> Result<()> {
         let after = ticks(self.pid)?;
         println!("\nprofile of {title}: time on the processor, in us each");
@@ -63,7 +64,7 @@ fn recording_in(dir: &Path) -> PathBuf {
     dir.join("perf.data")
 }
 
-/// Samples the process, if there is a `perf` to do it.
+/// Samples the process by `perf`, if installed.
 #[expect(clippy::disallowed_methods, reason = "perf is a program")]
 fn record(pid: u32, duration: Duration) -> Result<Option<(Child, TempDir)>> {
     let dir = tempfile::tempdir()?;
@@ -79,7 +80,7 @@ async fn report(mut recording: Child, dir: &Path) -> Result<()> {
     recording.wait().await.context("failed to wait for perf")?;
     for by in ["dso", "dso,symbol"] {
         for line in perf_report(dir, by).await?.lines().take(LINES) {
-            // As wide as a terminal: the names of generic functions are endless.
+            // Cut to the width of a terminal, since names of generic functions are very long.
             let words = line.split_whitespace().filter(|word| *word != "-").collect::<Vec<_>>();
             println!("{:.100}", words.join("  "));
         }
@@ -88,7 +89,7 @@ async fn report(mut recording: Child, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The profile, a line for each of what it is sorted by, the largest first.
+/// Profile sorted by `by`, one line each, the largest first.
 #[expect(clippy::disallowed_methods, reason = "perf is a program")]
 async fn perf_report(dir: &Path, by: &str) -> Result<String> {
     let mut perf = Command::new("perf");
@@ -99,19 +100,20 @@ async fn perf_report(dir: &Path, by: &str) -> Result<String> {
     Ok(told.collect::<Vec<_>>().join("\n"))
 }
 
-/// What a process's threads have spent on the processor.
+/// CPU time of all threads of a process.
 pub(crate) fn spent(pid: u32) -> Result<Duration> {
     let ticks = ticks(pid)?.values().sum::<u64>();
     Ok(Duration::from_secs_f64(ticks as f64 * TICK_US / 1e6))
 }
 
-/// What each thread has spent, by its name, in the kernel's ticks.
+/// CPU time of each thread by its name, in the kernel's ticks.
 fn ticks(pid: u32) -> Result<BTreeMap<String, u64>> {
     let mut spent = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).context("the server is gone")? {
         // A thread may end meanwhile.
         let Ok(stat) = fs::read_to_string(thread?.path().join("stat")) else { continue };
-        // The name stands in brackets and may hold any; user and system time are the 12th and 13th field after it.
+        // The name is in parentheses and may contain any; user and system time are fields 12 and 13
+        // after it.
         let Some((head, rest)) = stat.rsplit_once(") ") else { continue };
         let name = head.split_once('(').map_or("", |(_, name)| name);
         let times = rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());

@@ -1,5 +1,6 @@
-//! What the hub and an adapter add to a turn of a command line agent: a program that answers at once, told directly and through
-//! the hub; each turn started for itself, and as the next of a conversation whose program is kept.
+//! Overhead of the hub and an adapter for a turn of a command line agent. The program answers at
+//! once, directly and through the hub; each turn either starts it, or reuses the conversation's
+//! program.
 
 use crate::{LOAD, SERVERS, load::Connection, pin};
 use a2a_hub_tests::{TestHub, message_to};
@@ -18,16 +19,16 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
 };
 
-/// Turns of each kind.
+/// Number of turns of each kind.
 const TURNS: usize = 200;
 
-/// Turns that nobody counts.
+/// Number of turns before the measurement.
 const WARM_UP: usize = 5;
 
-/// What hub and adapter may add to a turn of a kept program, in the middle.
+/// Maximum median overhead of hub and adapter for a turn of a reused program.
 const GOAL: Duration = Duration::from_millis(5);
 
-/// What Claude Code says in a turn.
+/// Output of Claude Code in one turn.
 const SAYS: [&str; 4] = [
     r#"{"type":"system","subtype":"init","session_id":"00000000-0000-4000-8000-000000000001","model":"m","cwd":"/"}"#,
     r#"{"type":"stream_event","event":{"type":"message_start"},"parent_tool_use_id":null}"#,
@@ -35,7 +36,7 @@ const SAYS: [&str; 4] = [
     r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"00000000-0000-4000-8000-000000000001","total_cost_usd":0.1}"#,
 ];
 
-/// The program: answers each line of its input at once.
+/// Runs as the program: answers each line of its input at once.
 pub(crate) fn answer() -> Result<()> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
@@ -49,7 +50,7 @@ pub(crate) fn answer() -> Result<()> {
     Ok(())
 }
 
-/// Prints how long turns take, with the hub and without.
+/// Prints the times of turns with and without the hub.
 pub(crate) async fn measure() -> Result<()> {
     pin(SERVERS)?;
     let place = tempfile::tempdir()?;
@@ -66,7 +67,7 @@ pub(crate) async fn measure() -> Result<()> {
     let mut context = Value::Null;
     for turn in 0..WARM_UP + TURNS {
         let begun = now();
-        // A process is started where the hub's are.
+        // The process starts on the core of the hub's processes.
         pin(SERVERS)?;
         let mut bare = Bare::start(&program)?;
         pin(LOAD)?;
@@ -113,7 +114,7 @@ pub(crate) async fn measure() -> Result<()> {
     Ok(())
 }
 
-/// A program by the vendor's name, which this one is in truth.
+/// Installs this program under the vendor's name.
 fn install(place: &Path) -> Result<PathBuf> {
     let program = place.join("claude");
     let this = env::current_exe()?;
@@ -126,7 +127,7 @@ fn install(place: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// A turn through the hub, in this conversation or in a new one; which one it was.
+/// Runs a turn through the hub, in this conversation or in a new one; returns the conversation.
 async fn send(client: &mut Connection, context: &Value) -> Result<Value> {
     let mut params = message_to("claude-code", "hi");
     if !context.is_null() {
@@ -139,7 +140,7 @@ async fn send(client: &mut Connection, context: &Value) -> Result<Value> {
     Ok(task["contextId"].clone())
 }
 
-/// The program without a hub.
+/// Program that runs without a hub.
 struct Bare {
     child: Child,
     stdin: ChildStdin,

@@ -1,4 +1,4 @@
-//! The hub beside two servers that do the same without it: as much work as each does, round after round.
+//! Comparison of the hub with two baseline servers that do the same work, round after round.
 
 use crate::{
     Args, LOAD, SERVERS, WARM_UP,
@@ -14,23 +14,24 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::{net::SocketAddr, time::Duration};
 
-/// How many connections are profiled.
+/// Number of connections during profiling.
 const PROFILED: usize = 16;
 
-/// Tasks that are looked at in turn.
+/// Number of tasks that are read in turn.
 const TASKS: usize = 64;
 
-/// The hub, and two servers that do the same without it.
+/// Hub with two baseline servers.
 pub(crate) struct Servers {
     hub: TestHub,
     address: SocketAddr,
     durable: Bare,
     bare: Bare,
-    /// What a bare server is like.
+    /// Properties of the baseline servers.
     kind: Kind,
 }
 
-/// What is raced: its name, what is asked of the hub and of the others, and how many ask at once.
+/// Compared work: its name, the requests to the hub and to the others, and the numbers of
+/// connections.
 struct Race {
     title: &'static str,
     of_hub: Work,
@@ -38,7 +39,7 @@ struct Race {
     concurrency: &'static [usize],
 }
 
-/// One server in a race.
+/// One server in a comparison.
 #[derive(Clone, Copy)]
 struct Runner<'w> {
     name: &'static str,
@@ -47,7 +48,7 @@ struct Runner<'w> {
     work: &'w Work,
 }
 
-/// What a server did: its speed, and the time on the processor that a piece of the work took, in microseconds.
+/// Results of a server: its speed, and the CPU time per piece of work in microseconds.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     sample: Sample,
@@ -55,8 +56,9 @@ struct Figures {
 }
 
 impl Servers {
-    /// Starts the servers. Those that find one core make one thread for it; if the core `is_one` only once they run, they have as many
-    /// threads as the machine has cores, and they take turns.
+    /// Starts the servers. With `is_one` they start as on a machine of many cores and are pinned to
+    /// one core afterwards, so their threads take turns. Otherwise they find one core and start one
+    /// thread for it.
     pub(crate) async fn start(is_one: bool) -> Result<Self> {
         // A process inherits the core of the thread that starts it.
         if is_one {
@@ -80,12 +82,13 @@ impl Servers {
         Ok(servers)
     }
 
-    /// What a bare server is like.
+    /// Properties of the baseline servers.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Each kind of work on each server, round after round. Returns the hub's rates, as ratios to the bare server that stores.
+    /// Runs each kind of work on each server, round after round. Returns the hub's rates as ratios
+    /// to the durable baseline server.
     pub(crate) async fn race(&self, args: &Args) -> Result<Ratios> {
         println!("medians of {} rounds of {} ms", args.rounds, args.millis);
         let (here, there) = (tasks(self.address).await?, tasks(self.durable.address()).await?);
@@ -121,7 +124,7 @@ impl Servers {
         Ok(ratios)
     }
 
-    /// One race. Returns the ratio of the rates.
+    /// Runs one comparison and returns the ratio of the rates.
     async fn run(&self, args: &Args, race: &Race, concurrency: usize, title: &str) -> Result<f64> {
         let (durable, bare) = (running(&self.durable)?, running(&self.bare)?);
         let other = &race.of_others;
@@ -145,7 +148,7 @@ impl Servers {
         Ok(hub.sample.per_second / durable.sample.per_second)
     }
 
-    /// What the hub, and the durable bare server, spend their time on.
+    /// Profiles the hub and the durable baseline server.
     pub(crate) async fn profile(&self, args: &Args) -> Result<()> {
         let millis = Duration::from_millis(args.millis);
         let (here, there) = (tasks(self.address).await?, tasks(self.durable.address()).await?);
@@ -171,7 +174,7 @@ impl Servers {
 }
 
 impl Runner<'_> {
-    /// Does its work for that long, once it is warm.
+    /// Generates load for that duration, after a warm-up.
     async fn run(&self, concurrency: usize, duration: Duration) -> Result<Figures> {
         load::run(self.address, self.work, concurrency, WARM_UP).await?;
         let before = profile::spent(self.pid)?;
@@ -183,7 +186,7 @@ impl Runner<'_> {
 }
 
 impl Figures {
-    /// The median of each figure by itself.
+    /// Median of each figure.
     fn median(rounds: Vec<Self>) -> Self {
         let cpu = load::middle(rounds.iter().map(|round| round.cpu), f64::total_cmp);
         let sample = Sample::median(rounds.into_iter().map(|round| round.sample).collect());
@@ -191,7 +194,8 @@ impl Figures {
     }
 }
 
-/// The ratios are to the server that stores as durably as the hub does, and does nothing else.
+/// Prints the table. Ratios refer to the server that stores as durably as the hub and does nothing
+/// else.
 fn print_table(names: [&str; 3], figures: [Figures; 3]) {
     println!(
         "                  /s    p50 us    p99 us    cpu us   ratios: /s       p50       p99       cpu"
@@ -214,7 +218,8 @@ fn print_table(names: [&str; 3], figures: [Figures; 3]) {
 fn running(server: &Bare) -> Result<u32> {
     server.pid().context("the bare server is gone")
 }
-/// A bare server whose answers and events are as long as the hub's, once it is sure that these are answers.
+/// Properties of a baseline server whose responses and events are as long as the hub's. Checks that
+/// the hub's responses are valid.
 async fn like_the_hub(hub: SocketAddr) -> Result<Kind> {
     let mut connection = Connection::open(hub).await?;
     let answer = connection.post("/", &load::send()).await?;
@@ -225,7 +230,7 @@ async fn like_the_hub(hub: SocketAddr) -> Result<Kind> {
     Ok(Kind { answer, event, ..Kind::default() })
 }
 
-/// Some tasks to look at.
+/// Creates tasks to be read.
 async fn tasks(server: SocketAddr) -> Result<Vec<String>> {
     let mut connection = Connection::open(server).await?;
     let mut tasks = Vec::with_capacity(TASKS);

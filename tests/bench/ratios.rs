@@ -1,19 +1,19 @@
-//! The hub's rates as ratios to a bare server's of the same run, and those that were accepted: no figure of one run means anything to
-//! another, but a ratio does.
+//! Rates of the hub as ratios to a baseline server's in the same run, and the accepted ones.
+//! Figures of different runs are not comparable, their ratios are.
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
-/// How far below the accepted one a ratio may be: machines have their moods.
+/// Minimum of a ratio, as a part of the accepted one, to allow for noise of the machine.
 const LEAST: f64 = 0.85;
 
-/// Ratios by what was raced.
+/// Ratios by the compared work.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Ratios(BTreeMap<String, f64>);
 
-/// What was accepted, by how it is measured.
+/// Accepted ratios by mode of measurement.
 type Accepted = BTreeMap<String, Ratios>;
 
 impl Ratios {
@@ -21,14 +21,14 @@ impl Ratios {
         self.0.insert(title, ratio);
     }
 
-    /// Those that were accepted last.
+    /// Accepted ratios of a mode.
     pub(crate) fn accepted(mode: &str) -> Result<Self> {
         let accepted = read()?;
         let known = accepted.get(mode).cloned();
         known.with_context(|| format!("nothing is accepted for `{mode}` yet: run it with --accept"))
     }
 
-    /// Has these be the accepted ones.
+    /// Stores these ratios as the accepted ones.
     pub(crate) fn accept(&self, mode: &str) -> Result<()> {
         let mut accepted = read()?;
         let round = |ratio: &f64| (ratio * 1000.0).round() / 1000.0;
@@ -42,7 +42,7 @@ impl Ratios {
         Ok(())
     }
 
-    /// Fails if one of `now` is too far below.
+    /// Fails if a ratio of `now` is too far below the accepted one.
     pub(crate) fn check(&self, now: &Self) -> Result<()> {
         println!("\n{:<58}{:>10}{:>10}", "ratio to bare + disk", "accepted", "now");
         let mut worse = Vec::new();

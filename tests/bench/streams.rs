@@ -1,5 +1,5 @@
-//! Many streams that are open at once, an event a second each: how long until all are open, how late their events come, and what that
-//! costs, beside a server that does no more than store and tell them.
+//! Many concurrent streams with an event per second each: time until all are open, delay of their
+//! events, and cost, compared with a server that only stores and sends them.
 
 use crate::{
     LOAD, SERVERS,
@@ -17,29 +17,30 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// So many streams tell much, and when they are looked at: each has told more than is kept for a slow listener.
+/// Number of streams with much output, and the time of their measurement: each has then sent more
+/// than is buffered for a slow subscriber.
 const LONG: u32 = 100;
 const LONG_ENOUGH: Duration = Duration::from_secs(6);
 const LONG_TEXT: &str = "tick 400 20";
 
-/// Descriptors beside those of the streams.
+/// File descriptors beside those of the streams.
 const OTHERS: u64 = 200;
 
-/// What became of all streams.
+/// Results of all streams.
 struct Heard {
-    /// Until each of them had told its first event.
+    /// Time until each stream had sent its first event.
     open: Duration,
-    /// By how much more than its pace an event came after the one before it.
+    /// Delay of an event after the previous one, beyond the interval.
     late_p50: Duration,
     late_p99: Duration,
     lost: usize,
-    /// Time on the processor for each event, in microseconds.
+    /// CPU time per event, in microseconds.
     cpu: f64,
-    /// Bytes by which the server had grown in the middle, for each stream.
+    /// Growth of the server's memory per stream halfway, in bytes.
     bytes: u64,
 }
 
-/// Prints what happens to that many streams, twice: the first time pays for what later ones share.
+/// Prints the results twice: the first run pays for resources that later ones share.
 pub(crate) async fn measure(streams: u32, kind: Kind) -> Result<()> {
     open_files(u64::from(streams) + OTHERS)?;
     pin(SERVERS)?;
@@ -90,12 +91,12 @@ pub(crate) async fn measure(streams: u32, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// What a server has of the machine's memory, in bytes.
+/// Proportional memory of a server, in bytes.
 fn memory_of(server: u32) -> Result<u64> {
     proportional_bytes(server).context("the server is gone")
 }
 
-/// Opens all of them at once, and listens to their ends.
+/// Opens all streams at once, and reads them to their ends.
 async fn listen(address: SocketAddr, pid: u32, path: &'static str, streams: u32) -> Result<Heard> {
     let (before, had, begun) = (spent(pid)?, memory_of(pid)?, Instant::now());
     let mut clients = JoinSet::new();
@@ -121,7 +122,7 @@ async fn listen(address: SocketAddr, pid: u32, path: &'static str, streams: u32)
     Ok(Heard { open, late_p50: percentile(50), late_p99: percentile(99), lost, cpu, bytes })
 }
 
-/// Lets this process, and those it starts, have that many files open.
+/// Raises the limit of open files of this process and its children.
 fn open_files(wanted: u64) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);

@@ -1,21 +1,21 @@
-//! What a task costs in memory while its agent waits for the client: an instance, suspended in the middle of a call.
+//! Memory of a task whose agent waits for the client: an instance that is suspended during a call.
 
 use a2a_hub_tests::{Client, TestHub, example_agent, message_to, proportional_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use std::{fs, path::PathBuf, time::Duration};
 use tokio::time::sleep;
 
-/// For the hub to finish what it does after answering, and to let go of what it does not use.
+/// Time in which the hub finishes its work after a response, and releases unused memory.
 const SETTLE: Duration = Duration::from_secs(8);
 
-/// How large a guest's stack is, in kB.
+/// Size of a guest's stack, in kB.
 const STACK: u64 = 2 << 10;
 
-/// How large a piece of a guest's memory is at most, in kB; the heaps of the hub's allocator are larger.
+/// Maximum size of a mapping of a guest's memory, in kB; heaps of the hub's allocator are larger.
 const GUEST: u64 = 4 << 10;
 
-/// Leaves that many tasks waiting for input, and prints by how much the hub has grown for each: tasks of a guest that can do everything, and of an agent
-/// that people have, which asks for approval.
+/// Leaves `tasks` tasks waiting for input, and prints the hub's growth per task: for a guest with
+/// all capabilities, and for a realistic agent that asks for approval.
 pub(crate) async fn measure(tasks: u32) -> Result<()> {
     measure_of("the test guest", test_guests()?, "ask", tasks).await?;
     let gate = example_agent("approval-gate")?;
@@ -23,13 +23,13 @@ pub(crate) async fn measure(tasks: u32) -> Result<()> {
 }
 
 async fn measure_of(name: &str, guest: PathBuf, text: &str, tasks: u32) -> Result<()> {
-    // Those that wait take up half of the room at most.
+    // Waiting tasks may use at most half of the capacity.
     let all = tasks + 1;
     let config = format!("max_tasks = {}\nagents.waiter.max_waiting = {all}", 2 * all);
     let builder = TestHub::builder().config(config);
     let mut hub = builder.plugin("waiter", guest).start().await?;
     let client = Client::http(&hub);
-    // The first one pays for what all of them share.
+    // The first task pays for resources that all share.
     suspend(&client, text).await?;
     let (before, parts_before) = (memory_of(&hub).await?, Parts::of(&hub)?);
     for _ in 0..tasks {
@@ -51,12 +51,12 @@ async fn measure_of(name: &str, guest: PathBuf, text: &str, tasks: u32) -> Resul
     hub.kill9().await
 }
 
-/// The hub's memory by what it is, in kB: its mappings are told by their sizes and names.
+/// Memory of the hub by kind, in kB; the size and name of a mapping identify its kind.
 #[derive(Default)]
 struct Parts {
     heap: u64,
     written: u64,
-    /// Mapped more often than it is there.
+    /// Memory that is mapped several times but resident once.
     shared: u64,
     stacks: u64,
 }
@@ -71,7 +71,7 @@ impl Parts {
             match words[..] {
                 ["Size:", ..] => size = kilobytes,
                 ["Rss:", ..] => mapped = kilobytes,
-                // What each has of its own counts in full, and next to nothing of what hundreds share.
+                // Private memory counts in full, and memory that hundreds share for nearly nothing.
                 ["Pss:", ..] if is_image => {
                     parts.shared += mapped - kilobytes;
                     parts.written += kilobytes;
@@ -79,7 +79,7 @@ impl Parts {
                 ["Pss:", ..] if size == STACK => parts.stacks += kilobytes,
                 ["Pss:", ..] if size <= GUEST => parts.written += kilobytes,
                 ["Pss:", ..] => parts.heap += kilobytes,
-                // Whose they are stands at the end, if they are somebody's.
+                // A mapped file's name is at the end of the line.
                 [range, ..] if range.contains('-') => {
                     is_image = words.get(5).is_some_and(|name| name.contains("memfd"));
                 }

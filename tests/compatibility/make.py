@@ -1,7 +1,9 @@
-"""Makes data.tar.xz: the data directory of a hub with tasks in every state, for the test that a later hub opens, replays and serves it.
+"""Makes data.tar.xz: the data directory of a hub with tasks in every state. A test has a later hub
+open, replay and serve it.
 
-python3 make.py A2A_HUB COMPONENTS, with a program and the folder of components that `cargo xtask guests` makes, both of one commit. The hub
-is killed at the end, so that the directory is as a crash leaves it.
+Run python3 make.py A2A_HUB COMPONENTS, with a program and the folder of components that `cargo
+xtask guests` makes, both of one commit. The hub is killed at the end, so the directory is as after
+a crash.
 """
 import http.client, json, os, shutil, signal, subprocess, sys, tarfile, tempfile, time, uuid
 

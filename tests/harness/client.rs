@@ -1,4 +1,4 @@
-//! A client of the hub: the same calls over HTTP and over the unix socket.
+//! Client of the hub, with the same calls over HTTP and over the unix socket.
 
 use crate::Endpoints;
 use futures::TryStreamExt as _;
@@ -13,10 +13,10 @@ use tokio::{
 use tokio_util::io::StreamReader;
 use uuid::Uuid;
 
-/// How long a test waits for one answer or one event.
+/// Timeout of a test for one response or one event.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// A client of one hub. Every call is a request of its own.
+/// Client of one hub. Every call is a separate request.
 #[derive(Clone, Debug)]
 pub struct Client(Wire);
 
@@ -26,26 +26,26 @@ enum Wire {
     Unix { socket: PathBuf },
 }
 
-/// Why a call has no result.
+/// Error of a call.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RpcError {
     /// The hub refused.
     #[error("the hub refused with {code}: {message} {data}")]
     Refused {
-        /// JSON-RPC's or A2A's code.
+        /// Code of JSON-RPC or A2A.
         code: i64,
-        /// The reason for people.
+        /// Text for people.
         message: String,
-        /// The reason for machines, or null.
+        /// Data for machines, or null.
         data: Value,
     },
-    /// There was no answer, or none that makes sense.
+    /// No response, or an invalid one.
     #[error("no answer: {0}")]
     Lost(String),
 }
 
 impl RpcError {
-    /// The code of a refusal.
+    /// Code of a refusal.
     pub fn code(&self) -> Option<i64> {
         match self {
             Self::Refused { code, .. } => Some(*code),
@@ -58,7 +58,7 @@ impl RpcError {
     }
 }
 
-/// The parameters of `message/send` and `message/stream`: a text for an agent.
+/// Parameters of `message/send` and `message/stream`: a text for an agent.
 pub fn message_to(agent: &str, text: &str) -> Value {
     json!({"message": {
         "kind": "message",
@@ -70,18 +70,18 @@ pub fn message_to(agent: &str, text: &str) -> Value {
 }
 
 impl Client {
-    /// A client that speaks JSON-RPC over HTTP.
+    /// Creates a client that speaks JSON-RPC over HTTP.
     pub fn http(hub: &Endpoints) -> Self {
         let url = format!("http://{}", hub.http());
         Self(Wire::Http { client: reqwest::Client::new(), url, headers: HeaderMap::new() })
     }
 
-    /// A client that speaks JSON-RPC over the unix socket.
+    /// Creates a client that speaks JSON-RPC over the unix socket.
     pub fn unix(hub: &Endpoints) -> Self {
         Self(Wire::Unix { socket: hub.socket().to_owned() })
     }
 
-    /// Sends a header with every call over HTTP. There are none over the unix socket.
+    /// Adds a header to every call over HTTP; the unix socket has no headers.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &'static str) -> Self {
         if let Wire::Http { headers, .. } = &mut self.0 {
@@ -131,7 +131,7 @@ impl Client {
     }
 }
 
-/// The results of a streaming call, one after the other.
+/// Results of a streaming call, in order.
 pub struct Updates {
     lines: AnyLines,
     framing: Framing,
@@ -145,7 +145,7 @@ enum Framing {
 }
 
 impl Updates {
-    /// The next result; none when the hub has ended the stream.
+    /// Next result; `None` once the hub has ended the stream.
     pub async fn next(&mut self) -> Option<Result<Value, RpcError>> {
         let document = within(async {
             match self.framing {
@@ -156,7 +156,7 @@ impl Updates {
         document.await.and_then(|document| document.as_ref().map(unpack).transpose()).transpose()
     }
 
-    /// All results up to the end of the stream.
+    /// All remaining results of the stream.
     pub async fn rest(mut self) -> Result<Vec<Value>, RpcError> {
         let mut results = Vec::new();
         while let Some(result) = self.next().await {
@@ -165,12 +165,12 @@ impl Updates {
         Ok(results)
     }
 
-    /// The id of the latest event, over HTTP.
+    /// Id of the latest event, over HTTP.
     pub fn last_event_id(&self) -> Option<&str> {
         self.last_event_id.as_deref()
     }
 
-    /// The data of the next server-sent event.
+    /// Data of the next server-sent event.
     async fn next_event(&mut self) -> Result<Option<Value>, RpcError> {
         let mut data = String::new();
         while let Some(line) = self.lines.next_line().await.map_err(RpcError::lost)? {
@@ -185,7 +185,7 @@ impl Updates {
         Ok(None)
     }
 
-    /// The next line, up to the one that says that it is the last.
+    /// Next line; `None` for the one that ends the stream.
     async fn next_document(&mut self) -> Result<Option<Value>, RpcError> {
         let line = self.lines.next_line().await.map_err(RpcError::lost)?;
         let line = line.ok_or_else(|| RpcError::lost("the connection ended before the stream"))?;
@@ -225,7 +225,7 @@ fn is_event_stream(response: &reqwest::Response) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
-/// The body of a response, of whatever status: errors are JSON-RPC too.
+/// Body of a response of any status: errors are JSON-RPC too.
 async fn body(response: reqwest::Response) -> Result<Value, RpcError> {
     let status = response.status();
     let text = response.text().await.map_err(RpcError::lost)?;
@@ -242,7 +242,7 @@ fn parse(text: &str) -> Result<Value, RpcError> {
     serde_json::from_str(text).map_err(|why| RpcError::Lost(format!("{why} in: {text}")))
 }
 
-/// The result in a JSON-RPC response.
+/// Result of a JSON-RPC response.
 fn unpack(response: &Value) -> Result<Value, RpcError> {
     if let Some(error) = response.get("error") {
         return Err(RpcError::Refused {

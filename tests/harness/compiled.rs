@@ -1,5 +1,6 @@
-//! Compiled components, kept between tests: they are the same for every hub, and take seconds to make. Each hub finds them in
-//! its cache, under its key, and what it compiles itself is there for the next one.
+//! Compiled components, shared between tests: they are the same for every hub and take seconds to
+//! compile. Each hub finds them in its cache under its key; newly compiled ones are kept for the
+//! next hub.
 
 use anyhow::Result;
 use std::{
@@ -10,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-/// What no test has used for so long is of components that are no more.
+/// Time after which an unused entry is deleted: its component does not exist any more.
 const MAX_IDLE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
-/// The key of all test hubs is 32 bytes of this, in hex.
+/// Byte of the key of all test hubs, in hex, repeated 32 times.
 const SECRET: &str = "5a";
 
-/// The files that one hub borrows; what it has compiled beside is kept when this is dropped.
+/// Cached files of one hub; dropping this keeps the newly compiled ones.
 #[derive(Debug)]
 pub struct Compiled {
     shared: PathBuf,
@@ -24,7 +25,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Has the hub of this executable find what was compiled before, in this data directory.
+    /// Links the cached components of this executable into the data directory.
     pub fn lend(binary: &Path, data_dir: &Path) -> Result<Self> {
         let shared = binary.with_file_name("compiled-components");
         fs::create_dir_all(&shared)?;
@@ -40,7 +41,7 @@ impl Compiled {
             let file = file?;
             let Ok(meta) = file.metadata() else { continue };
             if meta.modified()?.elapsed().is_ok_and(|idle| idle > MAX_IDLE) {
-                // Another test may have been quicker.
+                // Another test may delete it first.
                 let _ = fs::remove_file(file.path());
             } else if is_code(&file.path()) {
                 link(&file.path(), &cache.join(file.file_name()))?;
@@ -62,7 +63,7 @@ impl Compiled {
 
 impl Drop for Compiled {
     fn drop(&mut self) {
-        // What is not kept is compiled again.
+        // A component that is not kept is compiled again.
         let _ = self.keep();
     }
 }
@@ -72,7 +73,7 @@ fn is_code(path: &Path) -> bool {
     name.ends_with(".cwasm") && !name.starts_with('.')
 }
 
-/// One file under two names; the one that is there already is as good.
+/// Links a file under a second name; an existing one is equivalent.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Err(why)
@@ -80,7 +81,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
         {
             Ok(())
         }
-        // Another file system has files of its own.
+        // Another file system needs a copy.
         Err(why) if why.kind() == io::ErrorKind::CrossesDevices => fs::copy(from, to).map(drop),
         linked => linked,
     }

@@ -1,4 +1,4 @@
-//! Where a hub is found, whichever way it was started.
+//! Addresses of a running hub, however it was started.
 
 use crate::{client::Client, site::Site};
 use anyhow::{Result, ensure};
@@ -10,8 +10,9 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// The places of a hub that runs: as a process of its own ([`TestHub`](crate::TestHub)), or in the process of its test. Either is one of these
-/// to all that only ask it something. Its files are those of its [`Site`].
+/// Addresses of a running hub: a separate process ([`TestHub`](crate::TestHub)), or one within the
+/// test's process. Code that only sends requests takes this type. The hub's files are those of its
+/// [`Site`].
 #[derive(Clone, Debug)]
 pub struct Endpoints {
     http: String,
@@ -20,22 +21,24 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Those of a hub that serves HTTP here, such as `127.0.0.1:40000`, and this unix socket, and has its files at this site.
+    /// Endpoints of a hub that serves HTTP at this address, such as `127.0.0.1:40000`, and this
+    /// unix socket.
     pub fn new(http: String, socket: PathBuf, site: Site) -> Self {
         Self { http, socket, site }
     }
 
-    /// Where the hub serves HTTP, such as `127.0.0.1:40000`.
+    /// HTTP address of the hub, such as `127.0.0.1:40000`.
     pub fn http(&self) -> &str {
         &self.http
     }
 
-    /// Its unix socket.
+    /// Unix socket of the hub.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Waits until a plug-in has joined or is told why not: one that is compiled for the first time joins after the start.
+    /// Waits until a plug-in is registered or rejected: one that must be compiled registers after
+    /// the start.
     pub async fn joined(&self, name: &str) -> Result<()> {
         let client = Client::unix(self);
         let (deadline, file) = (Instant::now() + Duration::from_secs(120), format!("{name}.wasm"));

@@ -1,4 +1,4 @@
-//! A requesting agent of the five-step protocol.
+//! Client of the five-step protocol.
 
 use crate::{Endpoints, ModelServer, WebServer, stage::loopback};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -7,40 +7,40 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a test waits for the next update.
+/// Timeout of a test for the next update.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// One server-sent event.
+/// Server-sent event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
-    /// Its place among those of its task.
+    /// Position among the events of its task.
     pub id: String,
-    /// What it is called.
+    /// Type of the event.
     pub event: String,
-    /// What it tells.
+    /// Data of the event.
     pub data: Value,
 }
 
 impl Update {
-    /// The state that the task is in.
+    /// State of the task.
     pub fn status(&self) -> &str {
         self.data["status"].as_str().unwrap_or_default()
     }
 
-    /// What is said of that.
+    /// Text that explains the state.
     pub fn message(&self) -> &str {
         self.data["status_message"].as_str().unwrap_or_default()
     }
 }
 
-/// A listener to the updates of a task.
+/// Subscription to the updates of a task.
 pub struct Updates {
     bytes: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     open: String,
 }
 
 impl Updates {
-    /// Listens at `url` to what is told after the update of this id.
+    /// Subscribes at `url` to the updates after the one with this id.
     pub async fn listen(url: &str, after: Option<&str>) -> Result<Self> {
         let request = reqwest::Client::new().get(url);
         let request = match after {
@@ -53,7 +53,7 @@ impl Updates {
         Ok(Self { bytes: response.bytes_stream().boxed(), open: String::new() })
     }
 
-    /// The next update; none at the end.
+    /// Next update; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Update>> {
         loop {
             if let Some((event, rest)) = self.open.split_once("\n\n") {
@@ -72,7 +72,7 @@ impl Updates {
         }
     }
 
-    /// All that come until the end.
+    /// All remaining updates.
     pub async fn rest(mut self) -> Result<Vec<Update>> {
         let mut all = Vec::new();
         while let Some(update) = self.next().await? {
@@ -81,7 +81,7 @@ impl Updates {
         Ok(all)
     }
 
-    /// Goes on to the first update that is in this state.
+    /// Reads up to the first update with this state.
     pub async fn until(&mut self, status: &str) -> Result<Update> {
         while let Some(update) = self.next().await? {
             if update.status() == status {
@@ -92,20 +92,20 @@ impl Updates {
     }
 }
 
-/// Submits a task at `path` of a hub; the status, and the answer.
+/// Submits a task at `path` of a hub; returns the status and the response.
 pub async fn post(hub: &Endpoints, path: &str, task: &Value) -> Result<(u16, Value)> {
     let url = format!("http://{}{path}", hub.http());
     let answer = reqwest::Client::new().post(url).json(task).send().await?;
     Ok((answer.status().as_u16(), answer.json().await?))
 }
 
-/// What is submitted.
+/// Submitted task.
 #[expect(clippy::needless_pass_by_value, reason = "most inputs are made where they are said")]
 pub fn task(skill: &str, input: Value) -> Value {
     json!({ "requesting_agent_id": "requesting-agent-01", "skill_id": skill, "input_data": input })
 }
 
-/// Has the test guest behave as told; where to listen.
+/// Has the test guest perform a behaviour; returns the URL of the updates.
 pub async fn behave(hub: &Endpoints, text: &str) -> Result<String> {
     let (status, submitted) =
         post(hub, "/submit_task", &task("behave", json!({ "text": text }))).await?;
@@ -113,7 +113,7 @@ pub async fn behave(hub: &Endpoints, text: &str) -> Result<String> {
     Ok(submitted["updates_url"].as_str().context("no updates_url")?.to_owned())
 }
 
-/// The configuration of a hub with the specialist `browse-extract`, a source and a model.
+/// Configuration of a hub with the specialist `browse-extract`, a source and a model.
 pub fn specialist_config(source: &WebServer, model: Option<&ModelServer>) -> Result<String> {
     let mut config =
         format!("[agents.browse-extract.settings]\nsources = '{}'\n", source.url("/{query}/page"));

@@ -1,4 +1,4 @@
-//! A server that speaks an old A2A only, before the guest of a hub.
+//! Server that speaks only an old A2A version, in front of a hub's guest.
 
 use crate::Endpoints;
 use anyhow::Result;
@@ -21,29 +21,30 @@ use std::{
 };
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// A server that speaks 0.3 only, by passing everything on to a hub's guest.
+/// Server that speaks only 0.3 and forwards everything to a hub's guest.
 pub struct Front {
-    /// Where it is.
+    /// URL of the server.
     pub url: String,
     shared: Arc<Shared>,
-    /// Ends with it.
+    /// Task of the server, stopped on drop.
     _serving: JoinSet<io::Result<()>>,
 }
 
 struct Shared {
-    /// Where the guest is.
+    /// URL of the guest.
     behind: String,
     card: Mutex<Value>,
-    /// How many answers are cut after a few pieces.
+    /// Number of responses to cut off after a few chunks.
     cuts: AtomicUsize,
-    /// What it was shown, and asked.
+    /// Received tokens and requests.
     seen: Mutex<Vec<(Option<String>, String)>>,
-    /// The headers that came with each question.
+    /// Headers of each request.
     headers: Mutex<Vec<HeaderMap>>,
 }
 
 impl Front {
-    /// One before the guest of this hub, which cuts so many answers, and whose card may lead elsewhere.
+    /// Starts a server in front of this hub's guest. It cuts off `cuts` responses, and its card may
+    /// direct clients to another URL.
     pub async fn start(hub: &Endpoints, cuts: usize, elsewhere: Option<&str>) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/old", listener.local_addr()?);
@@ -58,7 +59,7 @@ impl Front {
             seen: Mutex::default(),
             headers: Mutex::default(),
         });
-        // Where cards were before 0.3.
+        // Path of cards before 0.3.
         let router = Router::new()
             .route("/old/.well-known/agent.json", get(card))
             .route("/old", post(pass_on))
@@ -68,19 +69,19 @@ impl Front {
         Ok(Self { url, shared, _serving: serving })
     }
 
-    /// Has its card say something else.
+    /// Changes the card.
     pub fn says(&self, change: impl FnOnce(&mut Value)) {
         if let Ok(mut card) = self.shared.card.lock() {
             change(&mut card);
         }
     }
 
-    /// What it was shown, and asked.
+    /// Received tokens and requests.
     pub fn seen(&self) -> Vec<(Option<String>, String)> {
         self.shared.seen.lock().map(|seen| seen.clone()).unwrap_or_default()
     }
 
-    /// The headers that came with each question.
+    /// Headers of each request.
     pub fn headers(&self) -> Vec<HeaderMap> {
         self.shared.headers.lock().map(|headers| headers.clone()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What is granted to a plug-in, and what is told of it.
+//! Grants of a plug-in, and the hub's view of them.
 
 use crate::{Client, Endpoints};
 use a2a_hub_config::GrantsFile;
@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 use std::{fs, path::Path, time::Duration};
 use tokio::time::Instant;
 
-/// The agent that is granted something.
+/// Id of the agent with grants.
 pub fn guest() -> Result<AgentId> {
     Ok(AgentId::parse("guest")?)
 }
 
-/// The digest of a component.
+/// Digest of a component.
 pub fn digest(component: &Path) -> Result<String> {
     Ok(digest_of(&fs::read(component)?))
 }
 
-/// What the operator grants by command: a shell, `sleep` and some bytes.
+/// Grant by command: a shell, `sleep` and some bytes.
 pub fn by_command(sha256: String) -> NewGrant {
     let programs = ["sh", "sleep"].map(|name| (name.to_owned(), ProgramGrant::default()));
     let (memory, files) = (Allowance::Bytes(4096), Allowance::Bytes(4096));
@@ -34,13 +34,13 @@ pub fn by_command(sha256: String) -> NewGrant {
     NewGrant { sha256, version: None, source, at, key: None, dev: false, by, grant }
 }
 
-/// Grants as the command line does: by the file, behind the back of the hub.
+/// Grants as the command line does: by the file, without the hub.
 pub fn grant(hub: &Endpoints, new: NewGrant) -> Result<()> {
     let id = guest()?;
     Ok(GrantsFile::of(&hub.data_dir()).change(|all| all.grant(&id, new, 0xbeef))?)
 }
 
-/// Takes back what was granted.
+/// Revokes the grant.
 pub fn revoke(hub: &Endpoints) -> Result<()> {
     let id = guest()?;
     let known = GrantsFile::of(&hub.data_dir()).change(|all| all.revoke(&id, "a test"))?;
@@ -48,7 +48,7 @@ pub fn revoke(hub: &Endpoints) -> Result<()> {
     Ok(())
 }
 
-/// What the hub tells of the plug-in `guest`.
+/// State of the plug-in `guest` in the hub.
 pub async fn plugin(client: &Client) -> Result<Value> {
     let all = client.call("hub/plugins/list", json!({})).await?;
     let all = all.as_array().context("no list")?;
@@ -56,7 +56,7 @@ pub async fn plugin(client: &Client) -> Result<Value> {
     Ok(one.cloned().unwrap_or_default())
 }
 
-/// The same, once it is as wanted.
+/// State of the plug-in, once it is as wanted.
 pub async fn plugin_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
     let deadline = Instant::now() + Duration::from_secs(50);
     loop {
@@ -69,7 +69,7 @@ pub async fn plugin_when(client: &Client, wanted: impl Fn(&Value) -> bool) -> Re
     }
 }
 
-/// Whether an update of it waits for the operator.
+/// True if an update of the plug-in waits for the operator.
 pub fn is_held_back(plugin: &Value) -> bool {
     plugin["heldBack"].is_object()
 }

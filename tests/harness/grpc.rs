@@ -1,4 +1,5 @@
-//! A client of the hub that speaks gRPC. What it says and hears is ProtoJSON; the bytes between are the protocol's own.
+//! gRPC client of the hub. Its calls take and return ProtoJSON; the transport uses the protocol's
+//! encoding.
 
 use crate::{Endpoints, RpcError};
 use a2a_hub_protocol::binding::grpc::{Call, SERVICES, read_details};
@@ -23,10 +24,10 @@ use tonic::{
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
 
-/// How long a test waits for an answer, or for a stream to end.
+/// Timeout of a test for a response, or for the end of a stream.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// A client of one of the two services.
+/// Client of one of the two services.
 #[derive(Clone, Debug)]
 pub struct GrpcClient {
     grpc: Grpc<Client<HttpConnector, Body>>,
@@ -35,12 +36,12 @@ pub struct GrpcClient {
 }
 
 impl GrpcClient {
-    /// A client of A2A 1.0.
+    /// Creates a client of A2A 1.0.
     pub fn v1(hub: &Endpoints) -> Result<Self> {
         Self::of(hub, SERVICES[0])
     }
 
-    /// A client of A2A 0.3.
+    /// Creates a client of A2A 0.3.
     pub fn v03(hub: &Endpoints) -> Result<Self> {
         Self::of(hub, SERVICES[1])
     }
@@ -51,13 +52,13 @@ impl GrpcClient {
         Ok(Self { grpc: Grpc::with_origin(client, origin), service, headers: HeaderMap::new() })
     }
 
-    /// Sends this metadata with every call.
+    /// Adds metadata to every call.
     pub fn with(mut self, name: &'static str, value: &str) -> Result<Self> {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value)?);
         Ok(self)
     }
 
-    /// Calls a method that is answered once. With the answer comes its metadata.
+    /// Calls a unary method. Returns the response with its metadata.
     pub async fn call(&self, method: &str, params: Value) -> Result<(Value, HeaderMap), RpcError> {
         let (call, request, path) = self.prepare(method, params).map_err(lost)?;
         let mut grpc = self.grpc.clone();
@@ -70,7 +71,7 @@ impl GrpcClient {
         Ok((call.read_answer(&body).map_err(lost)?, head.into_headers()))
     }
 
-    /// Calls a method that is answered by a stream, and hears it to its end.
+    /// Calls a streaming method, and reads the stream to its end.
     pub async fn stream(&self, method: &str, params: Value) -> Result<Vec<Value>, RpcError> {
         let (call, request, path) = self.prepare(method, params).map_err(lost)?;
         let mut grpc = self.grpc.clone();
@@ -105,7 +106,7 @@ fn lost(why: impl std::fmt::Display) -> RpcError {
     RpcError::Lost(why.to_string())
 }
 
-/// The code is gRPC's, the data are the details of its status.
+/// Converts a status: the code is gRPC's, the data are the status details.
 fn refused(why: &Status) -> RpcError {
     let data = read_details(why.details()).unwrap_or_default();
     RpcError::Refused {
@@ -115,7 +116,7 @@ fn refused(why: &Status) -> RpcError {
     }
 }
 
-/// Messages as they are.
+/// Codec that leaves messages as they are.
 struct Whole;
 
 impl Codec for Whole {

@@ -1,4 +1,4 @@
-//! The real hub, as a process of its own, on a free port and with nothing of yours.
+//! Real hub as a separate process, on a free port and without the user's files.
 
 use crate::{
     endpoints::Endpoints,
@@ -23,27 +23,27 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The first of all hubs compiles its agents before it answers; debug builds take their time.
+/// Timeout for the start: the first hub compiles its agents, slowly in debug builds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// More than the hub's own grace for its programs.
+/// Timeout for the stop, longer than the hub's grace period for its programs.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// How much of the hub's log goes into an error message.
+/// Number of lines of the hub's log in an error message.
 const LOG_TAIL_LINES: usize = 40;
 
-/// A running hub with a data directory, a workspace, a home and an environment of its own. It is killed when it is
-/// dropped, and its directories go with it.
+/// Running hub with a separate data directory, workspace, home and environment. Dropping it kills
+/// the hub and deletes the directories.
 #[derive(Debug)]
 pub struct TestHub {
-    // Before the site in there: the process ends before its files go.
+    // Declared before the site in `start`: the process ends before its files are deleted.
     running: Running,
     start: Start,
 }
 
-/// What is different about a hub before it starts.
+/// Options of a hub before its start.
 #[derive(Debug, Default)]
 pub struct HubBuilder {
     config: Option<String>,
@@ -51,7 +51,7 @@ pub struct HubBuilder {
     plugins: Vec<(String, PathBuf)>,
 }
 
-/// Where a hub lives, and how it is started there.
+/// Files and command of a hub.
 #[derive(Debug)]
 struct Start {
     site: TemporarySite,
@@ -66,7 +66,7 @@ struct Running {
     endpoints: Endpoints,
 }
 
-/// What the hub writes into `run.json` about itself.
+/// Contents of `run.json`, which the hub writes.
 #[derive(Debug, Deserialize)]
 struct Run {
     pid: u32,
@@ -75,28 +75,28 @@ struct Run {
 }
 
 impl HubBuilder {
-    /// Its configuration file, in TOML.
+    /// Sets the configuration file, in TOML.
     #[must_use]
     pub fn config(mut self, toml: impl Into<String>) -> Self {
         self.config = Some(toml.into());
         self
     }
 
-    /// A variable of its environment, beside `PATH` and `HOME`.
+    /// Sets an environment variable beside `PATH` and `HOME`.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// A component to put into its plugins folder as `<name>.wasm`.
+    /// Adds a component to the plugins folder as `<name>.wasm`.
     #[must_use]
     pub fn plugin(mut self, name: &str, component: impl Into<PathBuf>) -> Self {
         self.plugins.push((name.to_owned(), component.into()));
         self
     }
 
-    /// Starts it, and waits until it answers.
+    /// Starts the hub, and waits until it answers.
     pub async fn start(self) -> Result<TestHub> {
         let binary = hub_binary()?;
         let site = TemporarySite::new(&binary, self.config.as_deref(), &self.plugins)?;
@@ -111,32 +111,32 @@ impl HubBuilder {
 }
 
 impl TestHub {
-    /// A hub without a configuration and without plugins.
+    /// Starts a hub without a configuration and without plug-ins.
     pub async fn start() -> Result<Self> {
         Self::builder().start().await
     }
 
-    /// A hub that is different in some way.
+    /// Creates a hub with options.
     pub fn builder() -> HubBuilder {
         HubBuilder::default()
     }
 
-    /// Its process id.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.running.pid
     }
 
-    /// What it logged so far.
+    /// Log so far.
     pub fn log(&self) -> String {
         self.start.log()
     }
 
-    /// Kills it without a warning, as a crash would.
+    /// Kills the hub without a warning, as a crash would.
     pub async fn kill9(&mut self) -> Result<()> {
         self.running.child.kill().await.context("failed to kill the hub")
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Stops the hub, and waits for its exit.
     pub async fn stop(&mut self) -> Result<ExitStatus> {
         let child = &mut self.running.child;
         let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
@@ -151,7 +151,7 @@ impl TestHub {
         }
     }
 
-    /// Starts it again with the same data, after stopping it if it still runs. Its port is another one then.
+    /// Stops the hub if it runs, and starts it again with the same data, on another port.
     pub async fn restart(&mut self) -> Result<()> {
         self.stop().await?;
         self.running = self.start.run().await?;
@@ -175,7 +175,7 @@ impl Start {
             if let Some(status) = child.try_wait()? {
                 bail!("the hub ended with {status} before it answered; {}", self.told());
             }
-            // A hub that was killed leaves its file behind.
+            // A killed hub leaves its file behind.
             if let Some(run) = self.announced().filter(|run| child.id() == Some(run.pid))
                 && run.answers().await
             {
@@ -199,7 +199,7 @@ impl Start {
         if config.exists() {
             command.arg("--config").arg(config);
         }
-        // Unless a story says otherwise, a hub that is told to stop does not wait for its tasks.
+        // By default, a stopping hub does not wait for its tasks.
         command.env_clear().env("HOME", self.site.path("home")).env("A2A_HUB_STOP_DRAIN_MS", "0");
         command.envs(env::var_os("PATH").map(|path| ("PATH", path))).envs(self.env.iter().cloned());
         let log = OpenOptions::new().create(true).append(true).open(self.site.path("hub.log"))?;
@@ -208,7 +208,7 @@ impl Start {
         command.spawn().with_context(|| format!("failed to start {}", self.binary.display()))
     }
 
-    /// What the hub says about itself, once it has.
+    /// Contents of `run.json`, once written.
     fn announced(&self) -> Option<Run> {
         serde_json::from_slice(&fs::read(self.site.path("data/run.json")).ok()?).ok()
     }
@@ -218,7 +218,7 @@ impl Start {
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// The end of the log, for an error message.
+    /// End of the log, for an error message.
     fn told(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
@@ -233,7 +233,7 @@ impl Run {
     }
 }
 
-/// The binary that `A2A_HUB_BIN` names, or else the one that cargo built beside the running test.
+/// Binary that `A2A_HUB_BIN` names, or else the one that cargo built beside the running test.
 pub fn hub_binary() -> Result<PathBuf> {
     if let Some(binary) = env::var_os("A2A_HUB_BIN") {
         return Ok(binary.into());
@@ -250,7 +250,8 @@ pub fn hub_binary() -> Result<PathBuf> {
     })
 }
 
-/// The component of the test guests that `A2A_TEST_GUESTS` names, or else the one that `cargo xtask guests` built.
+/// Component of the test guests that `A2A_TEST_GUESTS` names, or else the one that `cargo xtask
+/// guests` built.
 pub fn test_guests() -> Result<PathBuf> {
     match env::var_os("A2A_TEST_GUESTS") {
         Some(component) => built(component.into()),
@@ -258,22 +259,22 @@ pub fn test_guests() -> Result<PathBuf> {
     }
 }
 
-/// The component of the guest that insists on an extension, as `cargo xtask guests` built it.
+/// Component of the guest that requires an extension, built by `cargo xtask guests`.
 pub fn picky_guest() -> Result<PathBuf> {
     built(component("picky-guest"))
 }
 
-/// The component of the guest whose runs are replayed, as `cargo xtask guests` built it.
+/// Component of the guest whose runs are replayed, built by `cargo xtask guests`.
 pub fn durable_guest() -> Result<PathBuf> {
     built(component("durable-guest"))
 }
 
-/// The component of an agent of `examples/agents/`, as `cargo xtask guests` built it.
+/// Component of an agent of `examples/agents/`, built by `cargo xtask guests`.
 pub fn example_agent(name: &str) -> Result<PathBuf> {
     built(component(name))
 }
 
-/// The component of the guest with planted faults, as `cargo xtask guests` built it.
+/// Component of the guest with planted faults, built by `cargo xtask guests`.
 pub fn faulty_guest() -> Result<PathBuf> {
     built(component("faulty-guest"))
 }

@@ -1,4 +1,4 @@
-//! An agent that keeps programs between its tasks.
+//! Support for agents that keep programs between their tasks.
 
 use crate::{
     Client,
@@ -8,13 +8,13 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::time::Duration;
 
-/// Whatever is to be gone is, within this time, also on a machine under load.
+/// Time within which a process must exit, also on a busy machine.
 pub const SOON: Duration = Duration::from_secs(5);
 
-/// Counts how often the shell that is kept was asked.
+/// Behaviour that counts the requests to the parked shell.
 pub const COUNT: &str = "keep k n=$((n+1)); echo $n";
 
-/// The configuration of a hub whose guest keeps programs: with these settings of the agent, and these limits.
+/// Configuration of a hub whose guest keeps programs, with these agent settings and limits.
 pub fn config(agent: &str, limits: &str) -> String {
     format!(
         "[breaker]
@@ -33,12 +33,12 @@ pub fn config(agent: &str, limits: &str) -> String {
     )
 }
 
-/// What the guest says to this.
+/// Answer of the guest to this text.
 pub async fn says(client: &Client, text: &str) -> Result<String> {
     Ok(said(&send(client, "guest", text).await?).to_owned())
 }
 
-/// How many programs the guest keeps, as the hub tells.
+/// Number of programs that the guest keeps, as the hub reports it.
 pub async fn kept(client: &Client) -> Result<u64> {
     let status = client.call("hub/status", json!({})).await?;
     let agents = status["agents"].as_array().context("no agents")?;

@@ -1,9 +1,9 @@
-//! What a program of an agent tries, to be taken for the operator.
+//! Attempts of an agent's program to pose as the operator.
 
 use crate::{Endpoints, stage::GRANT};
 use serde_json::Value;
 
-/// What a program of an agent tries, by the first argument; it prints what the hub answered.
+/// Python program that contacts the hub in the way of its first argument, and prints the response.
 pub const KNOCK: &str = r#"
 import array, ctypes, json, os, socket, subprocess, sys, threading, time, urllib.request
 
@@ -103,12 +103,13 @@ elif how == "daemon":
 print(said.replace("\r", "").replace("\n", " "), flush=True)
 "#;
 
-/// The configuration of a hub whose guest's programs come as far as to the doors: confined ones would not.
+/// Configuration of a hub whose guest's programs are not confined, so that they reach its
+/// endpoints.
 pub fn unconfined() -> String {
     GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
 }
 
-/// The arguments of `knock.py` after how it does it.
+/// Arguments of `knock.py` after the first.
 pub fn arguments(hub: &Endpoints, method: &str, params: &Value) -> String {
     let port = hub.http().rsplit(':').next().unwrap_or_default().trim_end_matches('/');
     let (data, socket) = (hub.data_dir(), hub.socket().display());

@@ -1,4 +1,4 @@
-//! A hub on a free port, the clients that talk to it, and the models that its agents talk to.
+//! Test harness: a hub on a free port, its clients, and the models that its agents use.
 
 mod client;
 mod compiled;

@@ -1,4 +1,4 @@
-//! The Model Context Protocol, spoken line by line on a hub's socket.
+//! MCP client that exchanges lines on a hub's socket.
 
 use crate::Endpoints;
 use anyhow::Result;
@@ -8,7 +8,7 @@ use tokio::{
     net::UnixStream,
 };
 
-/// What the hub answers to these lines on its socket, line by line.
+/// Sends lines on the hub's socket, and returns this number of responses.
 pub async fn spoken(hub: &Endpoints, lines: &[Value], answers: usize) -> Result<Vec<Value>> {
     let (read, mut write) = UnixStream::connect(hub.socket()).await?.into_split();
     for line in lines {
@@ -23,12 +23,12 @@ pub async fn spoken(hub: &Endpoints, lines: &[Value], answers: usize) -> Result<
     Ok(heard)
 }
 
-/// Asks for this protocol on a connection.
+/// Request that switches a connection to MCP.
 pub fn speak(params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "hub/speak", "params": params })
 }
 
-/// The first word of a client.
+/// First request of a client.
 pub fn initialize() -> Value {
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "t", "version": "1" } });

@@ -1,14 +1,14 @@
-//! What runs on this machine, as `/proc` tells it.
+//! Processes of this machine, read from `/proc`.
 
 use std::{collections::HashMap, fs, path::Path};
 
-/// The processes that a hub with this data directory started, and whatever they started, as long as they did not
-/// clear their environment.
+/// Processes that a hub with this data directory started, and their descendants, unless they
+/// cleared their environment.
 pub fn processes_with_marker(data_dir: &Path) -> Vec<u32> {
     marked_with(&format!("A2A_HUB_DATA={}", data_dir.display()))
 }
 
-/// Those of one task only: a hub also runs programs to see how its agents are.
+/// Processes of one task only: a hub also runs programs for health checks.
 pub fn processes_of_task(task: &str) -> Vec<u32> {
     marked_with(&format!("A2A_HUB_OWNER={task}"))
 }
@@ -22,7 +22,7 @@ fn marked_with(marker: &str) -> Vec<u32> {
     all().filter(marked).collect()
 }
 
-/// The children of a process, their children, and so on; parents before their children.
+/// Descendants of a process; parents before their children.
 pub fn descendants(of: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for pid in all() {
@@ -39,12 +39,13 @@ pub fn descendants(of: u32) -> Vec<u32> {
     found
 }
 
-/// How much memory of a process is resident, in bytes; none when it is gone.
+/// Resident memory of a process in bytes; `None` if it is gone.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     bytes_told(pid, "status", "VmRSS:")
 }
 
-/// The same, where a page that is mapped in several places counts once in all (PSS): what the machine has less because of it.
+/// Proportional memory (PSS), where a page shared by several processes counts once in total: the
+/// memory that the process really costs.
 pub fn proportional_bytes(pid: u32) -> Option<u64> {
     bytes_told(pid, "smaps_rollup", "Pss:")
 }
@@ -63,7 +64,7 @@ fn all() -> impl Iterator<Item = u32> {
 
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // `pid (name) state parent …`, where the name may hold anything.
+    // Line of the form `pid (name) state parent …`, where the name may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
 }
@@ -93,7 +94,7 @@ mod tests {
         let (shell_id, sleep_id) = (shell.id().unwrap(), line.trim().parse().unwrap());
 
         let mut marked = Vec::new();
-        // A process has no environment to be read between its fork and the program that it becomes.
+        // Between fork and exec, a process has no readable environment.
         for _ in 0..500 {
             marked = processes_with_marker(dir.path());
             marked.sort_unstable();

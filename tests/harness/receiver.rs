@@ -1,4 +1,4 @@
-//! A loopback server that push notifications are sent to, and that can be told to behave badly.
+//! Loopback receiver of push notifications, which can behave badly on demand.
 
 use anyhow::{Context as _, Result};
 use axum::{
@@ -27,69 +27,69 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// Long enough for no hub to wait for it.
+/// Delay for which no hub waits.
 const FOR_EVER: Duration = Duration::from_secs(3600);
 
-/// A server that takes notifications until it is dropped.
+/// Receiver of notifications, stopped on drop.
 #[derive(Debug)]
 pub struct Receiver {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// Ends with it.
+    /// Task of the server, stopped on drop.
     _serving: JoinSet<io::Result<()>>,
 }
 
-/// A notification, as it came.
+/// Received notification.
 #[derive(Clone, Debug)]
 pub struct Notification {
-    /// When it came.
+    /// Time of arrival.
     pub at: Instant,
-    /// How: a POST, or the GET of a challenge.
+    /// Method: POST, or GET for a challenge.
     pub method: Method,
-    /// Where it was sent, such as `/news`.
+    /// Path, such as `/news`.
     pub path: String,
-    /// Its headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// Its body as it was written.
+    /// Raw body.
     pub bytes: Bytes,
-    /// Its body, or null when it was not JSON.
+    /// Body as JSON, or null if it is not JSON.
     pub body: Value,
-    /// What it was answered.
+    /// Status of the response.
     pub status: u16,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     came: Mutex<Vec<Notification>>,
-    /// The statuses of the next answers; those after them are 200.
+    /// Statuses of the next responses; the later ones are 200.
     answers: Mutex<VecDeque<u16>>,
     always: Mutex<Option<u16>>,
-    /// The statuses of answers at these paths, whatever is answered elsewhere.
+    /// Statuses of responses at certain paths, which take precedence.
     paths: Mutex<HashMap<String, u16>>,
-    /// What `Retry-After` says.
+    /// Value of `Retry-After`.
     rest: Mutex<Option<String>>,
     body: Mutex<Told>,
 }
 
-/// What a receiver's answers have as a body.
+/// Body of a receiver's responses.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Told {
-    /// Nothing.
+    /// Empty body.
     #[default]
     Nothing,
-    /// The value of `validationToken`, as a receiver that is challenged should.
+    /// Value of `validationToken`, the correct response to a challenge.
     Token,
-    /// More and more.
+    /// Endless body.
     NoEnd,
 }
 
 impl Receiver {
-    /// Starts one on a free port.
+    /// Starts a receiver on a free port.
     pub fn start() -> Result<Self> {
         Self::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
     }
 
-    /// Starts one where another was.
+    /// Starts a receiver at the address of an earlier one.
     pub fn at(address: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(address).context("no free loopback port")?;
         listener.set_nonblocking(true)?;
@@ -102,49 +102,50 @@ impl Receiver {
         Ok(Self { address, shared, _serving: serving })
     }
 
-    /// Answers the next notifications with these statuses; a redirect leads to `/elsewhere`, and 0 is no answer at all.
+    /// Sets the statuses of the next responses; a redirect leads to `/elsewhere`, and 0 means no
+    /// response.
     #[must_use]
     pub fn answering(self, statuses: &[u16]) -> Self {
         self.shared.answers.lock().extend(statuses);
         self
     }
 
-    /// Answers everything with this status from now on, or as it should.
+    /// Sets the status of all responses from now on, or restores the default.
     pub fn always(&self, status: Option<u16>) {
         *self.shared.always.lock() = status;
     }
 
-    /// Answers what comes to `path` with this status from now on.
+    /// Sets the status of responses at `path` from now on.
     pub fn at_path(&self, path: &str, status: u16) {
         self.shared.paths.lock().insert(path.to_owned(), status);
     }
 
-    /// Says with each failure when it wants to be asked again, in seconds or as a date, or does not.
+    /// Sets `Retry-After` of each failure, in seconds or as a date, or removes it.
     pub fn rests(&self, retry_after: Option<&str>) {
         *self.shared.rest.lock() = retry_after.map(str::to_owned);
     }
 
-    /// Has such bodies in its answers from now on.
+    /// Sets the body of responses from now on.
     pub fn tells(&self, body: Told) {
         *self.shared.body.lock() = body;
     }
 
-    /// Where it listens.
+    /// Listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A URL of it.
+    /// URL of a path of the receiver.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// What came so far, oldest first.
+    /// Received notifications, oldest first.
     pub fn came(&self) -> Vec<Notification> {
         self.shared.came.lock().clone()
     }
 
-    /// The bodies that it said to have taken, oldest first.
+    /// Accepted bodies, oldest first.
     pub fn taken(&self) -> Vec<Value> {
         self.came().into_iter().filter(|it| it.status == 200).map(|it| it.body).collect()
     }

@@ -1,4 +1,5 @@
-//! JSON of other shapes than a reader expects. Included by the tests of several crates, which share no crate for tests.
+//! JSON of unexpected shapes. The tests of several crates include this file, since they share no
+//! test crate.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ pub(crate) fn shapes() -> [Value; 8] {
     [json!(null), json!(true), json!(1), json!(1.5), json!("x"), json!([]), json!([1]), json!({})]
 }
 
-/// `value`, and each member and item of it at any depth, replaced by each shape in turn.
+/// Variants of `value` in which it, or one member or item at any depth, is replaced by each shape.
 pub(crate) fn reshaped(value: &Value) -> Vec<Value> {
     let mut pointers = vec![String::new()];
     find(value, "", &mut pointers);
@@ -22,7 +23,7 @@ pub(crate) fn reshaped(value: &Value) -> Vec<Value> {
     .collect()
 }
 
-/// The JSON pointers (RFC 6901) to all that is within `value`, which stands at `at`.
+/// JSON pointers (RFC 6901) to everything within `value`, which is at `at`.
 fn find(value: &Value, at: &str, pointers: &mut Vec<String>) {
     let members = value.as_object().into_iter().flatten();
     let members = members.map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value));

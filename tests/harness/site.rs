@@ -1,4 +1,4 @@
-//! The files of a hub under test: its data, a workspace for its agents, a home and its configuration.
+//! Files of a hub under test: its data, a workspace for its agents, a home and its configuration.
 
 use crate::compiled::Compiled;
 use anyhow::{Context as _, Result};
@@ -10,48 +10,49 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Where the files of a hub are, whichever way it was started.
+/// Directory with the files of a hub, however it was started.
 #[derive(Clone, Debug)]
 pub struct Site(PathBuf);
 
-/// The site of one hub, which goes with it.
+/// Site of one hub, deleted on drop.
 #[derive(Debug)]
 pub struct TemporarySite {
-    // Before the directory: what is compiled is kept before it goes.
+    // Declared before the directory: compiled components are kept before it is deleted.
     _compiled: Compiled,
     _dir: TempDir,
     site: Site,
 }
 
 impl Site {
-    /// A file or folder of it.
+    /// Path of a file or folder of the site.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Where the hub keeps its data.
+    /// Data directory of the hub.
     pub fn data_dir(&self) -> PathBuf {
         self.path("data")
     }
 
-    /// The directory its agents may work in.
+    /// Workspace of the agents.
     pub fn workspace(&self) -> PathBuf {
         self.path("work")
     }
 
-    /// The home directory that a hub of its own process has in its environment.
+    /// Home directory of a hub in a separate process.
     pub fn home(&self) -> PathBuf {
         self.path("home")
     }
 
-    /// Has its configuration file say this from now on, in TOML; it reads the file when it is told to.
+    /// Replaces the configuration file, in TOML; the hub reads it on request.
     pub fn configure(&self, toml: &str) -> Result<()> {
         Ok(fs::write(self.path("config.toml"), toml)?)
     }
 
-    /// Puts a component into its plugins folder as `<name>.wasm`, in place of any of that name.
+    /// Puts a component into the plugins folder as `<name>.wasm`, replacing any with that name.
     ///
-    /// Written beside its place and then moved there, so that no half of a component is ever seen.
+    /// The file is written next to its destination and renamed, so that the hub never sees an
+    /// incomplete one.
     pub fn plug(&self, name: &str, component: &Path) -> Result<()> {
         let draft = self.path(&format!("{name}.draft"));
         fs::copy(component, &draft)
@@ -59,7 +60,7 @@ impl Site {
         Ok(fs::rename(draft, self.plugin(name))?)
     }
 
-    /// Takes the component `<name>.wasm` out of its plugins folder.
+    /// Removes the component `<name>.wasm` from the plugins folder.
     pub fn unplug(&self, name: &str) -> Result<()> {
         let plugin = self.plugin(name);
         fs::remove_file(&plugin).with_context(|| format!("failed to remove {}", plugin.display()))
@@ -71,7 +72,8 @@ impl Site {
 }
 
 impl TemporarySite {
-    /// One with this configuration and these plug-ins, whose hub finds what others compiled in the folder of `program`.
+    /// Creates a site with this configuration and these plug-ins. Its hub uses the components that
+    /// others compiled in the folder of `program`.
     pub fn new(
         program: &Path,
         config: Option<&str>,

@@ -1,4 +1,4 @@
-//! What the stories share: a hub with the test guests, and ways to wait for something.
+//! Common support of the end-to-end tests: a hub with the test guests, and ways to wait.
 
 use crate::{
     Client, Compiled, Endpoints, TestHub, Updates, hub_binary, message_to, processes_with_marker,
@@ -15,8 +15,9 @@ use std::{
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-/// What the operator grants the test guests: everything but what no test grants. Little time on the processor, so that a
-/// spinner does not hold up the suite, and yet enough for all others on a slow machine. Many are told to fail, and are to be asked again all the same.
+/// Grant of the test guests: everything except what no test grants. The CPU time is limited, so
+/// that a spinning guest does not delay the suite, but sufficient for the others on a slow machine.
+/// The circuit breaker allows many failures, since many tasks fail on purpose.
 pub const GRANT: &str = "
     [breaker]
     failures = 1000
@@ -34,26 +35,27 @@ pub const GRANT: &str = "
     events = 5000
 ";
 
-/// A hub whose agent `guest` behaves as told.
+/// Starts a hub with the test guests as the agent `guest`.
 pub async fn hub_with_guest() -> Result<TestHub> {
     TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
 }
 
-/// The test guests with another digest: behind the same code stands a note.
+/// Test guests with another digest: the same code, with a note appended.
 pub fn another_build(dir: &TempDir) -> Result<PathBuf> {
     let mut bytes = fs::read(test_guests()?)?;
-    // A custom section of nine bytes: its name, and what it says.
+    // Custom section of nine bytes: its name and its content.
     bytes.extend(b"\0\x09\x04note1.1\n");
     let path = dir.path().join("another.wasm");
     fs::write(&path, bytes)?;
     Ok(path)
 }
 
-/// The test guests, with a manifest that says that they take up what was cut off.
+/// Test guests with a manifest that enables resuming interrupted tasks.
 pub fn resuming_guests(dir: &Path) -> Result<PathBuf> {
     let (from, to) = (b"# What the test guests ask for", b"resume = true\n# What they ask f");
     let mut bytes = fs::read(test_guests()?)?;
-    // The text stands in the module's data too; its section is the last of the component.
+    // The text also occurs in the module's data; the manifest's section is the last of the
+    // component.
     let at = bytes.windows(from.len()).rposition(|window| window == from);
     bytes[at.context("the manifest begins in another way")?..][..to.len()].copy_from_slice(to);
     let component = dir.join("resuming.wasm");
@@ -61,32 +63,32 @@ pub fn resuming_guests(dir: &Path) -> Result<PathBuf> {
     Ok(component)
 }
 
-/// The smallest agent, as a component beside the test guests.
+/// Component of the echo agent, built beside the test guests.
 pub fn echo() -> Result<PathBuf> {
     Ok(test_guests()?.with_file_name("echo.wasm"))
 }
 
-/// What a client shows that is known by the hub's token.
+/// Authorization header of a client with the hub's token.
 pub fn bearer(hub: &Endpoints) -> Result<String> {
     let token = fs::read_to_string(hub.data_dir().join("http-token"))?;
     Ok(format!("Bearer {}", token.trim()))
 }
 
-/// The home of a user whose hubs find their components compiled, which takes half a minute.
+/// Home of a user whose hubs use precompiled components; compiling takes half a minute.
 pub struct Home {
-    // Before the directory: what is compiled is kept before it goes.
+    // Declared before the directory: compiled components are kept before it is deleted.
     _compiled: Compiled,
     dir: TempDir,
 }
 
 impl Home {
-    /// Where it is.
+    /// Path of the home.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }
 
-/// A home that is not there yet for anybody else.
+/// Creates a home.
 pub fn home() -> Result<Home> {
     let dir = tempfile::tempdir()?;
     let data = dir.path().join(".a2a-hub");
@@ -94,19 +96,19 @@ pub fn home() -> Result<Home> {
     Ok(Home { _compiled: Compiled::lend(&hub_binary()?, &data)?, dir })
 }
 
-/// A host on this machine that an agent may send to.
+/// Configuration that lets an agent send requests to a port of this machine.
 pub fn loopback(agent: &str, port: u16) -> String {
     format!(
         "[agents.{agent}.grant.http.\"127.0.0.1\"]\nscheme = 'http'\nprivate = true\nports = [{port}]\n"
     )
 }
 
-/// Sends a text and waits for the end.
+/// Sends a text and waits for the end of its task.
 pub async fn send(client: &Client, agent: &str, text: &str) -> Result<Value> {
     client.call("message/send", message_to(agent, text)).await.context(text.to_owned())
 }
 
-/// Sends a text, and returns the task's id and what follows.
+/// Sends a text, and returns the task's id and its later updates.
 pub async fn stream(client: &Client, agent: &str, text: &str) -> Result<(String, Updates)> {
     let mut updates = client.stream("message/stream", message_to(agent, text)).await?;
     let task = updates.next().await.context("the stream is empty")??;
@@ -114,7 +116,7 @@ pub async fn stream(client: &Client, agent: &str, text: &str) -> Result<(String,
     Ok((id.to_owned(), updates))
 }
 
-/// What the shell of the agent `guest` prints.
+/// Output of the shell of the agent `guest`.
 pub async fn sh(hub: &Endpoints, script: &str) -> Result<String> {
     let task = send(&Client::unix(hub), "guest", &format!("sh {script}")).await?;
     ensure!(state(&task) == "completed", "{script}: {task}");
@@ -132,7 +134,7 @@ pub async fn until(updates: &mut Updates, wanted: impl Fn(&Value) -> bool) -> Re
     bail!("the stream ended before that")
 }
 
-/// What listens to the whole hub, from now on.
+/// Subscribes to the events of the whole hub.
 pub async fn listen(client: &Client) -> Result<Updates> {
     let mut events = client.stream("hub/events", json!({})).await?;
     let first = events.next().await.context("the stream is empty")??;
@@ -146,22 +148,22 @@ pub async fn hear(events: &mut Updates, kind: &str, agent: &str) -> Result<Value
     until(events, wanted).await.with_context(|| format!("{kind} of {agent}"))
 }
 
-/// The task of this id.
+/// Task with this id.
 pub async fn get(client: &Client, task: &str) -> Result<Value> {
     Ok(client.call("tasks/get", json!({ "id": task })).await?)
 }
 
-/// The name of the state that a task is in.
+/// Name of the task's state.
 pub fn state(task: &Value) -> &str {
     task["status"]["state"].as_str().unwrap_or_default()
 }
 
-/// What the agent says in the task's status.
+/// Text of the agent in the task's status.
 pub fn said(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
-/// All text of the task's first artifact.
+/// Text of the task's first artifact.
 pub fn artifact(task: &Value) -> String {
     let parts = task["artifacts"][0]["parts"].as_array();
     parts.into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
@@ -175,7 +177,7 @@ pub async fn no_program_left(data: &Path, within: Duration) -> Result<()> {
         .with_context(|| format!("programs are left: {:?}", processes_with_marker(&data)))
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + within;
     while !so() {
@@ -187,7 +189,7 @@ pub async fn eventually(within: Duration, mut so: impl FnMut() -> bool) -> Resul
     Ok(())
 }
 
-/// The same for something that must be waited for itself.
+/// Waits until an asynchronous condition holds.
 pub async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> Result<()> {
     let deadline = Instant::now() + within;
     while !so().await {
@@ -199,7 +201,7 @@ pub async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> R
     Ok(())
 }
 
-/// Says a figure to whoever runs a test with `--no-capture`.
+/// Prints a figure, for tests that run with `--no-capture`.
 #[expect(clippy::print_stdout, reason = "figures are what such a test is for")]
 pub fn tell(line: &str) {
     println!("{line}");

@@ -1,4 +1,4 @@
-//! A server of the Model Context Protocol with tools of all kinds, and the hub whose agent may call some.
+//! MCP server with tools of all kinds, and the hub whose agent may call some.
 
 use crate::{
     Client, Endpoints, descendants,
@@ -7,7 +7,7 @@ use crate::{
 use anyhow::{Context as _, Result};
 use std::{fs, path::Path};
 
-/// A server with tools of all kinds, good and bad.
+/// Python MCP server with tools of all kinds, good and bad.
 pub const SERVER: &str = r#"
 import json, os, sys, time
 
@@ -71,8 +71,8 @@ for line in sys.stdin:
         call(id, params["name"], params.get("arguments"))
 "#;
 
-/// The configuration of a hub whose agent `guest` may call these tools of its server `files`, which is in this place; `other` may call
-/// one of a server that is nowhere.
+/// Configuration of a hub whose agent `guest` may call these tools of its server `files` in this
+/// directory; `other` may call a tool of a server that does not exist.
 pub fn config(place: &Path, tools: &str) -> String {
     let dir = place.display();
     format!(
@@ -82,19 +82,19 @@ pub fn config(place: &Path, tools: &str) -> String {
     )
 }
 
-/// What the agent says of calling a tool.
+/// Answer of the agent after calling a tool.
 pub async fn call(hub: &Endpoints, tool: &str) -> Result<String> {
     Ok(said(&send(&Client::unix(hub), "guest", &format!("tool files:{tool}")).await?).to_owned())
 }
 
-/// Which run of the server answers, as it tells by its tool.
+/// Id of the server process that answers, as its tool reports it.
 pub async fn which(hub: &Endpoints) -> Result<String> {
     let told = call(hub, "read 20000 {}").await?;
     let run = told.split(" by ").nth(1).and_then(|rest| rest.split(' ').next());
     Ok(run.with_context(|| told.clone())?.to_owned())
 }
 
-/// How many of it run below the hub with this process id.
+/// Number of servers that run below the hub with this process id.
 pub fn servers(hub: u32) -> usize {
     let is_server = |pid: &u32| {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! What pieces of the hub's work cost in instructions, counted by callgrind, whatever else the machine does: each piece is done in a
-//! process of its own, a hundred times and five hundred times, and the difference counts.
+//! Cost of pieces of the hub's work in instructions, counted by callgrind and so independent of the
+//! machine's load. A separate process does each piece a hundred times, another five hundred times;
+//! the difference counts.
 
 use crate::{WORDS, start};
 use a2a_hub::{
@@ -20,13 +21,13 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, env, fs, hint::black_box, path::PathBuf};
 use tokio::process::Command;
 
-/// How often a piece is done in the one process and in the other.
+/// Numbers of repetitions in the two processes.
 const TIMES: (u64, u64) = (100, 500);
 
-/// By how much a piece may cost more than was accepted: how threads meet is not the same each time.
+/// Factor by which a cost may exceed the accepted one, since thread scheduling varies.
 const MORE: f64 = 1.05;
 
-/// The pieces that are counted.
+/// Counted pieces.
 const PIECES: [&str; 6] = [
     "a message of 0.3 is read",
     "a message of 1.0 is read",
@@ -36,14 +37,14 @@ const PIECES: [&str; 6] = [
     "a task of an agent in Rust, in SQLite",
 ];
 
-/// What becomes of the figures.
+/// Use of the figures.
 pub(crate) enum Then {
     Print,
     Accept,
     Check,
 }
 
-/// Counts all pieces, and prints, accepts or checks that.
+/// Counts all pieces, and prints, accepts or checks the figures.
 pub(crate) async fn measure(then: Then) -> Result<()> {
     let accepted = match then {
         Then::Check => read()?,
@@ -86,7 +87,7 @@ fn read() -> Result<BTreeMap<String, u64>> {
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", file().display()))
 }
 
-/// The instructions of a process that does it so often.
+/// Instructions of a process that does a piece `times` times.
 #[expect(clippy::disallowed_methods, reason = "a benchmark has no supervisor")]
 async fn count(piece: &str, times: u64) -> Result<u64> {
     let mut valgrind = Command::new("valgrind");
@@ -103,7 +104,7 @@ async fn count(piece: &str, times: u64) -> Result<u64> {
         .with_context(|| format!("valgrind did not say how many instructions it counted: {said}"))
 }
 
-/// Does a piece so often.
+/// Does a piece `times` times.
 pub(crate) async fn perform(piece: &str, times: u64) -> Result<()> {
     let official = |version| Dialect::Official(Wire { version, binding: Binding::JsonRpc });
     match piece {
@@ -143,7 +144,7 @@ fn repeat_reading(request: &Value, dialect: Dialect, times: u64) -> Result<()> {
     Ok(())
 }
 
-/// A benchmark of refusals would say nothing.
+/// Fails if the request is refused: a benchmark of refusals would be meaningless.
 fn ensure_read(is_read: bool) {
     assert!(is_read, "the request of the benchmark is refused");
 }

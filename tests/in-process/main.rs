@@ -1,6 +1,7 @@
-//! What it costs to call an agent of the same process: a plain function, a typed message, a value of JSON-RPC, the same with a store on a
-//! disk, and the way over HTTP, all of one process and one run. `bench-in-process [CALLS]`, or `--instructions`, which `--check`
-//! compares with the accepted ones and `--accept` accepts.
+//! Cost of a call of an agent in the same process: a plain function, a typed message, a JSON-RPC
+//! value, the same with a store on disk, and a call over HTTP. All figures come from one process
+//! and one run. Run `bench-in-process [CALLS]`, or `--instructions`, which `--check` compares with
+//! the accepted ones and `--accept` accepts.
 #![expect(clippy::print_stdout, reason = "a benchmark is run for what it prints")]
 
 mod instructions;
@@ -20,7 +21,7 @@ use serde_json::json;
 use std::{env, hint::black_box, time::Duration};
 use tokio::{runtime, time::Instant};
 
-/// Says it louder.
+/// Agent that returns its text in upper case.
 struct Shout;
 
 impl Agent for Shout {
@@ -42,7 +43,7 @@ const WORDS: &str = "say it louder";
 fn main() -> Result<()> {
     let arguments: Vec<_> = env::args().skip(1).collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    // Counted are instructions, on one thread where that is possible.
+    // Instructions are counted, on one thread where possible.
     let alone = runtime::Builder::new_current_thread().enable_all().build()?;
     let count = |then| alone.block_on(instructions::measure(then));
     match arguments[..] {
@@ -94,7 +95,7 @@ async fn start(builder: Builder) -> Result<Hub> {
     builder.register("shout", Shout)?.start().await
 }
 
-/// Both kinds of direct call.
+/// Measures both kinds of direct call.
 async fn direct(hub: &Hub, store: &str, calls: usize) -> Result<()> {
     let agent = hub.local().agent("shout").context("no agent")?;
     row(&format!("a typed message, {store}"), calls, async || {
@@ -112,7 +113,7 @@ async fn direct(hub: &Hub, store: &str, calls: usize) -> Result<()> {
     .await
 }
 
-/// Measures the calls one by one, after some that are not counted.
+/// Measures the calls one by one, after a warm-up.
 async fn row(name: &str, calls: usize, mut call: impl AsyncFnMut() -> Result<()>) -> Result<()> {
     for _ in 0..calls / 10 {
         call().await?;

@@ -1,4 +1,5 @@
-// Drives an agent of the hub as an editor does: `acp_js.mjs HUB VERSION SDK COMMAND...`, where the command serves ACP.
+// Drives an agent of the hub as an editor: `acp_js.mjs HUB VERSION SDK COMMAND...`, with the ACP
+// server's command.
 
 import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';

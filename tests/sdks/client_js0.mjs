@@ -74,7 +74,7 @@ await tell({
     same(told[0].kind, 'task');
     const pieces = told.filter(({ kind }) => kind === 'artifact-update');
     same(pieces.map(({ artifact }) => text(artifact)), ['1\n', '2\n', '3\n']);
-    // On REST, this SDK's converter leaves `append` and the names of files behind.
+    // On REST, this SDK's converter drops `append` and the names of files.
     if (BINDING === 'JSONRPC') same(pieces.map(({ append }) => append ?? false), [false, true, true]);
     same(pieces.map(({ lastChunk }) => lastChunk ?? false), [false, false, true]);
     const last = told.at(-1);
@@ -155,7 +155,7 @@ await tell({
   },
 
   async extended_card() {
-    // There is one only for those who show the token, which the hub's own user need not.
+    // Only clients with a token have an extended card, and the hub's own user needs no token.
     so(!card.supportsAuthenticatedExtendedCard, card);
     same((await client.getAgentCard()).skills[0].id, 'behave');
   },

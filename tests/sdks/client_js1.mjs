@@ -196,7 +196,7 @@ await tell({
   },
 
   async extended_card() {
-    // There is one only for those who show the token, which the hub's own user need not.
+    // Only clients with a token have an extended card, and the hub's own user needs no token.
     so(!card.capabilities.extendedAgentCard, card);
     const extended = client.transport.getExtendedAgentCard({ tenant: '' });
     await refused(extended, errors.UnsupportedOperationError);

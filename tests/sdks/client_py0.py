@@ -29,7 +29,7 @@ from stage import Receiver, refused, same, tell
 
 URL, BINDING = sys.argv[1:3]
 
-# How each error arrives: as its own code, as an HTTP status, or as a status of gRPC.
+# Forms in which each error arrives: its own code, an HTTP status, or a gRPC status.
 NOT_FOUND = (-32001, 404, grpc.StatusCode.NOT_FOUND)
 NOT_CANCELABLE = (-32002, 400, grpc.StatusCode.FAILED_PRECONDITION)
 UNSUPPORTED = (-32004, 400, grpc.StatusCode.FAILED_PRECONDITION)
@@ -50,7 +50,7 @@ async def refused_as(call, wanted):
 
 
 class Driver:
-    """The agent, as clients of different tempers see it."""
+    """Agent, as seen by clients with different settings."""
 
     def __init__(self):
         self.http = httpx.AsyncClient()
@@ -78,7 +78,7 @@ class Driver:
         return ClientFactory(config).create(self.card)
 
     async def all(self, client, text, **of):
-        """Everything that a message brings about: a message, or a task and what changed in it."""
+        """Collects the results of a message: a message, or a task and its changes."""
         parts = [Part(root=TextPart(text=text))]
         message = Message(message_id=str(uuid.uuid4()), role=Role.user, parts=parts, **of)
         return [event async for event in client.send_message(message)]
@@ -96,7 +96,7 @@ class Driver:
         same([text_of(it) for it in task.artifacts], ['1\n2\n3\n'])
         same(get_message_text(task.history[0]), 'flood 3')
         assert task.context_id, task
-        # On REST, this SDK's converter leaves the time behind.
+        # On REST, this SDK's converter drops the time.
         assert task.status.timestamp or BINDING != 'JSONRPC', task
 
     async def send_message(self):
@@ -115,7 +115,7 @@ class Driver:
         told = await self.all(self.streaming, 'tick 3 100')
         same(told[0][1], None)
         pieces = [update for _, update in told if isinstance(update, TaskArtifactUpdateEvent)]
-        # The first is the one that this SDK lets grow.
+        # This SDK appends to the first one.
         same([text_of(it.artifact) for it in pieces[1:]], ['2\n', '3\n'])
         same([bool(it.last_chunk) for it in pieces], [False, False, True])
         same((told[-1][1].final, told[-1][1].status.state), (True, TaskState.completed))
@@ -123,7 +123,7 @@ class Driver:
 
     async def parts(self):
         if BINDING != 'JSONRPC':
-            # There this SDK takes the bytes of a file for text, which these are not.
+            # On this binding the SDK decodes the bytes of a file as text, which these are not.
             await refused(self.task(self.blocking, 'parts'), UnicodeDecodeError)
             return 'not on this binding'
         task = await self.task(self.blocking, 'parts')
@@ -203,7 +203,7 @@ class Driver:
             same((await self.task(self.blocking, text)).status.state, state)
 
     async def extended_card(self):
-        # There is one only for those who show the token, which the hub's own user need not.
+        # Only clients with a token have an extended card, and the hub's own user needs no token.
         assert not self.card.supports_authenticated_extended_card
         card = await self.blocking.get_card()
         same((card.name, [it.id for it in card.skills]), (self.card.name, [it.id for it in self.card.skills]))

@@ -36,7 +36,7 @@ URL, BINDING = sys.argv[1:3]
 
 
 class Driver:
-    """The agent, as clients of different tempers see it."""
+    """Agent, as seen by clients with different settings."""
 
     def __init__(self):
         self.http = httpx.AsyncClient()
@@ -44,7 +44,7 @@ class Driver:
         self.blocking = self.streaming = self.polling = None
 
     async def discover(self):
-        """Finds the card in the way of newcomers, and in that of those who know their version."""
+        """Finds the card by the well-known path, and by a known version."""
         self.card = await A2ACardResolver(self.http, URL).get_agent_card()
         same(self.card.name, 'test-guests')
         bindings = [it.protocol_binding for it in self.card.supported_interfaces if it.protocol_version == '1.0']
@@ -65,7 +65,7 @@ class Driver:
         return await ClientFactory(config).create_from_url(URL)
 
     async def all(self, client, text, configuration=None, **of):
-        """Everything that a message brings about."""
+        """Collects the results of a message."""
         message = Message(message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)], **of)
         request = SendMessageRequest(message=message, configuration=configuration)
         return [event async for event in client.send_message(request)]
@@ -204,7 +204,7 @@ class Driver:
         same(get_message_text(asked.status.message), 'what do you say?')
         told = await self.all(self.streaming, 'blue', task_id=asked.id, context_id=asked.context_id)
         same(told[0].task.id, asked.id)
-        # A quick agent may be done before its client listens.
+        # A quick agent may finish before its client is subscribed.
         last = told[-1].task if told[-1].HasField('task') else told[-1].status_update
         same(get_message_text(last.status.message), 'blue')
         login = await self.task(self.blocking, 'auth')
@@ -217,7 +217,7 @@ class Driver:
             same((await self.task(self.blocking, text)).status.state, state)
 
     async def extended_card(self):
-        # There is one only for those who show the token, which the hub's own user need not.
+        # Only clients with a token have an extended card, and the hub's own user needs no token.
         assert not self.card.capabilities.extended_agent_card
         card = await self.blocking.get_extended_agent_card(GetExtendedAgentCardRequest())
         same((card.name, card.skills[0].id), ('test-guests', 'behave'))
@@ -237,7 +237,7 @@ class Driver:
 
         await refused(listen(over.id), errors.UnsupportedOperationError)
         await refused(listen('none'), errors.TaskNotFoundError)
-        # On gRPC this SDK says its own version first, whatever it is told to say.
+        # On gRPC this SDK sends its own version first, whatever the settings.
         if BINDING != 'GRPC':
             future = ClientCallContext(service_parameters={'A2A-Version': '99.0'})
             unknown = client.get_task(GetTaskRequest(id=over.id), context=future)

@@ -1,4 +1,5 @@
-// Drives the hub as an MCP client does: `mcp_js.mjs HUB VERSION SDK WHERE...`, where a URL or a command is served.
+// Drives the hub as an MCP client: `mcp_js.mjs HUB VERSION SDK WHERE...`, with the URL or command
+// of the server.
 
 import { pathToFileURL } from 'node:url';
 import { URL as HUB, sdk, sleep, same, so, tell } from './stage.mjs';

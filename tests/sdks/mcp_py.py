@@ -1,6 +1,7 @@
-"""Drives the hub as an MCP client does: `mcp_py.py MODE HUB WHERE...`, where a URL or a command is served.
+"""Drives the hub as an MCP client: `mcp_py.py MODE HUB WHERE...`, with the URL or command of the
+server.
 
-The mode is `legacy`, with a handshake, or `auto`, which finds out that there need be none.
+The mode is `legacy`, with a handshake, or `auto`, which detects that none is needed.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ def where():
 
 
 def ask_hub(method, **params):
-    """What the operator asks of the hub beside MCP."""
+    """Calls the hub as the operator, outside of MCP."""
     body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': method, 'params': params}).encode()
     request = urllib.request.Request(HUB, body, {'content-type': 'application/json'})
     with urllib.request.urlopen(request, timeout=10) as answer:
@@ -44,7 +45,7 @@ def fact(result, name):
 
 
 class Driver:
-    """The hub, as a client sees it whose user answers forms, and one that has no forms."""
+    """Hub, as seen by a client whose user answers forms, and by one without forms."""
 
     def __init__(self):
         self.forms, self.heard = [], []
@@ -65,7 +66,7 @@ class Driver:
             try:
                 await tell(MODE, [getattr(self, name) for name in names])
             except SystemExit as why:
-                # Not through the clients' task groups, which would make something else of it.
+                # Not through the clients' task groups, which would wrap the error.
                 code = why.code
         sys.exit(code)
 
@@ -102,7 +103,7 @@ class Driver:
         assert fact(second, 'taskId') != fact(first, 'taskId')
 
     async def directory(self):
-        """Where the program was started counts, or what the call says."""
+        """The working directory is that of the program's start, or that of the call."""
         place = os.environ['WORKSPACE']
         said = {'working_directory': place} if WHERE[0].startswith('http') else {}
         made = await self.client.call_tool('guest', {'message': 'tick 1 1', **said})
@@ -162,7 +163,7 @@ class Driver:
         same((text(done), fact(done, 'state')), ('1\n2\n3\n', 'completed'))
 
     async def cancellation(self):
-        """A call that its client calls off takes its task along."""
+        """A cancelled call cancels its task."""
         told = asyncio.Event()
 
         async def hear(*_):

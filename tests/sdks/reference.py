@@ -1,4 +1,4 @@
-"""What the Python reference agents share: where they listen, and how they tell it."""
+"""Support of the Python reference agents: listening, and announcing the address."""
 
 import argparse
 import datetime
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def arguments():
-    """What the agent is to be like."""
+    """Parses the options of the agent."""
     parser = argparse.ArgumentParser()
     parser.add_argument('binding')
     parser.add_argument('--no-streaming', dest='streaming', action='store_false')
@@ -25,20 +25,21 @@ def arguments():
 
 
 def listen():
-    """A socket on a free port of loopback, and its URL."""
+    """Opens a socket on a free loopback port; returns it with its URL."""
     listening = socket.create_server(('127.0.0.1', 0))
     return listening, f'http://127.0.0.1:{listening.getsockname()[1]}'
 
 
 async def serve(app, listening, *told):
-    """Says where it is, and serves until the process is ended."""
+    """Prints the address, and serves until the process is ended."""
     print(*told, flush=True)
     await uvicorn.Server(uvicorn.Config(app, log_level='warning')).serve([listening])
 
 
 class Grpc:
-    """A server of gRPC on a free port, at `origin` and at `url` as cards have it; over TLS if there is a folder to leave
-    the certificate in."""
+    """gRPC server on a free port, at `origin` and at `url` as in cards. It uses TLS if given a
+    folder for the certificate.
+    """
 
     def __init__(self, folder=None):
         self.server = grpc.aio.server()
@@ -54,7 +55,7 @@ class Grpc:
 
 
 def self_signed():
-    """A key and a certificate for loopback, both in PEM."""
+    """Creates a key and a certificate for loopback, both in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, 'reference')])
     now = datetime.datetime.now(datetime.timezone.utc)

@@ -1,8 +1,9 @@
-"""A reference agent of A2A 0.3, by the Python SDK's server: `server_py0.py BINDING` serves it until it is ended.
+"""Reference agent of A2A 0.3, by the Python SDK's server: `server_py0.py BINDING` serves it until
+killed.
 
-Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC; with `--no-streaming` it does not stream, and does not say so.
-It prints the URL of the card, and for gRPC also its origin. The agent does what the first word of a message says; see
-`Agent`.
+Its card offers only that binding: JSONRPC, HTTP+JSON or GRPC. With `--no-streaming` it does not
+stream, without declaring so. It prints the URL of the card, and for gRPC also its origin. The first
+word of a message selects the behaviour; see `Agent`.
 """
 
 import asyncio
@@ -26,12 +27,12 @@ def text(of):
 
 
 class Agent(AgentExecutor):
-    """Does as it is told:
+    """Behaves as the message says:
 
     reply TEXT    answers with a message
-    tick N MS     tells N pieces of an artifact, one every MS milliseconds
-    ask           asks for a word, and completes with it
-    fail, reject  ends so
+    tick N MS     emits N chunks of an artifact, one every MS milliseconds
+    ask           asks a question, and completes with the answer
+    fail, reject  ends in that state
     """
 
     async def execute(self, context, event_queue):

@@ -1,9 +1,11 @@
-"""A reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py BINDING` serves it until it is ended.
+"""Reference agent of A2A 1.0, by the Python SDK's server: `server_py1.py BINDING` serves it until
+killed.
 
-Its card offers that binding only: JSONRPC, HTTP+JSON or GRPC, which is over TLS with `--certificate FOLDER`, where the
-certificate is left; with `--no-streaming` it says that it does not stream; with `--key FILE` it is signed with a key that is
-made for that, whose public half is left in the file. It prints the URL of the card, and for gRPC also its origin. The agent
-does what the first word of a message says; see `Agent`.
+Its card offers only that binding: JSONRPC, HTTP+JSON or GRPC; gRPC uses TLS with `--certificate
+FOLDER`, which receives the certificate. With `--no-streaming` it declares that it does not stream.
+With `--key FILE` its card is signed with a new key, whose public half is written to the file. It
+prints the URL of the card, and for gRPC also its origin. The first word of a message selects the
+behaviour; see `Agent`.
 """
 
 import asyncio
@@ -24,12 +26,12 @@ from starlette.applications import Starlette
 
 
 class Agent(AgentExecutor):
-    """Does as it is told:
+    """Behaves as the message says:
 
     reply TEXT    answers with a message
-    tick N MS     tells N pieces of an artifact, one every MS milliseconds
-    ask           asks for a word, and completes with it
-    fail, reject  ends so
+    tick N MS     emits N chunks of an artifact, one every MS milliseconds
+    ask           asks a question, and completes with the answer
+    fail, reject  ends in that state
     """
 
     async def execute(self, context, event_queue):
@@ -66,7 +68,7 @@ class Agent(AgentExecutor):
 
 
 def signed(card, key_file):
-    """The card, signed by the SDK; the file gets the key that says so, as a JWK set."""
+    """Signs the card by the SDK; writes the public key to the file as a JWK set."""
     from a2a.utils.signing import create_agent_card_signer
     from cryptography.hazmat.primitives.asymmetric import ec
     from jwt.algorithms import ECAlgorithm
@@ -107,7 +109,7 @@ async def main(how):
         more = [server.origin]
     if how.key:
         card = signed(card, how.key)
-    # Last, for a copy of the card is served.
+    # Last, since it serves a copy of the card.
     app = Starlette(routes=create_agent_card_routes(card) + routes)
     await reference.serve(app, listening, url, *more)
 

@@ -1,20 +1,23 @@
-// What the JavaScript drivers share: how steps are told, and where notifications arrive.
+// Support of the JavaScript drivers: reporting of steps, and a receiver of notifications.
 
 import { deepStrictEqual } from 'node:assert';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** No step takes longer than this; each is told as failed instead. */
+/** Timeout of a step, after which it is reported as failed. */
 const WITHIN_MS = 30_000;
 
-/** What is driven, by which of its bindings, and the SDK that is installed in the folder named last. */
+/** URL of the driven agent, its binding, and the folder with the SDK. */
 export const [URL, BINDING, SDK] = process.argv.slice(2);
 export const sdk = createRequire(`${SDK}/`);
 
 export { sleep };
 
-/** Takes the steps in order and prints a line of JSON for each. Ends the process; its code says whether all went well. */
+/**
+ * Runs the steps in order and prints a line of JSON for each. Ends the process; its code is 0 if
+ * all succeeded.
+ */
 export async function tell(steps) {
   let good = true;
   for (const [step, take] of Object.entries(steps)) {
@@ -33,15 +36,15 @@ export async function tell(steps) {
   process.exit(good ? 0 : 1);
 }
 
-/** Fails with both values unless they are the same. */
+/** Fails with both values unless they are equal. */
 export const same = deepStrictEqual;
 
-/** Fails with what it is given unless that is so. */
+/** Fails with the given value unless the condition holds. */
 export function so(it, told) {
   if (!it) throw new Error(`not so: ${JSON.stringify(told)}`);
 }
 
-/** Fails unless the promise is refused with an error of this kind. */
+/** Fails unless the promise is rejected with an error of this kind. */
 export async function refused(promise, kind) {
   const answer = await promise.then(
     (answer) => ({ answer }),
@@ -51,14 +54,14 @@ export async function refused(promise, kind) {
   if (!(answer.why instanceof kind)) throw new Error(`not ${kind.name}`, { cause: answer.why });
 }
 
-/** Everything that is told. */
+/** Collects all events. */
 export async function all(told) {
   const heard = [];
   for await (const event of told) heard.push(event);
   return heard;
 }
 
-/** A server on loopback that notifications are sent to. */
+/** Loopback server that receives notifications. */
 export async function receiver() {
   const came = [];
   const server = createServer((request, response) => {

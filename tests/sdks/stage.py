@@ -1,4 +1,4 @@
-"""What the Python drivers share: how steps are told, and where notifications arrive."""
+"""Support of the Python drivers: reporting of steps, and a receiver of notifications."""
 
 import asyncio
 import json
@@ -9,12 +9,14 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-# No step takes longer than this many seconds; each is told as failed instead.
+# Timeout of a step in seconds, after which it is reported as failed.
 WITHIN = 30
 
 
 async def tell(binding, steps):
-    """Takes the steps in order and prints a line of JSON for each. Ends the process; its code says whether all went well."""
+    """Runs the steps in order and prints a line of JSON for each. Ends the process; its code is 0
+    if all succeeded.
+    """
     good = True
     for step in steps:
         line = {'step': step.__name__, 'binding': binding, 'ok': True, 'detail': ''}
@@ -28,7 +30,7 @@ async def tell(binding, steps):
 
 
 def same(told, wanted):
-    """Fails with both values unless they are the same."""
+    """Fails with both values unless they are equal."""
     if told != wanted:
         raise AssertionError(f'{told!r} instead of {wanted!r}')
 
@@ -43,7 +45,7 @@ async def refused(call, *kinds):
 
 
 class Receiver:
-    """A server on loopback that notifications are sent to."""
+    """Loopback server that receives notifications."""
 
     def __init__(self):
         came = self.came = []
@@ -63,7 +65,9 @@ class Receiver:
         self.url = f'http://127.0.0.1:{self.server.server_port}/news'
 
     async def wait_for(self, wanted):
-        """The headers, in lower case, and the body of the first notification whose body is `wanted`."""
+        """Waits for the first notification whose body is `wanted`; returns its headers, in lower
+        case, and body.
+        """
         until = time.monotonic() + WITHIN / 2
         while time.monotonic() < until:
             for headers, body in list(self.came):

@@ -1,6 +1,6 @@
-"""How a receiver knows that a notification is the hub's, is new, and was not changed on its way.
+"""Verification by a receiver that a notification is the hub's, new, and unchanged.
 
-As a program it reads {"jwks", "headers", "body"} as JSON and says what it found.
+As a program it reads {"jwks", "headers", "body"} as JSON and prints the result.
 """
 
 import base64
@@ -12,7 +12,7 @@ import time
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-WINDOW = 300  # seconds: what is older may have been sent by who overheard it
+WINDOW = 300  # seconds; an older notification may be a replay by an eavesdropper
 
 
 def unbase64url(text):
@@ -20,15 +20,18 @@ def unbase64url(text):
 
 
 def thumbprint(jwk):
-    """RFC 7638."""
+    """Thumbprint of a JWK (RFC 7638)."""
     members = {name: jwk[name] for name in ('crv', 'kty', 'x')}
     text = json.dumps(members, separators=(',', ':'), sort_keys=True)
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b'=').decode()
 
 
 def verify(jwks, headers, body):
-    """Raises ValueError unless `body`, the bytes as they came, is the hub's. `jwks` is what the hub has at
-    /.well-known/jwks.json, kept for as long as `Cache-Control` says; if the key is not known, get it anew."""
+    """Raises ValueError unless `body`, the raw bytes, was signed by the hub.
+
+    `jwks` is the content of the hub's /.well-known/jwks.json, cached as long as `Cache-Control`
+    allows. If the key is unknown, fetch it again.
+    """
     keys = {thumbprint(key): key for key in jwks['keys'] if key.get('crv') == 'Ed25519'}
     key = keys.get(headers['webhook-key-id'])
     if key is None:
@@ -43,7 +46,7 @@ def verify(jwks, headers, body):
             if scheme == 'v1a':
                 return public.verify(base64.b64decode(signature), signed)
         except InvalidSignature:
-            pass  # while keys change there is one of each
+            pass  # during a change of keys, each of them signs
     raise ValueError('no signature is right')
 
 

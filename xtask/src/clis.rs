@@ -1,4 +1,4 @@
-//! Installs the agents' command line programs at the versions the tests were written against.
+//! Installs the agents' command line programs at the versions that the tests were written for.
 
 mod python;
 
@@ -14,18 +14,18 @@ use serde::Deserialize;
 
 use crate::shell::{announce, output, run};
 
-/// The one file that names the versions.
+/// File with all pinned versions.
 const PINS: &str = "tests/clis.json";
 
 #[derive(Deserialize)]
 struct Pins {
-    /// npm package to exact version.
+    /// Exact version by npm package.
     npm: BTreeMap<String, String>,
-    /// Program, which also names its virtual environment, to `package==version`.
+    /// `package==version` by program; the program also names the virtual environment.
     python: BTreeMap<String, String>,
 }
 
-/// The one thing we ask of an installed package: the programs it brings.
+/// Manifest of an installed package: only its programs are read.
 #[derive(Deserialize)]
 struct Package {
     bin: BTreeMap<String, String>,
@@ -37,7 +37,7 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
         fs::read_to_string(root.join(PINS)).with_context(|| format!("failed to read {PINS}"))?;
     let pins: Pins =
         serde_json::from_str(&text).with_context(|| format!("failed to read {PINS}"))?;
-    // npm takes the nearest folder above that looks like a package, unless this one exists.
+    // npm uses the nearest parent folder that looks like a package, unless this one exists.
     fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
 
     announce(&format!("installing the programs of {PINS} into {}", dir.display()));
@@ -56,12 +56,12 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What `npm install` takes: `name@version`.
+/// Arguments of `npm install`: `name@version`.
 fn specs(pins: &Pins) -> Vec<String> {
     pins.npm.iter().map(|(name, version)| format!("{name}@{version}")).collect()
 }
 
-/// The programs that `package` brought, where npm links them.
+/// Programs of `package`, at the paths where npm links them.
 fn programs(dir: &Path, package: &str) -> Result<Vec<PathBuf>> {
     let modules = dir.join("node_modules");
     let manifest = modules.join(package).join("package.json");
@@ -72,7 +72,8 @@ fn programs(dir: &Path, package: &str) -> Result<Vec<PathBuf>> {
     Ok(bin.into_keys().map(|name| modules.join(".bin").join(name)).collect())
 }
 
-/// An install script that npm held back leaves a program that is there and does not run.
+/// Checks that a program runs with the pinned version. If npm blocked its install script, the
+/// program exists but does not run.
 fn check(program: &Path, version: &str) -> Result<()> {
     let said = output(Command::new(program).arg("--version")).with_context(|| {
         format!(

@@ -1,5 +1,5 @@
-//! What whoever publishes the hub hands out: the program, a tarball, a Debian package, checksums, and what all of it is made of.
-//! Two builds in one place have equal digests.
+//! Release artifacts of the hub: the program, a tarball, a Debian package, checksums, and a bill of
+//! materials. Two builds at the same path have equal digests.
 
 mod debian;
 mod sbom;
@@ -20,16 +20,16 @@ use crate::{
     shell::{announce, cargo, output, run, target_dir},
 };
 
-/// The version of every crate here.
+/// Version of every crate of the workspace.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The first argument that has the hub write a copy of itself which carries its agents' compiled code.
+/// First argument that makes the hub write a copy of itself with its agents' compiled code.
 const CARRY: &str = "__carry";
 
-/// The file of checksums, as `sha256sum --check` reads it.
+/// File of checksums, in the format of `sha256sum --check`.
 const SUMS: &str = "SHA256SUMS";
 
-/// Shells whose completions are packed.
+/// Shells with packed completions.
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// How the packages are made.
@@ -52,18 +52,18 @@ pub(crate) struct Options {
     to: Option<PathBuf>,
 }
 
-/// What is packed, and as of when.
+/// Input of the packages.
 struct Source<'r> {
     root: &'r Path,
-    /// The program; none if it is to be built.
+    /// Program to pack; `None` to build one.
     program: Option<&'r Path>,
-    /// When all files were changed last, in seconds since 1970.
+    /// Modification time of all files, in seconds since 1970.
     epoch: u64,
-    /// Whether little is compressed.
+    /// True to compress little.
     is_quick: bool,
 }
 
-/// Makes the packages, and looks whether they come out the same again if that is asked.
+/// Makes the packages, and checks on request that a second run gives the same.
 pub(crate) fn dist(root: &Path, options: &Options) -> Result<()> {
     let (program, is_quick) = (options.program.as_deref(), options.quick);
     let source = Source { root, program, epoch: epoch(root)?, is_quick };
@@ -105,7 +105,7 @@ pub(crate) fn dist(root: &Path, options: &Options) -> Result<()> {
 }
 
 impl Source<'_> {
-    /// Puts all packages into `to`, in place of what was there.
+    /// Writes all packages into `to`, replacing its contents.
     fn pack(&self, to: &Path) -> Result<()> {
         tree::afresh(to)?;
         let program = to.join("a2a-hub");
@@ -128,7 +128,7 @@ impl Source<'_> {
         fs::write(to.join(SUMS), sums + "\n").context("failed to write the checksums")
     }
 
-    /// For any Linux: a folder to copy from, laid out like `/usr` and `~/.local`.
+    /// Tarball for any Linux: a folder to copy from, laid out like `/usr` and `~/.local`.
     fn tarball(&self, files: &Files, to: &Path) -> Result<String> {
         let name = format!("a2a-hub-{VERSION}-{ARCH}-linux");
         let scratch = to.join(".tarball");
@@ -159,24 +159,24 @@ impl Source<'_> {
     }
 }
 
-/// What goes into the packages, wherever they put it.
+/// Content of the packages, independent of paths.
 struct Files {
     root: PathBuf,
     program: Vec<u8>,
-    /// Each shell's script.
+    /// Completion script of each shell.
     completions: Vec<(&'static str, String)>,
-    /// Manual pages: names without the section, and what they say.
+    /// Manual pages: name without the section, and text.
     pages: Vec<(String, String)>,
-    /// The systemd unit, for a program in the user's own folder.
+    /// Systemd unit for a program in the user's home.
     unit: String,
 }
 
 impl Files {
-    /// The program itself writes its manual and its completions.
+    /// Collects the files. The program itself generates its manual and its completions.
     fn of(root: &Path, program: &Path) -> Result<Self> {
         let told = |arguments: &[&str]| {
             let mut command = Command::new(program);
-            // Whatever this machine's user configured is no part of a package.
+            // The configuration of this machine's user must not affect the packages.
             command.env_clear().env("HOME", "/nonexistent").args(arguments);
             output(&mut command).map(|text| text + "\n")
         };
@@ -202,27 +202,27 @@ impl Files {
     }
 }
 
-/// The commands that a manual page refers to as `a2a-hub-<command>(1)`.
+/// Commands that a manual page refers to as `a2a-hub-<command>(1)`.
 fn commands(page: &str) -> Vec<&str> {
     let named = page.lines().filter_map(|line| line.strip_prefix("a2a\\-hub\\-"));
-    // `help` has no page of its own.
+    // `help` has no page.
     named.filter_map(|rest| rest.strip_suffix("(1)")).filter(|name| *name != "help").collect()
 }
 
-/// Writes a copy of the hub to `to` that has its agents' code compiled already.
+/// Writes a copy of the hub to `to` that contains its agents' compiled code.
 pub(crate) fn carry(hub: &Path, to: &Path) -> Result<()> {
     run(Command::new(hub).arg(CARRY).arg(to))
 }
 
-/// The program as it is shipped, without the compiled code of its agents.
+/// Released program, without the compiled code of its agents.
 pub(crate) struct Shipped {
-    /// As the linker leaves it: for profiles, and for [`crate::sizes`].
+    /// With symbols, for profiles and for [`crate::sizes`].
     pub(crate) with_symbols: PathBuf,
-    /// For those who run it.
+    /// Without symbols, for users.
     pub(crate) stripped: PathBuf,
 }
 
-/// Builds these guests, and the program for speed and size: across crates, in one piece.
+/// Builds these guests, and the program optimised for speed and size, with link-time optimisation.
 pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
     guests::build(root, which)?;
     run(&mut compile(root, "a2a-hub"))?;
@@ -235,17 +235,18 @@ pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
     Ok(Shipped { with_symbols, stripped })
 }
 
-/// Compiles a program as what is published is. All that is compiled so takes the same flags, for else each would have the other's crates
-/// compiled anew.
+/// Command that compiles a program as released. All such programs use the same flags: otherwise
+/// each build would recompile the other's crates.
 pub(crate) fn compile(root: &Path, program: &str) -> Command {
     let mut build = cargo(root);
     build.args(BUILD).args(["--profile", "dist", "--bin", program]);
-    // Only packages have a time: without one, the program is as good.
+    // Only packages need a time, so a missing one is ignored.
     build.envs(epoch(root).ok().map(|epoch| ("SOURCE_DATE_EPOCH", epoch.to_string())));
     build
 }
 
-/// When the source was changed last, in seconds since 1970: what `SOURCE_DATE_EPOCH` says, or the commit.
+/// Time of the last change of the source, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the
+/// commit's.
 fn epoch(root: &Path) -> Result<u64> {
     let said = match env::var("SOURCE_DATE_EPOCH") {
         Ok(said) => said,
@@ -258,7 +259,7 @@ fn epoch(root: &Path) -> Result<u64> {
     Ok(epoch)
 }
 
-/// Names of files whose digests are not the same in both lists.
+/// Names of files whose digests differ between both lists.
 fn differing<'s>(first: &'s str, second: &'s str) -> Vec<&'s str> {
     let mut names: Vec<_> = first
         .lines()

@@ -1,4 +1,4 @@
-//! Builds the components that are in this repository, by the toolchain that `host/toolchain` finds.
+//! Builds the components of this repository, by the toolchain that `host/toolchain` finds.
 
 use std::{
     fs,
@@ -12,22 +12,23 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{announce, output, run};
 
-/// The profile in the root manifest: small, for components travel inside the hub's binary.
+/// Profile of the root manifest for guests: small, since components are embedded in the hub's
+/// binary.
 const PROFILE: &str = "guest";
 
-/// The guests of the end-to-end tests, good and bad, which are no agent of anybody's.
+/// Guests of the end-to-end tests, good and bad, which are not real agents.
 const TEST_GUESTS: [&str; 4] = ["test-guests", "picky-guest", "durable-guest", "faulty-guest"];
 
-/// Which components are built.
+/// Selection of components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The agents that travel inside the hub.
+    /// Agents that are embedded in the hub.
     Agents,
-    /// The agents of `examples/`, and the guests of the tests, as well.
+    /// Agents of `examples/` and guests of the tests as well.
     All,
 }
 
-/// Builds these components, and returns where each is: `target/components/<package>.wasm`.
+/// Builds these components, and returns their paths: `target/components/<package>.wasm`.
 pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
     let mut packages = packages_in(&root.join("guest-agents"))?;
     if which == Which::All {
@@ -35,7 +36,7 @@ pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
         packages.extend(TEST_GUESTS.map(str::to_owned));
     }
 
-    // A directory of its own, for another compiler than the workspace's may work in it.
+    // A separate directory, since the compiler may differ from the workspace's.
     let target_dir = root.join("target/guests");
     let mut cargo = command(&toolchain()?.cargo());
     cargo.current_dir(root).args(["build", "--locked", "--profile", PROFILE, "--target", TARGET]);
@@ -51,7 +52,7 @@ pub(crate) fn build(root: &Path, which: Which) -> Result<Vec<PathBuf>> {
     packages.iter().map(|package| publish(package, &built, &components)).collect()
 }
 
-/// The packages in a folder, which are named after their own.
+/// Packages in a folder, named after their subfolders.
 fn packages_in(dir: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| format!("failed to read {}", dir.display()))? {
@@ -64,7 +65,8 @@ fn packages_in(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Copies the component of `package` unless the same bytes are there, so that the hub is only built again for news.
+/// Copies the component of `package` unless it is unchanged, so that the hub is rebuilt only for
+/// changes.
 fn publish(package: &str, built: &Path, components: &Path) -> Result<PathBuf> {
     let from = built.join(package.replace('-', "_")).with_extension("wasm");
     let to = components.join(package).with_extension("wasm");
@@ -78,7 +80,7 @@ fn publish(package: &str, built: &Path, components: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Who can compile for WebAssembly here; as root on Debian, it is installed first.
+/// Finds a toolchain for WebAssembly; as root on Debian, installs one if missing.
 fn toolchain() -> Result<Toolchain> {
     let sysroot = output(Command::new("rustc").args(["--print", "sysroot"])).ok();
     let sysroot = sysroot.as_deref().map(Path::new);
@@ -101,7 +103,7 @@ fn toolchain() -> Result<Toolchain> {
     }
 }
 
-/// A cargo as it is started here.
+/// Command that starts a cargo.
 fn command(cargo: &Cargo) -> Command {
     let mut command = Command::new(cargo.program);
     for name in &cargo.unset {
@@ -111,7 +113,7 @@ fn command(cargo: &Cargo) -> Command {
     command
 }
 
-/// Whether this is Debian and we are root.
+/// True if this is Debian and the user is root.
 fn can_apt_get() -> bool {
     Path::new("/etc/debian_version").exists()
         && Path::new("/usr/bin/apt-get").exists()

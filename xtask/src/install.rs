@@ -1,4 +1,4 @@
-//! Puts the hub where the shell finds it.
+//! Installs the hub where the shell finds it.
 
 use std::{
     env,
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::shell::announce;
 
-/// Copies `program` into the user's folder for programs and says how to call it there.
+/// Copies `program` into the user's folder of programs, and prints how to call it.
 pub(crate) fn install(program: &Path) -> Result<()> {
     let home = env::home_dir().context("the environment names no home directory")?;
     let dir = destination(env::var_os("CARGO_HOME").as_deref(), &home);
@@ -27,13 +27,13 @@ pub(crate) fn install(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The first that exists of cargo's folder and the user's own; the latter is made where neither does.
+/// Cargo's folder of programs if it exists, or else the user's own, which is created if missing.
 fn destination(cargo_home: Option<&OsStr>, home: &Path) -> PathBuf {
     let cargo = cargo_home.map_or_else(|| home.join(".cargo"), PathBuf::from).join("bin");
     if cargo.is_dir() { cargo } else { home.join(".local/bin") }
 }
 
-/// Renames into place: the file of a program that runs cannot be written to.
+/// Replaces the file by renaming, since the file of a running program cannot be written to.
 fn replace(from: &Path, to: &Path) -> std::io::Result<()> {
     if let Some(dir) = to.parent() {
         fs::create_dir_all(dir)?;

@@ -1,5 +1,6 @@
-//! Agents in Python and JavaScript: the tools that make components of them, at the versions that the SDKs name, and the components
-//! that the tests run. Each is built in a copy of its folder below one directory, as in a project of a stranger's.
+//! Agents in Python and JavaScript: the tools that make components of them, at the versions that
+//! the SDKs pin, and the components that the tests run. Each is built in a copy of its folder, as
+//! in a separate project.
 
 use std::{
     fs,
@@ -13,16 +14,16 @@ use serde_json::Value;
 
 use crate::shell::{announce, run};
 
-/// The packages that sdk-js names as what it is made of, at one exact version each.
+/// File with the exact versions of sdk-js's packages.
 const SDK_JS: &str = "sdk-js/package.json";
 
-/// The package that sdk-python names, at one exact version.
+/// File with the exact version of sdk-python's package.
 const SDK_PYTHON: &str = "sdk-python/pyproject.toml";
 
-/// What must be the same in a copy as in the repository.
+/// Folders whose copies must equal those of the repository.
 const SHARED: [&str; 3] = ["sdk-python", "sdk-js", "wit"];
 
-/// Folders that are made of the others. (`build` of sdk-js is none of these.)
+/// Generated folders. (`build` of sdk-js is not one.)
 const MADE: [&str; 4] = ["node_modules", "__pycache__", "dist", ".venv"];
 
 #[derive(Clone, Copy)]
@@ -31,7 +32,7 @@ enum Language {
     JavaScript,
 }
 
-/// What is built: the folder, and the name that its component has.
+/// Projects to build: folder, and name of the component.
 const PROJECTS: [(&str, &str, Language); 4] = [
     ("tests/languages/js", "js-guest", Language::JavaScript),
     ("examples/link-checker", "link-checker", Language::JavaScript),
@@ -39,7 +40,7 @@ const PROJECTS: [(&str, &str, Language); 4] = [
     ("examples/data-analyst", "data-analyst", Language::Python),
 ];
 
-/// Installs the tools below `dir`, and builds into it what is not there or older than what it is made of.
+/// Installs the tools below `dir`, and builds missing or outdated components into it.
 pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     announce(&format!("agents in Python and JavaScript, into {}", dir.display()));
     fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
@@ -47,7 +48,7 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--save-exact", "--no-audit", "--no-fund", "--prefix"]).arg(&dir);
     run(npm.args(packages(root)?)).context("npm comes with Node.js; is it on PATH?")?;
-    // As npm would put it there; a copy, so that it finds its tools beside it.
+    // A copy as npm would install it, so that it finds its tools beside it.
     copy(&root.join("sdk-js"), &dir.join("node_modules/a2a-hub"))?;
     let python = dir.join("venv");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))
@@ -72,7 +73,7 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The command that builds a project.
+/// Command that builds a project.
 fn build(root: &Path, dir: &Path, project: &Path, language: Language) -> Command {
     let mut build = match language {
         Language::Python => {
@@ -90,7 +91,7 @@ fn build(root: &Path, dir: &Path, project: &Path, language: Language) -> Command
     build
 }
 
-/// `name@version`, each.
+/// Arguments of npm, each `name@version`.
 fn packages(root: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(root.join(SDK_JS)).with_context(|| SDK_JS.to_owned())?;
     let package: Value = serde_json::from_str(&text).with_context(|| SDK_JS.to_owned())?;
@@ -103,7 +104,7 @@ fn packages(root: &Path) -> Result<Vec<String>> {
     pins.collect()
 }
 
-/// `componentize-py==version`.
+/// Argument of pip: `componentize-py==version`.
 fn componentize_py(root: &Path) -> Result<String> {
     let text = fs::read_to_string(root.join(SDK_PYTHON)).with_context(|| SDK_PYTHON.to_owned())?;
     let pin = text.split('"').find(|word| word.starts_with("componentize-py=="));
@@ -117,7 +118,7 @@ fn is_exact(version: &str) -> bool {
     parts.clone().count() == 3 && { parts }.all(|part| part.is_ok())
 }
 
-/// When the youngest file below a folder was changed.
+/// Latest modification time of the files below a folder.
 fn newest(folder: &Path) -> Result<SystemTime> {
     let mut newest = SystemTime::UNIX_EPOCH;
     for file in files(folder)? {
@@ -126,7 +127,7 @@ fn newest(folder: &Path) -> Result<SystemTime> {
     Ok(newest)
 }
 
-/// Copies the files of a folder, in place of all that is there.
+/// Copies the files of a folder, replacing the target.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("failed to remove {}", to.display()))?;
@@ -142,7 +143,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What lies below a folder, but for what is made there.
+/// Files below a folder, without generated ones.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(below) = open.pop() {

@@ -1,4 +1,4 @@
-//! How the workspace's own crates are linted by the build that compiles them.
+//! Linting of the workspace's crates during the build that compiles them.
 
 use std::{
     env,
@@ -12,35 +12,37 @@ use anyhow::{Context as _, Result};
 
 const CLIPPY: &str = "clippy-driver";
 
-/// What clippy is told for all crates, in the folder that cargo calls compilers in.
+/// Configuration of clippy for all crates, in cargo's working directory.
 const SETTINGS: &str = "clippy.toml";
 
-/// Where rustc remembers what it found before.
+/// rustc option for the directory of incremental compilation.
 const INCREMENTAL: &str = "incremental=";
 
-/// What cargo calls in rustc's place for the workspace's own crates (the Cargo book, environment variables).
+/// Variable that names the program called in place of rustc for workspace crates (the Cargo book,
+/// environment variables).
 const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
 
-/// Has clippy compile the workspace's own crates, so that they are linted by the very build that is tested: `cargo clippy`
-/// would compile each dependency once more, for itself.
+/// Environment that has clippy compile the workspace's crates, so that the tested build lints them.
+/// `cargo clippy` would compile each dependency a second time.
 pub(crate) const LINTED: [(&str, &str); 2] = [
     (WRAPPER, CLIPPY),
-    // As `cargo clippy -- -D warnings` hands it on.
+    // As `cargo clippy -- -D warnings` passes it.
     ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
 ];
 
-/// The name under which cargo calls this program in rustc's place.
+/// Name under which cargo calls this program in place of rustc.
 const NAME: &str = "lint-once";
 
-/// Has `cargo` lint each file once: as a part of its crate's tests, and not a second time for the crates that use it; and not again
-/// before it changes. A crate whose own files are those that clippy had nothing against is compiled with rustc's lints alone when
-/// something below it changed. Cargo calls a copy of this program in `folder`, for it may write the program itself anew meanwhile.
+/// Makes `cargo` lint each file once: as a part of its crate's tests, not again for dependent
+/// crates, and not again until the file changes. A crate whose files passed clippy is compiled with
+/// rustc's lints only if a dependency changed. Cargo calls a copy of this program in `folder`,
+/// since the build may replace the program itself.
 pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
     let (copy, unfinished) = (folder.join(NAME), folder.join(format!("{NAME}.{}", process::id())));
     let put = || {
         fs::create_dir_all(folder)?;
         fs::copy(env::current_exe()?, &unfinished)?;
-        // Whoever runs the copy of before keeps it.
+        // A process that runs the previous copy keeps its file.
         fs::rename(&unfinished, &copy)
     };
     put().with_context(|| format!("cannot write {}", copy.display()))?;
@@ -48,7 +50,8 @@ pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Does what rustc was to do, when cargo called this program in rustc's place: the arguments are rustc's path and rustc's own.
+/// Acts in place of rustc if cargo called this program so: the arguments are rustc's path and
+/// rustc's own.
 pub(crate) fn in_rustcs_place() -> Option<Result<ExitCode>> {
     let mut arguments = env::args_os();
     let called = PathBuf::from(arguments.next()?);
@@ -76,8 +79,8 @@ fn end(compiler: &mut Command) -> Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A warning of rustc's is an error, as it is beside clippy's. What rustc remembers is kept apart, for it forgets what it knew whenever
-/// its lints differ.
+/// Arguments for rustc without clippy. Warnings of rustc are errors, as with clippy. The
+/// incremental directory is separate, since rustc discards it whenever its lints differ.
 fn without_clippy(arguments: Vec<OsString>) -> Vec<OsString> {
     let apart = |argument: OsString| match argument.to_str() {
         Some(text) if text.starts_with(INCREMENTAL) => OsString::from(format!("{text}-plain")),
@@ -86,17 +89,17 @@ fn without_clippy(arguments: Vec<OsString>) -> Vec<OsString> {
     arguments.into_iter().map(apart).chain(["-Dwarnings".into()]).collect()
 }
 
-/// That clippy had nothing against a crate: a file beside what rustc told of it, with the arguments it was asked with, as old as the
-/// beginning of that.
+/// Record that a crate passed clippy: a file beside rustc's dependency file with the arguments,
+/// whose modification time is the start of the check.
 struct Linted {
     asked: Vec<u8>,
-    /// What names the files that the crate was made of, as `make` reads it.
+    /// Dependency file of the crate, in the syntax of `make`.
     sources: PathBuf,
     record: PathBuf,
 }
 
 impl Linted {
-    /// Of a crate that is to be linted: one with its tests, or an example, which has none.
+    /// Record of a crate that is linted: one built with its tests, or an example, which has none.
     fn of(arguments: &[OsString]) -> Option<Self> {
         let example = |argument: &OsString| {
             let folder = Path::new(argument).parent();
@@ -137,7 +140,7 @@ impl Linted {
         older().unwrap_or(false)
     }
 
-    /// Notes the time at which the files begin to be read: what is changed later was not linted.
+    /// Creates the record before the files are read: a file changed later was not linted.
     fn begin(&self) -> Result<PathBuf> {
         let begun = self.record.with_added_extension("begun");
         fs::write(&begun, &self.asked)
@@ -151,7 +154,7 @@ impl Linted {
     }
 }
 
-/// Each file has a line of its own, with nothing behind the colon.
+/// Source files in a dependency file: each has a line that ends with a colon.
 fn sources_in(told: &str) -> impl Iterator<Item = PathBuf> {
     told.lines()
         .filter_map(|line| line.strip_suffix(':'))

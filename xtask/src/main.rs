@@ -1,4 +1,4 @@
-//! Everything a developer of the hub runs: `cargo xtask <command>`.
+//! Developer commands of the hub: `cargo xtask <command>`.
 
 #![expect(clippy::print_stderr, reason = "each step is told to the person at the terminal")]
 #![expect(clippy::disallowed_methods, reason = "running programs is what this one is for")]
@@ -26,16 +26,17 @@ use clap::Parser;
 use crate::lint::LINTED;
 use crate::shell::{Beside, announce, cargo, output, run, succeeds, target_dir};
 
-/// What `up` asks, so that a newcomer sees an answer arrive.
+/// Question that `up` sends, so that a newcomer sees an answer.
 const FIRST_QUESTION: &str = "what changed last week?";
 
-/// The whole workspace decides on the features of dependencies, so that no binary has them compiled anew.
+/// Build arguments: the whole workspace determines the features of dependencies, so that no binary
+/// needs a second build of them.
 const BUILD: [&str; 3] = ["build", "--locked", "--workspace"];
 
-/// The crates whose tests need neither a hub nor a component, and take seconds: what `check` runs.
+/// Crates whose tests need neither a hub nor a component and take seconds, for `check`.
 const FAST: [&str; 4] = ["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-runtime", "xtask"];
 
-/// How often `check` tries each property: a quarter of what `test` does.
+/// Number of cases of each property test in `check`: a quarter of that in `test`.
 const FEWER_CASES: &str = "64";
 
 #[derive(Parser)]
@@ -100,7 +101,8 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Result<()> {
-    // Asked when run: baked in when built, it would name the old place of a folder that was moved or copied.
+    // Read at run time: a path baked in at build time would be wrong after the folder was moved or
+    // copied.
     let xtask = env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
     let root = Path::new(&xtask).parent().context("the workspace is the folder above xtask")?;
     match cli {
@@ -128,9 +130,10 @@ fn dispatch(cli: Cli) -> Result<()> {
     }
 }
 
-/// From a fresh clone to a streamed answer.
+/// Goes from a fresh clone to a streamed answer.
 fn up(root: &Path) -> Result<()> {
-    // As a share of the first build: how long that is depends on the machine, six or seven minutes with two cores.
+    // Given as a share of the first build, whose time depends on the machine: six or seven minutes
+    // with two cores.
     announce(
         "1 of 3, a sixth of the first build: the agents, and the standard library for WebAssembly",
     );
@@ -149,7 +152,7 @@ fn up(root: &Path) -> Result<()> {
         run(a2a_hub().arg("stop"))?;
     }
     run(a2a_hub().arg("start").arg("--workspace").arg(root))?;
-    // An agent whose CLI is not installed is news, not a reason to stop here.
+    // A missing CLI of an agent is reported, and does not stop this command.
     if let Err(unhealthy) = run(a2a_hub().args(["agents", "--health"])) {
         announce(&unhealthy.to_string());
     }
@@ -166,28 +169,28 @@ fn up(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All that must hold; the tests come last, so that their summary is the last word.
+/// Runs all checks; the tests come last, so that their summary is at the end.
 fn test(root: &Path) -> Result<()> {
     guests::build(root, guests::Which::All)?;
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
     let missing = needs::missing(root);
-    // nextest leaves the examples in doc comments to cargo.
+    // nextest does not run examples in doc comments.
     run(cargo(root).args(["test", "--locked", "--workspace", "--doc", "--quiet"]).envs(LINTED))?;
     nextest(root, &["-E", &needs::runnable(&missing)])?;
     tell_missing(root, &missing)
 }
 
-/// The tests whose names hold the filter, against components and a hub that are never yesterday's.
+/// Runs the tests whose names contain the filter, with newly built components and hub.
 fn test_some(root: &Path, filter: &[String]) -> Result<()> {
     guests::build(root, guests::Which::All)?;
     nextest(root, &filter.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What holds before each commit, in seconds.
+/// Runs the checks for each commit, in seconds.
 fn check(root: &Path) -> Result<()> {
     let formatted = Beside::start(cargo(root).args(["fmt", "--all", "--check"]))?;
-    // Side by side: each spends most of its time on a chain of crates, one after the other. The lints have a folder of their own,
-    // for cargo lets one build at a time into each.
+    // In parallel, since each is mostly limited by a chain of dependent crates. The lints have a
+    // separate folder, since cargo allows one build at a time in each.
     let lints = target_dir(root).join("lints");
     let mut linted = cargo(root);
     linted.args(["check", "--locked", "--workspace", "--lib", "--tests", "--examples", "--quiet"]);
@@ -195,7 +198,7 @@ fn check(root: &Path) -> Result<()> {
     lint::once(&mut linted, &lints)?;
     let linted = Beside::start(&mut linted)?;
     let fast = FAST.iter().flat_map(|name| ["--package", name]);
-    // In a process for each crate, and not for each test as nextest has it: to start them takes longer than they do.
+    // One process per crate, unlike nextest: starting a process takes longer than these tests.
     let tests = ["test", "--locked", "--quiet", "--lib", "--bins", "--tests"];
     let tested = run(cargo(root).args(tests).args(fast).env("PROPTEST_CASES", FEWER_CASES));
     formatted.finish().and(linted.finish()).and(tested)
@@ -238,7 +241,7 @@ fn book(root: &Path) -> Result<()> {
 }
 
 fn bench(root: &Path, arguments: &[String]) -> Result<()> {
-    // A program of its own: it holds the hub.
+    // A separate program, since it contains the hub.
     if let Some((first, rest)) = arguments.split_first()
         && first == "--in-process"
     {

@@ -1,23 +1,25 @@
-//! What some tests need that a machine may lack: the vendors' programs, the official SDKs, and agents in other languages.
+//! Requirements of some tests that a machine may lack: the vendors' programs, the official SDKs,
+//! and agents in other languages.
 //!
-//! A test that lacks what it needs fails. So they are left out by name where that is missing, and counted and named at the
-//! end; CI leaves out nothing.
+//! A test without its requirements fails. So `cargo xtask test` excludes these tests by name if
+//! something is missing, and counts and names them at the end; CI excludes nothing.
 
 use std::{env, path::Path};
 
-/// Set where a test that lacks what it needs is to fail.
+/// Variable that makes tests without their requirements fail.
 const CI: &str = "A2A_HUB_CI";
 
-/// Something that some tests need.
+/// Requirement of some tests.
 #[derive(Debug)]
 pub(crate) struct Need {
-    /// What it is, for people.
+    /// Name for people.
     pub(crate) name: &'static str,
-    /// The file or folder that is there with it, below `target`; a file is also looked for on the `PATH`.
+    /// File or folder that proves its presence, below `target`; a file is also searched on the
+    /// `PATH`.
     place: &'static str,
-    /// The tests that need it, as nextest's filters have it.
+    /// Tests with this requirement, as a nextest filter.
     pub(crate) tests: &'static str,
-    /// The command that brings it.
+    /// Command that installs it.
     pub(crate) brought_by: &'static str,
 }
 
@@ -26,7 +28,7 @@ const SDKS: &str = "cargo xtask sdks";
 const LANGUAGES: &str = "cargo xtask languages";
 const DPKG: &str = "apt-get install dpkg";
 
-/// All that may be missing.
+/// All requirements.
 const NEEDS: [Need; 13] = [
     Need {
         name: "claude",
@@ -108,7 +110,7 @@ const NEEDS: [Need; 13] = [
     },
 ];
 
-/// What is not there, as far as tests may do without it.
+/// Requirements that are missing and may be.
 pub(crate) fn missing(root: &Path) -> Vec<&'static Need> {
     if env::var_os(CI).is_some() {
         return Vec::new();
@@ -128,7 +130,7 @@ impl Need {
     }
 }
 
-/// The tests that need nothing of `missing`, as nextest's filters have it.
+/// Nextest filter of the tests that need none of `missing`.
 pub(crate) fn runnable(missing: &[&Need]) -> String {
     let without = missing.iter().map(|need| format!(" - ({})", need.tests));
     std::iter::once("all()".to_owned()).chain(without).collect()

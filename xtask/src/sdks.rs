@@ -1,4 +1,5 @@
-//! Installs the official A2A SDKs that the tests drive the hub with, at the versions the tests were written against.
+//! Installs the official A2A SDKs by which the tests drive the hub, at the versions that the tests
+//! were written for.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -7,19 +8,19 @@ use serde::Deserialize;
 
 use crate::shell::{announce, run};
 
-/// The one file that names the versions.
+/// File with all pinned versions.
 const PINS: &str = "tests/sdks.json";
 
-/// Each a folder, which the tests know it by, to what is installed in it: two versions of one package are two folders.
+/// Packages by folder: two versions of one package are two folders.
 #[derive(Deserialize)]
 struct Pins {
-    /// `name@version`
+    /// Each `name@version`.
     npm: BTreeMap<String, Vec<String>>,
-    /// `name==version`
+    /// Each `name==version`.
     python: BTreeMap<String, Vec<String>>,
 }
 
-/// Installs every pinned SDK into a folder of its own below `dir`. What is there already stays.
+/// Installs every pinned SDK into a separate folder below `dir`, keeping existing ones.
 pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     let text =
         fs::read_to_string(root.join(PINS)).with_context(|| format!("failed to read {PINS}"))?;
@@ -28,7 +29,7 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     announce(&format!("installing the SDKs of {PINS} into {}", dir.display()));
     for (name, specs) in &pins.npm {
         let folder = dir.join(name);
-        // npm takes the nearest folder above that looks like a package, unless this one exists.
+        // npm uses the nearest parent folder that looks like a package, unless this one exists.
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
         let mut npm = Command::new("npm");

@@ -1,4 +1,4 @@
-//! Runs other programs, one announced step at a time.
+//! Runs other programs, and announces each step.
 
 use std::{
     env,
@@ -9,12 +9,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-/// Says what begins now.
+/// Prints the step that begins.
 pub(crate) fn announce(step: &str) {
     eprintln!("==> {step}");
 }
 
-/// Runs `command` to its end on this terminal; anything but success is an error that shows it.
+/// Runs `command` to its end on this terminal. A failure is an error with the command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     announce(&shown);
@@ -25,7 +25,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A program that runs beside others, and whose words are shown once it has ended.
+/// Program that runs in the background; its output is printed at its end.
 pub(crate) struct Beside {
     shown: String,
     child: Child,
@@ -36,13 +36,13 @@ impl Beside {
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let shown = shown(command);
         announce(&shown);
-        // Read at its end: should it have more to say than a pipe holds, it waits until then.
+        // The output is read at the end: a program that fills the pipe waits until then.
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = child.spawn().with_context(|| format!("failed to start `{shown}`"))?;
         Ok(Self { shown, child })
     }
 
-    /// Waits for its end; anything but success is an error that shows it.
+    /// Waits for the exit. A failure is an error with the command line.
     pub(crate) fn finish(self) -> Result<()> {
         let ended = self.child.wait_with_output()?;
         io::stdout().write_all(&ended.stdout)?;
@@ -54,13 +54,13 @@ impl Beside {
     }
 }
 
-/// Whether `command` starts and succeeds, without a word on this terminal.
+/// True if `command` starts and succeeds; its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// What `command` prints, trimmed.
+/// Standard output of `command`, trimmed.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
     let output = command.output().with_context(|| format!("failed to start `{shown}`"))?;
@@ -73,8 +73,9 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// The cargo that runs this program, in the workspace at `root`. It is not told which package this program is: build scripts that ask
-/// for that would run again whenever one calls cargo with and without `xtask` by turns, and what stands on them be compiled again.
+/// Command of the cargo that runs this program, in the workspace at `root`. It does not inherit
+/// this package's variables: build scripts that read them would run again whenever cargo is called
+/// with and without `xtask` in turn, and dependent crates would be recompiled.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root);
@@ -89,12 +90,12 @@ pub(crate) fn cargo(root: &Path) -> Command {
     cargo
 }
 
-/// Where `cargo` puts what it builds for this machine.
+/// Directory of cargo's build output for this machine.
 pub(crate) fn target_dir(root: &Path) -> PathBuf {
     root.join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The command line as one would type it.
+/// Command line as a user would type it.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();

@@ -1,4 +1,5 @@
-//! What is in a program's file: the code of each crate, and the sections, by `nm` and `size` of binutils.
+//! Contents of a program's file: the code of each crate, and the sections, by `nm` and `size` of
+//! binutils.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
@@ -6,13 +7,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::shell::output;
 
-/// Crates that are told one by one; the others are summed up.
+/// Number of crates that are listed; the others are summed up.
 const TOLD: usize = 40;
 
-/// Crates whose generic code belongs to whoever fills it in.
+/// Crates whose generic code is attributed to the crate that instantiates it.
 const STANDARD: [&str; 3] = ["core", "alloc", "std"];
 
-/// Prints a table of the program's code by crate, and its sections. The program must have its symbols.
+/// Prints a table of the program's code by crate, and its sections. The program needs symbols.
 pub(crate) fn tell(program: &Path) -> Result<()> {
     let symbols = output(Command::new("nm").args(["-S", "-C"]).arg(program))
         .context("nm is part of binutils")?;
@@ -47,7 +48,7 @@ pub(crate) fn tell(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bytes and number of each crate's functions, as `nm -S -C` lists them: address, size, kind, name.
+/// Size and number of each crate's functions, from lines of `nm -S -C`: address, size, kind, name.
 fn by_crate(symbols: &str) -> BTreeMap<String, (u64, u64)> {
     let mut crates = BTreeMap::<String, (u64, u64)>::new();
     for line in symbols.lines() {
@@ -63,7 +64,8 @@ fn by_crate(symbols: &str) -> BTreeMap<String, (u64, u64)> {
     crates
 }
 
-/// Whose code a function is: the first crate that it names beside the standard library's, or that; without any, C's.
+/// Crate of a function: the first that it names outside the standard library, or else the standard
+/// library's; without any, C.
 fn crate_of(function: &str) -> String {
     let mut standard = None;
     let separators = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':');

@@ -1,10 +1,11 @@
-//! The SDK's bindings are those of the contract in `wit/`.
+//! Checks that the SDK's bindings match the contract in `wit/`.
 
 use std::{env, fs, path::Path};
 use wit_bindgen_core::{Files, WorldGenerator as _, wit_parser::Resolve};
 use wit_bindgen_rust::Opts;
 
-/// They are made once and kept: what makes them takes longer to build than the SDK, and each agent would build it.
+/// The bindings are generated once and committed: the generator takes longer to build than the SDK,
+/// and each agent would build it.
 #[test]
 fn the_bindings_are_those_of_the_contract() {
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();

@@ -1,12 +1,12 @@
-//! A notebook: keeps what it is told to, over restarts, and says it again. Its operator grants it a memory with
-//! `agents.notebook.grant.memory = true`.
+//! Notebook agent: stores notes across restarts, and repeats them. Its operator grants it memory
+//! with `agents.notebook.grant.memory = true`.
 
 use a2a_hub_sdk::prelude::*;
 
-/// Where each note is in the agent's memory.
+/// Prefix of the notes' keys in the agent's memory.
 const NOTES: &str = "note/";
 
-/// The agent.
+/// Agent that keeps notes.
 pub struct Notebook;
 
 impl Agent for Notebook {

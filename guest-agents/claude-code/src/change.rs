@@ -1,9 +1,10 @@
-//! What a tool's result says of a changed file.
+//! Changed files in tool results.
 
 use a2a_hub_sdk::cli::FileChange;
 use serde_json::Value;
 
-/// The change that a result of `Write` or `Edit` tells of; other tools' results name no file with a patch.
+/// Change in a result of `Write` or `Edit`. Results of other tools contain no file name with a
+/// patch.
 pub fn told(result: &Value) -> Option<FileChange> {
     let path = result["filePath"].as_str()?;
     let hunks = result["structuredPatch"].as_array()?;

@@ -1,12 +1,13 @@
-//! What a line of the CLI means: a state machine that turns lines into actions and touches nothing.
+//! Driver of the CLI: a state machine that turns lines into actions without any I/O.
 //!
 //! ```text
 //! prompt -> init -> message* -> result -> prompt …
-//!                                   success only by a result that says so; the exit code proves nothing
+//!     success only if the result says so; the exit code proves nothing
 //!   message = message_start, deltas, assistant with the whole text and tool uses, message_stop
-//!   between them: api_retry (the message begins anew), control_request (the CLI waits for an answer)
+//!   between them: api_retry (the message starts over), control_request (the CLI waits)
 //! ```
-//! Lines and fields that this version does not know are ignored: the dialect grows with every release of the CLI.
+//! Lines and fields that this version does not know are ignored: the dialect grows with every
+//! release of the CLI.
 
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
@@ -18,29 +19,29 @@ use serde_json::{Map, Value, json};
 
 use crate::{change, permission, prompt};
 
-/// The counter of what a session cost, in dollars.
+/// Name of the counter of a session's cost, in dollars.
 const COST: &str = "cost_usd";
 
-/// The state of one turn.
+/// State of one turn.
 #[derive(Debug, Default)]
 pub struct Claude {
-    /// The first line that the CLI is told.
+    /// First line sent to the CLI.
     prompt: String,
     session: Session,
-    /// Whether this is the process's first turn.
+    /// True in the process's first turn.
     is_first: bool,
-    /// The session's name in this run, known from `init`, kept once the model has answered.
+    /// Session id of this run, known from `init`; stored once the model has answered.
     running: String,
     model: Option<String>,
     directory: Option<String>,
-    /// The text of the message so far, as the CLI last told it whole.
+    /// Text of the latest whole message.
     text: String,
     login_failed: bool,
-    /// Whether the turn ended with an answer.
+    /// True if the turn ended with an answer.
     is_answered: bool,
-    /// The ids of questions that were asked.
+    /// Ids of the open questions.
     asked: Vec<Value>,
-    /// Output that is no JSON: complaints from before the dialect begins.
+    /// Output that is not JSON: complaints from before the dialect begins.
     noise: String,
 }
 
@@ -136,7 +137,7 @@ enum Block {
     Unknown,
 }
 
-/// `is_error` decides: API failures come with subtype `success`.
+/// Final result. `is_error` decides: API failures have the subtype `success`.
 #[derive(Deserialize)]
 struct Terminal {
     is_error: bool,
@@ -153,7 +154,7 @@ struct Terminal {
 }
 
 impl Claude {
-    /// The driver of a job.
+    /// Creates the driver of a job.
     pub fn new(job: &Job) -> Self {
         let session = job.session.clone().unwrap_or_default();
         Self { prompt: prompt::line(job), session, is_first: true, ..Self::default() }
@@ -203,7 +204,7 @@ impl Driver for Claude {
             }
             Ok(Line::Result(terminal)) => self.result(&terminal),
             Ok(Line::StreamEvent { .. } | Line::Unknown) => Vec::new(),
-            // The CLI waits for the next prompt now, and would wait for ever.
+            // The CLI now waits for the next prompt, so without an end the run would hang.
             Err(error) if line.contains(r#""type":"result""#) => {
                 let text = format!("claude's result is not understood: {error}");
                 vec![Action::End(End::failed(FailureReason::BrokenStream, text))]
@@ -243,11 +244,11 @@ impl Claude {
                 self.running = session_id;
                 self.model = model;
                 self.directory = cwd;
-                // The servers of its session run by now, and nothing that the model wanted.
+                // The session's servers run by now, and no process of the model does.
                 if self.is_first { vec![Action::Settled] } else { Vec::new() }
             }
-            // The first refusal may be of a token that has just expired, which the CLI renews. The second is final:
-            // more tries end alike.
+            // The first refusal may concern a token that has just expired, which the CLI renews.
+            // The second is final: further attempts fail alike.
             System::ApiRetry { attempt: 2.., error_status: Some(status @ (401 | 403)), .. } => {
                 let text = format!("The API refused the login ({status}).");
                 vec![Action::End(End::LoginNeeded(text))]
@@ -271,7 +272,7 @@ impl Claude {
             Stream::MessageStart => {
                 self.text.clear();
                 let mut actions = vec![Action::Restart];
-                // From the first answer on there is something to resume.
+                // The session can be resumed from the first answer on.
                 if self.session.id != self.running {
                     self.session = Session::new(&self.running);
                     actions.push(Action::Remember(self.session.clone()));
@@ -285,14 +286,16 @@ impl Claude {
         }
     }
 
-    /// A message in whole blocks. What a subagent says is for the agent, but what it does is told.
+    /// Handles a message in whole blocks. A subagent's text is for the agent, but its tool uses are
+    /// reported.
     fn message(&mut self, message: Message, by_subagent: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         for block in message.content {
             match block {
                 Block::Text { text } if !by_subagent => self.text = text,
                 Block::ToolUse { name, input } => {
-                    // Text before a tool use is no answer; it is said, for the next message replaces it.
+                    // Text before a tool use is not the answer; it becomes a status, since the next
+                    // message replaces it.
                     if !by_subagent && !self.text.is_empty() {
                         actions.push(Action::Say(std::mem::take(&mut self.text)));
                     }
@@ -329,7 +332,7 @@ impl Claude {
         actions
     }
 
-    /// What this run used up. The CLI tells what its session cost in all.
+    /// Usage of this run. The CLI reports the session's total cost.
     fn metadata(&mut self, terminal: &Terminal) -> Map<String, Value> {
         let cost = terminal.total_cost_usd.map(|total| self.session.grown(COST, total));
         let all = [
@@ -359,17 +362,18 @@ impl Terminal {
     }
 }
 
-/// The CLI tells it in the result's errors and on standard error, in these words only.
+/// True if the session is lost. The CLI says so only by these words, in the result's errors and on
+/// standard error.
 fn is_lost_session(words: &str) -> bool {
     words.contains("No conversation found")
 }
 
-/// Without an API answer there is no status to tell a login problem by.
+/// True if the login is missing. Without an API response no status says so.
 fn is_login_problem(words: &str) -> bool {
     words.starts_with("Not logged in") || words.starts_with("Invalid API key")
 }
 
-/// The counts of tokens, without the vendor's accounting details.
+/// Token counts, without the vendor's accounting details.
 fn tokens(usage: &Value) -> Value {
     let counts = usage.as_object().into_iter().flatten();
     counts

@@ -1,28 +1,29 @@
-//! How the CLI is started safely, and how to see that it would work.
+//! Safe command line of the CLI, and its health check.
 
 use a2a_hub_sdk::cli::{Check, Job, Permissions, program_version};
 use a2a_hub_sdk::{Command, Context, Failure};
 use serde_json::{Value, json};
 
-/// The CLI's own ten retries take minutes; after these two the client may decide.
+/// Retries of the CLI: its default of ten takes minutes; after two the client may decide.
 const RETRIES: &str = "2";
 
-/// All there is for an agent that may only read: what it lacks it cannot ask for.
+/// All tools of a read-only agent: it cannot ask for any others.
 const READING_TOOLS: &str = "Read,Glob,Grep";
 
-/// The command of a run.
+/// Command of a run.
 pub fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
     let mut command = Command::new("claude")
         .args(["-p", "--input-format", "stream-json", "--output-format", "stream-json"])
         .args(["--verbose", "--include-partial-messages"])
-        // Asks us, whatever the user's settings allow by default.
+        // The CLI asks us, whatever the user's settings allow by default.
         .args(["--permission-prompt-tool", "stdio", "--permission-mode", "default"])
-        // A workspace may bring hooks, servers and commands of its own; none of them runs.
+        // A workspace may contain hooks, servers and commands; none of them runs.
         .args(["--setting-sources", "user", "--strict-mcp-config", "--disable-slash-commands"])
-        // `@path` in a prompt would read that file, anywhere and without asking. (`--restricted` prevents it too, but
-        // takes away the shell; escaping the `@` would spoil names like `@scope/package`.)
+        // `@path` in a prompt would read that file, anywhere and without asking. (`--restricted`
+        // prevents it too, but removes the shell; escaping the `@` would spoil names like
+        // `@scope/package`.)
         .env("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1")
-        // The run ends with its answer, and with it whatever would go on in the background.
+        // The run ends with its answer, so no background task may go on.
         .env("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")
         .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
         .env("CLAUDE_CODE_MAX_RETRIES", RETRIES);
@@ -35,7 +36,7 @@ pub fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
     }
     let servers = job.choices.servers();
     if !servers.is_empty() {
-        // In a file, for they may hold keys, and every user of the machine sees arguments.
+        // A file, since servers may contain keys and every user of the machine sees arguments.
         let servers = json!({ "mcpServers": servers }).to_string();
         command =
             command.args(["--mcp-config", &ctx.put_file("servers.json", servers.as_bytes())?]);
@@ -52,7 +53,7 @@ pub fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Asks nobody but the CLI, which answers without the network.
+/// Checks the version and the login by the CLI alone, which needs no network for this.
 pub fn check(ctx: &Context) -> Result<Check, Failure> {
     let version = program_version(ctx, Command::new("claude").arg("--version"))?;
     let mut said = String::new();

@@ -1,10 +1,12 @@
-//! Claude Code as an agent: one `claude` process a conversation, as long as it is kept, told and heard in its line-JSON dialect.
+//! Claude Code as an agent: one `claude` process per conversation, reused while it is parked, which
+//! exchanges lines of JSON.
 //!
-//! - [`driver`] knows what a line means: a state machine without a world.
-//! - [`permission`] knows the CLI's questions and what it takes for an answer, [`change`] what it says of changed files.
-//! - [`prompt`] and [`launch`] know how the CLI is told and started safely, and how to see that it would work.
+//! - [`driver`] interprets lines: a state machine without I/O.
+//! - [`permission`] reads the CLI's questions and writes the answers; [`change`] reads changed
+//!   files.
+//! - [`prompt`] and [`launch`] start the CLI safely and check its health.
 //!
-//! What a client can notice is the SDK's: [`a2a_hub_sdk::cli`].
+//! The behaviour that clients notice is implemented in the SDK: [`a2a_hub_sdk::cli`].
 
 pub mod change;
 pub mod driver;
@@ -15,7 +17,7 @@ pub mod prompt;
 use a2a_hub_sdk::cli::{self, Check, Cli, Job};
 use a2a_hub_sdk::prelude::*;
 
-/// The CLI `claude`, driven on behalf of an A2A client.
+/// Agent that drives the CLI `claude` for an A2A client.
 pub struct ClaudeCode;
 
 impl Agent for ClaudeCode {

@@ -1,17 +1,18 @@
-//! The CLI's questions: may I use this tool, and which of these do you want?
+//! Questions of the CLI: permission to use a tool, and the model's open questions.
 
 use a2a_hub_sdk::Message;
 use a2a_hub_sdk::cli::{Decision, Kind, Question, answer_text, is_below};
 use serde_json::{Map, Value, json};
 
-/// The tool by which the model asks people something. Its permission is the answer.
+/// Tool by which the model asks the user something. Its permission carries the answer.
 const ASKING_TOOL: &str = "AskUserQuestion";
 
-/// Where what is allowed for the rest of the run stands in the question's input, which the tool itself does not read.
+/// Member of the control request with the CLI's suggested rules; the question's id carries them
+/// along.
 const SUGGESTIONS: &str = "permission_suggestions";
 
-/// The question in a control request. Of a kind that this version does not know, it is the line that refuses it, for the
-/// CLI would wait for ever.
+/// Reads the question of a control request. For a kind that this version does not know, returns the
+/// line that refuses it, since the CLI would wait for ever.
 pub fn question(
     request_id: &str,
     mut request: Value,
@@ -33,7 +34,8 @@ pub fn question(
     if kind == Kind::Edit {
         let file = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
         let is_ours = directory.as_deref().zip(file).is_some_and(|(dir, file)| is_below(file, dir));
-        // Permission to edit ends at the task's directory, and a link may lead out of it, which the CLI finds.
+        // Permission to edit ends at the task's directory. A symlink may lead out of it; the CLI
+        // resolves it.
         kind = if is_ours && request["blocked_path"].is_null() { Kind::Edit } else { Kind::Run };
     }
     let description = match kind {
@@ -50,7 +52,7 @@ pub fn question(
     Ok(Question { id, kind, tool, input, description, directory, for_session })
 }
 
-/// The line that tells the CLI what was decided.
+/// Line that sends the decision to the CLI.
 pub fn answer(question: &Question, decision: &Decision) -> String {
     let allow = |input: &Value| json!({ "behavior": "allow", "updatedInput": input });
     let response = match decision {
@@ -77,8 +79,8 @@ fn kind(tool: &str) -> Kind {
     }
 }
 
-/// The rules among the CLI's suggestions, for its session: not its other modes, which allow more than was asked, and not
-/// the workspace's settings, which would outlive the run.
+/// Rules among the CLI's suggestions, for its session only. Other modes would allow more than was
+/// asked, and the workspace's settings would outlive the run.
 fn rules(mut suggestions: Value) -> Vec<Value> {
     let each = suggestions.as_array_mut().map(std::mem::take).unwrap_or_default();
     let mut rules: Vec<_> = each.into_iter().filter(|of| of["type"] == "addRules").collect();
@@ -97,7 +99,7 @@ fn questions(input: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The input with its answers: data `{"answers": {question: answer}}`, or one text for all.
+/// Input with its answers: from data `{"answers": {question: answer}}`, or one text for all.
 fn answered(input: &Value, answer: &Message) -> Value {
     let answers = answer.data().map(|data| data["answers"].clone());
     let answers = answers.filter(Value::is_object).unwrap_or_else(|| {

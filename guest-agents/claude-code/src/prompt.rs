@@ -1,16 +1,17 @@
-//! The line that gives the CLI its prompt.
+//! Line that sends the prompt to the CLI.
 
 use a2a_hub_sdk::cli::Job;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// What the API takes as pictures.
+/// Picture types that the API accepts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The first line of a run: the prompt, and the client's pictures.
+/// First line of a run: the prompt, and the client's pictures.
 pub fn line(job: &Job) -> String {
-    // A leading slash would be a command to the CLI, and refused; after a space it is text to the model.
+    // The CLI would read a leading slash as a command and refuse it; after a space it is plain
+    // text.
     let space = if job.prompt.starts_with('/') { " " } else { "" };
     let text = format!("{space}{}", job.prompt);
     let pictures = job.images.iter().filter(|image| PICTURES.contains(&&*image.media_type));

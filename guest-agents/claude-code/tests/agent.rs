@@ -1,4 +1,4 @@
-//! The whole adapter against a scripted CLI: what it starts, says, asks and remembers.
+//! Tests of the whole adapter against a scripted CLI.
 
 use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, Task, TaskState};
@@ -12,7 +12,7 @@ fn claude(host: &ScriptedHost) -> Program {
     host.program("claude").reads()
 }
 
-/// Splits a transcript behind the line in which the CLI asks.
+/// Splits a transcript after the line of the CLI's question.
 fn at_the_question(transcript: &str) -> (String, String) {
     split_behind(transcript, r#""control_request""#)
 }
@@ -21,7 +21,7 @@ fn prompt(program: &Program) -> Value {
     program.told()[0]["message"]["content"].take()
 }
 
-/// What the CLI was told about its question.
+/// Answer to the CLI's question.
 fn response(program: &Program) -> Value {
     program.told()[1]["response"]["response"].take()
 }

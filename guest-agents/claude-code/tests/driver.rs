@@ -1,4 +1,4 @@
-//! The driver on recorded runs of the CLI (2.1.329, against a model that echoes).
+//! Tests of the driver on recorded runs of the CLI (2.1.329, against a model that echoes).
 
 use a2a_hub_sdk::cli::{Action, Driver as _, End, FailureReason, Idle, Job, Session};
 use a2a_hub_sdk::cli::{Decision, Question};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 
-/// The session, after it cost so much.
+/// Session with this cost so far.
 fn after(dollars: f64) -> Session {
     let totals = [("cost_usd".to_owned(), dollars)].into();
     Session { totals, ..Session::new(SESSION) }
@@ -73,7 +73,7 @@ fn lines_of_other_shapes_never_panic() {
     assert!(fed > 1_000, "{fed} lines");
 }
 
-/// The question of `AskUserQuestion`.
+/// Driver with a question of `AskUserQuestion`.
 fn asked() -> (Claude, Question) {
     let mut driver = Claude::new(&Job::default());
     let input = json!({ "questions": [{ "question": "Which?", "options": [{ "label": "a" }] }] });
@@ -115,7 +115,8 @@ fn a_resumed_session_tells_what_this_run_cost() {
     assert_eq!(actions[actions.len() - 2], total);
 }
 
-/// In one process, too, the cost is the sum of its turns and the tokens are the turn's own.
+/// In one process, too, the CLI reports the cost as the sum of the turns, and the tokens of each
+/// turn.
 #[test]
 fn another_turn_of_a_program_tells_what_it_cost() {
     let mut first = Claude::new(&Job::default());
@@ -204,7 +205,7 @@ fn who_is_not_logged_in_is_told_so() {
     let text = "Not logged in · Please run /login";
     assert_eq!(end(&not_logged_in), &End::LoginNeeded(text.into()));
 
-    // The second refusal ends it, long before the last.
+    // The second refusal ends the run, long before the last retry.
     let mut driver = Claude::new(&Job::default());
     let mut lines = include_str!("transcripts/login_refused.jsonl").lines();
     let mut next = || driver.line(lines.next().unwrap());

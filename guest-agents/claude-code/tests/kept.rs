@@ -1,4 +1,4 @@
-//! Programs that are there before their turn, with the whole adapter and a scripted CLI.
+//! Tests of reused and prestarted programs, with the whole adapter and a scripted CLI.
 
 use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
 use a2a_hub_sdk::{Agent as _, Failure, Message, Outcome, Part, Task, TaskState};
@@ -10,13 +10,13 @@ const RESUMED: &str = include_str!("transcripts/resumed.jsonl");
 const KEY: &str = "context/context-1";
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 
-/// What else a program does.
+/// Rest of a program's script.
 type Script = fn(Program) -> Program;
 
-/// What happens meanwhile.
+/// Event between two turns.
 type Change = fn(&ScriptedHost);
 
-/// A program that answers one turn, and waits for the next.
+/// Program that answers one turn and waits for the next.
 fn claude(host: &ScriptedHost) -> Program {
     host.program("claude").reads().stdout(HELLO)
 }
@@ -88,7 +88,7 @@ fn one_that_is_gone_is_replaced_by_one_that_resumes() {
     }
 }
 
-/// What it has done counts: the client may have seen it.
+/// The program's output counts: the client may have seen it.
 #[test]
 fn one_that_dies_in_the_middle_of_its_turn_fails_it() {
     let host = ScriptedHost::new();
@@ -125,7 +125,8 @@ fn on_other_terms_another_program_is_started() {
     }
 }
 
-/// Its files are those of the turn that started it; with other words in them it is another command.
+/// The files are those of the turn that started the program; with other content the command
+/// differs.
 #[test]
 fn instructions_stay_those_of_the_program() {
     let host = ScriptedHost::new();
@@ -196,7 +197,8 @@ fn one_that_was_started_ahead_and_is_gone_is_no_loss() {
     assert_eq!(host.said(), [] as [String; 0]);
 }
 
-/// No session takes two writers: the program that has it in one conversation is ended before another conversation goes on with it.
+/// A session takes one writer: its program in one conversation is killed before another
+/// conversation resumes the session.
 #[test]
 fn a_session_that_another_conversation_names_is_let_go_of() {
     let host = ScriptedHost::new();

@@ -1,4 +1,4 @@
-//! Requests of Codex: what it asks approval for, and how it is answered.
+//! Requests of Codex for approval, and their answers.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::item::{PatchedFile, files};
 
-/// A difference in a question is cut here: it is to be read before somebody says yes.
+/// Maximum size of a diff in a question, which people read before they approve.
 const MAX_DIFF: usize = 16 * 1024;
 
 const COMMAND: &str = "shell";
@@ -15,16 +15,16 @@ const PATCH: &str = "apply_patch";
 const PERMISSIONS: &str = "request_permissions";
 const INPUT: &str = "request_user_input";
 
-/// What to do about a request.
+/// Reaction to a request.
 pub(crate) enum Answer {
     Ask(Question),
     Tell(String),
 }
 
-/// The question in a request, or the answer to one that nobody is asked about.
+/// Question of a request, or the answer to a request that needs no decision.
 ///
-/// Codex asks about what its sandbox would refuse. So each is of kind [`Kind::Run`], a change to a file too: under `edit`
-/// it is one outside of the workspace.
+/// Codex asks about operations that its sandbox would refuse. So each is of kind [`Kind::Run`],
+/// also a change of a file: under `edit` it concerns a file outside of the workspace.
 pub(crate) fn question(
     id: &Value,
     method: &str,
@@ -76,7 +76,7 @@ pub(crate) fn question(
             Answer::Tell(json!({ "id": id, "result": { "action": "decline" } }).to_string())
         }
         "item/tool/requestUserInput" => Answer::Ask(open(id, params)),
-        // Codex goes on without an answer that it is denied.
+        // Codex treats a missing method as denied and goes on.
         method => {
             let error = json!({ "code": -32601, "message": format!("the hub has no {method}") });
             Answer::Tell(json!({ "id": id, "error": error }).to_string())
@@ -86,7 +86,7 @@ pub(crate) fn question(
 
 const MCP: &str = "mcp:";
 
-/// The line that tells Codex what was decided.
+/// Line that sends the decision to Codex.
 pub(crate) fn response(question: &Question, decision: &Decision) -> String {
     let allowed = matches!(decision, Decision::Allow | Decision::AllowForSession);
     let result = match question.tool.as_str() {
@@ -109,7 +109,7 @@ pub(crate) fn response(question: &Question, decision: &Decision) -> String {
     json!({ "id": question.id, "result": result }).to_string()
 }
 
-/// The command as the model wrote it, or else with the shell around it.
+/// Command as the model wrote it, or else with the shell around it.
 fn plain_command(params: &Value) -> Value {
     let actions = params["commandActions"].as_array().map(Vec::as_slice).unwrap_or_default();
     match actions {
@@ -118,19 +118,19 @@ fn plain_command(params: &Value) -> Value {
     }
 }
 
-/// A change, as a program that is asked about it would want it.
+/// Changed file, as data of the question.
 fn told(file: &PatchedFile) -> Value {
     let diff = file.change().diff.unwrap_or_default();
     json!({ "path": file.path, "diff": diff[..diff.floor_char_boundary(MAX_DIFF)] })
 }
 
-/// Whether a server only wants a yes: what more it may ask for, a client has no form to fill in.
+/// True if the server only wants a yes. The client has no form for further fields.
 fn wants_no_form(params: &Value) -> bool {
     let required = params["requestedSchema"]["required"].as_array();
     params["url"].is_null() && required.is_none_or(Vec::is_empty)
 }
 
-/// What the model wants to know: a line a question, with what it offers.
+/// Open question of the model: one line per question, with its options.
 fn open(id: &Value, params: &Value) -> Question {
     let questions = params["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let line = |question: &Value| {
@@ -151,7 +151,7 @@ fn open(id: &Value, params: &Value) -> Question {
     }
 }
 
-/// The client's words to each question, or to each its own from data that names it.
+/// Answers by question: from data by the question's id, or else the client's text for each.
 fn answers(question: &Question, decision: &Decision) -> Map<String, Value> {
     let Decision::Said(message) = decision else { return Map::new() };
     let (data, text) = (message.data().unwrap_or_default(), answer_text(message));

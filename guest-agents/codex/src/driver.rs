@@ -1,11 +1,12 @@
-//! The course of a run: a state machine that turns lines into actions and touches nothing.
+//! Driver of Codex: a state machine that turns lines into actions without any I/O.
 //!
 //! ```text
-//! initialize, account/read, thread/start or thread/resume     all at once; answered in order
-//!   └► turn/start ─► item/* ─► turn/completed ─► turn/start … success only by a turn that says `completed`
+//! initialize, account/read, thread/start or thread/resume     sent at once; answered in order
+//!   └► turn/start ─► item/* ─► turn/completed ─► turn/start …  success only if `completed`
 //!                     └ requests of Codex, which wait for an answer
 //! ```
-//! Lines and members that this version does not know are ignored: the dialect grows with every release of the CLI.
+//! Lines and members that this version does not know are ignored: the dialect grows with every
+//! release of the CLI.
 
 use std::collections::BTreeMap;
 
@@ -21,37 +22,38 @@ use crate::approval::{self, Answer};
 use crate::end::{Fault, is_lost_thread};
 use crate::item::{Item, PatchedFile};
 
-/// Our requests, by the number that Codex answers with.
+/// Ids of our requests, which Codex repeats in its responses.
 const INITIALIZE: u64 = 1;
 const ACCOUNT: u64 = 2;
 const THREAD: u64 = 3;
 const TURN: u64 = 4;
 
-/// A first refusal may be of a token that has just expired, which Codex renews. The second is final: more tries end alike.
+/// Number of refusals that end a run. The first may concern a token that has just expired, which
+/// Codex renews. After the second, further attempts fail alike.
 const REFUSALS: u32 = 2;
 
-/// The state of one turn.
+/// State of one turn.
 #[derive(Debug)]
 pub struct Driver {
     job: Job,
     session: Session,
-    /// The thread of this run, kept in the session once there is something in it to resume.
+    /// Thread of this run, stored in the session once it can be resumed.
     thread: String,
     model: Option<String>,
-    /// What the thread used up so far, as Codex last told it.
+    /// Usage of the thread so far, as Codex last reported it.
     totals: BTreeMap<String, f64>,
-    /// The last message, as Codex told it whole.
+    /// Latest whole message.
     text: String,
-    /// What the changes under way would do, by their item's id.
+    /// Pending file changes, by their item's id.
     patches: BTreeMap<String, Vec<PatchedFile>>,
     refusals: u32,
-    /// Whether the turn ended with an answer.
+    /// True if the turn ended with an answer.
     is_answered: bool,
-    /// Output that is no JSON: complaints from before the dialect begins.
+    /// Output that is not JSON: complaints from before the dialect begins.
     noise: String,
 }
 
-/// A line: an answer to us, a notice, or a request, which has both a method and an id.
+/// Line of Codex: a response, a notification, or a request, which has both a method and an id.
 #[derive(Deserialize)]
 struct Line {
     id: Option<Value>,
@@ -63,7 +65,7 @@ struct Line {
 }
 
 impl Driver {
-    /// The driver of a run for that job.
+    /// Creates the driver of a job.
     pub fn new(job: &Job) -> Self {
         Self {
             session: job.session.clone().unwrap_or_default(),
@@ -104,7 +106,7 @@ impl Driver {
         vec![Action::Settled, self.turn()]
     }
 
-    /// The request for a turn.
+    /// Request that starts a turn.
     fn turn(&self) -> Action {
         let images = self.job.images.iter();
         let images = images.map(|image| json!({ "type": "localImage", "path": image.path }));
@@ -121,7 +123,8 @@ impl Driver {
         request(TURN, "turn/start", &params)
     }
 
-    /// When Codex asks: where its sandbox would refuse, unless nobody would say yes, or there is no sandbox.
+    /// Approval policy: Codex asks if its sandbox would refuse. It never asks if nobody would
+    /// approve, or without a sandbox.
     fn policy(&self) -> &'static str {
         match self.job.permissions {
             Permissions::Ask | Permissions::Edit => "on-request",
@@ -129,7 +132,8 @@ impl Driver {
         }
     }
 
-    /// What Codex may do without asking. Permission to edit ends at the directory: places for temporary files are others' too.
+    /// Sandbox of a turn. Permission to edit ends at the directory: others share the temporary
+    /// directories.
     fn sandbox(&self) -> Value {
         match self.job.permissions {
             Permissions::Ask | Permissions::ReadOnly => json!({ "type": "readOnly" }),
@@ -143,7 +147,7 @@ impl Driver {
     }
 
     fn notice(&mut self, method: &str, params: &Value) -> Vec<Action> {
-        // Agents that Codex calls have threads of their own.
+        // Agents that Codex calls have other threads.
         if params["threadId"].as_str().is_none_or(|thread| thread != self.thread) {
             return Vec::new();
         }
@@ -158,7 +162,7 @@ impl Driver {
                 self.count(&params["tokenUsage"]["total"]);
                 Vec::new()
             }
-            // After our answer too, which then is about no question that is open.
+            // Also sent after our own answer, when the question is no longer open.
             "serverRequest/resolved" => vec![Action::Withdrawn(params["requestId"].clone())],
             "error" => self.trouble(params),
             "turn/completed" => self.turn_over(&params["turn"]),
@@ -168,7 +172,8 @@ impl Driver {
 
     fn started(&mut self, item: &Value) -> Vec<Action> {
         let Ok(item) = Item::deserialize(item) else { return Vec::new() };
-        // Text that something follows is no answer; it is said, for the next message replaces it.
+        // Text before another item is not the answer; it becomes a status, since the next message
+        // replaces it.
         let mut actions = Vec::new();
         let told = item.told();
         if (told.is_some() || matches!(item, Item::AgentMessage { .. })) && !self.text.is_empty() {
@@ -199,7 +204,7 @@ impl Driver {
         actions
     }
 
-    /// From the first item on, which is the prompt, there is something to resume.
+    /// Stores the thread. It can be resumed from its first item on, which is the prompt.
     fn keep_thread(&mut self) -> Vec<Action> {
         if self.session.id == self.thread {
             return Vec::new();
@@ -221,7 +226,7 @@ impl Driver {
         }
     }
 
-    /// Something went wrong that Codex tries again. What it does not is told by the turn's end.
+    /// Handles an error that Codex retries. Final errors arrive with the turn's end.
     fn trouble(&mut self, params: &Value) -> Vec<Action> {
         let Ok(fault) = Fault::deserialize(&params["error"]) else { return Vec::new() };
         if params["willRetry"] != true {
@@ -266,11 +271,11 @@ impl Driver {
         actions
     }
 
-    /// Model and usage of this run. Codex tells what the thread used up, over all runs.
+    /// Model and usage of this run. Codex reports the thread's total over all runs.
     fn metadata(&mut self) -> Map<String, Value> {
         let mut usage = Map::new();
         for (counter, total) in std::mem::take(&mut self.totals) {
-            // Tokens are whole, and far fewer than a float can count.
+            // Token counts are whole numbers, far below a float's precision.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as said")]
             let tokens = self.session.grown(&counter, total) as u64;
             usage.insert(counter, tokens.into());
@@ -298,8 +303,8 @@ impl cli::Driver for Driver {
     }
 
     fn begin(&mut self) -> Vec<Action> {
-        // A thread that starts with a sandbox for writing makes its directory a trusted one for ever, and runs what hooks
-        // and servers are configured there. The turn gets a wider one, which does not.
+        // A thread that starts with a writable sandbox marks its directory as trusted for ever, and
+        // runs the hooks and servers configured there. Widening the sandbox in the turn does not.
         let mut params = json!({
             "sandbox": "read-only",
             "approvalPolicy": self.policy(),
@@ -321,7 +326,7 @@ impl cli::Driver for Driver {
             config.insert("mcp_servers".to_owned(), renamed(&servers).into());
         }
         if let Some(hub) = &choices.hub {
-            // What the model runs outside of the sandbox finds the hub as well.
+            // Commands that the model runs outside of the sandbox find the hub as well.
             let set = json!({ Hub::SOCKET: hub.socket });
             let policy = json!({ "inherit": "core", "set": set });
             config.insert("shell_environment_policy".to_owned(), policy);
@@ -364,7 +369,7 @@ impl cli::Driver for Driver {
                 self.answered(id.as_u64().unwrap_or_default(), result.as_ref(), error.as_ref())
             }
             Ok(Line { id: None, method: None, .. }) => Vec::new(),
-            // Codex waits for the next prompt now, and would wait for ever.
+            // Codex now waits for the next prompt, so without an end the run would hang.
             Err(error) if line.contains(r#""turn/completed""#) => {
                 let text = format!("the end of codex' turn is not understood: {error}");
                 vec![Action::End(End::failed(FailureReason::BrokenStream, text))]
@@ -399,7 +404,7 @@ fn request(id: u64, method: &str, params: &Value) -> Action {
     Action::Send(json!({ "id": id, "method": method, "params": params }).to_string())
 }
 
-/// The program's servers, as Codex' configuration has them.
+/// MCP servers in the form of Codex's configuration.
 fn renamed(servers: &Map<String, Value>) -> Map<String, Value> {
     let renamed = servers.iter().map(|(name, server)| {
         let mut server = server.clone();
@@ -414,7 +419,8 @@ fn renamed(servers: &Map<String, Value>) -> Map<String, Value> {
     renamed.collect()
 }
 
-/// Known before the first try: without an account the provider would refuse, after many a retry.
+/// Checks the login before the first attempt: without an account, the provider would refuse only
+/// after many retries.
 fn logged_in(account: &Value) -> Vec<Action> {
     if account["requiresOpenaiAuth"] == true && account["account"].is_null() {
         return vec![Action::End(End::LoginNeeded("Codex is not logged in.".into()))];

@@ -1,28 +1,28 @@
-//! What goes wrong in a turn, in Codex' words, and how that ends the run.
+//! Errors of a turn in Codex's terms, and the resulting end of the run.
 
 use a2a_hub_sdk::cli::{End, FailureReason};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// An error of a turn.
+/// Error of a turn.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fault {
     message: String,
-    /// A word, or an object whose one member is the word.
+    /// Name of the error, or an object whose only member has the name.
     #[serde(default)]
     codex_error_info: Value,
     additional_details: Option<String>,
 }
 
 impl Fault {
-    /// The HTTP status with which the provider refused, where Codex tells it.
+    /// HTTP status of the provider's refusal, if Codex reports it.
     pub(crate) fn status(&self) -> Option<u16> {
         let info = self.codex_error_info.as_object()?.values().next()?;
         info["httpStatusCode"].as_u64().and_then(|status| status.try_into().ok())
     }
 
-    /// The message, without the JSON that a provider may have wrapped it in, and with its details.
+    /// Message with its details, unwrapped if the provider sent it as JSON.
     pub(crate) fn words(&self) -> String {
         let body: Value = serde_json::from_str(&self.message).unwrap_or_default();
         let message = body["error"]["message"].as_str().unwrap_or(&self.message);
@@ -32,12 +32,12 @@ impl Fault {
         }
     }
 
-    /// The end of a turn that failed with it.
+    /// End of a turn that failed with this error.
     pub(crate) fn end(&self, metadata: &Map<String, Value>) -> End {
         let text = self.words();
         let mut end = match self.kind() {
             "unauthorized" => End::LoginNeeded(text),
-            // A provider of the user's own configuration, whose key is not there.
+            // Provider of the user's own configuration whose key is not set.
             _ if text.starts_with("Missing environment variable") => End::LoginNeeded(text),
             "rateLimitExceeded" | "usageLimitExceeded" => {
                 End::failed(FailureReason::RateLimited, text)
@@ -67,7 +67,7 @@ impl Fault {
     }
 }
 
-/// Whether a thread could not be resumed because it is gone, or because its name never was one.
+/// True if a thread cannot be resumed because it does not exist, or its id is invalid.
 pub(crate) fn is_lost_thread(error: &Value) -> bool {
     let message = error["message"].as_str().unwrap_or_default();
     message.contains("no rollout found") || message.contains("invalid session id")

@@ -1,10 +1,10 @@
-//! What Codex says it does: messages, commands, changes, calls.
+//! Items of a turn: messages, commands, changes, calls.
 
 use a2a_hub_sdk::cli::{FileChange, cut, running};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A thing that Codex does in a turn. Told as it starts, and again as it is over.
+/// Item of a turn, reported at its start and at its end.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Item {
@@ -43,18 +43,18 @@ pub(crate) enum Item {
     Unknown,
 }
 
-/// A command as the model wrote it, without the shell around it.
+/// Command as the model wrote it, without the shell around it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CommandAction {
     command: String,
 }
 
-/// What a patch does to a file.
+/// Change of a file by a patch.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct PatchedFile {
     pub(crate) path: String,
     pub(crate) kind: PatchKind,
-    /// The whole text of a file that comes or goes; hunks of one that stays.
+    /// Whole text of an added or deleted file; hunks of an updated one.
     pub(crate) diff: String,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum PatchKind {
 }
 
 impl Item {
-    /// A status for people, as it starts.
+    /// Status text for the start of the item.
     pub(crate) fn told(&self) -> Option<String> {
         match self {
             Self::CommandExecution { command, command_actions } => {
@@ -92,7 +92,7 @@ impl Item {
     }
 }
 
-/// "add a.txt, update b.txt".
+/// Text such as "add a.txt, update b.txt".
 pub(crate) fn files(changes: &[PatchedFile]) -> String {
     let words: Vec<_> = changes.iter().map(PatchedFile::words).collect();
     words.join(", ")
@@ -108,14 +108,14 @@ impl PatchedFile {
         }
     }
 
-    /// The change to the file, with its difference in unified form.
+    /// Change of the file with a unified diff.
     pub(crate) fn change(&self) -> FileChange {
         match &self.kind {
             PatchKind::Add => FileChange::between(&self.path, None, &self.diff),
             PatchKind::Delete => FileChange::removal(&self.path, &self.diff),
             PatchKind::Update { move_path } => {
                 let path = move_path.clone().unwrap_or_else(|| self.path.clone());
-                // Behind the hunks of a file that moves stands where to.
+                // The new path of a moved file follows the hunks.
                 let hunks = self.diff.split("\n\nMoved to: ").next().unwrap_or_default();
                 let diff = format!("--- {}\n+++ {path}\n{}\n", self.path, hunks.trim_end());
                 FileChange { path, diff: Some(diff) }

@@ -1,4 +1,4 @@
-//! How the CLI is started: safely, with the prompt on standard input, and how to see that it would work.
+//! Safe command line of the CLI, with the prompt on standard input, and its health check.
 
 use std::time::Duration;
 
@@ -9,15 +9,16 @@ use serde_json::Value;
 use crate::Codex;
 use crate::driver::Driver;
 
-/// Settings of a run. As `-c`, which a later version that does not know one of them ignores with a warning.
+/// Settings of a run, passed by `-c`: a later version that does not know a setting ignores it with
+/// a warning.
 const CONFIG: [&str; 5] = [
     "analytics.enabled=false",
     "check_for_update_on_startup=false",
-    // The catalogue of plugins is fetched from the network with every start.
+    // Otherwise every start fetches the catalogue of plug-ins from the network.
     "features.plugins=false",
-    // Without a network Codex would wait for one without end.
+    // Without a network Codex would retry for ever.
     "features.unbounded_connection_retries=false",
-    // What the model runs sees no keys.
+    // Programs that the model runs see no keys.
     "shell_environment_policy.inherit=\"core\"",
 ];
 
@@ -29,7 +30,7 @@ impl Cli for Codex {
     const TESTED: &'static str = "0.169.0";
     const INSTALL: &'static str = "npm install -g @openai/codex";
     const LOGIN: &'static str = "codex login";
-    /// `codex doctor` also knocks at the provider's door.
+    /// `codex doctor` also contacts the provider.
     const CHECK_EVERY: Duration = Duration::from_secs(10 * 60);
     const MAX_PROMPT_CHARS: usize = 1_048_576;
     const TAKES_INSTRUCTIONS: bool = true;
@@ -46,7 +47,7 @@ impl Cli for Codex {
     fn check(ctx: &Context) -> Result<Check, Failure> {
         let version = program_version(ctx, Command::new("codex").arg("--version"))?;
         let mut report = String::new();
-        // It ends with 1 for many a reason that is none of ours, such as a provider that cannot be reached just now.
+        // It exits with 1 for many unrelated reasons, such as an unreachable provider.
         ctx.run_lines(Command::new("codex").args(["doctor", "--json"]), |line| {
             report.push_str(line);
             Ok(())
@@ -55,7 +56,7 @@ impl Cli for Codex {
     }
 }
 
-/// Why a run would not be let in, by the report of `codex doctor --json`.
+/// Reason why the login is missing, from the report of `codex doctor --json`.
 fn login_missing(report: &str) -> Option<String> {
     let report: Value = match serde_json::from_str(report) {
         Ok(report) => report,
@@ -66,7 +67,8 @@ fn login_missing(report: &str) -> Option<String> {
         let why = check["summary"].as_str().unwrap_or("no login");
         return Some(format!("codex is not logged in: {why}"));
     }
-    // `codex exec` takes a key from there; `codex app-server` does not. A provider of the user's own may.
+    // `codex exec` reads a key from there; `codex app-server` does not. A provider of the user's
+    // own configuration may.
     let details = &check["details"];
     let variables = details["auth env vars present"].as_str()?;
     if details["model provider requires OpenAI auth"] == "false" {

@@ -1,10 +1,12 @@
-//! OpenAI Codex as an agent: one `codex app-server` process a conversation, as long as it is kept, told and heard in its JSON-RPC lines.
+//! OpenAI Codex as an agent: one `codex app-server` process per conversation, reused while it is
+//! parked, which exchanges lines of JSON-RPC.
 //!
-//! - [`driver`] knows the course of a run: a state machine without a world.
-//! - [`item`] knows what Codex says it does; [`approval`], what it asks approval for; [`end`], how a turn ends.
-//! - [`launch`] knows how the CLI is started safely, and how healthy it is.
+//! - [`driver`] implements the course of a run: a state machine without I/O.
+//! - [`item`] reads the items of a turn, [`approval`] the requests for approval, [`end`] the
+//!   errors.
+//! - [`launch`] starts the CLI safely and checks its health.
 //!
-//! What all such agents have in common is in [`a2a_hub_sdk::cli`].
+//! Common behaviour of all such agents is in [`a2a_hub_sdk::cli`].
 
 pub mod approval;
 pub mod driver;
@@ -14,7 +16,7 @@ pub mod launch;
 
 use a2a_hub_sdk::{cli, prelude::*};
 
-/// The CLI `codex`, driven on behalf of an A2A client.
+/// Agent that drives the CLI `codex` for an A2A client.
 pub struct Codex;
 
 impl Agent for Codex {

@@ -1,4 +1,4 @@
-//! The whole adapter against a scripted CLI: what it starts, says, asks and remembers.
+//! Tests of the whole adapter against a scripted CLI.
 
 use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 const HELLO: &str = include_str!("transcripts/hello.jsonl");
 const THREAD: &str = "00000000-0000-4000-8000-000000000001";
 
-/// A Codex that has heard the four lines with which a run begins.
+/// Scripted Codex that has read the four lines with which a run begins.
 fn codex(host: &ScriptedHost) -> Program {
     host.program("codex").reads().reads().reads().reads()
 }
 
-/// Splits a transcript behind the line in which Codex asks.
+/// Splits a transcript after the line of Codex's question.
 fn at_the_question(transcript: &str) -> (String, String) {
     split_behind(transcript, "/request")
 }

@@ -1,4 +1,4 @@
-//! The driver on recorded runs of the CLI (0.169.0, against a model that echoes).
+//! Tests of the driver on recorded runs of the CLI (0.169.0, against a model that echoes).
 
 use a2a_hub_sdk::cli::{Action, Decision, Driver as _, End, FileChange, Job, Question, Session};
 use a2a_hub_sdk::cli::{Choices, Kind, Permissions};
@@ -22,7 +22,7 @@ fn actions(transcript: &str) -> Vec<Action> {
     actions_of(&job(), transcript)
 }
 
-/// Those actions that `pick` knows.
+/// Actions that `pick` selects.
 fn picked<'a, T>(actions: &'a [Action], pick: impl Fn(&'a Action) -> Option<T>) -> Vec<T> {
     actions.iter().filter_map(pick).collect()
 }
@@ -37,7 +37,7 @@ fn said(actions: &[Action]) -> Vec<&str> {
     })
 }
 
-/// What Codex is told, as JSON.
+/// Messages to Codex, as JSON.
 fn sent(actions: &[Action]) -> Vec<Value> {
     let json = |line: &String| serde_json::from_str(line).expect("Codex is told JSON");
     picked(actions, |action| if let Action::Send(line) = action { Some(json(line)) } else { None })
@@ -70,7 +70,7 @@ fn lines_of_other_shapes_never_panic() {
     assert!(fed > 1_000, "{fed} lines");
 }
 
-/// Everything Codex is told before it asks anything.
+/// Messages to Codex before it asks anything.
 fn told(job: &Job) -> Vec<Value> {
     let mut driver = Driver::new(&Job {
         choices: Choices { effort: Some("low".into()), ..Choices::default() },
@@ -221,7 +221,7 @@ fn a_command_is_asked_about_and_the_decision_told() {
 fn a_patch_is_asked_about_with_its_difference() {
     let actions = actions(include_str!("transcripts/patch_asked.jsonl"));
     let question = question(&actions);
-    // Under `edit` it would be one outside of the workspace, which is no edit that the operator allowed.
+    // Under `edit` the file would be outside of the workspace, so the permission does not cover it.
     assert_eq!(question.kind, Kind::Run);
     assert_eq!(question.description.as_deref(), Some("add /workspace/a.txt"));
     let change = &question.input["changes"][0];

@@ -1,9 +1,10 @@
-//! Gemini CLI as an agent: one `gemini` process a conversation, as long as it is kept.
+//! Gemini CLI as an agent: one `gemini` process per conversation, reused while it is parked.
 //!
-//! - It speaks the Agent Client Protocol ([`acp`]): it asks before it acts, and streams what it writes and does. It cannot
-//!   load a session of its own again (google-gemini/gemini-cli#29288), so a new process is told its conversation so far.
-//! - With the setting `mode = "one-shot"` it is told a prompt and answers ([`one_shot`]): it asks nobody, and goes on with
-//!   its own sessions.
+//! - It speaks the Agent Client Protocol ([`acp`]): it asks before it acts, and streams its output.
+//!   It cannot load a session (google-gemini/gemini-cli#29288), so a new process gets the
+//!   conversation so far in its prompt.
+//! - With the setting `mode = "one-shot"` it takes a prompt and answers ([`one_shot`]): it asks no
+//!   questions, and resumes its own sessions.
 
 pub mod one_shot;
 pub mod retry;
@@ -20,7 +21,7 @@ use a2a_hub_sdk::{Exit, serde_json::Value};
 
 use one_shot::OneShot;
 
-/// The CLI `gemini`, driven on behalf of an A2A client.
+/// Agent that drives the CLI `gemini` for an A2A client.
 pub struct Gemini;
 
 impl Agent for Gemini {
@@ -54,7 +55,7 @@ impl Cli for Gemini {
 
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
         Ok(match Mode::of(ctx)? {
-            // Where it tells that it tries again: nowhere else, in this dialect.
+            // In this dialect only the debug log reports retries.
             Mode::Acp => command().arg("--acp").env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
             Mode::OneShot => one_shot::command(command(), job),
         })
@@ -85,7 +86,7 @@ impl Cli for Gemini {
     }
 }
 
-/// How it is talked to.
+/// Dialect of the CLI.
 enum Mode {
     Acp,
     OneShot,
@@ -103,7 +104,8 @@ impl Mode {
     }
 }
 
-/// What is the same in both ways: without it the CLI would start a second process of its own, which takes a second.
+/// Command with the settings of both dialects. Without the first variable the CLI would start a
+/// second process, which takes a second.
 fn command() -> Command {
     Command::new("gemini").env("GEMINI_CLI_NO_RELAUNCH", "true").env("NO_COLOR", "1")
 }
@@ -113,8 +115,8 @@ impl Speaker for Gemini {
     const SUMS_UP: bool = false;
     const STARTS_SERVERS: Option<&'static str> = Some("only in a directory that its user trusts");
 
-    /// What more than asking is allowed is allowed by us: in a directory that it does not trust, and then runs no hooks and
-    /// servers of, the CLI has no other modes.
+    /// The adapter itself grants more than asking: the CLI has no other modes in an untrusted
+    /// directory, whose hooks and servers it does not run.
     fn mode(permissions: Permissions) -> &'static str {
         match permissions {
             Permissions::ReadOnly => "plan",
@@ -128,7 +130,7 @@ impl Speaker for Gemini {
             _ if refusal.code == -32000 || text.contains("API key not valid") => {
                 End::LoginNeeded(text.into())
             }
-            // Node's word for a connection that was cut.
+            // Node's message for a broken connection.
             Ok(_) if text == "terminated" => End::failed(FailureReason::BrokenStream, text),
             Ok(status @ 400..600) => End::of_status(status, text),
             _ => End::failed(FailureReason::AgentError, text),
@@ -140,23 +142,24 @@ impl Speaker for Gemini {
         kind != Kind::Edit
     }
 
-    /// When the model's stream breaks for the second time, the CLI says that the turn ended, and counts no tokens.
+    /// After the second break of the model's stream, the CLI reports the end of the turn without
+    /// any tokens.
     fn is_whole(result: &Value) -> bool {
         let usage = result["_meta"]["quota"]["model_usage"].as_array();
         usage.is_none_or(|models| !models.is_empty())
     }
 
-    /// What it writes into the answer when an approval for the session changes its mode.
+    /// The CLI writes this into the answer when an approval for the session changes its mode.
     fn is_remark(text: &str) -> bool {
         text.starts_with("[MODE_UPDATE] ")
     }
 }
 
-/// Either way to talk to it.
+/// Driver of either dialect.
 pub enum Dialect {
-    /// The Agent Client Protocol.
+    /// Agent Client Protocol.
     Acp(Box<Acp<Gemini>>),
-    /// A prompt and an answer.
+    /// Prompt and answer.
     OneShot(OneShot),
 }
 

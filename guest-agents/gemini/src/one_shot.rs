@@ -1,10 +1,11 @@
-//! `gemini -o stream-json`: the prompt on standard input, events a line each, and no questions.
+//! Driver of `gemini -o stream-json`: the prompt on standard input, one event per line, no
+//! questions.
 //!
 //! ```text
-//! init ─► message (a delta) | tool_use ─► tool_result | error ─► result: success only by one that says so
+//! init ─► message (a delta) | tool_use ─► tool_result | error ─► result (success, if it says so)
 //! ```
-//! What it may do unasked it may do; the rest it refuses by itself. It works in trusted directories only, so that this mode
-//! trusts the workspace: its hooks and servers run.
+//! The CLI uses tools that need no approval, and refuses the others by itself. It works in trusted
+//! directories only, so this mode trusts the workspace: its hooks and servers run.
 
 use a2a_hub_sdk::cli::acp::{Refusal, Speaker as _, plain};
 use a2a_hub_sdk::cli::{
@@ -16,10 +17,10 @@ use a2a_hub_sdk::{Command, Exit, ExitStatus};
 
 use crate::Gemini;
 
-/// The command of a run. An id of a session never begins with a dash: it is one that the CLI told.
+/// Command of a run. The session id comes from the CLI itself, so it never begins with a dash.
 pub fn command(command: Command, job: &Job) -> Command {
     let mode = match job.permissions {
-        // Without somebody to ask, the CLI takes away the tools that would need it.
+        // Without a user to ask, the CLI removes the tools that need approval.
         Permissions::Ask | Permissions::ReadOnly => "default",
         Permissions::Edit => "auto_edit",
         Permissions::Full => "yolo",
@@ -36,31 +37,31 @@ pub fn command(command: Command, job: &Job) -> Command {
     command
 }
 
-/// Whether the operator's list of tools says what this mode would not heed: it takes away what it would have to ask about. What
-/// only reads is denied them anyway, and who may do everything needs no list.
+/// True if this mode would ignore the operator's list of allowed tools: it removes the tools that
+/// need approval. Read-only runs deny the others anyway, and full permissions need no list.
 pub fn ignores_tools(job: &Job) -> bool {
     let asks = matches!(job.permissions, Permissions::Ask | Permissions::Edit);
     asks && !job.choices.allowed_tools.is_empty()
 }
 
-/// What the CLI calls the error that ends a run at the operator's `model.maxSessionTurns`.
+/// CLI's name for the error that ends a run at the operator's `model.maxSessionTurns`.
 const TURN_LIMIT: &str = "FatalTurnLimitedError";
 
-/// A prompt and its answer.
+/// Driver of one prompt and its answer.
 pub struct OneShot {
     prompt: String,
     resumed: bool,
     text: String,
-    /// Whether the next text begins another message.
+    /// True if the next text begins another message.
     over: bool,
-    /// The file that each tool call under way would write.
+    /// File that each pending tool call would write.
     writing: Map<String, Value>,
-    /// What the CLI complained about, for a result that fails without a word.
+    /// Complaint of the CLI, for a result that fails without a text.
     complaint: Option<String>,
 }
 
 impl OneShot {
-    /// A run for that job.
+    /// Creates the driver of a job.
     pub fn new(job: &Job) -> Self {
         Self {
             prompt: plain(&job.prompt),
@@ -110,7 +111,7 @@ impl OneShot {
         }
         let mut metadata = Map::new();
         metadata.insert("usage".into(), usage.into());
-        // Others only chose this one.
+        // The other models only selected this one.
         let models = stats["models"].as_object().into_iter().flatten();
         if let Some((model, _)) = models.max_by_key(|(_, of)| of["total_tokens"].as_u64()) {
             metadata.insert("model".into(), model.as_str().into());
@@ -132,8 +133,8 @@ impl OneShot {
     }
 }
 
-/// Maps an API's error to the end of the run: `[API Error: {"error":{"code":401,"message":"…"}}]`, a status alone
-/// (`[API Error: 429]`), or words, quoted or not.
+/// Maps an API's error to the end of the run: `[API Error: {"error":{"code":401,"message":"…"}}]`,
+/// a status alone (`[API Error: 429]`), or words, quoted or not.
 fn refused(text: &str) -> End {
     let inner = text.strip_prefix("[API Error: ");
     let inner = inner.and_then(|inner| inner.trim_end().strip_suffix(']')).unwrap_or(text);
@@ -141,7 +142,7 @@ fn refused(text: &str) -> End {
     let error = &told["error"];
     let words = match error["message"].as_str().or(told.as_str()) {
         Some(words) => words,
-        // A bare number or flag says too little without what stands around it.
+        // A bare number or flag says too little without the surrounding text.
         None if told.is_number() || told.is_boolean() => text,
         None => inner,
     };
@@ -182,7 +183,7 @@ impl Driver for OneShot {
         Vec::new()
     }
 
-    /// The codes are those of its documentation; a status of HTTP comes with a result.
+    /// The exit codes are documented by the CLI; an HTTP status comes with a result.
     fn ended(&self, exit: &Exit) -> End {
         let why = exit.stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         match exit.status {

@@ -1,17 +1,17 @@
-//! That the CLI tries again what its vendor refused. In the Agent Client Protocol it says so to nobody, for minutes; in its
-//! debug log, which the adapter has it write to standard error, it does:
+//! Detection of retries of the CLI after refusals by its vendor. In the Agent Client Protocol it
+//! reports them to nobody, for minutes. Its debug log, redirected to standard error, has them:
 //!
 //! ```text
-//! [2026-11-21T19:56:47.251Z] [WARN] Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {"error":{…}}
+//! [2026-11-21T19:56:47.251Z] [WARN] Attempt 1 failed with status 429. Retrying with backoff... …
 //! [2026-11-21T19:56:52.418Z] [WARN] Attempt 2 failed: Quota exceeded. Retrying after 9000ms...
 //! ```
 
 use a2a_hub_sdk::cli::{Action, End, FailureReason, cut};
 use a2a_hub_sdk::serde_json::{self, Value};
 
-/// What a line of the debug log tells of another try, if it does.
+/// Retry that a line of the debug log reports, if any.
 pub fn told(line: &str) -> Option<Action> {
-    // In its other mode it says the same without the time and the level.
+    // The other mode prints the same without the time and the level.
     let said = match line.strip_prefix('[') {
         Some(entry) => entry.split_once("] [WARN] ")?.1,
         None => line,
@@ -36,7 +36,7 @@ pub fn told(line: &str) -> Option<Action> {
     Some(Action::Retrying { status: cut(&format!("retrying after attempt {attempt}: {why}")), end })
 }
 
-/// The words of an error such as `_ApiError: {"error":{"message":"…"}}`.
+/// Text of an error such as `_ApiError: {"error":{"message":"…"}}`.
 fn words(error: &str) -> String {
     let text = error.split_once(": ").map_or(error, |(_, text)| text);
     let json: Value = serde_json::from_str(text).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The adapter against recorded runs of `gemini --acp` (0.61.0, against a model that echoes).
+//! Tests of the adapter against recorded runs of `gemini --acp` (0.61.0, against a model that
+//! echoes).
 
 use a2a_hub_sdk::cli::{Job, acp::Acp};
 use a2a_hub_sdk::testing::{
@@ -14,7 +15,7 @@ macro_rules! recording {
     };
 }
 
-/// What the recordings' client asked for, and so must ours.
+/// Model that the recordings' client set, as ours must.
 const MODEL: &str = "gemini-3.8-flash";
 
 fn hub() -> ScriptedHost {
@@ -28,7 +29,8 @@ fn gemini(host: &ScriptedHost, recording: &str) -> Program {
     host.program("gemini").plays(recording)
 }
 
-/// Runs it on what the recording's client asked for, and checks that it says what that client said.
+/// Runs the adapter on the recording's prompt, and checks that it sends what the recording's client
+/// sent.
 fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
     let wanted = acp_recorded(recording);
     let prompt = wanted.iter().find(|message| message["method"] == "session/prompt");
@@ -41,7 +43,7 @@ fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
     outcome
 }
 
-/// Why a task failed, for machines and for people.
+/// Reason and text of a failed task.
 fn failure(outcome: &Outcome) -> (Value, String) {
     assert_eq!(outcome.state(), Some(TaskState::Failed));
     (outcome.metadata()["reason"].take(), outcome.text())
@@ -285,7 +287,7 @@ fn a_try_that_failed_is_told_while_it_tries_again() {
     assert!(env.contains(&("GEMINI_DEBUG_LOG_FILE".into(), "/dev/stderr".into())));
 }
 
-/// It cannot load a session again, and so is told the conversation only where its program is gone.
+/// The CLI cannot load a session, so only a new program gets the conversation.
 #[test]
 fn another_turn_goes_on_in_the_same_session() {
     let again = || {
@@ -304,7 +306,7 @@ fn another_turn_goes_on_in_the_same_session() {
         } },
     });
     let program = gemini(&host, recording!("hello"))
-        // What it says of its own accord between two turns.
+        // Output of the program between two turns.
         .stdout(format!("{}\n", json!({ "method": "session/update", "params": { "update": { "sessionUpdate": "available_commands_update" } } })))
         .reads()
         .stdout(answer(5, &json!({})))
@@ -336,7 +338,7 @@ fn another_turn_goes_on_in_the_same_session() {
     assert!(told.as_str().unwrap().contains("my name is Ada"), "{told}");
 }
 
-/// A mode that keeps it in bounds is no word of honour: one that would not go back to it is ended.
+/// The mode confines the program, so a program that refuses to return to it is killed.
 #[test]
 fn a_program_that_refuses_its_mode_is_replaced() {
     let host = hub();

@@ -1,4 +1,4 @@
-//! The mode that asks nobody, against recorded runs of `gemini -o stream-json` (0.61.0).
+//! Tests of the mode without questions, against recorded runs of `gemini -o stream-json` (0.61.0).
 
 use a2a_hub_sdk::cli::Job;
 use a2a_hub_sdk::testing::{Program, ScriptedHost, feed_reshaped, task};
@@ -162,8 +162,8 @@ fn the_operators_permissions_are_the_clis_modes() {
     }
 }
 
-/// This mode asks nobody, so that there is no question that a list of tools could answer: where permissions leave one open, the
-/// list is refused, and not ignored.
+/// This mode asks no questions that a list of tools could answer. If the permissions would ask, the
+/// list is refused rather than ignored.
 #[test]
 fn allowed_tools_are_refused_where_the_program_would_ignore_them() {
     for (permissions, is_refused) in
@@ -184,7 +184,7 @@ fn allowed_tools_are_refused_where_the_program_would_ignore_them() {
         }
         assert_eq!(program.stdin(), "", "it was not started");
     }
-    // A client may leave them out, and is served then.
+    // A client can drop the list, and its task then runs.
     let host = hub();
     host.setting("allowed_tools", "run_shell_command");
     gemini(&host, recording!("hello"));
@@ -202,7 +202,7 @@ fn an_unknown_mode_is_refused() {
     assert!(why.text().contains("`acp` or `one-shot`"), "{why:?}");
 }
 
-/// The result that a run ends with, with exit code 53, at the operator's `model.maxSessionTurns`.
+/// Result of a run that reached the operator's `model.maxSessionTurns`, with exit code 53.
 #[test]
 fn the_limit_of_turns_is_a_reason_of_its_own() {
     let host = hub();

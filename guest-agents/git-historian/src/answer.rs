@@ -1,4 +1,4 @@
-//! From facts to Markdown. Each function writes one section.
+//! Conversion of facts to Markdown. Each function writes one section.
 
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -7,25 +7,25 @@ use crate::git::{Blamed, Commit, FileChange, Place, Tag};
 use crate::markdown::{code, code_cell, count, day, grouped, plain, quote, short, table};
 use crate::tally::{self, Person};
 
-/// A list longer than this is not read; the rest is counted.
+/// Maximum number of list items; the rest is only counted.
 const LISTED: usize = 12;
 
-/// Rows in a table.
+/// Maximum number of table rows.
 const ROWS: usize = 10;
 
-/// Lines of a commit's message.
+/// Maximum number of lines of a commit's message.
 const MESSAGE_LINES: usize = 30;
 
-/// Somebody who did nothing for so long may have moved on.
+/// Months without a commit after which a person may have left.
 const AWAY: i64 = 6;
 
-/// `12345678` subject — author, day
+/// Commit in the form `12345678` subject — author, day.
 pub(crate) fn commit_line(commit: &Commit) -> String {
     let Commit { hash, author, time, subject, .. } = commit;
     format!("{} {} — {}, {}", code(short(hash)), plain(subject), plain(author), day(*time))
 }
 
-/// Lines of a list, and how many more there are.
+/// List of lines, with the number of omitted ones.
 fn list(lines: impl ExactSizeIterator<Item = String>) -> String {
     let more = lines.len().saturating_sub(LISTED);
     let mut lines: Vec<String> = lines.take(LISTED).map(|line| format!("- {line}")).collect();
@@ -35,7 +35,7 @@ fn list(lines: impl ExactSizeIterator<Item = String>) -> String {
     lines.join("\n")
 }
 
-/// How much happened, in a sentence.
+/// Summary of the commits in one sentence.
 pub(crate) fn overview(commits: &[Commit]) -> String {
     let (added, deleted) = tally::total(commits);
     format!(
@@ -48,7 +48,7 @@ pub(crate) fn overview(commits: &[Commit]) -> String {
     )
 }
 
-/// The commits, by kind or area.
+/// Commits, grouped by kind or area.
 pub(crate) fn groups(commits: &[Commit]) -> String {
     let groups = tally::groups(commits);
     let section = |(title, commits): &(String, Vec<&Commit>)| {
@@ -67,7 +67,7 @@ pub(crate) fn groups(commits: &[Commit]) -> String {
     sections.join("\n\n")
 }
 
-/// Who did it, in a line.
+/// Authors of the commits in one line.
 pub(crate) fn people_line(commits: &[Commit]) -> String {
     let people = tally::people(commits);
     let more = people.len().saturating_sub(LISTED);
@@ -79,7 +79,7 @@ pub(crate) fn people_line(commits: &[Commit]) -> String {
     format!("**People** (commits): {}", names.join(", "))
 }
 
-/// The files most changed, of those that `kept` accepts.
+/// Most changed files, of those that `kept` accepts.
 pub(crate) fn files(commits: &[Commit], kept: impl Fn(&str) -> bool) -> Option<String> {
     let mut files = tally::files(commits);
     files.retain(|file| kept(file.path));
@@ -96,7 +96,7 @@ pub(crate) fn files(commits: &[Commit], kept: impl Fn(&str) -> bool) -> Option<S
     (!files.is_empty()).then(|| table(head, rows))
 }
 
-/// The people of a project or folder.
+/// Table of the people of a project or folder.
 pub(crate) fn people(people: &[Person]) -> String {
     let rows = people.iter().take(ROWS).map(|person| {
         [
@@ -114,14 +114,14 @@ pub(crate) fn people(people: &[Person]) -> String {
     text
 }
 
-/// Somebody's share of a file as it is.
+/// Person's share of a file's current lines.
 pub(crate) struct Owner<'a> {
     pub(crate) name: &'a str,
     pub(crate) lines: usize,
     pub(crate) person: Option<&'a Person>,
 }
 
-/// Who wrote a file's lines and who changed it: most lines first, then most commits.
+/// Authors of a file's lines and of its commits: most lines first, then most commits.
 pub(crate) fn owners<'a>(blamed: &'a [Blamed], people: &'a [Person]) -> Vec<Owner<'a>> {
     let mut owners: Vec<Owner<'_>> =
         people.iter().map(|p| Owner { name: &p.name, lines: 0, person: Some(p) }).collect();
@@ -136,7 +136,7 @@ pub(crate) fn owners<'a>(blamed: &'a [Blamed], people: &'a [Person]) -> Vec<Owne
     owners
 }
 
-/// The owners of a file, as a table.
+/// Table of the owners of a file.
 pub(crate) fn owners_table(owners: &[Owner<'_>]) -> String {
     let total = owners.iter().map(|owner| owner.lines).sum::<usize>().max(1);
     let rows = owners.iter().take(ROWS).map(|owner| {
@@ -149,7 +149,8 @@ pub(crate) fn owners_table(owners: &[Owner<'_>]) -> String {
     table(["person", "lines today", "commits", "last change"], rows)
 }
 
-/// Whom to ask first: the best, and if that one may have moved on, the best who has not.
+/// Advice on whom to ask first: the best person, and if that one may have left, the best active
+/// one.
 pub(crate) fn whom_to_ask<'a>(
     mut ranked: impl Iterator<Item = (&'a str, i64)>,
     today: Date,
@@ -171,7 +172,7 @@ pub(crate) fn whom_to_ask<'a>(
     )
 }
 
-/// What a file or folder went through.
+/// History of a file or folder.
 pub(crate) fn history(commits: &[Commit], path: &str) -> String {
     let line = |commit: &Commit| {
         let rename =
@@ -183,7 +184,7 @@ pub(crate) fn history(commits: &[Commit], path: &str) -> String {
     list(commits.iter().map(line))
 }
 
-/// A commit with its whole message.
+/// Commit with its whole message.
 pub(crate) fn commit(commit: &Commit) -> String {
     let Commit { hash, author, time, subject, body, parents, .. } = commit;
     let merge = if *parents > 1 { ", a merge" } else { "" };
@@ -201,7 +202,7 @@ pub(crate) fn commit(commit: &Commit) -> String {
     text
 }
 
-/// The files of one commit.
+/// Files of one commit.
 pub(crate) fn changed_files(commit: &Commit) -> String {
     let line = |change: &FileChange| {
         let lines =
@@ -216,7 +217,7 @@ pub(crate) fn changed_files(commit: &Commit) -> String {
     )
 }
 
-/// The first release that has a commit, among the tags that contain it (newest first).
+/// First release that has a commit, among the tags that contain it (newest first).
 pub(crate) fn released(tags: &[Tag]) -> String {
     match tags.last() {
         Some(tag) => format!("First in {} of {}.", code(&tag.name), day(tag.time)),
@@ -224,7 +225,7 @@ pub(crate) fn released(tags: &[Tag]) -> String {
     }
 }
 
-/// Where a text stands now.
+/// Current occurrences of a text.
 pub(crate) fn places(places: &[Place]) -> String {
     if places.is_empty() {
         return "It is **not in the newest commit** any more.".into();
@@ -233,19 +234,19 @@ pub(crate) fn places(places: &[Place]) -> String {
     format!("### Where it is now\n\n{lines}")
 }
 
-/// The commits after the first that changed how often a text occurs.
+/// Commits after the first that changed the number of occurrences of a text.
 pub(crate) fn later(commits: &[Commit]) -> String {
     format!("### Added or removed again by\n\n{}", list(commits.iter().map(commit_line)))
 }
 
-/// Names of this repository, for examples.
+/// Names from this repository, for example questions.
 pub(crate) struct Examples {
     pub(crate) path: Option<String>,
     pub(crate) tag: Option<String>,
     pub(crate) commit: String,
 }
 
-/// What can be asked.
+/// Examples of supported questions.
 pub(crate) fn help(examples: &Examples) -> String {
     let mut questions =
         vec!["what changed last week?".to_owned(), "who works on this repository?".into()];

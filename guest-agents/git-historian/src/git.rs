@@ -1,8 +1,9 @@
-//! Every way this agent runs `git`: one function an invocation, each matched by a form of `manifest.toml`.
+//! All invocations of `git` by this agent: one function each, matched by a form of `manifest.toml`.
 //!
-//! A repository may be hostile, and its configuration may name programs. So nothing here touches the working tree or
-//! the index (no filters, no fsmonitor), and pagers, external diffs, textconv, signature checks and fetching of missing
-//! objects are off. Revisions reach git as verified hashes, paths and texts in positions that take no options.
+//! A repository may be hostile, and its configuration may name programs. So nothing here touches
+//! the working tree or the index (no filters, no fsmonitor); pagers, external diffs, textconv,
+//! signature checks and fetching of missing objects are off. Revisions are passed as verified
+//! hashes, paths and texts in positions that take no options.
 
 mod parse;
 
@@ -12,13 +13,13 @@ use jiff::civil::Date;
 use crate::trouble::Trouble;
 pub(crate) use parse::{Blamed, Commit, FileChange, Place, Tag};
 
-/// More commits than this are not read: enough for years of most projects, and a few seconds of git.
+/// Limit of commits read: enough for years of most projects, and a few seconds of git.
 pub(crate) const MAX_COMMITS: usize = 5000;
 
-/// A range whose history is searched for a text; this many hits are more than anyone reads.
+/// Limit of hits of a search for a text, beyond what anyone reads.
 const MAX_HITS: usize = 1000;
 
-/// What every invocation begins with.
+/// First arguments of every invocation.
 const BASE: [&str; 6] = [
     "--no-pager",
     "--no-optional-locks",
@@ -28,42 +29,42 @@ const BASE: [&str; 6] = [
     "core.hooksPath=/dev/null",
 ];
 
-/// Messages in English, for they are read here; no network, whatever a partial clone lacks.
+/// English messages, since they are parsed; no network, even if a partial clone lacks objects.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("LC_ALL", "C"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// Records end with NUL, and so do their fields: no message can contain one.
+/// Records and fields end with NUL, which no message can contain.
 const LOG_FORMAT: &str = "--format=%H%x00%aN%x00%ct%x00%P%x00%s%x00%b";
 const TAG_FORMAT: &str =
     "--format=%(refname:strip=2)%1f%(creatordate:unix)%1f%(objectname)%1f%(*objectname)";
 
-/// The repository around one directory.
+/// Repository that contains one directory.
 pub(crate) struct Git<'a> {
     ctx: &'a Context,
     directory: Option<&'a str>,
 }
 
-/// What every question needs to know.
+/// Facts about the repository that every question needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Repository {
-    /// The newest commit.
+    /// Newest commit.
     pub(crate) head: String,
-    /// Whether older history was left out when the repository was cloned.
+    /// True if the clone omits older history.
     pub(crate) shallow: bool,
-    /// From the directory to the repository's root: empty, or `../` some times.
+    /// Relative path from the directory to the repository's root: empty, or repeated `../`.
     pub(crate) up: String,
 }
 
-/// Some commits.
+/// Selection of commits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Selection<'a> {
     /// A hash, or two with `..` between.
     pub(crate) range: &'a str,
-    /// The first day.
+    /// First day.
     pub(crate) since: Option<Date>,
-    /// The last day.
+    /// Last day.
     pub(crate) until: Option<Date>,
-    /// A file or folder, from the repository's root.
+    /// File or folder, relative to the repository's root.
     pub(crate) path: Option<&'a str>,
 }
 
@@ -81,18 +82,18 @@ impl Selection<'_> {
 }
 
 impl<'a> Git<'a> {
-    /// Runs git in that directory, or where the hub starts programs.
+    /// Runs git in that directory, or in the hub's default directory.
     pub(crate) fn new(ctx: &'a Context, directory: Option<&'a str>) -> Self {
         Self { ctx, directory }
     }
 
-    /// Which git this is.
+    /// Version of git.
     pub(crate) fn version(&self) -> Result<String, Trouble> {
         let version = self.read(&["--version"])?;
         Ok(version.trim().trim_start_matches("git version ").to_owned())
     }
 
-    /// Looks whether there is a repository, and whether it has commits.
+    /// Checks that a repository exists and has commits.
     pub(crate) fn open(&self) -> Result<Repository, Trouble> {
         let facts = self.read(&["rev-parse", "--is-shallow-repository", "--show-cdup"])?;
         let mut lines = facts.lines();
@@ -102,7 +103,7 @@ impl<'a> Git<'a> {
         Ok(Repository { head, shallow, up })
     }
 
-    /// The hash of the commit that a revision names.
+    /// Hash of the commit that a revision names.
     pub(crate) fn commit_id(&self, revision: &str) -> Result<Option<String>, Trouble> {
         let revision = format!("{revision}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
@@ -110,13 +111,13 @@ impl<'a> Git<'a> {
         Ok(found.map(|hash| hash.trim().to_owned()))
     }
 
-    /// The tags, newest first: all, or those in the history of a commit.
+    /// Tags, newest first: all, or those in the history of a commit.
     pub(crate) fn tags(&self, merged_into: Option<&str>) -> Result<Vec<Tag>, Trouble> {
         let merged = merged_into.map(|hash| format!("--merged={hash}"));
         self.list_tags(merged.as_deref())
     }
 
-    /// The tags whose history has that commit, newest first.
+    /// Tags whose history has that commit, newest first.
     pub(crate) fn tags_containing(&self, hash: &str) -> Result<Vec<Tag>, Trouble> {
         self.list_tags(Some(&format!("--contains={hash}")))
     }
@@ -128,14 +129,14 @@ impl<'a> Git<'a> {
         Ok(parse::tags(&self.read(&args)?))
     }
 
-    /// The files of a commit, from the repository's root.
+    /// Files of a commit, relative to the repository's root.
     pub(crate) fn files(&self, hash: &str) -> Result<Vec<String>, Trouble> {
         let args = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", hash];
         let names = self.read(&args)?;
         Ok(names.split_terminator('\0').map(str::to_owned).collect())
     }
 
-    /// How many commits are selected, merges aside; at most [`MAX_COMMITS`].
+    /// Number of selected commits without merges; at most [`MAX_COMMITS`].
     pub(crate) fn count(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
         let max = format!("--max-count={MAX_COMMITS}");
         let mut args = vec!["rev-list".into(), "--count".into(), max, "--no-merges".into()];
@@ -144,24 +145,24 @@ impl<'a> Git<'a> {
         Ok(self.read(&args)?.trim().parse().unwrap_or_default())
     }
 
-    /// The selected commits and their files, newest first, merges aside.
+    /// Selected commits with their files, newest first, without merges.
     pub(crate) fn log(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
         let options = ["--no-merges".into(), "--numstat".into(), "-M".into()];
         self.read_log(MAX_COMMITS, options.into_iter().chain(selection.days()), selection)
     }
 
-    /// The commits that changed a file under this name and its earlier ones, newest first.
+    /// Commits that changed a file under this name and its earlier ones, newest first.
     pub(crate) fn follow(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
         let options = ["--no-merges", "--numstat", "--follow", "-M"];
         self.read_log(MAX_COMMITS, options.map(str::to_owned), selection)
     }
 
-    /// The newest commit of the selection.
+    /// Newest commit of the selection.
     pub(crate) fn newest(&self, selection: &Selection<'_>) -> Result<Option<Commit>, Trouble> {
         Ok(self.read_log(1, [], selection)?.into_iter().next())
     }
 
-    /// One commit and its files; a merge is compared with its first parent.
+    /// One commit with its files; a merge is compared with its first parent.
     pub(crate) fn show(&self, hash: &str) -> Result<Commit, Trouble> {
         let options = ["--diff-merges=first-parent", "--numstat", "-M"].map(str::to_owned);
         let selection = Selection { range: hash, ..Selection::default() };
@@ -169,7 +170,7 @@ impl<'a> Git<'a> {
         commits.into_iter().next().ok_or_else(|| Trouble::Git("git log told nothing".into()))
     }
 
-    /// The commits that changed how often a text occurs, newest first.
+    /// Commits that changed the number of occurrences of a text, newest first.
     pub(crate) fn pickaxe(
         &self,
         text: &str,
@@ -200,8 +201,8 @@ impl<'a> Git<'a> {
         Ok(parse::log(&self.read(&args)?))
     }
 
-    /// Who last changed each line of a file in a commit, or one line of it. Without a commit git would read the
-    /// working tree, through whatever filters the repository asks for.
+    /// Last change of each line of a file in a commit, or of one line. Without a commit git would
+    /// read the working tree, through the repository's filters.
     pub(crate) fn blame(
         &self,
         repository: &Repository,
@@ -216,7 +217,7 @@ impl<'a> Git<'a> {
         Ok(parse::blame(&self.read(&args)?))
     }
 
-    /// Where a text stands in a commit.
+    /// Occurrences of a text in a commit.
     pub(crate) fn grep(
         &self,
         text: &str,
@@ -239,7 +240,7 @@ impl<'a> Git<'a> {
         self.try_read(args)?.map_err(|stderr| Trouble::from_git(&stderr))
     }
 
-    /// What git writes, or what it complains about when it fails.
+    /// Output of git, or its error message if it fails.
     fn try_read<S: AsRef<str>>(&self, args: &[S]) -> Result<Result<String, String>, Failure> {
         let args = BASE.into_iter().chain(args.iter().map(AsRef::as_ref));
         let mut command = Command::new("git").args(args);

@@ -1,4 +1,4 @@
-//! From a question to its answer: which facts it takes, and the sections that tell them as they become known.
+//! Answers questions: selects the facts of each, and streams its sections as they are ready.
 
 mod scope;
 
@@ -18,13 +18,13 @@ use crate::trouble::Trouble;
 use crate::{releases, tally};
 use scope::Scope;
 
-/// What "what changed?" means without a time.
+/// Days that "what changed?" covers without a time.
 const RECENT_DAYS: i64 = 14;
 
-/// The answer's artifact.
+/// Id of the answer's artifact.
 pub(crate) const ANSWER: &str = "answer";
 
-/// Answers a question about the repository around a directory; returns the answer in a sentence.
+/// Answers a question about the repository of a directory; returns a one-sentence summary.
 pub(crate) fn answer(
     ctx: &Context,
     directory: Option<&str>,
@@ -37,7 +37,7 @@ pub(crate) fn answer(
     Historian { ctx, git, repository, today, report, cut: false }.answer(question)
 }
 
-/// The answer as it grows.
+/// Growing answer.
 struct Report<'a> {
     ctx: &'a Context,
     stream: TextStream<'a>,
@@ -54,7 +54,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Replaces the pieces by the whole.
+    /// Replaces the chunks by the whole answer.
     fn finish(self) -> Result<(), Failure> {
         let part = Part {
             content: PartContent::Text(self.text),
@@ -72,7 +72,7 @@ struct Historian<'a> {
     repository: Repository,
     today: Date,
     report: Report<'a>,
-    /// Whether there were more commits than are read.
+    /// True if the history has more commits than were read.
     cut: bool,
 }
 
@@ -146,7 +146,7 @@ impl Historian<'_> {
         Ok(format!("{name}, {after}: {}", answer::overview(&commits)))
     }
 
-    /// The sections that tell a range of commits.
+    /// Adds the sections about a range of commits.
     fn tell_commits(&mut self, commits: &[Commit]) -> Result<(), Failure> {
         self.report.add(&answer::overview(commits))?;
         self.report.add(&answer::groups(commits))?;
@@ -336,7 +336,7 @@ impl Historian<'_> {
         Ok("I answer questions about this repository's history; the answer has examples.".into())
     }
 
-    /// What there is when a question finds nothing.
+    /// Summary of the newest commit, for a question without results.
     fn nothing(&mut self, scope: &Scope) -> Result<String, Trouble> {
         let everything = Selection {
             range: &self.repository.head,
@@ -351,7 +351,7 @@ impl Historian<'_> {
         Ok(answer)
     }
 
-    /// Reads the commits of a scope, saying how many.
+    /// Reads the commits of a scope, and sends a status with their number.
     fn read(&mut self, scope: &Scope) -> Result<Vec<Commit>, Trouble> {
         let selection = scope.selection();
         let number = self.git.count(&selection)?;
@@ -369,7 +369,7 @@ impl Historian<'_> {
     }
 }
 
-/// The group with the most commits.
+/// Group with the most commits.
 fn main_thing(commits: &[Commit]) -> String {
     let groups = tally::groups(commits);
     let largest = groups.iter().rev().max_by_key(|(_, commits)| commits.len());

@@ -1,12 +1,12 @@
-//! Answers questions about a repository's history, in plain language, without an account or a model.
+//! Answers questions about a repository's history in plain language, without an account or a model.
 //!
 //! ```text
-//! question   a sentence -> Question           pure; words and span help it
-//! historian  Question -> which facts, in which order; sections go out as they are ready
-//! git        every invocation, held to manifest.toml; parse: what git wrote -> facts
-//! tally      facts added up                   pure, as are releases and paths
-//! answer     facts -> Markdown                pure; markdown helps it
-//! trouble    why there is no answer, and the way out
+//! question   a sentence -> Question           pure; helpers: words, span
+//! historian  Question -> facts in order; streams sections as they are ready
+//! git        every invocation, as manifest.toml allows; parse: output -> facts
+//! tally      sums of facts                    pure, as are releases and paths
+//! answer     facts -> Markdown                pure; helper: markdown
+//! trouble    errors, each with a way out
 //! ```
 
 mod answer;
@@ -27,7 +27,7 @@ use jiff::civil::Date;
 use question::Question;
 use trouble::Trouble;
 
-/// The agent.
+/// Agent that answers questions about git history.
 pub struct GitHistorian;
 
 export!(GitHistorian, manifest = "../manifest.toml");
@@ -78,7 +78,7 @@ impl Agent for GitHistorian {
     }
 }
 
-/// Answers a task as if it were that day (of UTC).
+/// Answers a task as if today were that day (UTC).
 pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
     let question = Question::parse(&task.text(), today);
     match historian::answer(ctx, task.working_directory.as_deref(), &question, today) {
@@ -88,7 +88,7 @@ pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
     }
 }
 
-/// A fragment as a sentence.
+/// Turns a fragment into a sentence.
 fn sentence(fragment: &str) -> String {
     let mut letters = fragment.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());

@@ -1,10 +1,11 @@
-//! Small pieces of Markdown that text from a repository cannot break.
+//! Helpers for Markdown that text from a repository cannot break.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Text in a line of prose or a cell of a table: no line ends, and no marks that would begin a link, a tag or a cell.
+/// Escapes text for a line of prose or a table cell: removes line ends, and escapes characters that
+/// would begin a link, a tag or a cell.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !c.is_control()) {
@@ -16,7 +17,7 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
-/// Text as code, between more backticks than it has in a row.
+/// Formats text as code, within more backticks than it has in a row.
 pub(crate) fn code(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -25,18 +26,18 @@ pub(crate) fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// As [`code`], in a cell of a table, where a bar would end the cell even inside code.
+/// Formats text as code in a table cell, where a bar would end the cell even inside code.
 pub(crate) fn code_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 
-/// Lines of a message, quoted.
+/// Formats a message as a quotation.
 pub(crate) fn quote(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("> {}", plain(line))).collect();
     lines.join("\n")
 }
 
-/// A table. The first column is text, the others are figures or short.
+/// Formats a table. The first column is text, the others are figures or short.
 pub(crate) fn table<const N: usize>(
     head: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -48,7 +49,7 @@ pub(crate) fn table<const N: usize>(
     lines.join("\n")
 }
 
-/// "1 commit", "2 commits", "1,234 commits"
+/// Number with a noun: "1 commit", "2 commits", "1,234 commits".
 pub(crate) fn count(number: usize, noun: &str) -> String {
     let number = grouped(number);
     let plural = match noun {
@@ -59,7 +60,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {plural}")
 }
 
-/// A number with commas between thousands.
+/// Number with commas between thousands.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -72,13 +73,13 @@ pub(crate) fn grouped(number: usize) -> String {
     grouped
 }
 
-/// The day (of UTC) of a time in seconds since 1970.
+/// Day (UTC) of a time in seconds since 1970.
 pub(crate) fn day(seconds: i64) -> Date {
     let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH);
     TimeZone::UTC.to_datetime(time).date()
 }
 
-/// A hash short enough to read.
+/// Abbreviated hash.
 pub(crate) fn short(hash: &str) -> &str {
     hash.get(..8).unwrap_or(hash)
 }

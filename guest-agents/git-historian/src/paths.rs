@@ -1,25 +1,27 @@
-//! Finding the file or folder a question means, or the nearest ones there are.
+//! Finds the file or folder that a question means, or the most similar ones.
 
 use std::collections::BTreeSet;
 
-/// A suggestion in which more than one letter of so many differs would be a guess.
+/// Length of a name per letter that may differ in a suggestion; with more differences it would be a
+/// guess.
 const FARTHEST: usize = 3;
 
-/// At most this many suggestions.
+/// Maximum number of suggestions.
 const SUGGESTIONS: usize = 3;
 
-/// What a path in a question means.
+/// Target of a path in a question.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The repository as a whole.
+    /// Repository as a whole.
     Root,
-    /// This file.
+    /// File.
     File(String),
-    /// This folder.
+    /// Folder.
     Folder(String),
 }
 
-/// Finds a path, or a name that only one file or folder has; or else the nearest paths.
+/// Finds a path, or a name that only one file or folder has; otherwise returns the most similar
+/// paths.
 pub(crate) fn find(asked: &str, files: &[String]) -> Result<Found, Vec<String>> {
     let path = asked.trim_start_matches("./").trim_matches('/');
     if path.is_empty() || path == "." {
@@ -50,7 +52,7 @@ fn folders(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..at])
 }
 
-/// Whether the end of a path, or a file's name without its extension, is the one asked for. Case does not count.
+/// True if a path ends with `asked`, or its file name without extension equals it, ignoring case.
 fn is_named(whole: &str, asked: &str) -> bool {
     let (whole, asked) = (whole.to_lowercase(), asked.to_lowercase());
     let name = whole.rsplit('/').next().unwrap_or_default();
@@ -61,7 +63,7 @@ fn is_named(whole: &str, asked: &str) -> bool {
     ends || stem == asked
 }
 
-/// The nearest names, by how many letters must change in the last part or in the whole.
+/// Most similar names, by the edit distance of the last component or of the whole.
 pub(crate) fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let asked = asked.to_lowercase();
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -78,7 +80,7 @@ pub(crate) fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> 
     scored.into_iter().take(SUGGESTIONS).map(|(.., name)| name.to_owned()).collect()
 }
 
-/// How many letters must be added, removed or changed.
+/// Edit distance (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

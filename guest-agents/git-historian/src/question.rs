@@ -1,34 +1,34 @@
-//! What was asked: from a plain sentence to a [`Question`].
+//! Parses a plain sentence into a [`Question`].
 
 use jiff::civil::Date;
 
 use crate::span::{self, Span};
 use crate::words::{self, Word};
 
-/// Something this agent can find out. Paths and revisions are as the user wrote them.
+/// Supported question. Paths and revisions are as the user wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// What changed in that span, there.
+    /// Changes in a span and path.
     Changes { span: Span, path: Option<String> },
-    /// What a release brought: this one, or the latest.
+    /// Changes of a release: this one, or the latest.
     Release { version: Option<String> },
-    /// Who works on it, or knows it best.
+    /// People who work on a path, or know it best.
     People { span: Span, path: Option<String> },
-    /// Which commits brought this text, and which took it away.
+    /// Commits that added or removed this text.
     Origin { text: String, path: Option<String> },
-    /// Why a line is as it is.
+    /// Reason for a line.
     Line { path: String, line: u32 },
-    /// What happened to a file or folder, from the beginning.
+    /// History of a file or folder from its beginning.
     History { path: String },
-    /// Which files change most.
+    /// Most changed files.
     HotSpots { span: Span, path: Option<String> },
-    /// What one commit did.
+    /// Changes of one commit.
     Commit { rev: String },
-    /// What can be asked, or nothing that was understood.
+    /// Request for help, or a sentence that was not understood.
     Help,
 }
 
-/// Verbs whose object came into the code or left it.
+/// Verbs whose object was added to the code or removed.
 const ORIGIN_VERBS: [&str; 13] = [
     "introduced",
     "introduce",
@@ -45,7 +45,7 @@ const ORIGIN_VERBS: [&str; 13] = [
     "appeared",
 ];
 
-/// What stands before a path.
+/// Words that precede a path.
 const BEFORE_PATH: [&str; 14] = [
     "in",
     "under",
@@ -63,7 +63,7 @@ const BEFORE_PATH: [&str; 14] = [
     "touched",
 ];
 
-/// What never is a path, though it may stand where one could.
+/// Words that are never paths, even in the position of one.
 const NOT_A_PATH: [&str; 34] = [
     "a",
     "an",
@@ -101,14 +101,14 @@ const NOT_A_PATH: [&str; 34] = [
     "what",
 ];
 
-/// What may stand between "the" and the text that is searched for.
+/// Words between "the" and the searched text.
 const NOUNS: [&str; 19] = [
     "a", "an", "the", "function", "fn", "method", "constant", "const", "type", "struct", "enum",
     "trait", "class", "variable", "option", "flag", "setting", "text", "string",
 ];
 
 impl Question {
-    /// Understands a sentence. `today` gives "last week" its meaning.
+    /// Parses a sentence. `today` is the reference of "last week".
     pub(crate) fn parse(sentence: &str, today: Date) -> Self {
         let mut words = words::split(sentence);
         let span = span::find(&words, today).map(|(span, at)| {
@@ -129,7 +129,7 @@ impl Question {
     }
 }
 
-/// A sentence whose span was taken out. Each kind of question looks for itself in it.
+/// Sentence without its span. Each kind of question has a method that looks for itself.
 struct Sentence {
     words: Vec<Word>,
     span: Span,
@@ -141,17 +141,17 @@ impl Sentence {
         self.words.iter().any(|word| !word.quoted && any.contains(&word.lower.as_str()))
     }
 
-    /// The word after one of these.
+    /// Word after one of these.
     fn after(&self, any: &[&str]) -> Option<&Word> {
         let at = self.words.iter().position(|word| any.contains(&word.lower.as_str()))?;
         self.words.get(at + 1)
     }
 
-    /// "why is src/x.rs:42 here?", "who wrote line 42 of src/x.rs?"
+    /// Parses "why is src/x.rs:42 here?", "who wrote line 42 of src/x.rs?".
     fn line(&self) -> Option<Question> {
         let joined = self.words.iter().find_map(|word| {
             let (path, line) = word.text.split_once(':')?;
-            // An editor's `path:line:column`.
+            // Editors write `path:line:column`.
             let line = line.split(':').next()?.parse().ok()?;
             Some(Question::Line { path: path.to_owned(), line })
         });
@@ -168,7 +168,7 @@ impl Sentence {
         let end = verb.or_else(|| self.reason_or_source())?;
         let text = match (asks, self.quoted_text()) {
             (_, Some(text)) => text,
-            // Files were added, lines were removed: that is about changes, not about a text.
+            // "Files were added" and "lines were removed" are about changes, not about a text.
             (false, None) => return None,
             (true, None) => self.object(verb, end)?,
         };
@@ -184,7 +184,7 @@ impl Sentence {
         Some(Question::Origin { text, path })
     }
 
-    /// Where "why is X here", "why does X exist" and "where does X come from" end.
+    /// End of "why is X here", "why does X exist" or "where does X come from".
     fn reason_or_source(&self) -> Option<usize> {
         let (tails, first): (&[&str], _) = match self.words.first()?.lower.as_str() {
             "why" | "why's" => (&["here", "there", "exist", "exists", "needed"], 1),
@@ -201,7 +201,8 @@ impl Sentence {
         word.map(|word| word.text.clone())
     }
 
-    /// "when was OBJECT added", "who added OBJECT", "which commit removed OBJECT in src/"
+    /// Object of "when was OBJECT added", "who added OBJECT", "which commit removed OBJECT in
+    /// src/".
     fn object(&self, verb: Option<usize>, end: usize) -> Option<String> {
         let auxiliary = |word: &Word| {
             let auxiliaries = ["was", "were", "is", "are", "did", "does", "do", "has", "have"];
@@ -312,7 +313,7 @@ impl Sentence {
     }
 }
 
-/// The path a sentence names: what looks like one, or else what stands where one would.
+/// Path in a sentence: a word that looks like one, or else the word in the position of one.
 fn path(words: &[Word]) -> Option<String> {
     let looks = words.iter().find(|word| !word.text.contains("..") && looks_like_path(&word.text));
     let placed = || {
@@ -355,7 +356,7 @@ fn looks_like_path(text: &str) -> bool {
         && (text.contains('/') || dotted || extension(text))
 }
 
-/// `v1`, `1.2`, `v1.2.0-rc.1`, `sdk-v2.0`
+/// True for versions such as `v1`, `1.2`, `v1.2.0-rc.1`, `sdk-v2.0`.
 fn is_version(text: &str) -> bool {
     if let Some((name, version)) = text.split_once('-')
         && name.chars().all(char::is_alphabetic)
@@ -373,7 +374,7 @@ fn is_version(text: &str) -> bool {
         && (tail.is_empty() || tail.starts_with(['.', '-', '+']))
 }
 
-/// `abc1234`, `HEAD`, `HEAD~2`
+/// True for revisions such as `abc1234`, `HEAD`, `HEAD~2`.
 fn is_revision(text: &str) -> bool {
     let hex = text.len() >= 7 && text.len() <= 64 && text.chars().all(|c| c.is_ascii_hexdigit());
     let head = text
@@ -386,7 +387,7 @@ fn is_revision(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The question in one line; a Saturday is today.
+    /// Question in one line; today is a Saturday.
     fn asked(sentence: &str) -> String {
         let at = |path: Option<String>| path.map(|path| format!(" in {path}")).unwrap_or_default();
         let span = |span: Span| match span {

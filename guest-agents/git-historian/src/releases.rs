@@ -1,10 +1,11 @@
-//! Releases among tags: which one is meant, which is the latest, which came before.
+//! Releases among tags: by version, the latest, and the previous one.
 
 use std::cmp::Ordering;
 
 use crate::git::Tag;
 
-/// A tag's name read as a version: `sdk-v1.2.0-rc.1` is `sdk-v`, 1.2.0, before 1.2.0.
+/// Tag name parsed as a version: `sdk-v1.2.0-rc.1` is family `sdk-v`, 1.2.0, before the final
+/// 1.2.0.
 struct Version<'a> {
     family: &'a str,
     numbers: Vec<u64>,
@@ -34,7 +35,7 @@ impl<'a> Version<'a> {
     }
 }
 
-/// The tag of that name, or of that version: `1.2` finds `v1.2.0`.
+/// Tag with that name or version: `1.2` finds `v1.2.0`.
 pub(crate) fn find<'a>(tags: &'a [Tag], asked: &str) -> Option<&'a Tag> {
     let same = |tag: &&Tag| {
         let (Some(tag), Some(asked)) = (Version::of(&tag.name), Version::of(asked)) else {
@@ -47,14 +48,14 @@ pub(crate) fn find<'a>(tags: &'a [Tag], asked: &str) -> Option<&'a Tag> {
     tags.iter().find(|tag| tag.name == asked).or_else(|| tags.iter().find(same))
 }
 
-/// The newest release of tags that come newest first; a pre-release only if there is nothing else.
+/// Newest release of tags sorted newest first; a pre-release only if no final release exists.
 pub(crate) fn latest(tags: &[Tag]) -> Option<&Tag> {
     let is_final = |tag: &&Tag| Version::of(&tag.name).is_some_and(|v| v.prerelease.is_empty());
     tags.iter().find(is_final).or(tags.first())
 }
 
-/// The release before one, among the tags in its history (newest first): the next lower version of the same family,
-/// where a release skips the pre-releases on the way to it. Tags that are no versions go by time.
+/// Release before one, among the tags in its history (newest first): the next lower version of the
+/// same family. A final release skips pre-releases. Tags that are not versions are ordered by time.
 pub(crate) fn previous<'a>(tags: &'a [Tag], release: &Tag) -> Option<&'a Tag> {
     let Some(version) = Version::of(&release.name) else {
         return tags.iter().find(|tag| tag.commit != release.commit && tag.time <= release.time);

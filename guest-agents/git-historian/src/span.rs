@@ -1,31 +1,31 @@
-//! The time or the revisions that a question is about: "last week", "since v1.1", "in March 2025".
+//! Time or revisions of a question: "last week", "since v1.1", "in March 2025".
 
 use jiff::civil::{Date, Weekday, date};
 use jiff::{Span as Length, ToSpan};
 
 use crate::words::Word;
 
-/// Which part of the history is meant. Days are days of UTC.
+/// Part of the history that is meant. Days are in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Span {
-    /// The question does not say.
+    /// Not specified.
     #[default]
     Unsaid,
-    /// From the first day to the last, both included.
+    /// From the first day to the last, inclusive.
     Days { first: Date, last: Option<Date> },
-    /// What `to`, or else HEAD, has over `from`.
+    /// Commits of `to`, or else of HEAD, that `from` does not have.
     Revs { from: String, to: Option<String> },
-    /// What came after the latest release.
+    /// Commits since the latest release.
     Unreleased,
 }
 
-/// A span, and how many words say it.
+/// Span with the number of its words.
 type Found = (Span, usize);
 
-/// A stretch of days and how many words say it.
+/// Range of days with the number of its words.
 type Days = (Date, Date, usize);
 
-/// The first span in the words, with the indices of the words that say it.
+/// First span in the words, with the indices of its words.
 pub(crate) fn find(words: &[Word], today: Date) -> Option<(Span, std::ops::Range<usize>)> {
     (0..words.len()).find_map(|at| {
         let (span, length) = starting(&words[at..], today)?;
@@ -73,7 +73,7 @@ fn since(words: &[Word], today: Date) -> Option<Found> {
     Some((Span::Revs { from, to: None }, at + 1))
 }
 
-/// "between a and b", where both are moments or both are revisions.
+/// Parses "between a and b", where both are times or both are revisions.
 fn pair(words: &[Word], today: Date, joint: &str) -> Option<Found> {
     if let Some((first, _, length)) = stretch(&words[1..], today)
         && is(words.get(1 + length), &[joint])
@@ -86,7 +86,8 @@ fn pair(words: &[Word], today: Date, joint: &str) -> Option<Found> {
     (middle.lower == joint).then_some((span, 4))
 }
 
-/// Words that mean days only after "in" or "since", where "may" is a month; or else a phrase.
+/// Parses words that mean days only after "in" or "since", where "may" is a month; or else a
+/// phrase.
 fn stretch(words: &[Word], today: Date) -> Option<Days> {
     named_days(words, today).or_else(|| phrase(words, today))
 }
@@ -116,7 +117,7 @@ fn named_days(words: &[Word], today: Date) -> Option<Days> {
     Some((date(year, 1, 1), date(year, 12, 31), 1))
 }
 
-/// Words that mean days wherever they stand. "Last week" is the seven days before today, and today.
+/// Parses words that mean days anywhere. "Last week" is the seven days before today, and today.
 fn phrase(words: &[Word], today: Date) -> Option<Days> {
     let the = usize::from(is(words.first(), &["the"]));
     let (word, next) = (words.get(the)?, words.get(the + 1));

@@ -1,10 +1,10 @@
-//! Commits added up: by person, by file, by kind or area.
+//! Sums of commits by person, file, and kind or area.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::git::{Commit, FileChange};
 
-/// What somebody did.
+/// Sums of one person.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Person {
     pub(crate) name: String,
@@ -14,7 +14,7 @@ pub(crate) struct Person {
     pub(crate) last: i64,
 }
 
-/// What happened to a file.
+/// Sums of one file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct File<'a> {
     pub(crate) path: &'a str,
@@ -24,18 +24,18 @@ pub(crate) struct File<'a> {
     pub(crate) last: i64,
 }
 
-/// The lines a change touched.
+/// Number of lines that a change touched.
 fn lines(change: &FileChange) -> usize {
     change.lines.map_or(0, |(added, deleted)| added as usize + deleted as usize)
 }
 
-/// All lines added and deleted.
+/// Total of lines added and deleted.
 pub(crate) fn total(commits: &[Commit]) -> (usize, usize) {
     let changes = commits.iter().flat_map(|commit| &commit.files).filter_map(|file| file.lines);
     changes.fold((0, 0), |(a, d), (added, deleted)| (a + added as usize, d + deleted as usize))
 }
 
-/// The people, most commits first.
+/// People, most commits first.
 pub(crate) fn people(commits: &[Commit]) -> Vec<Person> {
     let mut people: BTreeMap<&str, Person> = BTreeMap::new();
     for commit in commits {
@@ -55,7 +55,8 @@ pub(crate) fn people(commits: &[Commit]) -> Vec<Person> {
     people
 }
 
-/// The files, most commits first. Commits come newest first, so that a renamed file goes by its newest name.
+/// Files, most commits first. Commits are sorted newest first, so a renamed file has its newest
+/// name.
 pub(crate) fn files(commits: &[Commit]) -> Vec<File<'_>> {
     let mut files: BTreeMap<&str, File<'_>> = BTreeMap::new();
     let mut renamed: BTreeMap<&str, &str> = BTreeMap::new();
@@ -77,7 +78,7 @@ pub(crate) fn files(commits: &[Commit]) -> Vec<File<'_>> {
     files
 }
 
-/// The kinds of Conventional Commits, in the order in which readers want them.
+/// Kinds of Conventional Commits, in reading order.
 const KINDS: [(&str, &str); 9] = [
     ("feat", "Features"),
     ("fix", "Fixes"),
@@ -90,8 +91,8 @@ const KINDS: [(&str, &str); 9] = [
     ("chore", "Chores"),
 ];
 
-/// Commits in groups: by kind if at least half of the subjects name one (`feat: …`), otherwise by the area they
-/// name (`parser: …`) or the folder they touch most.
+/// Groups of commits: by kind if at least half of the subjects have one (`feat: …`), otherwise by
+/// the area in the subject (`parser: …`) or the folder touched most.
 pub(crate) fn groups(commits: &[Commit]) -> Vec<(String, Vec<&Commit>)> {
     let with_kind = commits.iter().filter(|commit| kind(&commit.subject).is_some()).count();
     if commits.is_empty() || with_kind * 2 < commits.len() {
@@ -108,7 +109,7 @@ pub(crate) fn groups(commits: &[Commit]) -> Vec<(String, Vec<&Commit>)> {
     groups
 }
 
-/// `feat: …`, `fix(parser)!: …`
+/// Kind of a subject such as `feat: …`, `fix(parser)!: …`.
 fn kind(subject: &str) -> Option<usize> {
     let (prefix, _) = subject.split_once(':')?;
     let kind = prefix.trim_end_matches('!').split('(').next()?.to_lowercase();

@@ -1,43 +1,44 @@
-//! Why a question has no answer, and the way out.
+//! Errors of questions, each with a way out.
 
 use a2a_hub_sdk::Failure;
 
 use crate::markdown::code;
 
-/// Why a question has no answer. The text is for the user, [`Trouble::reason`] for programs.
+/// Error of a question. The text is for users, [`Trouble::reason`] for programs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The hub did not do its part; its own words say why.
+    /// The hub refused a call; its own text says why.
     #[error("{}", .0.text())]
     Hub(#[from] Failure),
-    /// No repository around the directory.
+    /// The directory is in no repository.
     #[error(
         "there is no git repository here: ask again with a repository as the working directory, \
          or make one with `git init`"
     )]
     NoRepository,
-    /// Git does not trust a repository of another user, for its configuration could name programs.
+    /// Git does not trust the repository of another user, since its configuration could name
+    /// programs.
     #[error(
         "git does not trust {path}, for it belongs to another user: let the hub's user own it \
          (`sudo chown -R \"$(id -un)\" {path}`), or if you trust it, tell git so for every user of this machine: \
          `sudo git config --system --add safe.directory {path}`"
     )]
     ForeignOwner { path: String },
-    /// Nothing was committed yet.
+    /// The repository has no commits.
     #[error(
         "this repository has no commits yet, so it has no history: ask again after the first `git commit`"
     )]
     NoCommits,
-    /// No such path, or several.
+    /// The path does not exist or is ambiguous.
     #[error("{}", unknown("path", asked, nearest, "paths are told from the repository's root"))]
     UnknownPath { asked: String, nearest: Vec<String> },
-    /// No such revision.
+    /// The revision does not exist.
     #[error(
         "{}",
         unknown("tag, branch or commit", asked, tags, "`git tag` and `git branch` list the names")
     )]
     UnknownRevision { asked: String, tags: Vec<String> },
-    /// A release was asked for where there is none.
+    /// The question is about a release, but the repository has no tags.
     #[error(
         "this repository has no tags, so I know no releases: ask for a time instead, as in \
          `what changed in the last month?`, or mark a release with `git tag v0.1.0`"
@@ -49,13 +50,13 @@ pub(crate) enum Trouble {
         code(path)
     )]
     NoSuchLine { path: String, line: u32 },
-    /// Git failed in a way that is not foreseen.
+    /// Git failed for another reason.
     #[error("git failed: {0}; `git fsck` tells whether the repository is whole")]
     Git(String),
 }
 
 impl Trouble {
-    /// What git's complaint means.
+    /// Maps git's error message.
     pub(crate) fn from_git(stderr: &str) -> Self {
         if let Some((_, after)) = stderr.split_once("dubious ownership in repository at '") {
             let path = after.split('\'').next().unwrap_or_default().to_owned();
@@ -69,7 +70,7 @@ impl Trouble {
         Self::Git(line.trim_start_matches("fatal: ").to_owned())
     }
 
-    /// A stable word for programs.
+    /// Stable reason for programs.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Hub(_) => "hub",

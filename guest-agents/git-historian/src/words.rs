@@ -1,6 +1,6 @@
-//! A sentence as words: quoted text stays whole, the punctuation around words goes.
+//! Splits a sentence into words: quoted text stays whole, punctuation around words is removed.
 
-/// A word as it was written, and in lower case for comparing.
+/// Word as written, and in lower case for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) text: String,
@@ -24,7 +24,7 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }
 
-/// The quoted text at the beginning, if there is any and it ends.
+/// Quoted text at the beginning, if the quotation ends.
 fn quoted(first: char, rest: &str) -> Option<(Option<Word>, &str)> {
     let close = match first {
         '"' | '`' | '\'' => first,
@@ -50,7 +50,7 @@ fn plain(rest: &str) -> (Option<Word>, &str) {
     let text = rest[..end]
         .trim_start_matches(['(', '[', '"', '“', '\'', '‘', ','])
         .trim_end_matches(['?', '!', ',', ';', ':', '.', ']', '"', '”', '\'', '’']);
-    // A call such as `parse()` keeps its brackets, "(see above)" loses them.
+    // A call such as `parse()` keeps its parentheses, "(see above)" loses them.
     let text = if text.contains('(') { text } else { text.trim_end_matches(')') };
     let lower = text.to_lowercase().replace('’', "'");
     let word = Word { lower, text: text.to_owned(), quoted: false };

@@ -1,7 +1,8 @@
-//! Questions about a small repository, answered by the real git.
+//! Tests of questions about a small repository, answered by the real git.
 //!
-//! A scripted hub plays back what git says. Each run of the agent goes one command further than the last: the command
-//! that is missing from the script is run for real and recorded, until the agent needs no more.
+//! A scripted hub replays git's output. Each run of the agent goes one command further than the
+//! last: the command that is missing in the script is executed and recorded, until no more is
+//! missing.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, its fixtures too")]
 
@@ -16,7 +17,7 @@ use tempfile::TempDir;
 /// A Saturday.
 const TODAY: Date = date(2026, 11, 21);
 
-/// More than any question needs.
+/// Limit of commands, beyond what any question needs.
 const MAX_COMMANDS: usize = 30;
 
 #[expect(
@@ -35,7 +36,7 @@ fn must(directory: &Path, args: &[&str], env: &[(&str, &str)]) {
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A repository that is built commit by commit.
+/// Repository that is built commit by commit.
 struct Repo(TempDir);
 
 impl Repo {
@@ -77,7 +78,7 @@ impl Repo {
         self
     }
 
-    /// Two releases, a rename, a fix last week.
+    /// Sample repository: two releases, a rename, a fix last week.
     fn sample() -> Self {
         let repo = Self::new();
         repo.write(
@@ -324,7 +325,7 @@ fn a_shallow_clone_says_so() {
     shallow.ask("what changed this month?").tells(&["`git fetch --unshallow`"]);
 }
 
-/// Whatever a repository's configuration names as a program, none is started.
+/// Programs that a repository's configuration names are never started.
 #[test]
 fn a_hostile_configuration_runs_nothing() {
     let repo = Repo::sample();
@@ -373,12 +374,12 @@ fn a_hostile_configuration_runs_nothing() {
         repo.ask(question).text();
         assert!(!repo.path().join("ran").exists(), "`{question}` ran the repository's program");
     }
-    // The trap is real: an ordinary git falls into it.
+    // The trap works: an ordinary git runs the program.
     git(repo.path(), &["status"], &[]);
     assert!(repo.path().join("ran").exists());
 }
 
-/// A partial clone fetches what it lacks through a program that its configuration may name.
+/// A partial clone fetches missing objects through a program that its configuration may name.
 #[test]
 fn a_lacking_object_is_not_fetched() {
     let repo = Repo::sample();

@@ -1,4 +1,4 @@
-//! What the hub or git refuses, and what the operator sees of it.
+//! Tests of refusals by the hub or git, and of the operator's view of them.
 
 use a2a_hub_sdk::testing::{ScriptedHost, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, TaskState, serde_json};

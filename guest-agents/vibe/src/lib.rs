@@ -1,4 +1,5 @@
-//! Mistral Vibe as an agent: one `vibe-acp` process a conversation, as long as it is kept, which speaks the Agent Client Protocol.
+//! Mistral Vibe as an agent: one `vibe-acp` process per conversation, reused while it is parked,
+//! which speaks the Agent Client Protocol.
 
 use std::time::Duration;
 
@@ -6,14 +7,14 @@ use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
 use a2a_hub_sdk::cli::{self, Check, Cli, End, FailureReason, Job, Permissions};
 use a2a_hub_sdk::prelude::*;
 
-/// The CLI's own retries take five minutes; after this time, unless the operator's `retry_timeout` says otherwise, the client
-/// may decide.
+/// Default time for the CLI's retries, unless the operator sets `retry_timeout`. The CLI's own
+/// default is five minutes; after this time the client may decide.
 const RETRIES: Duration = Duration::from_secs(20);
 
-/// The variable that chooses the model of a run.
+/// Environment variable that sets the model of a run.
 const MODEL: &str = "VIBE_ACTIVE_MODEL";
 
-/// The CLI `vibe-acp`, driven on behalf of an A2A client.
+/// Agent that drives the CLI `vibe-acp` for an A2A client.
 pub struct Vibe;
 
 impl Agent for Vibe {
@@ -62,7 +63,7 @@ impl Cli for Vibe {
     }
 }
 
-/// The command of a run. A directory that nobody trusted brings no hooks, servers or rules of its own.
+/// Command of a run. Vibe ignores hooks, servers and rules of an untrusted directory.
 fn command(ctx: &Context) -> Command {
     let seconds = cli::retry_timeout(ctx).unwrap_or(RETRIES).as_secs();
     Command::new("vibe-acp")
@@ -76,19 +77,19 @@ fn command(ctx: &Context) -> Command {
 impl Speaker for Vibe {
     const LOADS: bool = true;
     const SUMS_UP: bool = true;
-    // What is chosen within a session becomes the operator's own setting, and a variable overrules it.
+    // A choice within a session becomes the operator's own setting, and a variable overrules it.
     const MODEL_VARIABLE: Option<&str> = Some(MODEL);
 
     fn mode(permissions: Permissions) -> &'static str {
         match permissions {
-            // Its own default changes files unasked.
+            // Its default mode changes files without asking.
             Permissions::Ask | Permissions::ReadOnly => "ask",
             Permissions::Edit => "accept-edits",
             Permissions::Full => "auto-approve",
         }
     }
 
-    /// The numbers are those of `vibe/acp/exceptions.py`.
+    /// The codes are those of `vibe/acp/exceptions.py`.
     fn end(refusal: &Refusal) -> End {
         let text = refusal.text.as_str();
         match (refusal.code, status(text)) {
@@ -111,14 +112,14 @@ impl Speaker for Vibe {
     }
 }
 
-/// The status in "Server error '500 Internal Server Error' for url …".
+/// Status in "Server error '500 Internal Server Error' for url …".
 fn status(text: &str) -> Option<u16> {
     let (_, rest) = text.split_once(" error '")?;
     rest.split(' ').next()?.parse().ok()
 }
 
-/// The prompt with a space after each `@` that names a path from somewhere else than the directory of the task: Vibe would
-/// read a picture there without asking. Names like `@scope/package` stay as they are.
+/// Prompt with a space after each `@` that names a path outside the task's directory: Vibe would
+/// read a picture there without asking. Names like `@scope/package` stay unchanged.
 fn without_mentions(prompt: &str) -> String {
     let mut words = String::with_capacity(prompt.len());
     let mut before = None;
@@ -133,7 +134,7 @@ fn without_mentions(prompt: &str) -> String {
     words
 }
 
-/// Whether the text begins with a path, in quotes or not, that could lead out of a directory.
+/// True if the text begins with a path, quoted or not, that could lead out of a directory.
 fn names_elsewhere(text: &str) -> bool {
     let (path, _) = match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text[1..].split_once(quote).unwrap_or((&text[1..], "")),

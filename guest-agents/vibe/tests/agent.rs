@@ -1,4 +1,5 @@
-//! The whole adapter against recorded runs of `vibe-acp` (3.0.2, against a model that echoes).
+//! Tests of the whole adapter against recorded runs of `vibe-acp` (3.0.2, against a model that
+//! echoes).
 
 use a2a_hub_sdk::cli::{Job, acp::Acp};
 use a2a_hub_sdk::testing::{
@@ -28,7 +29,8 @@ fn vibe(host: &ScriptedHost, recording: &str) -> Program {
     host.program("vibe-acp").plays(recording)
 }
 
-/// Runs it on what the recording's client asked for, and checks that it says what that client said.
+/// Runs the adapter on the recording's prompt, and checks that it sends what the recording's client
+/// sent.
 fn replay(host: &ScriptedHost, recording: &str) -> Outcome {
     let wanted = acp_recorded(recording);
     let prompt = wanted.iter().find(|message| message["method"] == "session/prompt");
@@ -132,19 +134,19 @@ fn the_client_decides_about_a_command() {
     }
 }
 
-/// The protocol's word for a request that is not to be answered any more.
+/// `$/cancel_request` withdraws a request of the program.
 #[test]
 fn a_question_that_the_program_cancels_is_taken_back_and_not_answered() {
     let host = hub();
     let (before, after) = split_behind(recording!("command"), "session/request_permission");
     let asked = before.lines().last().and_then(|line| line.strip_prefix("< ")).unwrap();
     let asked: Value = serde_json::from_str(asked).unwrap();
-    // One that was never asked takes nothing back, nor does the same number as a text.
+    // An unknown id withdraws nothing, nor does the same number as a string.
     let cancel = |id: Value| json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
     let strangers = [json!(99), json!(asked["id"].to_string()), json!(null)].map(cancel);
     let gone = cancel(asked["id"].clone());
     let strangers = strangers.map(|it| format!("< {it}\n")).concat();
-    // The recording's client answered; this one has nothing to say.
+    // The recording's client answered; this one sends no answer.
     let after: String = after
         .lines()
         .filter(|line| line.starts_with('<'))
@@ -179,7 +181,7 @@ fn what_the_operator_allows_needs_no_client() {
     assert!(host.artifact("change:/workspace/b.txt").unwrap().contains("+hello\n"));
     assert!(host.asked().is_empty());
 
-    // Permission to edit ends at the directory of the task.
+    // Permission to edit ends at the task's directory.
     let host = hub();
     host.setting("permissions", "edit");
     host.answer("no");
@@ -287,7 +289,7 @@ fn a_program_that_ends_or_is_silent_has_failed() {
     assert!(text.contains("uv tool install mistral-vibe"), "{text}");
 }
 
-/// The program takes another one without a word.
+/// Vibe itself uses another model without an error.
 #[test]
 fn a_model_that_it_does_not_know_ends_the_task() {
     let host = hub();
@@ -379,9 +381,10 @@ fn health_names_what_is_missing_and_what_mends_it() {
     let health = host.health::<Vibe>();
     assert_eq!((health.status, health.version.as_deref()), (HealthStatus::Healthy, Some("3.0.2")));
     assert!(!program.stdin().contains("session/prompt"), "a check costs nothing");
-    // And is not made again at once.
+    // A second check is not made at once.
     assert_eq!(host.health::<Vibe>().status, HealthStatus::Healthy);
-    // But of another program it is, and one that is gone is not well because it was.
+    // A replaced program is checked again, and a missing one is unhealthy despite the earlier
+    // check.
     host.program_is("vibe-acp", "another one");
     vibe(&host, recording!("no_key"));
     assert_eq!(host.health::<Vibe>().status, HealthStatus::Degraded);

@@ -1,4 +1,4 @@
-//! An answer over HTTP: how long it may take, how long it may be, and what is left of it once it was read.
+//! HTTP responses: their timeout, their size limit, and the parts left after reading.
 
 use crate::{
     error::ClientError,
@@ -10,22 +10,23 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a card, or any answer that needs no work, may take.
+/// Timeout for a card, and for any other response that needs no work.
 pub(crate) const QUICK: Duration = Duration::from_secs(15);
 
-/// The largest answer that is read, in bytes: twice what the hub takes in one request.
+/// Maximum size of a response in bytes: twice what the hub accepts in one request.
 pub(crate) const MAX_ANSWER: usize = 16 << 20;
 
-/// An answer that was read to its end.
+/// Response whose body was read to its end.
 #[derive(Debug)]
 pub(crate) struct WholeAnswer {
     pub(crate) status: StatusCode,
-    /// What was said after the body, or without one in the head.
+    /// Trailers, or the head's headers if the response has no trailers.
     pub(crate) trailers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// Asks somebody whom the operator named, and reads the answer to its end; both may take so long.
+/// Sends a request to a server that the operator named, and reads the whole response. The timeout
+/// applies to the head, and again to the body.
 pub async fn fetch(
     outbound: &Outbound,
     request: Request<Full<Bytes>>,
@@ -36,7 +37,7 @@ pub async fn fetch(
     Ok(Response::from_parts(head, read.body))
 }
 
-/// The whole body of an answer.
+/// Reads the whole body of a response.
 pub(crate) async fn body(
     answer: Response<Incoming>,
     patience: Duration,
@@ -44,7 +45,7 @@ pub(crate) async fn body(
     Ok(whole(answer, patience).await?.body)
 }
 
-/// An answer, read to its end.
+/// Reads a response to its end.
 pub(crate) async fn whole(
     answer: Response<Incoming>,
     patience: Duration,
@@ -53,7 +54,7 @@ pub(crate) async fn whole(
     let read = timeout(patience, Limited::new(body, MAX_ANSWER).collect()).await;
     let read = read.map_err(|_| ClientError::Lost(OutboundError::Late(patience)))?;
     let read = read.map_err(|why| ClientError::Broken(why.to_string()))?;
-    // An answer without a body has what they say in its head.
+    // A response without a body carries its trailers in the head.
     let trailers = read.trailers().cloned().unwrap_or(head.headers);
     Ok(WholeAnswer { status: head.status, trailers, body: read.to_bytes() })
 }

@@ -1,4 +1,5 @@
-//! The bindings of A2A that the client speaks, behind one choice: what is sent to an interface, and how what comes back is read.
+//! Bindings of A2A that the client speaks, behind one type: writing requests, and reading
+//! responses.
 
 use crate::{
     answer::WholeAnswer, error::ClientError, grpc, interface::SelectedInterface, jsonrpc, rest, sse,
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE, request::Builder};
 use serde_json::Value;
 
-/// How the answers to one question are read.
+/// Reader of the responses to one request.
 #[derive(Debug)]
 pub(crate) enum AnswerReader {
     JsonRpc,
@@ -20,17 +21,18 @@ pub(crate) enum AnswerReader {
     Grpc(Call),
 }
 
-/// Takes a stream apart.
+/// Decoder of a stream.
 #[derive(Debug)]
 pub(crate) enum StreamDecoder {
-    /// Server-sent events, of JSON-RPC and REST.
+    /// Server-sent events of JSON-RPC and REST.
     Events(sse::EventDecoder),
-    /// Messages of gRPC, each behind its length.
+    /// Length-prefixed messages of gRPC.
     Messages(grpc::GrpcFrames),
 }
 
 impl SelectedInterface {
-    /// The request that asks for this, all but who asks, and how its answers are read.
+    /// Writes the request for an operation, without credentials, and selects the reader of its
+    /// response.
     pub(crate) fn ask(
         &self,
         operation: &Operation,
@@ -59,7 +61,7 @@ impl SelectedInterface {
 }
 
 impl AnswerReader {
-    /// Takes an answer with this head apart, if it is a stream.
+    /// Decoder for a response with this head; `None` if the response is not a stream.
     pub(crate) fn decoder(&self, head: &HeaderMap) -> Option<StreamDecoder> {
         match self {
             Self::JsonRpc | Self::Rest => {
@@ -74,7 +76,7 @@ impl AnswerReader {
         }
     }
 
-    /// What an answer says that is no stream.
+    /// Reads a response that is not a stream.
     pub(crate) fn whole(&self, answer: &WholeAnswer) -> Result<Value, ClientError> {
         match self {
             Self::JsonRpc => jsonrpc::read(answer.status, &answer.body),
@@ -83,7 +85,7 @@ impl AnswerReader {
         }
     }
 
-    /// What an item of a stream says.
+    /// Reads an item of a stream.
     pub(crate) fn item(&self, item: &[u8]) -> Result<Value, ClientError> {
         match self {
             Self::JsonRpc => jsonrpc::read(StatusCode::OK, item),
@@ -92,7 +94,7 @@ impl AnswerReader {
         }
     }
 
-    /// Whether a stream with these trailers ended well.
+    /// Checks the trailers of a stream for an error.
     pub(crate) fn end(&self, trailers: &HeaderMap) -> Result<(), ClientError> {
         match self {
             Self::JsonRpc | Self::Rest => Ok(()),
@@ -102,7 +104,7 @@ impl AnswerReader {
 }
 
 impl StreamDecoder {
-    /// Takes a piece, and returns the items that are whole by now.
+    /// Decodes a chunk, and returns the items that are complete by now.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, ClientError> {
         match self {
             Self::Events(decoder) => {

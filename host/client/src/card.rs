@@ -1,4 +1,4 @@
-//! The card of an agent elsewhere: where it is looked for, and what else may be found there.
+//! Fetching of a remote agent's card.
 
 use crate::{
     answer::{QUICK, body},
@@ -16,19 +16,19 @@ use ring::digest;
 use serde_json::Value;
 use url::Url;
 
-/// Where a card is, below the URL of its agent: today, and before 0.3.
+/// Paths of a card below its agent's URL: the current one, and the one before A2A 0.3.
 const CARD_PATHS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
 
-/// The largest card that is taken, in bytes: it is kept, and read by people.
+/// Maximum size of a card in bytes: the hub stores it, and people read it.
 pub const MAX_CARD: usize = 256 << 10;
 
-/// The URL of an agent, if it can be one.
+/// Parses the URL of an agent.
 pub fn base(url: &str) -> Result<Url, ClientError> {
     let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     base.ok_or_else(|| ClientError::NotUrl(url.to_owned()))
 }
 
-/// The card of the agent at `base`, which may also be the URL of the card itself.
+/// Fetches the card of the agent at `base`, which may also be the URL of the card itself.
 pub async fn fetch(
     outbound: &Outbound,
     base: &Url,
@@ -84,7 +84,7 @@ fn read(text: &[u8], place: &str) -> Result<Value, String> {
     Err(format!("what is at {place} is JSON, but no object, as a card is"))
 }
 
-/// Why no card was given, and what would have it given.
+/// Text of a refusal, with the way out.
 fn refused(answer: &Response<Incoming>, place: &str, has_token: bool) -> String {
     let status = answer.status();
     let way_out = match status {
@@ -104,7 +104,8 @@ fn refused(answer: &Response<Incoming>, place: &str, has_token: bool) -> String 
     format!("{place} answers with HTTP status {status}: {way_out}")
 }
 
-/// The SHA-256 digest of what a card says, in hex. In which order it says so, and who signed it, makes no difference.
+/// SHA-256 digest of a card's content, in hex. The order of members and the signatures do not
+/// affect it.
 pub fn digest(card: &Value) -> String {
     let said = without_signatures(card).to_string();
     hex::encode(digest::digest(&digest::SHA256, said.as_bytes()))

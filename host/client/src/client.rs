@@ -1,4 +1,5 @@
-//! A client of one agent: found by its card, in 1.0 or 0.3, over the binding that its card prefers.
+//! Client of one remote agent: found by its card, in A2A 1.0 or 0.3, over the binding that the card
+//! prefers.
 
 use crate::{
     answer::{QUICK, whole},
@@ -23,20 +24,21 @@ use serde_json::Value;
 use std::time::Duration;
 use url::{Origin, Url};
 
-/// An agent elsewhere. Cheap to clone.
+/// Client of a remote agent. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct A2aClient {
     outbound: Outbound,
     interface: SelectedInterface,
     token: Option<Secret>,
     card: AgentCard,
-    /// Whether its clients may listen. It must say so.
+    /// True if the agent's card declares streaming.
     pub(crate) streams: bool,
 }
 
 impl A2aClient {
-    /// Finds the agent at `url` by its card, for somebody who named that URL. The card may send its clients, with their token,
-    /// to these origins as well, such as `https://example.com:50051`, and who shows no token to another port of its own host.
+    /// Finds the agent at `url` by its card, for a user who named that URL. The card may direct
+    /// clients with their token to `origins` as well, such as `https://example.com:50051`, and
+    /// clients without a token to other ports of the host.
     pub async fn find(
         outbound: Outbound,
         url: &str,
@@ -49,7 +51,8 @@ impl A2aClient {
         Self::trusting(outbound, &base, token, &trust, &card)
     }
 
-    /// The agent with this card, which was found at `base`, and may send its clients to these origins as well.
+    /// Creates a client for an agent with this card, found at `base`. The card may direct clients
+    /// to `origins` as well.
     pub fn of_card(
         outbound: Outbound,
         base: &Url,
@@ -69,7 +72,7 @@ impl A2aClient {
         card: &Value,
     ) -> Result<Self, ClientError> {
         let agent = AgentCard::parse(&card.to_string());
-        // In words: whoever prints the causes of an error would say it twice.
+        // Kept as text: a caller that prints the chain of causes would print it twice.
         let agent = agent.map_err(|why| ClientError::InvalidCard(why.to_string()))?;
         let interfaces = read_interfaces(card).map_err(ClientError::Refused)?;
         let interface = SelectedInterface::choose(&agent.name, &interfaces, base, trust)?;
@@ -77,12 +80,12 @@ impl A2aClient {
         Ok(Self { outbound, interface, token, card: agent, streams })
     }
 
-    /// The card of the agent, as it was read and checked.
+    /// Card of the agent, parsed and validated.
     pub fn card(&self) -> &AgentCard {
         &self.card
     }
 
-    /// Has it work on a message, and waits for the end, or for so long.
+    /// Sends a message and waits for the end of its task, or for the timeout.
     pub async fn send(
         &self,
         send: SendMessage,
@@ -92,13 +95,13 @@ impl A2aClient {
         self.told(told)
     }
 
-    /// Asks for a task as it is now.
+    /// Reads a task's current state.
     pub async fn get(&self, id: TaskId) -> Result<Task, ClientError> {
         let task = self.call(&Operation::GetTask { id, history_length: None }, QUICK).await?;
         self.task(task)
     }
 
-    /// Asks the agent to cancel a task, and returns the task as it is then.
+    /// Cancels a task, and returns its state after that.
     pub async fn cancel(&self, id: TaskId) -> Result<Task, ClientError> {
         let task = self.call(&Operation::CancelTask { id }, QUICK).await?;
         self.task(task)
@@ -119,7 +122,7 @@ impl A2aClient {
         reader.whole(&whole(answer, patience).await?)
     }
 
-    /// Sends a request, and returns the answer's head once that is there, and how the answer is read.
+    /// Sends a request, and returns the head of the response with its reader.
     pub(crate) async fn ask(
         &self,
         operation: &Operation,

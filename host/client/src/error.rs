@@ -1,73 +1,73 @@
-//! Why an agent elsewhere is of no help: every way in which asking it can fail.
+//! Errors of requests to a remote agent.
 
 use crate::outbound::OutboundError;
 use a2a_hub_protocol::error::A2aError;
 use http::StatusCode;
 
-/// Why an agent elsewhere is of no help.
+/// Error of a request to a remote agent.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It is not a URL that anything can be asked of.
+    /// The text is not an HTTP URL.
     #[error("`{0}` is not a URL of an agent: it must begin with https:// or http://")]
     NotUrl(String),
-    /// It has no card.
+    /// The agent has no card.
     #[error("find the card of {url}: {why}")]
     NoCard {
-        /// Where it was looked for.
+        /// URL at which the card was requested.
         url: String,
-        /// What was there instead of a card.
+        /// Reason why the response is not a card.
         why: String,
     },
-    /// Its card is none, for this reason.
+    /// The card is invalid, for this reason.
     #[error("{0}")]
     InvalidCard(String),
-    /// It speaks nothing that the hub does.
+    /// The agent offers no interface that the hub supports.
     #[error(
         "talk to `{agent}`: its card offers {offered}, and JSON-RPC, REST or gRPC of 1.0 or 0.3 is needed"
     )]
     Foreign {
-        /// The agent, as its card calls it.
+        /// Name of the agent in its card.
         agent: String,
-        /// The interfaces that its card offers.
+        /// Interfaces that the card offers.
         offered: String,
     },
-    /// Whoever wrote the card would have the client's words, and its token, sent to somebody else.
+    /// The card directs its clients' messages and tokens to another origin.
     #[error(
         "talk to `{agent}`: its card is at {card}, and sends its clients to {elsewhere}; if that is right, name it with \
          `--allow-origin {elsewhere}`, or in `origins` of a `[remote.<id>]`"
     )]
     Elsewhere {
-        /// The agent, as its card calls it.
+        /// Name of the agent in its card.
         agent: String,
-        /// The origin of the card.
+        /// Origin of the card.
         card: String,
-        /// That of the interface.
+        /// Origin of the interface.
         elsewhere: String,
     },
-    /// The token fits into no header.
+    /// The token is not a valid header value.
     #[error("show the token: {0}")]
     Token(#[from] http::Error),
-    /// There was no answer.
+    /// No response arrived.
     #[error(transparent)]
     Lost(#[from] OutboundError),
-    /// The answer broke off, or was too long.
+    /// The response broke off or was too long.
     #[error("read the answer: {0}")]
     Broken(String),
-    /// It wants to know who asks, or does not let them.
+    /// The agent requires authentication, or refuses this token.
     #[error(
         "ask the agent: it answers with HTTP status {0}, and wants a token that it knows; `--token-env VARIABLE` shows what \
          that variable holds, and for `[remote.<id>]` so does `token_env`"
     )]
     Unknown(StatusCode),
-    /// The answer was none of A2A's.
+    /// The response is not one of A2A.
     #[error("read the answer, which came with HTTP status {status}: {why}")]
     Senseless {
-        /// The HTTP status of the answer.
+        /// HTTP status of the response.
         status: StatusCode,
-        /// What is wrong with it.
+        /// Defect of the response.
         why: String,
     },
-    /// The agent refused, with an error of A2A's.
+    /// The agent refused with an error of A2A.
     #[error("the agent refused: {0}")]
     Refused(A2aError),
     /// A2A has no such operation.
@@ -80,12 +80,14 @@ impl ClientError {
         Self::Senseless { status, why: why.to_string() }
     }
 
-    /// Whether the agent was not reached at all: it has heard nothing, and may be told the same once more.
+    /// True if no connection was made: the agent got nothing, and the request can be sent once
+    /// more.
     pub fn was_not_sent(&self) -> bool {
         matches!(self, Self::Lost(why) if why.was_not_sent())
     }
 
-    /// Whether the same may work another time: nothing was refused, it was only not heard.
+    /// True if a retry may succeed: the connection failed, or the server had a temporary error, but
+    /// nothing was refused.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Lost(_) | Self::Broken(_) => true,

@@ -1,4 +1,4 @@
-//! gRPC: a path for each method, messages with their length before them, and in the trailers how it ended.
+//! gRPC: one path per method, length-prefixed messages, and the status in the trailers.
 
 use crate::{
     answer::{MAX_ANSWER, WholeAnswer},
@@ -19,12 +19,13 @@ use http::{
 };
 use serde_json::Value;
 
-/// What stands before a message: whether it is compressed, and its length in four bytes.
+/// Size of a message's prefix: a flag for compression, and the length in four bytes.
 const HEAD: usize = 5;
 
 const MEDIA: &str = "application/grpc";
 
-/// The request that asks for this, and the call that it is; none if the version has no such operation.
+/// Writes the request for an operation, and returns its call for reading the response; `None` if
+/// the version has no such operation.
 pub(crate) fn write(
     interface: &SelectedInterface,
     operation: &Operation,
@@ -36,7 +37,7 @@ pub(crate) fn write(
         let why = format!("a message of {} bytes is too long for gRPC", message.len());
         ClientError::Refused(A2aError::new(ErrorKind::InvalidRequest, why))
     })?;
-    // There are no paths but those of services: what else stands in the URL is not for us.
+    // gRPC paths consist of service and method only, so the path of the interface's URL is dropped.
     let url = interface.url.join(&call.path());
     let url = url.map_err(|_| ClientError::NotUrl(interface.url.to_string()))?;
     let request = Request::post(url.as_str())
@@ -50,13 +51,13 @@ pub(crate) fn write(
     Ok(Some((request, framed.freeze(), call)))
 }
 
-/// Whether an answer with this head has messages to come: a refusal is all head.
+/// True if messages follow this head. A refusal has only a head.
 pub(crate) fn has_messages(head: &HeaderMap) -> bool {
     let kind = head.get(CONTENT_TYPE).map(|kind| kind.as_bytes());
     kind.is_some_and(|kind| kind.starts_with(MEDIA.as_bytes())) && !head.contains_key("grpc-status")
 }
 
-/// The one message of an answer.
+/// Reads the single message of a response.
 pub(crate) fn read(call: &Call, answer: &WholeAnswer) -> Result<Value, ClientError> {
     end(answer.status, &answer.trailers)?;
     let message = GrpcFrames::default().take(&answer.body).map_err(|why| broken(&why))?.pop();
@@ -64,12 +65,12 @@ pub(crate) fn read(call: &Call, answer: &WholeAnswer) -> Result<Value, ClientErr
     read_message(call, &message)
 }
 
-/// What a message says.
+/// Reads a message.
 pub(crate) fn read_message(call: &Call, message: &[u8]) -> Result<Value, ClientError> {
     call.read_answer(message).map_err(|why| ClientError::senseless(StatusCode::OK, &why))
 }
 
-/// How it ended, as these trailers have it.
+/// Checks the final status in the trailers.
 pub(crate) fn end(status: StatusCode, trailers: &HeaderMap) -> Result<(), ClientError> {
     let said = |name: &str| trailers.get(name).map_or(&b""[..], |value| value.as_bytes());
     if !trailers.contains_key("grpc-status") {
@@ -81,7 +82,7 @@ pub(crate) fn end(status: StatusCode, trailers: &HeaderMap) -> Result<(), Client
     let details = said("grpc-status-details-bin");
     match grpc::read_refusal(said("grpc-status"), said("grpc-message"), details) {
         None => Ok(()),
-        // So tells whoever is in between, or a server that stops: nobody has decided anything.
+        // Proxies and stopping servers answer like this: the agent itself decided nothing.
         Some(why)
             if why.details.is_none()
                 && matches!(why.kind, ErrorKind::AgentUnavailable | ErrorKind::Timeout) =>
@@ -96,23 +97,23 @@ fn broken(why: &(impl ToString + ?Sized)) -> ClientError {
     ClientError::Broken(why.to_string())
 }
 
-/// Messages, as they come in pieces.
+/// Decoder of messages that arrive in chunks.
 #[derive(Debug, Default)]
 pub(crate) struct GrpcFrames(BytesMut);
 
-/// Why no message can be told from what came.
+/// Error of a malformed message.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadFrame {
-    /// Nobody said that this would be understood.
+    /// The message is compressed, although the request allowed no compression.
     #[error("a message is compressed")]
     Compressed,
-    /// It is longer than anybody reads.
+    /// The message exceeds the size limit.
     #[error("a message is longer than {} MiB", MAX_ANSWER >> 20)]
     TooLong,
 }
 
 impl GrpcFrames {
-    /// Takes a piece, and returns the messages that are whole by now.
+    /// Decodes a chunk, and returns the messages that are complete by now.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, BadFrame> {
         self.0.extend_from_slice(piece);
         let mut whole = Vec::new();
@@ -145,7 +146,7 @@ mod tests {
     use proptest::prelude::*;
     use url::Url;
 
-    /// Two messages, one of them empty, and the start of a third.
+    /// Two messages, one of them empty, and the beginning of a third.
     const STREAM: &[u8] = b"\0\0\0\0\x03abc\0\0\0\0\0\0\0\0\0\x09cut";
 
     #[test]

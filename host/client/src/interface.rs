@@ -1,4 +1,4 @@
-//! The interface that is used of those in an agent's card: where it is, its binding, and which version is spoken there.
+//! Selection of an interface from an agent's card: its URL, binding and version.
 
 use crate::error::ClientError;
 use a2a_hub_protocol::{
@@ -7,21 +7,21 @@ use a2a_hub_protocol::{
 };
 use url::{Origin, Url};
 
-/// An interface that the hub speaks.
+/// Interface that the hub supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SelectedInterface {
     pub(crate) url: Url,
-    /// What is spoken there.
+    /// Version and binding of the interface.
     pub(crate) wire: Wire,
-    /// What is said to be brought to the agent.
+    /// Tenant to be sent to the agent.
     pub(crate) tenant: Option<String>,
 }
 
-/// Where a card may send its clients beside its own origin.
+/// Origins to which a card may direct its clients beside its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
     pub(crate) origins: Vec<Origin>,
-    /// To any port of the card's own host. It may be somebody else's program that listens there.
+    /// True if any port of the card's own host is trusted. Another user's program may listen on it.
     pub(crate) other_ports: bool,
 }
 
@@ -36,8 +36,9 @@ impl Trust {
 }
 
 impl SelectedInterface {
-    /// The best of these that the hub speaks, for a card at `base`: 1.0 before 0.3, then as the card has them. Words and
-    /// tokens go to the card's own origin, and to where it is trusted to send its clients.
+    /// Chooses the best interface that the hub supports, for a card at `base`: 1.0 before 0.3, then
+    /// in the card's order. Messages and tokens go only to the card's own origin and to the trusted
+    /// ones.
     pub(crate) fn choose(
         agent: &str,
         interfaces: &[Interface],
@@ -68,8 +69,8 @@ impl SelectedInterface {
     }
 }
 
-/// Where an interface of a card at `base` is. For gRPC that may be `host:port`, which is what its own clients take for a
-/// URL; whether there is TLS, the card's own URL tells then.
+/// URL of an interface of a card at `base`. For gRPC it may be `host:port`, which gRPC clients take
+/// for a URL; the scheme of the card's URL then decides about TLS.
 fn place(interface: &Interface, base: &Url) -> Option<Url> {
     let url = interface.url.strip_prefix("dns:///").unwrap_or(&interface.url);
     if interface.binding() == Some(Binding::Grpc) && !url.contains("://") {
@@ -97,7 +98,7 @@ mod tests {
     use a2a_hub_protocol::card::read_interfaces;
     use serde_json::{Value, json};
 
-    /// What is chosen of a card at `https://a`, where `https://b` is trusted too.
+    /// Selection from a card at `https://a`, where `https://b` is trusted too.
     fn chosen(card: &Value) -> String {
         let trusted = Url::parse("https://b").unwrap().origin();
         chosen_by(&Trust { origins: vec![trusted], other_ports: false }, card)
@@ -123,7 +124,8 @@ mod tests {
         chosen(&card(interfaces))
     }
 
-    /// Who shows a token shows it to no other program of the same host, which may be somebody else's.
+    /// A token must not reach another port of the same host, where another user's program may
+    /// listen.
     #[test]
     fn another_port_of_the_same_host_is_for_those_who_show_no_token() {
         let tokenless = Trust { origins: Vec::new(), other_ports: true };

@@ -1,4 +1,4 @@
-//! JSON-RPC: one URL for all that is asked, and an object with a result or an error for each answer.
+//! JSON-RPC: one URL for all requests, and an object with a result or an error as each response.
 
 use crate::{error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
@@ -12,7 +12,7 @@ use http::{
 };
 use serde_json::Value;
 
-/// The request that asks for this; none if the version has no such operation.
+/// Writes the request for an operation; `None` if the version has no such operation.
 pub(crate) fn write(
     interface: &SelectedInterface,
     operation: &Operation,
@@ -26,7 +26,7 @@ pub(crate) fn write(
     Some((request, Bytes::from(write_request(1, method, &params))))
 }
 
-/// The result in a response.
+/// Reads the result of a response.
 pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
     let mut answer: Value =
         serde_json::from_slice(text).map_err(|why| ClientError::senseless(status, &why))?;

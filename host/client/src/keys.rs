@@ -1,4 +1,4 @@
-//! The keys by which an operator trusts cards, and the checking of signatures with them.
+//! Keys by which an operator trusts cards, and verification of signatures with them.
 
 use crate::{
     answer::{QUICK, body},
@@ -23,86 +23,86 @@ use spki::{ObjectIdentifier, SubjectPublicKeyInfoRef, der::Decode as _};
 use std::{io, path::Path};
 use url::{Host, Url};
 
-/// How keys are told in PEM: RFC 5480, RFC 8410, RFC 3279.
+/// Object identifiers of keys in PEM: RFC 5480, RFC 8410, RFC 3279.
 const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// The keys that an operator names.
+/// Keys that an operator trusts.
 #[derive(Debug)]
 pub struct Keys(Vec<NamedKey>);
 
 #[derive(Debug)]
 struct NamedKey {
-    /// Its name, if it has one.
+    /// Key id, if the key has one.
     id: Option<String>,
     public: VerifyingKey,
 }
 
 #[derive(Debug)]
 enum VerifyingKey {
-    /// A point of P-256, uncompressed (SEC 1, section 2.3.3).
+    /// Uncompressed point of P-256 (SEC 1, section 2.3.3).
     P256(Vec<u8>),
     Ed25519(Vec<u8>),
-    /// Modulus and exponent, without leading zeros.
+    /// RSA modulus and exponent, without leading zeros.
     Rsa(Vec<u8>, Vec<u8>),
-    /// The same as PKCS #1 has it.
+    /// RSA key in the form of PKCS #1.
     RsaDer(Vec<u8>),
 }
 
-/// Why an operator's keys cannot be used.
+/// Error of loading an operator's keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
     #[error("read the keys in {path}: {why}")]
     File {
-        /// The file that was named.
+        /// Path of the file.
         path: String,
-        /// The system's error.
+        /// Error of the system.
         why: io::Error,
     },
-    /// It is none of the things that keys are in.
+    /// The text is not a source of keys.
     #[error(
         "read the keys {0:?}: name a file by its absolute path, an https:// URL, or give a JWK, a JWK set or PEM"
     )]
     NoSource(String),
-    /// They cannot be fetched now.
+    /// The keys cannot be fetched now.
     #[error("fetch the keys at {url}: {why}")]
     Fetch {
-        /// The URL that was named.
+        /// URL of the keys.
         url: String,
-        /// Why the server cannot be reached.
+        /// Reason why the server cannot be reached.
         why: OutboundError,
     },
-    /// The server has none.
+    /// The server has no keys at this URL.
     #[error("fetch the keys at {url}: it answers with HTTP status {status}")]
     Status {
-        /// Where they should be.
+        /// URL of the keys.
         url: String,
-        /// The HTTP status that it answers with.
+        /// HTTP status of the response.
         status: StatusCode,
     },
-    /// They cannot be fetched whole.
+    /// The keys cannot be fetched completely.
     #[error("fetch the keys at {url}: {why}")]
     Broken {
-        /// The URL that was named.
+        /// URL of the keys.
         url: String,
-        /// How the answer broke off.
+        /// Error of the response's body.
         why: Box<ClientError>,
     },
-    /// There is no key that could be used.
+    /// No usable key was found.
     #[error("read the keys in {place}: {why}")]
     Useless {
-        /// The file, the URL, or the configuration.
+        /// File, URL, or the configuration.
         place: String,
-        /// What is there instead.
+        /// Reason why no key is usable.
         why: &'static str,
     },
 }
 
 impl KeyError {
-    /// Whether the same may work another time.
+    /// True if a retry may succeed.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Fetch { .. } | Self::Broken { .. } => true,
@@ -112,18 +112,18 @@ impl KeyError {
     }
 }
 
-/// Why nobody is known to have signed a card.
+/// Error of a card without a valid signature.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
-    /// There is no signature.
+    /// The card has no signature.
     #[error("it is not signed, and `keys` names who must have signed it")]
     Unsigned,
-    /// Those that there are do not count.
+    /// No signature is valid, each for its reason.
     #[error("no signature of it counts: {}", .0.join("; "))]
     Bad(Vec<String>),
 }
 
-/// Why one signature does not count.
+/// Reason why one signature is not valid.
 #[derive(Debug, thiserror::Error)]
 enum Flaw {
     #[error(transparent)]
@@ -139,7 +139,7 @@ enum Flaw {
 }
 
 impl Keys {
-    /// Reads the keys at `places`.
+    /// Loads the keys from files, URLs, or the texts themselves.
     pub async fn load(places: &[String], outbound: &Outbound) -> Result<Self, KeyError> {
         let mut keys = Vec::new();
         for place in places {
@@ -159,7 +159,7 @@ impl Keys {
         Ok(Self(keys))
     }
 
-    /// What of a card is signed by one of these keys.
+    /// Verifies a card, and returns the part of it that one of these keys has signed.
     pub fn verify(&self, card: &Value) -> Result<Value, SignatureError> {
         let signatures = signatures(card);
         if signatures.is_empty() {
@@ -178,7 +178,7 @@ impl Keys {
     }
 
     fn check(&self, signature: &Signature, forms: &[SignedCard]) -> Result<Value, Flaw> {
-        // A key without a name may have any.
+        // A key without an id matches any id.
         let named = |key: &&NamedKey| match (&key.id, &signature.key) {
             (Some(id), Some(key)) => id == key,
             (None, _) | (_, None) => true,
@@ -218,7 +218,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Whether its other half made this signature of the message.
+    /// True if this key's private half made the signature of the message.
     fn made(&self, signature: &[u8], message: &[u8]) -> bool {
         let good = match self {
             Self::P256(point) => {
@@ -237,7 +237,7 @@ impl VerifyingKey {
         good.is_ok()
     }
 
-    /// Of a public key as PEM has it.
+    /// Reads a public key in DER, as PEM contains it.
     fn of_der(der: &[u8]) -> Option<Self> {
         let info = SubjectPublicKeyInfoRef::from_der(der).ok()?;
         let key = info.subject_public_key.as_bytes()?.to_vec();
@@ -251,7 +251,7 @@ impl VerifyingKey {
     }
 }
 
-/// A key in JSON (RFC 7517), as far as it is read.
+/// JSON Web Key (RFC 7517), with the members that are read.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -263,7 +263,7 @@ struct Jwk {
     y: Option<String>,
     n: Option<String>,
     e: Option<String>,
-    /// The private half, which has no business here.
+    /// Private half, which must not be here.
     d: Option<Value>,
 }
 
@@ -287,7 +287,7 @@ impl Jwk {
     }
 }
 
-/// The keys in a JWK set, a JWK or PEM; those that sign nothing here are passed over.
+/// Reads the keys of a JWK set, a JWK or PEM, and skips keys that cannot verify cards.
 fn read(text: &[u8]) -> Result<Vec<NamedKey>, &'static str> {
     let none = "there is no public key for ES256, EdDSA or RS256";
     if !text.trim_ascii_start().starts_with(b"{") {
@@ -316,7 +316,7 @@ fn read(text: &[u8]) -> Result<Vec<NamedKey>, &'static str> {
 }
 
 async fn fetch(place: &str, outbound: &Outbound) -> Result<Vec<u8>, KeyError> {
-    // Over plain HTTP anybody on the way could put in keys of their own.
+    // Over plain HTTP, a man in the middle could insert keys.
     let url = Url::parse(place).ok().filter(|url| url.scheme() == "https" || is_here(url));
     let url = url.ok_or_else(|| KeyError::NoSource(place.to_owned()))?;
     let (place, no_request) = (|| place.to_owned(), |_| KeyError::NoSource(place.to_owned()));
@@ -349,7 +349,7 @@ mod tests {
     use ring::signature::{Ed25519KeyPair, KeyPair as _};
     use serde_json::json;
 
-    /// Cards that official SDKs signed, each with the public key as PEM and as JWK.
+    /// Cards signed by official SDKs, each with the public key as PEM and as JWK.
     const OFFICIAL: &str = include_str!("signed_cards.jsonl");
 
     fn keys(texts: &[&str]) -> Keys {
@@ -363,7 +363,7 @@ mod tests {
         for other in reshaped(&set) {
             let _ = read(other.to_string().as_bytes());
         }
-        // And what is signed by a key that counts.
+        // A signed card of another shape must not panic either.
         let jwk = line["jwk"].to_string();
         for other in reshaped(&line["card"]) {
             let _ = keys(&[&jwk]).verify(&other);
@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    /// A card of 1.0 that is signed with `key`, under this header.
+    /// Card of A2A 1.0 that is signed with `key` under this header.
     fn signed(key: &Ed25519KeyPair, header: &Value) -> Value {
         let mut card =
             json!({"name": "n", "description": "d", "version": "1", "supportedInterfaces": []});

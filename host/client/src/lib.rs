@@ -1,7 +1,7 @@
-//! A client of A2A: it finds an agent by its card, checks who signed the card, and speaks JSON-RPC, REST or gRPC with it, in
-//! 1.0 or 0.3.
+//! Client of A2A: finds an agent by its card, verifies the card's signatures, and speaks JSON-RPC,
+//! REST or gRPC with the agent, in 1.0 or 0.3.
 //!
-//! Everything that the hub sends to the network goes through [`Outbound`], which dials only the addresses that were judged.
+//! All network requests of the hub go through [`Outbound`], which dials only checked addresses.
 
 mod answer;
 mod binding;

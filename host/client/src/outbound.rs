@@ -1,11 +1,11 @@
-//! Requests to elsewhere: HTTP and TLS, and which addresses are dialled for them.
+//! Outgoing requests: HTTP, TLS, and the choice of addresses to dial.
 
 use a2a_hub_core::{receiver::Rules, span::Span};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, Version};
 use http_body_util::Full;
-/// The body of an answer, as it comes.
+/// Body of a response as it arrives.
 pub use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::{
@@ -28,25 +28,27 @@ use std::{
 use tokio::{net::lookup_host, sync::OnceCell, task::spawn_blocking, time::timeout};
 use tower_service::Service;
 
-/// How long it may take until there is a connection. The first answer to a lost packet takes one second, the next three.
+/// Timeout for a connection. The first retransmission of a lost packet takes a second, the next
+/// three.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a connection is kept for the next request.
+/// Time for which an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How long nothing may come on a connection of HTTP/2 that is in use, before it is asked whether it is still there.
-/// Servers of gRPC hang up on who asks more often than every five minutes.
+/// Silence on an HTTP/2 connection in use after which it is pinged. gRPC servers close the
+/// connections of clients that ping more often than every five minutes.
 const PING: Duration = Duration::from_secs(330);
 
-/// How long it may take to say so.
+/// Timeout for the answer to a ping.
 const PONG: Duration = Duration::from_secs(20);
 
-/// A client that follows no redirects and heeds no proxy. It speaks HTTP/1.1, and HTTP/2 if a request is of that version,
-/// without TLS as well. Cheap to clone.
+/// HTTP client that follows no redirects and ignores proxy settings. It speaks HTTP/1.1, and HTTP/2
+/// for requests of that version, also without TLS. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     lookup: Lookup,
-    /// Made for the first request: to read whom this machine trusts takes as long as all else of a start.
+    /// Created for the first request: loading the machine's root certificates takes as long as the
+    /// rest of a start.
     wires: Arc<OnceCell<Wires>>,
 }
 
@@ -58,25 +60,25 @@ struct Wires {
 
 type HttpClient = Client<HttpsConnector<HttpConnector<Lookup>>, Full<Bytes>>;
 
-/// Why there is no answer.
+/// Error of a request without a response.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
-    /// It did not come in time.
+    /// The response did not arrive in time.
     #[error("no answer within {}", Span(*.0))]
     Late(Duration),
     /// TLS cannot be set up.
     #[error("set up TLS: {0}")]
     Tls(String),
-    /// The host may not be dialled, by its addresses.
+    /// The rules forbid dialling the host's addresses.
     #[error("{0}")]
     Refused(String),
-    /// There was no connection, or it broke.
+    /// The connection failed or broke.
     #[error("{}", root(.0))]
     Lost(hyper_util::client::legacy::Error),
 }
 
 impl OutboundError {
-    /// Whether there was no connection: nothing was sent.
+    /// True if no connection was made, so nothing was sent.
     pub(crate) fn was_not_sent(&self) -> bool {
         matches!(self, Self::Lost(why) if why.is_connect())
     }
@@ -96,13 +98,13 @@ impl From<hyper_util::client::legacy::Error> for OutboundError {
     }
 }
 
-/// Says whether a host may be dialled that has these addresses, or why not.
+/// Rule that allows a host with these addresses to be dialled, or returns the reason against it.
 pub type Judge = dyn Fn(&str, &[IpAddr]) -> Result<(), String> + Send + Sync;
 
-/// Finds the addresses of a name.
+/// Resolver of a name to addresses.
 pub type Resolve = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
 
-/// The addresses of a name, as this machine knows them.
+/// Resolves a name as this machine does.
 pub fn resolve(name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
     Box::pin(async move {
         let found = lookup_host((name.as_str(), 0)).await?;
@@ -111,8 +113,8 @@ pub fn resolve(name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
 }
 
 impl Outbound {
-    /// Dials only addresses that `rules` allow: for URLs that a client chose. An address in the URL itself is for the
-    /// caller to check, for it is never looked up.
+    /// Dials only addresses that `rules` allow, for URLs that a client chose. The caller must check
+    /// an IP address in the URL itself, since it is never resolved.
     pub fn guarded(rules: Arc<Rules>) -> Self {
         let judge = move |host: &str, addresses: &[IpAddr]| {
             rules.dial(host, addresses).map_err(|why| why.to_string())
@@ -120,13 +122,13 @@ impl Outbound {
         Self::judged(Arc::new(judge), Arc::new(resolve))
     }
 
-    /// The same by another rule, and by whoever knows the addresses of names. Connections are kept for who has clones of it
-    /// only, so that no other rule's connection is used.
+    /// Dials by another rule, with another resolver. Connections are pooled only among clones of
+    /// this value, so a connection that another rule allowed is never used.
     pub fn judged(judge: Arc<Judge>, resolve: Arc<Resolve>) -> Self {
         Self::new(Lookup { judge: Some(judge), resolve })
     }
 
-    /// Dials any address: for URLs that the operator chose.
+    /// Dials any address, for URLs that the operator chose.
     pub fn unguarded() -> Self {
         Self::new(Lookup { judge: None, resolve: Arc::new(resolve) })
     }
@@ -135,7 +137,8 @@ impl Outbound {
         Self { lookup, wires: Arc::default() }
     }
 
-    /// Asks, and waits so long for the head of the answer. Its body is still to come.
+    /// Sends a request, and waits for the head of the response until the timeout. The body follows
+    /// later.
     pub async fn ask(
         &self,
         request: Request<Full<Bytes>>,
@@ -151,7 +154,7 @@ impl Outbound {
         let made = || async {
             let lookup = self.lookup.clone();
             let made = spawn_blocking(move || Wires::new(lookup)).await;
-            // Of a panic the log tells.
+            // The panic itself is in the log.
             let broke = |_| OutboundError::Tls("internal error; see the hub's log".to_owned());
             let made = made.map_err(broke)?;
             made.map_err(|why| OutboundError::Tls(why.to_string()))
@@ -163,7 +166,7 @@ impl Outbound {
 impl Wires {
     fn new(lookup: Lookup) -> Result<Self, rustls::Error> {
         let mut tcp = HttpConnector::new_with_resolver(lookup);
-        // TLS is put on top.
+        // TLS is layered on top.
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.set_nodelay(true);
@@ -179,10 +182,10 @@ impl Wires {
     }
 }
 
-/// What [`tls`] reads from the disk does not change while the hub runs.
+/// The files that [`tls`] reads do not change while the hub runs.
 static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(tls);
 
-/// TLS that trusts whom this machine trusts.
+/// TLS configuration with the machine's root certificates.
 fn tls() -> Result<ClientConfig, rustls::Error> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -198,7 +201,7 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The innermost cause: the outer ones say that a request failed.
+/// Innermost cause: the outer ones only say that a request failed.
 fn root(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
@@ -207,8 +210,8 @@ fn root(error: &dyn Error) -> String {
     cause.to_string()
 }
 
-/// Looks names up, and lets only those through whose addresses may be dialled, all of them. What it returns is what is
-/// dialled: nothing is looked up twice (DNS rebinding).
+/// Resolver that passes a host only if all of its addresses may be dialled. The returned addresses
+/// are the ones dialled: nothing is resolved twice (DNS rebinding).
 #[derive(Clone)]
 struct Lookup {
     judge: Option<Arc<Judge>>,
@@ -221,7 +224,7 @@ impl fmt::Debug for Lookup {
     }
 }
 
-/// What a judge said of a host.
+/// Refusal of a host by the rule.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Refused(String);

@@ -1,5 +1,5 @@
-//! What every request of this client carries: who asks, the token that is shown, and the trace that it is in: that of the message which it
-//! carries, or of whoever makes it.
+//! Headers of every request: the client's name, its token, and the trace of the message or of the
+//! caller.
 
 use a2a_hub_core::trace;
 use a2a_hub_protocol::{operation::Operation, push::Secret, trace::TraceContext};
@@ -9,7 +9,8 @@ use http::{
     request::Builder,
 };
 
-/// The request with the name of this client, and with `token` as a bearer token (RFC 6750) that no log shows.
+/// Adds the name of this client, and `token` as a bearer token (RFC 6750), which is marked as
+/// sensitive for logs.
 pub(crate) fn signed(request: Builder, token: Option<&Secret>) -> Result<Builder, http::Error> {
     let request = request.header(USER_AGENT, concat!("a2a-hub/", env!("CARGO_PKG_VERSION")));
     let Some(token) = token else { return Ok(request) };
@@ -22,12 +23,12 @@ tokio::task_local! {
     static TRACE: TraceContext;
 }
 
-/// Does work whose requests are in this trace, also those that carry no message.
+/// Runs `work` with a trace for its requests, including those without a message.
 pub async fn with_trace<T>(trace: TraceContext, work: impl Future<Output = T>) -> T {
     TRACE.scope(trace, work).await
 }
 
-/// The request with the trace that its message is in as headers too, or the one of whoever makes it.
+/// Adds the headers of the message's trace, or of the caller's trace if the request has no message.
 pub(crate) fn traced(request: Builder, operation: &Operation) -> Builder {
     if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation {
         return in_trace(request, &trace::beside(send.message.metadata.as_ref()));
@@ -36,8 +37,8 @@ pub(crate) fn traced(request: Builder, operation: &Operation) -> Builder {
     in_trace(request, &trace)
 }
 
-/// The request with headers that say which trace it is in, where tracing systems on the way look for it. What fits into no header,
-/// as the name of a workflow may, is left out.
+/// Adds the headers by which tracing systems recognize the trace. A value that does not fit into a
+/// header, as the name of a workflow may not, is left out.
 pub fn in_trace(mut request: Builder, said: &TraceContext) -> Builder {
     for (name, value) in said.said() {
         if let Ok(value) = HeaderValue::from_str(value) {

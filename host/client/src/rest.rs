@@ -1,4 +1,4 @@
-//! REST: a URL for each thing that is asked about, and an HTTP status with each answer.
+//! REST: one URL per resource, and an HTTP status with each response.
 
 use crate::{error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
@@ -13,7 +13,7 @@ use http::{
 };
 use serde_json::Value;
 
-/// The request that asks for this; none if the version has no such operation.
+/// Writes the request for an operation; `None` if the version has no such operation.
 pub(crate) fn write(
     interface: &SelectedInterface,
     operation: &Operation,
@@ -34,7 +34,7 @@ pub(crate) fn write(
     Some((request, body))
 }
 
-/// What an answer says, or an event of a stream.
+/// Reads a response, or an event of a stream.
 pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
     let said: Value =
         serde_json::from_slice(text).map_err(|why| ClientError::senseless(status, &why))?;

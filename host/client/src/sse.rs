@@ -1,25 +1,25 @@
-//! Server-sent events, as they come in pieces (WHATWG HTML, section 9.2.6): only their data matters to A2A.
+//! Decoder of server-sent events (WHATWG HTML, section 9.2.6): A2A needs only their data.
 
-/// The longest event, in bytes: what the hub itself takes in one request, twice.
+/// Maximum size of an event in bytes: twice what the hub accepts in one request.
 const MAX_EVENT: usize = 16 << 20;
 
-/// Puts the pieces of a stream together, and cuts it into events.
+/// Joins the chunks of a stream and splits them into events.
 #[derive(Debug, Default)]
 pub(crate) struct EventDecoder {
-    /// The start of a line whose end is still to come.
+    /// Beginning of an incomplete line.
     line: Vec<u8>,
-    /// The data of the event so far.
+    /// Data of the current event so far.
     data: Vec<u8>,
     has_data: bool,
 }
 
-/// An event that is longer than anybody reads.
+/// The event exceeds the size limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {} MiB", MAX_EVENT >> 20)]
 pub(crate) struct TooLong;
 
 impl EventDecoder {
-    /// Takes a piece, and returns the data of the events that are whole by now.
+    /// Decodes a chunk, and returns the data of the events that are complete by now.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Vec<u8>>, TooLong> {
         let mut whole = Vec::new();
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
@@ -35,7 +35,7 @@ impl EventDecoder {
         Ok(whole)
     }
 
-    /// Takes a line with its end, and returns the event's data if it was the last.
+    /// Handles a line with its line ending, and returns the event's data after the last line.
     fn end_of_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -43,7 +43,7 @@ impl EventDecoder {
             let data = std::mem::take(&mut self.data);
             return std::mem::take(&mut self.has_data).then_some(data);
         }
-        // Comments keep the connection alive; names, ids and retry times say nothing that A2A needs.
+        // Comments keep the connection alive; A2A does not need event names, ids and retry times.
         if let Some(data) = line.strip_prefix(b"data:") {
             if self.has_data {
                 self.data.push(b'\n');

@@ -1,4 +1,5 @@
-//! What an agent elsewhere tells of a task, to the task's end or to its question, also when the connection breaks.
+//! Events of a remote agent's task, up to the task's end or its question, across broken
+//! connections.
 
 use crate::{
     answer::{QUICK, whole},
@@ -17,28 +18,30 @@ use http_body_util::BodyExt as _;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{sleep, timeout};
 
-/// How long a stream may take to begin: some servers send nothing before the first event, which may be all there is.
+/// Timeout for the beginning of a stream: some servers send nothing before the first event, which
+/// may be the last one too.
 const FIRST: Duration = Duration::from_secs(300);
 
-/// How long nothing at all may come of events, not even a comment. Servers send one every few seconds, some every half
-/// minute. gRPC has none: there the connection itself is asked whether it is there.
+/// Timeout between server-sent events, comments included. Servers send one every few seconds, some
+/// every half minute. gRPC has no comments; its connections are pinged instead.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// The pauses in seconds before an agent that was not reached is asked again: two minutes, in which a server is restarted.
+/// Pauses in seconds between attempts to reach an agent: two minutes in total, enough for a restart
+/// of its server.
 pub const PAUSES: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
 
-/// The pause before a task is looked at again whose agent does not stream.
+/// Polling interval for the task of an agent that does not stream.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What is told of one task.
+/// Events of one task.
 #[derive(Debug)]
 pub struct TaskStream {
     agent: A2aClient,
     source: AnswerSource,
-    /// What was read and not yet taken.
+    /// Events that were read and not yet returned.
     ready: VecDeque<Result<StreamResponse, ClientError>>,
     task: Option<TaskId>,
-    /// How often it was looked for since something was told.
+    /// Attempts to resume since the last event.
     tries: usize,
     over: bool,
 }
@@ -50,26 +53,28 @@ enum AnswerSource {
         decoder: StreamDecoder,
         reader: AnswerReader,
     },
-    /// All there is was read.
+    /// The response was read to its end.
     Read,
-    /// The agent does not stream: the task is looked at, and was so when it was looked at last.
+    /// The agent does not stream: its task is polled. Holds the last state.
     Looks(Option<Box<Task>>),
 }
 
 impl A2aClient {
-    /// Has it work on a message, and hears what happens as it happens, or soon after if it does not stream.
+    /// Sends a message, and returns the events of its task as they happen, or polled if the agent
+    /// does not stream.
     pub async fn stream(&self, send: SendMessage) -> Result<TaskStream, ClientError> {
         TaskStream::of_work(self.clone(), send).await
     }
 
-    /// Hears what happens to a task: as it stands, and from now on. It is looked for when it is first listened to.
+    /// Returns the current state of a task, and its events from now on. The first call of
+    /// [`next`](TaskStream::next) sends the request.
     pub fn subscribe(&self, id: TaskId) -> TaskStream {
         TaskStream::again(self.clone(), id)
     }
 }
 
 impl TaskStream {
-    /// Has an agent work on a message.
+    /// Sends a message to the agent.
     async fn of_work(agent: A2aClient, send: SendMessage) -> Result<Self, ClientError> {
         let asks = match agent.streams {
             true => Operation::StreamMessage(Box::new(send)),
@@ -80,7 +85,7 @@ impl TaskStream {
         Ok(telling)
     }
 
-    /// Of a task that was told of before: as of one whose stream has just broken.
+    /// Subscribes to an existing task, as after a broken stream.
     fn again(agent: A2aClient, task: TaskId) -> Self {
         Self::new(agent, Some(task))
     }
@@ -90,13 +95,13 @@ impl TaskStream {
         Self { agent, source, ready: VecDeque::new(), task, tries: 0, over: false }
     }
 
-    /// The task that is told of, once that is known.
+    /// Id of the task, once it is known.
     pub fn task(&self) -> Option<&TaskId> {
         self.task.as_ref()
     }
 
-    /// What is told next; nothing after the task's end or its question. When the connection breaks, the task is looked
-    /// for again, and then told as it stands.
+    /// Next event; `None` after the task's end or its question. If the connection breaks, the task
+    /// is found again, and its current state is returned.
     pub async fn next(&mut self) -> Option<Result<StreamResponse, ClientError>> {
         while !self.over {
             let broken = match self.ready.pop_front() {
@@ -124,7 +129,7 @@ impl TaskStream {
             self.source = AnswerSource::Stream { body: answer.into_body(), decoder, reader };
             return Ok(());
         }
-        // One answer: a refusal, or all there is from a server that does not stream.
+        // A single response: a refusal, or the whole result of a server that does not stream.
         let told = self.agent.told(reader.whole(&whole(answer, QUICK).await?)?)?;
         match (&mut self.source, &told) {
             (AnswerSource::Looks(before), StreamResponse::Task(task)) => {
@@ -137,7 +142,7 @@ impl TaskStream {
         Ok(())
     }
 
-    /// Reads on; an error once there is nothing more.
+    /// Reads on; an error once the response has ended.
     async fn read(&mut self) -> Result<(), ClientError> {
         let (body, decoder, reader) = match &mut self.source {
             AnswerSource::Stream { body, decoder, reader } => (body, decoder, reader),
@@ -170,7 +175,7 @@ impl TaskStream {
         Ok(())
     }
 
-    /// Finds the task again after the connection broke.
+    /// Resumes after the connection broke.
     async fn come_back(&mut self, broken: ClientError) -> Result<(), ClientError> {
         let Some(task) = self.task.clone().filter(|_| broken.is_passing()) else {
             return Err(broken);
@@ -188,7 +193,8 @@ impl TaskStream {
         Err(last)
     }
 
-    /// Subscribes again. A task that is over has no stream any more: some servers say so, and some end it at once.
+    /// Subscribes again. A finished task has no stream: some servers refuse the subscription,
+    /// others end the stream at once.
     async fn find(&mut self, task: &TaskId) -> Result<(), ClientError> {
         if let AnswerSource::Looks(_) = self.source {
             return self.look().await;
@@ -202,7 +208,7 @@ impl TaskStream {
         }
     }
 
-    /// Looks at the task, and tells it if it is not as it was.
+    /// Polls the task, and queues its state if it has changed.
     async fn look(&mut self) -> Result<(), ClientError> {
         let Some(task) = self.task.clone() else {
             return Err(ClientError::Broken("it did not say which task it is".to_owned()));
@@ -218,7 +224,7 @@ impl TaskStream {
         Ok(())
     }
 
-    /// Whether the task is over or waits for its client; then that is told.
+    /// True if the task has ended or waits for its client; its state is then queued.
     async fn rests(&mut self, task: &TaskId) -> Result<bool, ClientError> {
         let now = self.agent.get(task.clone()).await?;
         let rests = rests(now.status.state);

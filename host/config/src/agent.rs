@@ -1,4 +1,4 @@
-//! What the settings of one agent may say, and what it is told of them: text, under a name.
+//! Settings of one agent, and the named texts that the agent can read of them.
 
 use crate::{confined::Confined, error::ConfigError, mcp::McpServer};
 use a2a_hub_core::{
@@ -25,53 +25,58 @@ use std::{
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// Whether to load it.
+    /// True to load the agent.
     pub enabled: bool,
-    /// What it is called besides its id: a message to one of these names is for it. No agent may have one of them as its id.
+    /// Further names of the agent: a message to an alias is for this agent. An alias must not be
+    /// the id of another agent.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub aliases: BTreeSet<AgentId>,
-    /// What it may do. Agents that come with the hub get what they ask for unless this is said; plugins get nothing.
+    /// Capabilities of the agent. By default, bundled agents get what their manifest asks for,
+    /// plug-ins get nothing.
     pub grant: Option<Grant>,
-    /// Where its programs are that the hub does not find on its `PATH`, by the names that the manifest uses.
+    /// Paths of programs that are not on the hub's `PATH`, by the manifest's names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
-    /// Variables that all its programs are passed besides those that the manifest asks for, in the same words.
+    /// Environment variables passed to all its programs beside those of the manifest, in the same
+    /// syntax.
     pub env: BTreeSet<String>,
-    /// Whether the kernel confines its programs: those of plug-ins unless this says no, those of agents that come with the hub if
-    /// it says yes.
+    /// True to confine its programs by the kernel. By default programs of plug-ins are confined,
+    /// those of bundled agents are not.
     pub confine: Option<bool>,
-    /// What its programs may do besides, where they are confined.
+    /// Further permissions of its confined programs.
     pub confined: Confined,
-    /// Servers of the Model Context Protocol whose tools it may be granted.
+    /// MCP servers whose tools the agent may be granted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp: BTreeMap<String, McpServer>,
-    /// Directories it may work in, instead of the hub's `workspaces`.
+    /// Directories in which it may work, in place of the hub's `workspaces`.
     pub workspaces: Option<Vec<PathBuf>>,
-    /// What the program behind it may do without asking.
+    /// Permissions of the program that it drives, without asking.
     pub permissions: Permissions,
-    /// How long its question for permission waits before it counts as denied, in milliseconds. An hour unless said: then a
-    /// person who is there has seen it, and what waits holds a program.
+    /// Timeout of its questions for permission in milliseconds, after which they count as denied.
+    /// The default is an hour: a person at the machine has seen the question by then, and a waiting
+    /// task holds a program.
     pub approval_timeout_ms: u64,
-    /// What only the agent itself understands.
+    /// Settings that only the agent itself interprets.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, SettingText>,
-    /// What it may use up.
+    /// Resource limits.
     pub limits: LimitsConfig,
-    /// How long a task may take, in milliseconds.
+    /// Maximum run time of a task, in milliseconds.
     pub timeout_ms: u64,
-    /// How long a task waits for its client's answer, in milliseconds, if the agent itself is more patient.
+    /// Timeout for the client's answer, in milliseconds, if the agent's own is longer.
     pub answer_timeout_ms: u64,
-    /// How many of its tasks run at once: unless said, 8 if each may start programs, for a coding agent takes a core and a
-    /// gigabyte, and 64 if it has only its own megabytes.
+    /// Limit of running tasks. The default is 8 if the agent may start programs, since a coding
+    /// agent takes a core and a gigabyte, and 64 otherwise.
     pub max_running: Option<usize>,
-    /// How many wait for that; more are refused.
+    /// Limit of queued tasks; more are refused.
     pub max_queued: usize,
-    /// How many wait for their client's answer while the agent takes up room; more tasks are refused meanwhile. One that can be
-    /// started again with the answer takes up none where room is needed, and has no such limit.
+    /// Limit of tasks that wait for their client's answer and use capacity; more tasks are refused
+    /// meanwhile. A task that can be replayed with the answer is evicted if capacity is needed, and
+    /// does not count.
     pub max_waiting: usize,
-    /// How many messages of the conversation so far it is given with a new task.
+    /// Number of earlier messages of the conversation that a new task gets.
     pub history: usize,
-    /// The SHA-256 digest its component must have, in hex.
+    /// SHA-256 digest that its component must have, in hex.
     pub sha256: Option<String>,
 }
 
@@ -91,16 +96,16 @@ impl Default for AgentConfig {
             approval_timeout_ms: 60 * 60 * 1000,
             settings: BTreeMap::new(),
             limits: LimitsConfig::default(),
-            // A coding agent at work is slow, not stuck.
+            // A working coding agent is slow, not stuck.
             timeout_ms: 30 * 60 * 1000,
-            // People sleep; then what it holds is given back.
+            // People sleep; after that the task's resources are released.
             answer_timeout_ms: 24 * 60 * 60 * 1000,
             max_running: None,
             // More than anybody watches.
             max_queued: 64,
-            // A sixteenth of all the room there is.
+            // A sixteenth of the total capacity.
             max_waiting: 256,
-            // A long talk, and it fits any model.
+            // A long conversation that still fits any model.
             history: 50,
             sha256: None,
         }
@@ -108,17 +113,17 @@ impl Default for AgentConfig {
 }
 
 impl AgentConfig {
-    /// How long a task may take.
+    /// Maximum run time of a task.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
 
-    /// How long a task waits for its client.
+    /// Timeout for the client's answer.
     pub fn answer_timeout(&self) -> Duration {
         Duration::from_millis(self.answer_timeout_ms)
     }
 
-    /// What may follow from one of its tasks.
+    /// Limits of the tree of tasks below one of its tasks.
     pub fn tree_limits(&self) -> TreeLimits {
         let (tree, default) = (self.limits.tree, TreeLimits::default());
         TreeLimits {
@@ -129,7 +134,7 @@ impl AgentConfig {
         }
     }
 
-    /// How many of its tasks run and wait, if each may start programs or not.
+    /// Limits of running and waiting tasks. The default depends on whether they may start programs.
     pub fn quota(&self, runs_programs: bool) -> quota::QuotaLimits {
         let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
         quota::QuotaLimits {
@@ -140,82 +145,84 @@ impl AgentConfig {
     }
 }
 
-/// What an agent may use up per task; what is left out is as [`Limits::default`].
+/// Resource limits of an agent's run; the defaults are those of [`Limits::default`].
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Memory of one run, all its linear memories together, in MiB.
+    /// Memory of one run in MiB: the sum of its linear memories.
     pub memory_mb: Option<usize>,
-    /// Time on the processor, in milliseconds.
+    /// CPU time, in milliseconds.
     pub cpu_ms: Option<u64>,
-    /// How many events one run may emit.
+    /// Events that one run may emit.
     pub events: Option<u64>,
-    /// Bytes of the events it emits.
+    /// Total bytes of the events.
     pub output_bytes: Option<u64>,
-    /// How many bytes one run may log.
+    /// Bytes that one run may log.
     pub log_bytes: Option<u64>,
-    /// How many requests one run may send by HTTP.
+    /// HTTP requests that one run may send.
     pub http_requests: Option<u64>,
-    /// Bytes of those requests and of their answers.
+    /// Total bytes of the requests and their responses.
     pub http_bytes: Option<u64>,
-    /// Bytes that one run writes into files of its workspace.
+    /// Bytes that one run may write to files of its workspace.
     pub workspace_bytes: Option<u64>,
-    /// How many files and directories one run makes there.
+    /// Files and directories that one run may create in its workspace.
     pub workspace_files: Option<u64>,
-    /// How many events one run may emit each second before it has to wait.
+    /// Events per second; a run that exceeds this is delayed.
     pub events_per_second: Option<u64>,
-    /// Bytes of the events it emits each second.
+    /// Bytes of events per second.
     pub output_bytes_per_second: Option<u64>,
-    /// How many lines it may log each second.
+    /// Log lines per second.
     pub log_lines_per_second: Option<u64>,
-    /// How often it may ask for its memory each second.
+    /// Memory accesses per second.
     pub memory_calls_per_second: Option<u64>,
-    /// How many files it may write each second.
+    /// Files written per second.
     pub files_per_second: Option<u64>,
-    /// How many programs it may start each second.
+    /// Programs started per second.
     pub programs_per_second: Option<u64>,
-    /// How many programs it keeps between its tasks; 4 unless said, and with 0 each task starts its own.
+    /// Idle programs that the agent may keep between its tasks. The default is 4; with 0 each task
+    /// starts its own.
     pub kept_programs: Option<usize>,
-    /// How long a program is kept that no task takes up, in milliseconds: ten minutes unless said.
+    /// Time after which an idle program is ended, in milliseconds. The default is ten minutes.
     pub kept_idle_ms: Option<u64>,
-    /// Memory that the programs it keeps take up together, in MiB: 2048 unless said.
+    /// Total memory of its idle programs in MiB. The default is 2048.
     pub kept_memory_mb: Option<u64>,
-    /// What may follow from one of its tasks, if it gives tasks to other agents.
+    /// Limits of the tree of tasks below one of its tasks.
     pub tree: TreeConfig,
 }
 
-/// What an agent keeps between its tasks.
+/// Limits of the programs that an agent keeps between its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptLimits {
-    /// How many programs, and how much memory they take up.
+    /// Number of programs, and their total memory.
     pub room: Room,
-    /// How long one is kept that no task takes up.
+    /// Time after which an idle program is ended.
     pub idle: Duration,
 }
 
 impl Default for KeptLimits {
     fn default() -> Self {
-        // A person talks with a few agents at once, and thinks for minutes; a coding agent takes half a gigabyte.
+        // People use a few agents at once and think for minutes; a coding agent takes half a
+        // gigabyte.
         Self { room: Room { programs: 4, bytes: 2 << 30 }, idle: Duration::from_secs(10 * 60) }
     }
 }
 
-/// What may follow from one task; what is left out is as [`TreeLimits::default`].
+/// Limits of the tree of tasks below one task; the defaults are those of [`TreeLimits::default`].
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TreeConfig {
-    /// How many levels of tasks there may be below it.
+    /// Levels of tasks below the task.
     pub depth: Option<u32>,
-    /// How many tasks there may be below it in all.
+    /// Total number of tasks below the task.
     pub tasks: Option<u32>,
-    /// Tokens that the tasks below it may use, as their agents report them.
+    /// Tokens of the tasks below it, as their agents report them.
     pub tokens: Option<u64>,
-    /// Dollars that the tasks below it may cost, as their agents report them.
+    /// Cost in dollars of the tasks below it, as their agents report it.
     pub cost_usd: Option<f64>,
 }
 
 impl LimitsConfig {
-    /// The numbers that are said, by their names.
+    /// Limits that are set, by name.
     pub(crate) fn said(&self) -> impl Iterator<Item = (LimitName, u64)> {
         let wide = |number: Option<usize>| number.and_then(|number| u64::try_from(number).ok());
         let all = [
@@ -241,7 +248,7 @@ impl LimitsConfig {
         all.into_iter().filter_map(|(name, number)| Some((name, number?)))
     }
 
-    /// The same with the numbers of a grant in place of its own.
+    /// Replaces limits by those of a grant.
     #[must_use]
     pub fn with(mut self, granted: &GrantedLimits) -> Self {
         for (name, number) in granted {
@@ -275,7 +282,7 @@ impl LimitsConfig {
         self
     }
 
-    /// What it keeps between its tasks, with defaults for what is left out.
+    /// Limits of kept programs, with defaults for those not set.
     pub fn kept(&self) -> KeptLimits {
         let default = KeptLimits::default();
         KeptLimits {
@@ -289,7 +296,7 @@ impl LimitsConfig {
         }
     }
 
-    /// The limits, with defaults for what is left out.
+    /// Limits, with defaults for those not set.
     pub fn limits(&self) -> Limits {
         let default = Limits::default();
         Limits {
@@ -318,7 +325,7 @@ impl LimitsConfig {
     }
 }
 
-/// A setting that only the agent understands. Numbers and booleans are told as text.
+/// Setting that only the agent interprets. Numbers and booleans are converted to text.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "Said")]
 pub struct SettingText(String);
@@ -343,10 +350,10 @@ impl From<Said> for SettingText {
     }
 }
 
-/// The longest name of a setting.
+/// Maximum length of a setting's name.
 const MAX_NAME: usize = 64;
 
-/// Names that tell of settings of the hub's own, and what those are called.
+/// Names reserved for the hub, each with the hub's setting that controls it.
 const OWN: &[(&str, &str)] = &[
     ("permissions", "permissions"),
     ("approval_timeout", "approval_timeout_ms"),
@@ -356,7 +363,8 @@ const OWN: &[(&str, &str)] = &[
 ];
 
 impl AgentConfig {
-    /// What the agent is told when it asks, by name; `workspace` is where its programs start if nobody says otherwise.
+    /// Settings as the agent reads them, by name; `workspace` is the default working directory of
+    /// its programs.
     pub fn told(&self, workspace: &Path) -> BTreeMap<String, String> {
         let own =
             self.settings.iter().map(|(name, SettingText(text))| (name.clone(), text.clone()));
@@ -367,7 +375,7 @@ impl AgentConfig {
         told
     }
 
-    /// Whether its programs can be found, and what they are passed.
+    /// Checks the paths of its programs and the names of their environment variables.
     pub(super) fn check_programs(&self, agent: &AgentId) -> Result<(), ConfigError> {
         let ours = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         let names_some = |word: &str| {
@@ -384,7 +392,7 @@ impl AgentConfig {
         })
     }
 
-    /// Whether its servers of tools can be started.
+    /// Checks its MCP servers.
     pub(super) fn check_servers(&self, agent: &AgentId) -> Result<(), ConfigError> {
         let wrong = self.mcp.iter().find_map(|(name, server)| Some((name, server.wrong(name)?)));
         wrong.map_or(Ok(()), |(name, why)| {

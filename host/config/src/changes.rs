@@ -1,4 +1,4 @@
-//! What is different between two configurations, and what of it a hub can follow that runs.
+//! Differences between two configurations, and the part that a running hub can apply.
 
 use crate::{
     plugins::Plugins,
@@ -8,18 +8,18 @@ use a2a_hub_protocol::id::AgentId;
 use std::{collections::BTreeSet, fmt};
 use toml::{Table, Value};
 
-/// A configuration that a running hub follows.
+/// Configuration that a running hub applies.
 #[derive(Debug)]
 pub struct Followed {
-    /// What counts from now on.
+    /// Effective configuration from now on.
     pub config: Config,
-    /// What of it is new.
+    /// Settings that changed.
     pub changed: Vec<Setting>,
-    /// What else was to be new, and counts once the hub is started again.
+    /// Settings that changed in the file, but take effect only after a restart.
     pub needs_restart: Vec<Setting>,
 }
 
-/// The name of a setting, or of a section that comes or goes, such as `agents.echo.timeout_ms`.
+/// Path of a setting, or of an added or removed section, such as `agents.echo.timeout_ms`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting(Vec<String>);
 
@@ -30,14 +30,14 @@ impl fmt::Display for Setting {
 }
 
 impl Followed {
-    /// Whether one of these sections is new, or something in it.
+    /// True if one of these sections, or a setting in it, changed.
     pub fn concerns(&self, sections: &[&str]) -> bool {
         self.changed.iter().any(|Setting(path)| {
             path.first().is_some_and(|first| sections.contains(&first.as_str()))
         })
     }
 
-    /// Those that a section with a name each tells of, such as `agents`, and that are new, or something of theirs is.
+    /// Names below a section such as `agents` that were added, removed or changed.
     pub fn named(&self, section: &str) -> BTreeSet<AgentId> {
         let its = self
             .changed
@@ -48,8 +48,8 @@ impl Followed {
 }
 
 impl Config {
-    /// The configuration as a hub with this one can follow `new`: what it listens on, was built with or has told others stays
-    /// as it is until a restart.
+    /// Merges `new` into this configuration as far as a running hub can apply it. Settings for
+    /// listening sockets, for components built at start, or already published stay until a restart.
     pub fn follow(&self, new: &Self) -> Result<Followed, toml::ser::Error> {
         let old = self.clone();
         let config = Self {
@@ -66,7 +66,7 @@ impl Config {
             push: old.push,
             telemetry: old.telemetry,
             logging: Logging { level: new.logging.level, ..old.logging },
-            // A setting that is added must be thought about.
+            // Listed field by field, so that the author of a new setting must decide.
             workspaces: new.workspaces.clone(),
             agents: new.agents.clone(),
             remote: new.remote.clone(),
@@ -80,7 +80,7 @@ impl Config {
             registry: new.registry.clone(),
             retention: new.retention,
             stop: new.stop,
-            // The compiler is started under these limits.
+            // The compiler was started under these limits.
             plugins: Plugins {
                 compile_cpu_ms: old.plugins.compile_cpu_ms,
                 compile_memory_mb: old.plugins.compile_memory_mb,
@@ -92,10 +92,10 @@ impl Config {
     }
 }
 
-/// The settings whose values are different.
+/// Settings whose values differ.
 fn differences(old: &Config, new: &Config) -> Result<Vec<Setting>, toml::ser::Error> {
     let (mut old, mut new) = (old.clone(), new.clone());
-    // An agent that one of them does not name has the defaults.
+    // An agent that is missing in one of them has the defaults.
     let ids: BTreeSet<_> = old.agents.keys().chain(new.agents.keys()).cloned().collect();
     for id in ids {
         old.agents.entry(id.clone()).or_default();

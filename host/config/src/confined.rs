@@ -1,4 +1,4 @@
-//! What the operator adds to what a confined program of an agent may do.
+//! Further permissions of an agent's confined programs.
 
 use crate::error::ConfigError;
 use a2a_hub_core::tier::NetworkGrant;
@@ -6,34 +6,35 @@ use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// `[agents.<id>.confined]`: what its programs may do where they are confined, besides reading the system and their own
-/// installation and working in the task's directory.
+/// `[agents.<id>.confined]`: permissions of confined programs beside reading the system and their
+/// own installation, and working in the task's directory.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Confined {
-    /// What of the network they reach.
+    /// Network access.
     pub network: Option<NetworkGrant>,
     /// Files and directories that they may read.
     pub read: Vec<PathBuf>,
     /// Files and directories that they may read and write.
     pub write: Vec<PathBuf>,
-    /// Whether they may confine programs of their own, in namespaces and mounts that they make: more of the kernel is open to
-    /// them.
+    /// True if they may create user namespaces and mounts, to confine their own programs. This
+    /// exposes more of the kernel to them.
     pub nested: Option<bool>,
-    /// How many processes and threads one of them may be, with all that it starts.
+    /// Limit of processes and threads of one program with its descendants.
     pub max_processes: Option<u32>,
-    /// How much memory one of them may have, with all it starts, in MiB: the kernel refuses one process more, and ends nobody; all
-    /// together are looked after by their minder, and ended.
+    /// Memory limit of one program with its descendants, in MiB. The kernel refuses a single
+    /// process more memory without killing it; the minder watches the sum and kills the tree.
     pub max_memory_mb: Option<u64>,
-    /// How large a file may be that they write, in MiB.
+    /// Maximum size of a file that they write, in MiB.
     pub max_file_mb: Option<u64>,
 }
 
-/// Places that are no program's to be given whole.
+/// Paths that no program may be given as a whole.
 const NEVER: &[&str] = &["/", "/dev", "/etc", "/proc", "/run", "/sys"];
 
 impl Confined {
-    /// Whether all that it names can be given to a confined program; the hub itself listens on `hub_port`.
+    /// Checks that a confined program can be given all paths and ports; the hub itself listens on
+    /// `hub_port`.
     pub(super) fn check(&self, agent: &AgentId, hub_port: u16) -> Result<(), ConfigError> {
         let refused = |name: &str, why: String| {
             let (agent, name) = (agent.clone(), name.to_owned());
@@ -64,7 +65,7 @@ impl Confined {
     }
 }
 
-/// Whether no confined program is given that whole: it would see what others are protected by.
+/// True if no confined program may be given this path as a whole, since it protects others.
 pub fn is_the_systems(path: &Path) -> bool {
     NEVER.iter().any(|system| path == Path::new(system))
 }

@@ -1,4 +1,4 @@
-//! The environment of the hub: the one place that reads it.
+//! Environment of the hub, read nowhere else.
 
 use crate::{
     error::ConfigError,
@@ -14,7 +14,8 @@ use std::{
 };
 
 impl Settings {
-    /// Reads `file`, or the default file if there is one, and puts the environment and the `flags` on top.
+    /// Reads `file`, or the default file if it exists, and layers the environment and the `flags`
+    /// on top.
     pub fn load(file: Option<PathBuf>, flags: &[Flag]) -> Result<Self, ConfigError> {
         let ours =
             env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"A2A_HUB_"));
@@ -29,20 +30,21 @@ impl Settings {
     }
 }
 
-/// Whether the user asks for text without colours, as no-color.org has it, or has a terminal that knows none.
+/// True if the user disabled colours (no-color.org), or the terminal has none.
 pub fn is_colourless() -> bool {
     let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// The hub's own environment, read when a program is started: only what a grant passes on leaves it, as its `words` say.
+/// Environment variables that a grant passes to a program, by its `words`. Read at the program's
+/// start.
 pub fn environment(words: &BTreeSet<String>) -> Vec<(String, String)> {
     let passed = |name: &str| words.iter().any(|word| grant::passes(word, name));
     whole_environment().into_iter().filter(|(name, _)| passed(name)).collect()
 }
 
-/// The whole environment that this program was started in, for a tool that its user runs by it: as a shell would pass it on. What is
-/// no text is left out.
+/// Whole environment of this process, for a tool that its user runs through the hub, as a shell
+/// would pass it on. Values that are not UTF-8 are left out.
 pub fn whole_environment() -> Vec<(String, String)> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -50,7 +52,7 @@ pub fn whole_environment() -> Vec<(String, String)> {
     env::vars_os().filter_map(text).collect()
 }
 
-/// Where `name` is on the hub's `PATH`, as an absolute path.
+/// Absolute path of `name` on the hub's `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
@@ -59,7 +61,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
-/// Whether `file` is a file that somebody may run.
+/// True if `file` is a plain file with an executable bit.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

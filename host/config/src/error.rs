@@ -1,200 +1,200 @@
-//! Every way in which settings cannot be followed, and where a setting came from.
+//! Errors of the configuration, and the origin of a setting.
 
 use a2a_hub_core::{granted_limits::OutOfRange, signature::InvalidKey};
 use a2a_hub_protocol::{expected::plain, id::AgentId};
 use std::{fmt, io, net::IpAddr, path::PathBuf};
 
-/// Settings that cannot be followed.
+/// Error in the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("read the configuration {path}: {why}")]
     Unreadable {
-        /// The configuration file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         why: io::Error,
     },
-    /// The file that is named is not there.
+    /// The named file does not exist.
     #[error(
         "read the configuration {path}, which `{named_by}` names: it is not there; make it, or leave `{named_by}` out"
     )]
     Missing {
-        /// Where it should be.
+        /// Path of the missing file.
         path: PathBuf,
-        /// The flag or the variable that names it.
+        /// Flag or variable that names the file.
         named_by: &'static str,
     },
-    /// The file does not say what a configuration does.
+    /// The file is not valid TOML.
     #[error("read the configuration {path}: {why}")]
     Toml {
-        /// The configuration file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// The line of the file, and what is wrong with it.
+        /// Line of the file and its error.
         why: Box<toml::de::Error>,
     },
-    /// Nothing is called that.
+    /// The setting does not exist.
     #[error("read {place}: no setting is called `{name}`; {hint}")]
     Unknown {
-        /// What was to be set.
+        /// Name of the setting.
         name: String,
-        /// The file, the variable or the flag that names it.
+        /// File, variable or flag that names the setting.
         place: String,
-        /// What it may have been meant to be.
+        /// Suggestion of a similar setting.
         hint: String,
     },
-    /// A setting cannot have that value.
+    /// The setting has an invalid value.
     #[error("set `{key}` as {origin} says: {}", plain(why.message()))]
     Value {
-        /// The setting by its path, such as `http.port`.
+        /// Path of the setting, such as `http.port`.
         key: String,
-        /// The layer that has the value.
+        /// Layer that sets the value.
         origin: Origin,
-        /// What is wrong with it.
+        /// Error of the value.
         why: Box<toml::de::Error>,
     },
-    /// A variable cannot be read.
+    /// The environment variable is not UTF-8.
     #[error("read the environment: {0} is not UTF-8; set it to text")]
     NotText(String),
-    /// There is no home directory to keep data in.
+    /// No home directory is set, so the data directory is unknown.
     #[error("find a place for the hub's data: HOME is not set; name one with --data-dir")]
     Homeless,
-    /// HTTP would be open to others.
+    /// HTTP would be open to other machines.
     #[error(
         "listen on {0}: this hub has no TLS yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
     )]
     Open(IpAddr),
-    /// A number is nothing that can be followed.
+    /// The number is out of range.
     #[error("set `{name}` to {value}: {why}")]
     Range {
-        /// The setting by its path, such as `clients.timeout_ms`.
+        /// Path of the setting, such as `clients.timeout_ms`.
         name: String,
-        /// What it was to be.
+        /// Value of the setting.
         value: u64,
-        /// What it can be.
+        /// Allowed range.
         why: OutOfRange,
     },
-    /// A tenant has no name.
+    /// The tenant has an empty name.
     #[error(
         "set `tenants`: a tenant has a name, as in `[tenants.acme]`; who names none is of the default tenant"
     )]
     NamelessTenant,
-    /// Nobody could be reached by that.
+    /// The URL is not an absolute HTTP URL.
     #[error(
         "set `{name}` to `{url}`: it must be an absolute URL that begins with http:// or https://"
     )]
     Url {
-        /// The setting.
+        /// Name of the setting.
         name: &'static str,
-        /// What it was set to.
+        /// Value of the setting.
         url: String,
     },
-    /// An agent could never run.
+    /// The agent's limits allow no task.
     #[error("run no task of `{0}`: set its `max_running` to 1 or more, or its `enabled` to false")]
     Idle(AgentId),
-    /// No registry could be reached by that.
+    /// The URL of the registry is not an absolute HTTP URL.
     #[error(
         "set `registry.{name}.url` to `{url}`: it must be an absolute URL that begins with http:// or https://"
     )]
     Registry {
-        /// The registry, as the operator calls it.
+        /// Name of the registry.
         name: AgentId,
-        /// What its URL was set to.
+        /// Value of the URL.
         url: String,
     },
-    /// Texts cannot be sent to a server of embeddings so.
+    /// The settings of the embeddings server are incomplete or invalid.
     #[error("set `finding.embeddings.{name}`: {why}")]
     Embeddings {
-        /// The setting.
+        /// Name of the setting.
         name: &'static str,
-        /// What to do instead.
+        /// Way out.
         why: &'static str,
     },
-    /// An alias would be of two agents, or is an agent's id.
+    /// The alias is used twice, or is the id of another agent.
     #[error("call `{agent}` `{alias}` as `agents.{agent}.aliases` says: {why}; take another alias")]
     Alias {
-        /// The agent that is to be called so.
+        /// Agent with the alias.
         agent: AgentId,
-        /// The alias.
+        /// Alias.
         alias: AgentId,
-        /// Whose name it is.
+        /// Owner of the name.
         why: String,
     },
-    /// A group of agents is none.
+    /// The group of agents is invalid.
     #[error(
         "call agents `{group}` as `aliases.{group}` says: {why}; take another name, or other agents"
     )]
     Group {
-        /// The group's name.
+        /// Name of the group.
         group: AgentId,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
-    /// An agent's setting cannot be called that.
+    /// The name of an agent's setting is invalid.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {
-        /// The agent that the setting is for.
+        /// Agent of the setting.
         agent: AgentId,
-        /// The name that was given to the setting.
+        /// Name of the setting.
         name: String,
-        /// What to do instead.
+        /// Way out.
         way_out: String,
     },
-    /// A confined program cannot be given that.
+    /// The confined program may not be given that.
     #[error("set `agents.{agent}.confined.{name}`: {why}")]
     Confined {
-        /// The agent that the setting is for.
+        /// Agent of the setting.
         agent: AgentId,
-        /// The setting.
+        /// Name of the setting.
         name: String,
-        /// Why not, and what to do instead.
+        /// Reason, and way out.
         why: String,
     },
-    /// A server of tools cannot be started so.
+    /// The MCP server cannot be started.
     #[error("set `agents.{agent}.mcp.{name}`: {why}")]
     Server {
-        /// The agent that the setting is for.
+        /// Agent of the setting.
         agent: AgentId,
-        /// The server, as the operator calls it.
+        /// Name of the server.
         name: String,
-        /// Why not, and what to do instead.
+        /// Reason, and way out.
         why: String,
     },
-    /// Where a program is depends on where somebody stands.
+    /// The program's path is relative, so it would depend on the working directory.
     #[error("run `{path}` as `agents.{agent}.programs.{name}` says: give it an absolute path")]
     Relative {
-        /// The agent that the setting is for.
+        /// Agent of the setting.
         agent: AgentId,
-        /// The program, as the manifest calls it.
+        /// Name of the program in the manifest.
         name: String,
-        /// Where it was said to be.
+        /// Path of the program.
         path: String,
     },
-    /// A word names no variable.
+    /// The word does not name environment variables.
     #[error(
         "pass on `{word}` as `agents.{agent}.env` says: name a variable, or several by how they begin, such as `VIBE_*`"
     )]
     Variable {
-        /// The agent that the setting is for.
+        /// Agent of the setting.
         agent: AgentId,
-        /// The word that was to name a variable.
+        /// Word.
         word: String,
     },
-    /// A key cannot verify any signature.
+    /// The key is not a valid public key for signatures.
     #[error("set `plugins.keys`: {0}")]
     Key(#[from] InvalidKey),
 }
 
-/// Where a value came from.
+/// Layer that sets a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// No layer sets it: the default of the hub.
+    /// Default of the hub: no layer sets the value.
     Default,
-    /// The configuration file at this path.
+    /// Configuration file.
     File(PathBuf),
-    /// A variable of the environment.
+    /// Environment variable.
     Variable(String),
-    /// The command line, by this flag.
+    /// Flag of the command line.
     Flag(&'static str),
 }
 

@@ -1,31 +1,32 @@
-//! How agents are found.
+//! Settings of the search for agents.
 
 use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// `[finding]`: how agents are found by what they are to do.
+/// `[finding]`: search for agents by their work.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Finding {
-    /// `[finding.embeddings]`: by meaning as well as by words.
+    /// `[finding.embeddings]`: search by meaning in addition to words.
     pub embeddings: Embeddings,
 }
 
-/// A server that turns texts into vectors, by the API of OpenAI that many have.
+/// Server of text embeddings with OpenAI's API, which many servers offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Embeddings {
-    /// The URL of the server, without `/embeddings`, such as `http://localhost:11434/v1`; without it, words alone are compared.
+    /// URL of the server without `/embeddings`, such as `http://localhost:11434/v1`. Without it,
+    /// only words are compared.
     pub url: Option<String>,
-    /// The model that is asked for.
+    /// Name of the embedding model.
     pub model: Option<String>,
-    /// The name of the secret that is shown as a bearer token: a file in `secrets/` of the data directory, or a variable of the
-    /// hub's environment.
+    /// Name of the secret that is sent as a bearer token: a file in `secrets/` of the data
+    /// directory, or a variable of the hub's environment.
     pub key: Option<String>,
 }
 
 impl Embeddings {
-    /// Where texts are posted, and the model that is asked for, if they are.
+    /// URL for requests, and the model; `None` without a server.
     pub fn server(&self) -> Option<(String, &str)> {
         let (url, model) = (self.url.as_ref()?.trim_end_matches('/'), self.model.as_ref()?);
         let url = url.strip_suffix("/embeddings").unwrap_or(url);
@@ -40,7 +41,7 @@ impl Embeddings {
             (None, Some(_)) => return wrong("url", "say where the server is that has the model"),
             (Some(_), Some(_)) | (None, None) => {}
         }
-        // It becomes the name of a file.
+        // The name becomes a file name.
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
         match key {
             Some(name) if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) => wrong(

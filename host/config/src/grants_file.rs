@@ -1,7 +1,8 @@
-//! The file of grants: what the operator granted to which plug-in, `grants.toml` in the data directory. The command line writes it
-//! and the hub follows it; both do so under a lock, and replace it whole, so that nobody reads half of it.
+//! File of grants of plug-ins, `grants.toml` in the data directory. The command line writes it and
+//! the hub reads it. Both lock it and replace it atomically, so nobody reads an incomplete file.
 //!
-//! Whoever may write this file is the operator: it is of mode 0600, and one that others may write to is refused.
+//! Write access to this file is operator access: its mode is 0600, and a file that others may write
+//! to is refused.
 
 use crate::own_file::{self, NotOwn};
 use a2a_hub_core::installation::Installations;
@@ -13,65 +14,65 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file's name in the data directory.
+/// Name of the file in the data directory.
 pub const GRANTS_FILE: &str = "grants.toml";
 
-/// More than anybody grants: a file that is longer is damaged.
+/// Size limit, beyond any real file: a longer one is damaged.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What a reader of the file is told first.
+/// First lines of the file, for people who open it.
 const HEADING: &str = "# What is granted to plug-ins, and for which component. `a2a-hub plugin` writes this file.\n\n";
 
-/// The file of grants of one data directory.
+/// File of grants of one data directory.
 #[derive(Clone, Debug)]
 pub struct GrantsFile {
     dir: PathBuf,
 }
 
-/// Why the grants cannot be read or changed. None is lost by it.
+/// Error of reading or changing the grants. The stored grants stay unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantsError {
     /// The file cannot be read.
     #[error("read the grants in {path}: {why}")]
     Unreadable {
-        /// The file of grants.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         why: io::Error,
     },
-    /// It is a link, or somebody else's, or others may write to it.
+    /// The file is a link, belongs to another user, or is writable by others.
     #[error(
         "read the grants in {0}: others could have written it; make it a plain file of your own, and run `chmod 600` on it"
     )]
     Foreign(PathBuf),
-    /// It is longer than it can be.
+    /// The file exceeds the size limit.
     #[error("read the grants in {0}: it is larger than {MAX_BYTES} bytes; restore it from a copy")]
     Large(PathBuf),
-    /// It is not what the hub or the command line wrote.
+    /// The file is not valid.
     #[error(
         "read the grants in {path}: {}\nmend that line, or move the file away and grant anew with `a2a-hub plugin grant`",
         why.to_string().trim_end()
     )]
     Damaged {
-        /// The file of grants.
+        /// Path of the file.
         path: PathBuf,
-        /// The line of the file, and what is wrong with it.
+        /// Line of the file and its error.
         why: Box<toml::de::Error>,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("write the grants to {path}: {why}; nothing was changed")]
     Unwritable {
-        /// The file of grants.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         why: io::Error,
     },
-    /// What is to be written cannot be.
+    /// The grants cannot be serialized.
     #[error("write the grants: {0}; nothing was changed")]
     Unspeakable(#[from] toml::ser::Error),
 }
 
-/// What changes when the file does.
+/// Metadata that changes with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantsStamp {
     inode: u64,
@@ -80,28 +81,28 @@ pub struct GrantsStamp {
 }
 
 impl GrantsFile {
-    /// The file of grants of the hub that keeps what it has in `data_dir`.
+    /// File of grants of the hub with this data directory.
     pub fn of(data_dir: &Path) -> Self {
         Self { dir: data_dir.to_owned() }
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> PathBuf {
         self.dir.join(GRANTS_FILE)
     }
 
-    /// Tells this state of the file from others; none if there is no file.
+    /// Current metadata of the file, to detect changes; `None` without a file.
     pub fn stamp(&self) -> Option<GrantsStamp> {
         let meta = fs::symlink_metadata(self.path()).ok()?;
         let changed = (meta.ctime(), meta.ctime_nsec());
         Some(GrantsStamp { inode: meta.ino(), size: meta.len(), changed })
     }
 
-    /// What is granted; nothing if there is no file. Waits for the disk.
+    /// Reads the grants; empty without a file. Blocks on disk I/O.
     ///
     /// # Errors
     ///
-    /// If the file is there and cannot be trusted, read or understood: then what is granted is not known.
+    /// Fails if the file exists and cannot be trusted, read or parsed: the grants are then unknown.
     pub fn read(&self) -> Result<Installations, GrantsError> {
         let path = self.path();
         let unreadable = |why| GrantsError::Unreadable { path: path.clone(), why };
@@ -123,17 +124,17 @@ impl GrantsFile {
         let read = toml::from_str(&text);
         let mut grants: Installations =
             read.map_err(|why| GrantsError::Damaged { path, why: Box::new(why) })?;
-        // Digests are compared as they are made; a hand may have written another case.
+        // Computed digests are lower case; a person may have edited the file.
         grants.plugins.values_mut().for_each(|record| record.sha256.make_ascii_lowercase());
         Ok(grants)
     }
 
-    /// Changes what is granted, and returns what `change` does. Nobody else changes it meanwhile; what is already so is not written
-    /// again. Waits for the disk, and for who else holds the lock.
+    /// Changes the grants under a lock, and returns the result of `change`. Unchanged grants are
+    /// not written. Blocks on disk I/O, and while another process holds the lock.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written; then it stays as it was.
+    /// Fails if the file cannot be read or written; it then stays unchanged.
     pub fn change<T>(
         &self,
         change: impl FnOnce(&mut Installations) -> T,

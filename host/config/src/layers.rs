@@ -1,4 +1,4 @@
-//! The layers of the configuration, one on top of the other: defaults, the file, the environment, the command line.
+//! Layers of the configuration, later ones overriding: defaults, file, environment, command line.
 
 use crate::{
     error::{ConfigError, Origin},
@@ -14,39 +14,39 @@ use std::{
 };
 use toml::{Table, Value};
 
-/// What the variables of the environment begin with that set something.
+/// Prefix of environment variables that set something.
 const PREFIX: &str = "A2A_HUB_";
 
-/// What says where the file is.
+/// Flag and variable that name the configuration file.
 const CONFIG_FLAG: &str = "--config";
 const CONFIG_VARIABLE: &str = "A2A_HUB_CONFIG";
 
-/// Variables that begin so and are no settings: the place of the file, the marks on programs that a hub starts, and what
-/// its developers build and test with.
+/// Variables with the prefix that are not settings: the path of the file, the marks on programs
+/// that a hub starts, and variables for building and testing.
 const NO_SETTINGS: &[&str] = &["CONFIG", "OWNER", "TREE", "DATA", "COMPONENTS", "BIN", "CI"];
 
-/// A setting on the command line.
+/// Setting on the command line.
 #[derive(Clone, Debug)]
 pub struct Flag {
-    /// As it is typed.
+    /// Flag as it is typed.
     pub name: &'static str,
-    /// What it sets, such as `["http", "port"]`.
+    /// Path of the setting, such as `["http", "port"]`.
     pub key: &'static [&'static str],
-    /// The value that it sets that to.
+    /// Value of the setting.
     pub value: Value,
 }
 
-/// The configuration, and where it came from.
+/// Configuration with the origin of each value.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The configuration that counts, all layers taken together.
+    /// Effective configuration: all layers merged.
     pub config: Config,
-    /// The file that was read, if there was one.
+    /// File that was read, if any.
     pub file: Option<PathBuf>,
     origins: BTreeMap<Vec<String>, Origin>,
 }
 
-/// Values that were set, and by what; later ones count more.
+/// Merged values with their origins; later layers override earlier ones.
 #[derive(Default)]
 struct Layers {
     values: Table,
@@ -54,7 +54,8 @@ struct Layers {
 }
 
 impl Settings {
-    /// Reads `file`, or the default file if there is one, and puts the `environment` and the `flags` on top.
+    /// Reads `file`, or the default file if it exists, and layers the `environment` and the `flags`
+    /// on top.
     pub(super) fn read(
         file: Option<PathBuf>,
         environment: &BTreeMap<String, String>,
@@ -71,7 +72,7 @@ impl Settings {
             }
             Ok(())
         };
-        // Where the file is, what stands above it may say.
+        // The layers above the file can set the file's own path.
         let mut layers = Layers::default();
         above(&mut layers)?;
         let said = layers.values.get("data_dir").and_then(Value::as_str).map(PathBuf::from);
@@ -97,12 +98,13 @@ impl Settings {
         Ok(Self { config, file, origins: layers.origins })
     }
 
-    /// Whether the command line or the environment says what the value at `path` is, which a changed file leaves as it is.
+    /// True if the command line or the environment sets the value at `path`, so that a changed file
+    /// has no effect on it.
     pub fn is_above_the_file(&self, path: &[&str]) -> bool {
         matches!(self.said_by(path), Origin::Flag(_) | Origin::Variable(_))
     }
 
-    /// Whether the command line itself says what the value at `path` is.
+    /// True if the command line sets the value at `path`.
     pub fn is_on_the_command_line(&self, path: &[&str]) -> bool {
         matches!(self.said_by(path), Origin::Flag(_))
     }
@@ -112,14 +114,14 @@ impl Settings {
         self.origin(&path)
     }
 
-    /// Where the value at `path` came from.
+    /// Layer that sets the value at `path`.
     pub fn origin(&self, path: &[String]) -> &Origin {
         self.origins.get(path).unwrap_or(&Origin::Default)
     }
 }
 
 impl Layers {
-    /// Puts a file on top, which a flag or a variable may name; false if it is not there and need not be.
+    /// Adds a file as a layer; false if it does not exist and no flag or variable names it.
     fn file(&mut self, path: &Path, named_by: Option<&'static str>) -> Result<bool, ConfigError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -138,7 +140,7 @@ impl Layers {
 
     fn variable(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
         let Some(words) = name.strip_prefix(PREFIX) else { return Ok(()) };
-        // An empty variable is how shells unset one for a single command.
+        // Shells unset a variable for a single command by an empty value.
         if text.is_empty() || NO_SETTINGS.contains(&words) {
             return Ok(());
         }
@@ -147,7 +149,7 @@ impl Layers {
         let path = names::resolve::<Config>(&words).ok_or_else(|| unknown_variable(name))?;
         let value = match format!("value = {text}").parse::<Table>() {
             Ok(mut parsed) if parsed.len() == 1 => parsed.remove("value"),
-            // What is no TOML is text; nobody quotes a path in a shell.
+            // Text that is not TOML is taken as a string: nobody quotes paths in a shell.
             Ok(_) | Err(_) => None,
         };
         let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
@@ -183,7 +185,7 @@ impl Layers {
         }
     }
 
-    /// Sets one value. What stands in its way has the wrong type, and whoever reads it will say so.
+    /// Sets one value. A value of the wrong type in its path stays; reading it fails later.
     fn set(&mut self, path: Vec<String>, value: Value, origin: &Origin) {
         let Some((name, sections)) = path.split_last() else { return };
         let mut table = &mut self.values;
@@ -214,7 +216,7 @@ impl Layers {
     }
 }
 
-/// A path that begins with `~/`, from the home directory on; others as they are.
+/// Path with `~/` replaced by the home directory.
 fn at_home(path: PathBuf, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(below), Some(home)) => home.join(below),
@@ -223,7 +225,7 @@ fn at_home(path: PathBuf, home: Option<&Path>) -> PathBuf {
 }
 
 impl Config {
-    /// Puts the home directory in place of `~` in paths, as a shell would.
+    /// Replaces `~` in paths by the home directory, as a shell would.
     fn expand(&mut self, home: Option<&Path>) {
         let expand = |path: &mut PathBuf| *path = at_home(std::mem::take(path), home);
         self.data_dir.iter_mut().for_each(expand);
@@ -241,7 +243,7 @@ impl Config {
     }
 }
 
-/// `name` as the section spells it: the Local Hub specification writes `dataDir` where this hub writes `data_dir`.
+/// Spelling of `name` in this section: the Local Hub specification writes `dataDir` for `data_dir`.
 fn known(
     section: &[String],
     name: &str,

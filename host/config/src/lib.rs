@@ -1,4 +1,4 @@
-//! What the operator set: a file, the environment and the command line, with defaults for what they leave out.
+//! Configuration of the hub: a file, the environment and the command line, with defaults.
 
 mod agent;
 mod changes;

@@ -1,31 +1,32 @@
-//! Servers of the Model Context Protocol that the operator names for an agent, whose tools it may be granted.
+//! MCP servers that the operator configures for an agent, whose tools the agent may be granted.
 
 use a2a_hub_core::manifest::is_program_name;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, path::PathBuf};
 
-/// `[agents.<id>.mcp.<name>]`: a program that speaks the protocol on standard input and output, or a URL. It is started, or
-/// called, for its agent when a tool of it is first asked for, held as the agent's other programs and requests are, and reached by
-/// nobody else.
+/// `[agents.<id>.mcp.<name>]`: a program that speaks MCP on standard input and output, or a URL. It
+/// is started, or connected, at the agent's first use of its tools. It is confined as the agent's
+/// other programs and requests are, and serves no other agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpServer {
-    /// The program, as an absolute path.
+    /// Absolute path of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<PathBuf>,
-    /// Where it is instead, by Streamable HTTP: the agent's grant has to allow the requests.
+    /// URL of a server by Streamable HTTP, in place of a program. The agent's grant must allow the
+    /// requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its arguments.
+    /// Arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Variables of the hub's environment that it is passed, in the words of `agents.<id>.env`.
+    /// Variables of the hub's environment passed to it, in the syntax of `agents.<id>.env`.
     #[serde(default)]
     pub env: BTreeSet<String>,
 }
 
 impl McpServer {
-    /// What is wrong with it under this name, and the way out.
+    /// Error in the server's settings under this name, with the way out.
     pub(super) fn wrong(&self, name: &str) -> Option<String> {
         if !is_program_name(name) {
             return Some(

@@ -1,4 +1,5 @@
-//! The names of the settings, asked of the types that hold them: nothing is registered twice.
+//! Names of the settings, derived from the types that hold them, so that nothing is registered
+//! twice.
 
 use serde::{
     Deserialize,
@@ -10,26 +11,28 @@ use serde::{
 };
 use std::cell::Cell;
 
-/// What stands at a place of the configuration.
+/// Kind of an entry of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A section that has these settings.
+    /// Section with these settings.
     Section(&'static [&'static str]),
-    /// A section whose names are the operator's to choose.
+    /// Section whose keys the operator chooses.
     Names,
-    /// A value: no section.
+    /// Value.
     Value,
 }
 
-/// What `T` has at `path`. Of a place that it does not have, whoever reads the value will say so.
+/// Kind of the entry of `T` at `path`. For a path that `T` does not have, reading the value fails
+/// later.
 pub(super) fn place<T: for<'de> Deserialize<'de>>(path: &[String]) -> Place {
     let found = Cell::new(Place::Value);
-    // It never comes to a `T`: the walk ends where the path does.
+    // The walk stops at the end of the path, so no `T` is ever built.
     let _ = T::deserialize(Walk { path, found: &found });
     found.get()
 }
 
-/// The path to the setting of `T` that `words` name: `http`, `port`, or `agents`, `my`, `agent`, `timeout`, `ms`.
+/// Path of the setting of `T` that `words` name: `http`, `port`, or `agents`, `my`, `agent`,
+/// `timeout`, `ms`.
 pub(super) fn resolve<T: for<'de> Deserialize<'de>>(words: &[&str]) -> Option<Vec<String>> {
     fn below<T: for<'de> Deserialize<'de>>(path: &[String], words: &[&str]) -> Option<Vec<String>> {
         if words.is_empty() {
@@ -54,7 +57,7 @@ pub(super) fn resolve<T: for<'de> Deserialize<'de>>(words: &[&str]) -> Option<Ve
     below::<T>(&[], words)
 }
 
-/// The paths of all values of `T` below `section` that have a fixed name.
+/// Paths of all values of `T` below `section` with fixed names.
 pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<String>> {
     let (mut found, mut pending) = (Vec::new(), vec![section.to_owned()]);
     while let Some(path) = pending.pop() {
@@ -68,7 +71,8 @@ pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<S
     found
 }
 
-/// Pretends to be a file that holds one value, at the end of `path`, and notes what the reading type expects there.
+/// Deserializer that pretends to be a file with one value at the end of `path`, and records which
+/// kind of entry the type expects there.
 struct Walk<'w> {
     path: &'w [String],
     found: &'w Cell<Place>,
@@ -126,7 +130,7 @@ impl<'de> Deserializer<'de> for Walk<'_> {
     }
 }
 
-/// The only entry of a map on the way.
+/// Single entry of a map on the path.
 struct Step<'w> {
     name: Option<&'w str>,
     walk: Walk<'w>,

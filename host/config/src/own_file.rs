@@ -1,4 +1,5 @@
-//! Files that are this user's alone: opened without following a link, judged by what was opened, and replaced whole.
+//! Private files of this user: opened without following links, checked after opening, replaced
+//! atomically.
 
 use rustix::{
     fs::{Mode, OFlags},
@@ -11,18 +12,18 @@ use std::{
     path::Path,
 };
 
-/// Why a file is not this user's alone.
+/// Reason why a file is not private.
 #[derive(Debug)]
 pub enum NotOwn {
-    /// The system would not let it be opened.
+    /// The system refused to open it.
     Io(io::Error),
-    /// It is a link.
+    /// It is a symlink.
     Link,
-    /// It is no plain file.
+    /// It is not a plain file.
     NotPlain,
     /// It belongs to another user.
     Foreign,
-    /// Others may do with it what they may not.
+    /// Others have permissions that they must not have.
     Shared,
 }
 
@@ -32,12 +33,13 @@ impl From<io::Error> for NotOwn {
     }
 }
 
-/// Opens a plain file of this user's for reading, with which others may do nothing of `forbidden`: permissions as in a mode, such as
-/// `0o022` for writing. What is checked is what was opened.
+/// Opens a plain file of this user for reading. Others must have none of the `forbidden`
+/// permissions, given as a mode such as `0o022` for writing. The opened file is checked, not the
+/// path.
 ///
 /// # Errors
 ///
-/// If it is none.
+/// Fails if the file does not satisfy this.
 pub fn open(path: &Path, forbidden: u32) -> Result<File, NotOwn> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|why| match why {
@@ -58,15 +60,16 @@ pub fn open(path: &Path, forbidden: u32) -> Result<File, NotOwn> {
     Ok(file)
 }
 
-/// Writes a file of mode 0600 beside its place, and moves it there once it is on the disk: nobody reads half of it.
+/// Writes a file of mode 0600 next to `place`, and renames it once it is synced, so that nobody
+/// reads an incomplete file.
 ///
 /// # Errors
 ///
-/// The system's; then what was there stays.
+/// Returns the error of the system; the old file is then unchanged.
 pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let draft = place.with_file_name(format!(".{name}.draft"));
-    // One that a killed writer left, or a link that somebody put there.
+    // The draft may be left over from a killed writer, or be a link that somebody planted.
     gone(fs::remove_file(&draft))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
@@ -78,11 +81,11 @@ pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(place.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// That a file is gone, also if it was before.
+/// Accepts a removal whose file did not exist.
 ///
 /// # Errors
 ///
-/// The system's, if it is still there.
+/// Returns the error of the system if the file still exists.
 pub fn gone(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
 }

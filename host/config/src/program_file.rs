@@ -1,5 +1,6 @@
-//! Where a granted program is, and that nobody but its owner can put another one there (CWE-426, untrusted search path). The file,
-//! the directories on the way to it and, where links lead on, those on their way are looked at.
+//! Lookup of a granted program, and the check that only its owner can replace it (CWE-426,
+//! untrusted search path). The check covers the file, its parent directories and, through symlinks,
+//! those of the targets.
 
 use crate::environment::{find_program, is_executable};
 use a2a_hub_core::grant::{Grant, Pin, ProgramGrant};
@@ -12,57 +13,58 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Links that are followed on the way to one program; the system follows as many.
+/// Limit of symlinks followed on the way to one program, as in the system.
 const MAX_LINKS: usize = 40;
 
-/// Why a program cannot be granted, or started, as the grant says.
+/// Reason why a program cannot be granted or started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramFileError {
-    /// There is none.
+    /// The program does not exist.
     #[error("find `{0}`: it is not on the PATH; install it, or say where it is with `path`")]
     Missing(String),
-    /// What is there cannot be run.
+    /// The file is not executable.
     #[error("run {0}: it is not a program")]
     NoProgram(PathBuf),
-    /// Somebody else could put another program there.
+    /// Another user could replace the program.
     #[error(
         "run {program}: others may write to {place}, and so could put another program there; run `chmod go-w {place}`, or name a \
          copy that is yours alone with `path`"
     )]
     Exposed {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// What others may write to.
+        /// Path that others may write to.
         place: PathBuf,
     },
-    /// It cannot be looked at.
+    /// A path cannot be inspected.
     #[error("look at {path}: {why}")]
     Unreadable {
-        /// What could not be looked at.
+        /// Path.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         why: io::Error,
     },
-    /// The file is another one than was granted.
+    /// The file differs from the granted one.
     #[error(
         "run {program}: its file is not the one that was granted (`pin`): its SHA-256 digest is {found}; if you updated it, grant it \
          anew"
     )]
     Changed {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// The digest it has now.
+        /// Current digest.
         found: String,
     },
-    /// It was to be pinned, and was not there to be.
+    /// The grant says `pin`, but the program did not exist when it was granted.
     #[error(
         "run {0}: its grant says `pin`, and it was not there when it was granted; grant it anew"
     )]
     Unpinned(PathBuf),
 }
 
-/// The grant with the place of each program and, where it is pinned, the digest of its file, as they are now. Programs that the
-/// operator `placed` in the configuration stay to be found there. What cannot be found or trusted is told, and stays as it is.
+/// Adds the current path of each program to a grant and, for pinned ones, the file's digest.
+/// Programs that the operator `placed` in the configuration keep that path. Programs that cannot be
+/// found or trusted are returned as errors, and their entries stay unchanged.
 pub fn resolve(
     mut grant: Grant,
     placed: &BTreeMap<String, String>,
@@ -94,11 +96,11 @@ fn resolve_one(
     Ok(())
 }
 
-/// Whether the program at `path` is one that only its owner, who is this user or the system's, can have put there.
+/// Checks that the program at `path` can be replaced only by its owner, who is this user or root.
 ///
 /// # Errors
 ///
-/// If it is none, or others could replace it.
+/// Fails if the file is not a program, or others could replace it.
 pub fn guard(path: &Path) -> Result<(), ProgramFileError> {
     if !is_executable(path) {
         return Err(ProgramFileError::NoProgram(path.to_owned()));
@@ -114,11 +116,11 @@ pub fn guard(path: &Path) -> Result<(), ProgramFileError> {
     Err(ProgramFileError::NoProgram(path.to_owned()))
 }
 
-/// Whether the file is the one that was pinned, if one was. Reads all of a pinned one.
+/// Checks that the file is the pinned one, if any. Reads all of a pinned file.
 ///
 /// # Errors
 ///
-/// If it is another one, or none was found to pin.
+/// Fails if the file differs, or none was found to pin.
 pub fn check_pin(path: &Path, pin: &Pin) -> Result<(), ProgramFileError> {
     let pinned = match pin {
         Pin::Free => return Ok(()),
@@ -144,7 +146,7 @@ fn digest(path: &Path) -> Result<String, ProgramFileError> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// The next place that a link on the way to `file` leads to; none if there is no link.
+/// Target of the next symlink on the way to `file`; `None` without a link.
 fn behind(file: &Path) -> Result<Option<PathBuf>, ProgramFileError> {
     let mut way: Vec<_> = file.ancestors().collect();
     way.reverse();
@@ -163,7 +165,8 @@ fn behind(file: &Path) -> Result<Option<PathBuf>, ProgramFileError> {
     Ok(None)
 }
 
-/// The path without `.` and `..`; called only where what stands before them is no link.
+/// Path without `.` and `..`. The caller guarantees that the components before them are no
+/// symlinks.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -178,8 +181,9 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// A place is safe if it is this user's or the system's, and nobody else may write to it. A directory with the sticky bit, such as
-/// `/tmp`, is safe as well: nobody can replace in it what is not theirs.
+/// Checks one path: it must belong to this user or to root, and nobody else may write to it. A
+/// directory with the sticky bit, such as `/tmp`, is safe too: nobody can replace another user's
+/// file in it.
 fn guard_one(program: &Path, place: &Path) -> Result<(), ProgramFileError> {
     let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
     let ours = rustix::process::geteuid().as_raw();
@@ -187,7 +191,7 @@ fn guard_one(program: &Path, place: &Path) -> Result<(), ProgramFileError> {
     let is_sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
     let group_is_known = meta.gid() == 0 || meta.gid() == rustix::process::getegid().as_raw();
     let others = if group_is_known { 0o002 } else { 0o022 };
-    // A link's own mode says nothing.
+    // The mode of a symlink has no meaning.
     let is_writable = !meta.is_symlink() && !is_sticky && meta.mode() & others != 0;
     if owner_is_known && !is_writable {
         return Ok(());

@@ -1,26 +1,27 @@
-//! How notifications are sent.
+//! Settings of push notifications.
 
 use a2a_hub_core::receiver::Rules;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How notifications are sent to where their clients want them.
+/// Settings of push notifications.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Push {
-    /// Hosts that may be private addresses, speak plain HTTP and listen on any port, as they stand in a URL; `*` for all.
+    /// Hosts that may have private addresses, use plain HTTP and listen on any port, as written in
+    /// URLs; `*` for all.
     pub trusted_hosts: Vec<String>,
-    /// How long one event is tried before it is given up, in milliseconds.
+    /// Time after which the delivery of an event is given up, in milliseconds.
     pub give_up_ms: u64,
-    /// Whether to sign what is sent.
+    /// True to sign notifications.
     pub sign: bool,
-    /// Whether a receiver must answer a challenge before it is sent anything.
+    /// True to require that a receiver answers a challenge before it gets notifications.
     pub challenge: bool,
 }
 
 impl Default for Push {
-    /// Nobody is trusted; a receiver may be down for a day. It is not challenged, for those that the official SDKs help to
-    /// write do not know how to answer.
+    /// By default no host is trusted, and a receiver may be down for a day. Receivers are not
+    /// challenged: those that the official SDKs help to write cannot answer.
     fn default() -> Self {
         let give_up_ms = 24 * 60 * 60 * 1000;
         Self { trusted_hosts: Vec::new(), give_up_ms, sign: true, challenge: false }
@@ -28,12 +29,12 @@ impl Default for Push {
 }
 
 impl Push {
-    /// As `core` takes them.
+    /// Rules for receivers, in the form of `core`.
     pub fn rules(&self) -> Rules {
         Rules { trusted: self.trusted_hosts.clone() }
     }
 
-    /// How long one event is tried.
+    /// Time after which the delivery of an event is given up.
     pub fn give_up(&self) -> Duration {
         Duration::from_millis(self.give_up_ms)
     }

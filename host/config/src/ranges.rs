@@ -1,13 +1,14 @@
-//! The numbers that settings can be: what no task could run with, and what is a slip, is refused before a hub starts with it.
+//! Ranges of numeric settings: useless or mistyped values are refused before a hub starts with
+//! them.
 
 use crate::{agent::AgentConfig, error::ConfigError, settings::Config};
 use a2a_hub_core::granted_limits::{MAX_WAIT_MS, OutOfRange};
 use a2a_hub_protocol::id::AgentId;
 
-/// The longest that a pause of the hub's own can be, in milliseconds.
+/// Upper bound of the hub's intervals, in milliseconds.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The most memory that compiling a component may be allowed, in MiB: no machine has more.
+/// Upper bound of the memory for compiling a component, in MiB: no machine has more.
 const MAX_COMPILE_MB: u64 = 1 << 20;
 
 impl Config {

@@ -1,20 +1,22 @@
-//! Agents elsewhere that are to appear among the hub's own.
+//! Remote agents that appear among the hub's own.
 
 use serde::{Deserialize, Serialize};
 
-/// An agent elsewhere, as `[remote.<id>]` describes it.
+/// `[remote.<id>]`: a remote agent.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Remote {
-    /// Where it is: its card is below.
+    /// URL of the agent; its card is below.
     pub url: String,
-    /// The variable of the hub's environment that holds the bearer token to show it.
+    /// Variable of the hub's environment that holds the bearer token.
     pub token_env: Option<String>,
-    /// The SHA-256 digest that its card must have, in hex; without it, the first card that is seen is trusted.
+    /// SHA-256 digest that its card must have, in hex. Without it, the first card is trusted.
     pub sha256: Option<String>,
-    /// Origins that its card may send the hub to beside its own, such as `https://example.com:50051`.
+    /// Origins to which its card may direct the hub beside its own, such as
+    /// `https://example.com:50051`.
     pub origins: Vec<String>,
-    /// The keys of which one must have signed its card: JWK sets, JWKs or PEM, each in a file, at an `https://` URL, or as
-    /// it stands. With them, a card that changed and is signed is taken without asking.
+    /// Keys, one of which must have signed its card: JWK sets, JWKs or PEM, each in a file, at an
+    /// `https://` URL, or inline. With them, a changed card that is signed is accepted without
+    /// asking.
     pub keys: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Groups of agents, and how messages are shared out among those that can all take them.
+//! Groups of agents, and the distribution of messages among equivalent agents.
 
 use crate::error::ConfigError;
 use a2a_hub_core::routing::Balance;
@@ -6,27 +6,28 @@ use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `[routing]`: how messages are shared out that name a skill or a group.
+/// `[routing]`: distribution of messages that name a skill or a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Routing {
-    /// How, where nothing else is said.
+    /// Default strategy.
     pub balance: Balance,
-    /// `[routing.<name>]`: of one skill, by its id, or of one group.
+    /// `[routing.<name>]`: strategy of one skill, by its id, or of one group.
     #[serde(flatten)]
     pub by_name: BTreeMap<String, RouteConfig>,
 }
 
-/// How messages are shared out that name one skill or one group.
+/// Distribution of messages that name one skill or one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// `round-robin`, `least-loaded`, `latency` or `affinity`.
+    /// Strategy: `round-robin`, `least-loaded`, `latency` or `affinity`.
     pub balance: Balance,
 }
 
 impl Routing {
-    /// How messages are shared out that name this skill, or this group; what is said of the skill counts more.
+    /// Strategy for messages that name this skill or this group. The skill's setting takes
+    /// precedence.
     pub fn balance(&self, skill: Option<&str>, group: Option<&AgentId>) -> Balance {
         let names = skill.into_iter().chain(group.map(AgentId::as_str));
         let mut named = names.filter_map(|name| self.by_name.get(name));
@@ -34,7 +35,8 @@ impl Routing {
     }
 }
 
-/// A group is called as no agent that is configured, has somebody in it, and holds no other group.
+/// Checks that each group has a name of no configured agent, has members, and contains no other
+/// group.
 pub(crate) fn check_groups(
     groups: &BTreeMap<AgentId, Vec<AgentId>>,
     is_agent: impl Fn(&AgentId) -> bool,

@@ -1,4 +1,4 @@
-//! The keys of the configuration, as a snapshot: an operator's file that has one of them must go on to work.
+//! Snapshot of the configuration's keys: files of operators must keep working.
 
 use crate::{
     Config,
@@ -15,7 +15,7 @@ fn keys_are_as_operators_know_them() {
         let below = |name: &str| [&path[..], &[name.to_owned()]].concat();
         match place::<Config>(&path) {
             Place::Section(names) => pending.extend(names.iter().map(|name| below(name))),
-            // A name of the operator's: nobody nests deeper than this.
+            // The key stands for an operator's name; real nesting is never deeper than this.
             Place::Names if path.len() < 6 => pending.push(below("x")),
             Place::Names | Place::Value => found.push(path.join(".")),
         }

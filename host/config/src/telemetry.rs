@@ -1,8 +1,8 @@
-//! What the hub tells of itself to whoever gathers traces.
+//! Settings of exported telemetry.
 
 use serde::{Deserialize, Serialize};
 
-/// `[telemetry]`: what the hub sends to those who watch it.
+/// `[telemetry]`: telemetry that the hub exports.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
@@ -10,16 +10,16 @@ pub struct Telemetry {
     pub otlp: Otlp,
 }
 
-/// Where the spans of tasks are sent (OTLP over HTTP, in Protobuf).
+/// Receiver of the tasks' spans (OTLP over HTTP, in Protobuf).
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Otlp {
-    /// The URL of the receiver, without `/v1/traces`; without it, nothing is sent.
+    /// URL of the receiver without `/v1/traces`. Without it, nothing is sent.
     pub endpoint: Option<String>,
 }
 
 impl Otlp {
-    /// Where spans are posted, if anywhere.
+    /// URL for posting spans; `None` without a receiver.
     pub fn traces_url(&self) -> Option<String> {
         let endpoint = self.endpoint.as_ref()?;
         Some(format!("{}/v1/traces", endpoint.trim_end_matches('/')))

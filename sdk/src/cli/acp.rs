@@ -1,15 +1,17 @@
-//! The Agent Client Protocol (<https://agentclientprotocol.com>, version 1): JSON-RPC 2.0, a message a line, which the
-//! programs of several vendors speak.
+//! Driver of programs that speak the Agent Client Protocol (<https://agentclientprotocol.com>,
+//! version 1): JSON-RPC 2.0, one message per line. Several vendors' programs speak it.
 //!
 //! ```text
-//! initialize ─► session/load or session/new ─► mode ─► model ─► effort ─► session/prompt ─► its answer is the end
-//!                                                                             │   ▲
-//!                                        session/update: text and tools ◄─────┤   │
-//!                            session/request_permission, elicitation/create ──┴─► Ask
+//! initialize ─► session/load or session/new ─► mode ─► model ─► effort
+//!   ─► session/prompt ─► its answer ends the turn
+//!            │   ▲
+//!            ├───│──► session/update: text and tools
+//!            └───┴──► session/request_permission, elicitation/create: Ask
 //! ```
-//! A program that is kept for another turn is asked for its mode, which it may have left meanwhile, and has its prompt with the
-//! answer. One request of ours is on its way at any time; what its answer means is the step we are at. Updates count only while
-//! the prompt is answered: what comes before is the history of a loaded session.
+//! A program that is reused for another turn is asked for its mode, which may have changed
+//! meanwhile, and gets its prompt with the answer. At most one of our requests is in flight; the
+//! current step says what its answer means. Updates count only while the prompt is answered:
+//! earlier ones are the history of a loaded session.
 
 mod ask;
 mod check;
@@ -33,10 +35,10 @@ pub use check::check;
 pub use speaker::{Refusal, Speaker, plain};
 use tool::ToolCall;
 
-/// The version of the protocol.
+/// Version of the protocol.
 const PROTOCOL: u64 = 1;
 
-/// The category of the option for how hard the model is to think: the protocol's word, and Vibe's.
+/// Categories of the option for the reasoning effort: the protocol's word, and Vibe's.
 const EFFORT: [&str; 2] = ["thought_level", "thinking"];
 
 /// One turn of a program that speaks the protocol.
@@ -44,13 +46,14 @@ pub struct Acp<S> {
     job: Job,
     directory: String,
     step: Step,
-    /// The id of our latest request.
+    /// Id of our latest request.
     id: u64,
-    /// What the program said about its session: its modes and models.
+    /// Modes and models that the program offered for its session.
     offer: Value,
     takes_images: bool,
     session: Session,
-    /// The message so far, its id where the program tells one, and whether the next text begins another.
+    /// Message so far, its id if the program sends one, and whether the next text begins a new
+    /// message.
     text: String,
     message: Option<String>,
     over: bool,
@@ -58,16 +61,16 @@ pub struct Acp<S> {
     tools: BTreeMap<String, ToolCall>,
     /// Questions that wait for a decision, by their id as JSON.
     asked: BTreeMap<String, Asked>,
-    /// What is approved for the rest of the run.
+    /// Kinds of tools that are approved for the rest of the run.
     allowed: Vec<Kind>,
-    /// The sum of the session's cost in US dollars, where the program tells it.
+    /// Cumulative cost of the session in US dollars, if the program reports it.
     cost: Option<f64>,
-    /// Whether the turn ended with an answer.
+    /// True if the turn ended with an answer.
     is_answered: bool,
     speaker: PhantomData<S>,
 }
 
-/// Which answer we wait for.
+/// Answer that the driver waits for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Step {
     Initialize,
@@ -81,15 +84,15 @@ enum Step {
     Over,
 }
 
-/// What the next turn of a program has to know, beside its session.
+/// State that the driver of the next turn needs beside the session.
 #[derive(Serialize, Deserialize)]
 struct Left {
-    /// The id of our latest request.
+    /// Id of our latest request.
     id: u64,
     takes_images: bool,
 }
 
-/// Where the work is to be done: the protocol has no session without a directory.
+/// Working directory of the job. The protocol has no session without a directory.
 pub fn directory(job: &Job) -> Result<&str, Failure> {
     job.directory.as_deref().ok_or_else(|| {
         let way_out = "name a `workingDirectory`, or start the hub with `--workspace DIR`";
@@ -97,7 +100,7 @@ pub fn directory(job: &Job) -> Result<&str, Failure> {
     })
 }
 
-/// The first request.
+/// Parameters of the request `initialize`.
 fn hello() -> Value {
     json!({
         "protocolVersion": PROTOCOL,
@@ -111,7 +114,7 @@ fn hello() -> Value {
 }
 
 impl<S: Speaker> Acp<S> {
-    /// A run in that directory, which is absolute.
+    /// Creates a driver for a run in `directory`, which is absolute.
     pub fn new(job: Job, directory: impl Into<String>) -> Self {
         Self {
             session: job.session.clone().unwrap_or_default(),
@@ -187,7 +190,7 @@ impl<S: Speaker> Acp<S> {
         self.request(Step::New, "session/new", &params)
     }
 
-    /// The program's servers, as the protocol has them.
+    /// MCP servers of the program, in the protocol's form.
     fn servers(&self) -> Vec<Value> {
         let pairs = |of: &Value| -> Vec<Value> {
             let each = of.as_object().into_iter().flatten();
@@ -247,7 +250,8 @@ impl<S: Speaker> Acp<S> {
         self.request(Step::Model, "session/set_model", &params)
     }
 
-    /// Goes on if the program was started with that model. One that does not know it takes another without a word.
+    /// Continues if the program was started with that model. A program that does not know the model
+    /// takes another without an error.
     fn started_with(&mut self, model: &str) -> Vec<Action> {
         let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
         let Some(option) = options.find(|option| option["category"] == "model") else {
@@ -262,7 +266,7 @@ impl<S: Speaker> Acp<S> {
         self.end(End::failed(FailureReason::ApiError, text))
     }
 
-    /// How hard the model is to think, where the program lets that be chosen.
+    /// Sets the reasoning effort, if the program has an option for it.
     fn choose_effort(&mut self) -> Vec<Action> {
         let Some(effort) = &self.job.choices.effort else { return self.first_prompt() };
         if let Some(params) = self.option(&EFFORT, effort) {
@@ -274,7 +278,7 @@ impl<S: Speaker> Acp<S> {
         actions
     }
 
-    /// What sets the option of one of these categories, if the program has it.
+    /// Parameters that set the option of one of these categories, if the program has it.
     fn option(&self, categories: &[&str], value: &str) -> Option<Value> {
         let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
         let is_meant =
@@ -283,7 +287,8 @@ impl<S: Speaker> Acp<S> {
         Some(json!({ "sessionId": self.session.id, "configId": option["id"], "value": value }))
     }
 
-    /// The prompt of a session's first turn: the program has started what belongs to the session.
+    /// Sends the prompt of a session's first turn: the program has started all servers of the
+    /// session.
     fn first_prompt(&mut self) -> Vec<Action> {
         let mut actions = vec![Action::Settled];
         actions.extend(self.prompt());
@@ -404,7 +409,8 @@ impl<S: Speaker> Acp<S> {
         actions
     }
 
-    /// What this run used up: by the protocol's `usage`, or by the `quota` that gemini tells in its place.
+    /// Usage of this run: from the protocol's `usage`, or from the `quota` that gemini reports
+    /// instead.
     fn used(&mut self, result: &Value) -> Map<String, Value> {
         let quota = &result["_meta"]["quota"];
         let mut usage = Map::new();
@@ -439,7 +445,8 @@ impl<S: Speaker> Driver for Acp<S> {
     }
 
     fn begin(&mut self) -> Vec<Action> {
-        // Of a program that could, or in a mode that can: nothing here knows that session, and the prompt counts on it.
+        // The session belongs to a program, or a mode, that can load sessions. This one cannot, and
+        // the prompt relies on the session.
         if !S::LOADS && !self.session.id.is_empty() {
             return self.end(End::SessionLost);
         }
@@ -475,7 +482,7 @@ impl<S: Speaker> Driver for Acp<S> {
                 let gone = self.asked.remove(&id.to_string());
                 gone.map(|_| Action::Withdrawn(id.clone())).into_iter().collect()
             }
-            // Vibe's, for the protocol has no word for it.
+            // Vibe's own method; the protocol has none for it.
             Some("_session/retrying") => {
                 self.over = true;
                 let why = params["detail"].as_str().unwrap_or_default();

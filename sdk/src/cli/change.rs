@@ -1,24 +1,24 @@
-//! Files that the program changed, as artifacts: where, and the difference.
+//! Files that the program changed, as artifacts: path and diff.
 
 use serde_json::json;
 use similar::TextDiff;
 
 use crate::{Artifact, Part, PartContent};
 
-/// A longer difference is cut: who wants all of it looks at the file.
+/// Maximum size of a diff; a longer one is cut. The file itself has all of it.
 const MAX_DIFF: usize = 128 * 1024;
 
-/// One change to one file.
+/// One change of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileChange {
-    /// The file, as the program names it.
+    /// Path, as the program reports it.
     pub path: String,
-    /// The difference in unified form; none if the program does not tell.
+    /// Unified diff; `None` if the program does not report one.
     pub diff: Option<String>,
 }
 
 impl FileChange {
-    /// A change between two texts; no text before means that the file is new.
+    /// Creates a change between two texts. Without `before` the file is new.
     pub fn between(path: impl Into<String>, before: Option<&str>, after: &str) -> Self {
         let path = path.into();
         let (old, new) = (before.map_or("/dev/null", |_| path.as_str()), path.as_str());
@@ -27,7 +27,7 @@ impl FileChange {
         Self { path, diff: Some(diff) }
     }
 
-    /// The removal of a file with that text.
+    /// Creates the removal of a file with that text.
     pub fn removal(path: impl Into<String>, before: &str) -> Self {
         let path = path.into();
         let texts = TextDiff::from_lines(before, "");
@@ -35,7 +35,8 @@ impl FileChange {
         Self { path, diff: Some(diff) }
     }
 
-    /// The artifact of this change: of id `change:PATH`, a part of media type `text/x-diff` for every change to that file.
+    /// Artifact of the change, with the id `change:PATH`. Each change of the file is one part of
+    /// the media type `text/x-diff`.
     pub fn artifact(&self) -> Artifact {
         let diff = self.diff.as_deref().unwrap_or_default();
         let (shown, rest) = diff.split_at(diff.floor_char_boundary(MAX_DIFF));

@@ -1,45 +1,46 @@
-//! What may be chosen of a run: by the operator in the agent's settings, and within those by the client in the metadata of
-//! its message. A client narrows what the operator allows, and widens nothing.
+//! Options of a run: the operator sets them in the agent's settings, and the client within those
+//! limits in the metadata of its message. A client can only narrow what the operator allows.
 //!
-//! | setting | metadata | what it is |
+//! | setting | metadata | meaning |
 //! | --- | --- | --- |
-//! | `model`, `models` | `model` | which model works; `models` are all that a client may name |
-//! | `effort`, `efforts` | `effort` | how hard it is to think |
+//! | `model`, `models` | `model` | model to use; `models` are all that a client may name |
+//! | `effort`, `efforts` | `effort` | reasoning effort |
 //! | `allowed_tools` | `allowedTools` | tools that are used without asking |
-//! | `mcp_servers` | `mcpServers` | servers of the Model Context Protocol |
-//! | `system_prompt` | | what the model is told beside its program's own instructions |
-//! | `other_agents` | | `no`: nothing of the other agents, where the operator lets this one call any |
-//! | | `resume` | a session of the program's own; the hub lets nobody but its operator name one |
+//! | `mcp_servers` | `mcpServers` | MCP servers |
+//! | `system_prompt` | | instructions to the model beside its program's own |
+//! | `other_agents` | | `no` hides other agents, even if the operator lets this agent call any |
+//! | | `resume` | session of the program; the hub lets only its operator name one |
 
 use serde_json::{Map, Value, json};
 
 use super::{Hub, Kind, Permissions};
 use crate::{Context, Failure, Message, Role, Task};
 
-/// The longest name of a model, an effort or a session: what vendors call theirs is far shorter.
+/// Maximum length of the name of a model, an effort or a session; vendors' names are far shorter.
 const MAX_NAME: usize = 128;
 
-/// What was chosen.
+/// Effective options of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Choices {
-    /// The model.
+    /// Model.
     pub model: Option<String>,
-    /// How hard the model is to think, in the vendor's words.
+    /// Reasoning effort, in the vendor's words.
     pub effort: Option<String>,
-    /// The tools that may be used without asking, by the names that the program gives them.
+    /// Tools that may be used without asking, by the program's names for them.
     pub allowed_tools: Vec<String>,
-    /// Servers of the Model Context Protocol: each by its name, as `{"command", "args", "env"}` or `{"url", "headers"}`.
+    /// MCP servers by name, each as `{"command", "args", "env"}` or `{"url", "headers"}`.
     pub mcp_servers: Map<String, Value>,
-    /// The hub itself, where the program may give tasks to other agents.
+    /// The hub as an MCP server, if the program may give tasks to other agents.
     pub hub: Option<Hub>,
-    /// What the model is told beside its program's own instructions.
+    /// Instructions to the model, beside its program's own.
     pub instructions: Option<String>,
-    /// The session of the program's own that it is to go on with.
+    /// Session of the program to resume.
     pub resume: Option<String>,
 }
 
 impl Choices {
-    /// What the operator set and the client chose; [`Failure::Invalid`] where the client chose what it may not.
+    /// Combines the operator's settings and the client's options; [`Failure::Invalid`] if the
+    /// client asks for more than the operator allows.
     pub(super) fn of(ctx: &Context, task: &Task) -> Result<Self, Failure> {
         let wanted = Wanted::of(task);
         let offered = servers(ctx)?;
@@ -56,7 +57,8 @@ impl Choices {
                 .filter(|tool| fits(&tools, tool))
                 .collect(),
             hub: Hub::of(ctx).filter(|_| {
-                // One that only reads has nobody act in its place; and a server of the operator's keeps its name.
+                // A read-only agent must not let others act in its place. An operator's server with
+                // the hub's name keeps the name.
                 Permissions::of(ctx) != Permissions::ReadOnly
                     && !offered.contains_key(Hub::NAME)
                     && fits(&servers, &Hub::NAME.to_owned())
@@ -67,20 +69,21 @@ impl Choices {
         })
     }
 
-    /// All servers that the program is given: the operator's, and the hub.
+    /// All MCP servers of the program: the operator's, and the hub.
     pub fn servers(&self) -> Map<String, Value> {
         let hub = self.hub.iter().map(|hub| (Hub::NAME.to_owned(), hub.server()));
         self.mcp_servers.clone().into_iter().chain(hub).collect()
     }
 
-    /// Whether that tool may be used without asking. A model's question is never answered so.
+    /// True if the tool may be used without asking. An open question of the model is never answered
+    /// this way.
     pub(super) fn allow(&self, kind: Kind, tool: &str) -> bool {
         let is_hubs = self.hub.is_some() && Hub::is_tool(tool);
         kind != Kind::Open && (is_hubs || self.allowed_tools.iter().any(|allowed| allowed == tool))
     }
 }
 
-/// What the client says in the metadata of its messages: the latest of this task counts.
+/// Options in the metadata of the client's messages; the latest message of this task counts.
 struct Wanted(Vec<Value>);
 
 impl Wanted {
@@ -88,7 +91,7 @@ impl Wanted {
         let ours = |message: &&Message| {
             message.role == Role::User && message.task_id.as_deref() == Some(task.id.as_str())
         };
-        // A task that goes on after a restart does so with another message than the one that it began with.
+        // After a restart, a resumed task has another message than the one that it began with.
         let said = [&task.message].into_iter().chain(task.history.iter().rev().filter(ours));
         let metadata = said.filter_map(|message| message.metadata.as_deref());
         Self(metadata.filter_map(|json| serde_json::from_str(json).ok()).collect())
@@ -98,7 +101,7 @@ impl Wanted {
         self.0.iter().map(|said| &said[name]).find(|value| !value.is_null())
     }
 
-    /// A name, which becomes an argument of the program.
+    /// Reads a name, which becomes an argument of the program.
     fn name(&self, name: &str) -> Result<Option<String>, Failure> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let fits = |text: &&str| {
@@ -115,7 +118,7 @@ impl Wanted {
         }
     }
 
-    /// The client's choice, or else the operator's; of those that the operator lists, if any are listed.
+    /// Client's choice, or else the operator's; it must be in the operator's list, if one is set.
     fn one_of(&self, ctx: &Context, name: &str, all: &str) -> Result<Option<String>, Failure> {
         let Some(chosen) = self.name(name)? else { return Ok(ctx.setting(name)) };
         match listed(ctx, all) {
@@ -138,7 +141,7 @@ impl Wanted {
     }
 }
 
-/// A setting that lists names, with commas between them.
+/// Setting that lists names, separated by commas.
 fn listed(ctx: &Context, setting: &str) -> Option<Vec<String>> {
     let names = ctx.setting(setting)?;
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -257,7 +260,7 @@ mod tests {
         }
     }
 
-    /// What a client says becomes arguments of a program.
+    /// A client's names become arguments of a program.
     #[test]
     fn what_is_no_name_is_refused() {
         let host = ScriptedHost::new();

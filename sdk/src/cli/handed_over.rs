@@ -1,20 +1,22 @@
-//! What another agent handed over with the task, as a section of the program's first prompt.
+//! Memory that another agent handed over with the task, as a section of the program's first prompt.
 //!
-//! It is another agent's text in this agent's prompt (prompt injection): JSON inside of marks that it cannot write itself, a line each,
-//! and said to be no instruction.
+//! It is another agent's text in this agent's prompt (prompt injection). The section is JSON, one
+//! value per line, between markers that the values cannot contain, and says that it is not an
+//! instruction.
 
 use serde_json::{Value, json};
 
 use crate::working_memory::{Decision, MemoryItem, WorkingMemory};
 use crate::{Context, Level};
 
-/// The longest section, in bytes: no more than is handed over unless somebody says otherwise.
+/// Maximum size of the section in bytes: the default limit of handed-over memory.
 const MAX_SECTION: usize = 32 * 1024;
 
-/// Items that are told at most.
+/// Maximum number of items in the section.
 const MAX_ITEMS: u32 = 256;
 
-/// The section, with an empty line at its end; empty where nothing was handed over, or this agent may not remember.
+/// Section with a trailing empty line; empty if nothing was handed over, or without the grant
+/// `memory`.
 pub(super) fn handed_over(ctx: &Context) -> String {
     let memory = ctx.memory();
     let read = memory.working().and_then(|it| Ok((it, memory.recall_up_to("", MAX_ITEMS)?)));
@@ -35,7 +37,7 @@ pub(super) fn handed_over(ctx: &Context) -> String {
     )
 }
 
-/// One line a thing, the most useful first.
+/// One line for each entry, the most useful first.
 fn lines(working: &WorkingMemory, items: &[MemoryItem]) -> Vec<String> {
     let goal = working.goal.iter().map(|goal| format!("goal: {}", quoted(&json!(goal))));
     let decisions = working.decisions.iter().rev().map(|decision| {
@@ -53,7 +55,7 @@ fn lines(working: &WorkingMemory, items: &[MemoryItem]) -> Vec<String> {
     goal.chain(decisions).chain(variables).chain(items).chain(thoughts).collect()
 }
 
-/// The lines that fit.
+/// Lines that fit into the section.
 fn within(lines: Vec<String>) -> String {
     let mut told = String::new();
     for line in lines {
@@ -65,7 +67,7 @@ fn within(lines: Vec<String>) -> String {
     told
 }
 
-/// A value as JSON that ends no mark, and shows all that is in it.
+/// JSON text of a value, which cannot contain a marker and shows invisible characters as escapes.
 fn quoted(value: &Value) -> String {
     let is_shown = |c: char| {
         !c.is_control()
@@ -76,7 +78,7 @@ fn quoted(value: &Value) -> String {
         if is_shown(c) {
             quoted.push(c);
         } else {
-            // Such characters stand in texts only, where this is how JSON writes them.
+            // Such characters occur only inside strings, where JSON writes them as escapes.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 quoted.push_str(&format!("\\u{unit:04x}"));
             }
@@ -119,7 +121,7 @@ mod tests {
         assert_eq!(lines[1..], section);
     }
 
-    /// Whatever another agent thinks, it cannot speak in this agent's prompt as somebody else.
+    /// Another agent's text cannot pose as a different speaker in this agent's prompt.
     #[test]
     fn a_hostile_thought_stays_a_quoted_line() {
         let host = ScriptedHost::new();

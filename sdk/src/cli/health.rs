@@ -1,4 +1,4 @@
-//! Whether a vendor's program would do its work: installed, of a known version, logged in.
+//! Health of a vendor's program: installed, of a known version, logged in.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,21 +7,23 @@ use serde::{Deserialize, Serialize};
 use super::{Check, Cli};
 use crate::{Command, Context, Failure, Health};
 
-/// Where a good check is kept.
+/// Memory key of the last good check.
 const KEY: &str = "check";
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// When it was made, in seconds since 1970.
+    /// Time of the check, in seconds since 1970.
     at: u64,
-    /// Of which program: another one, be it a newer one in the same place, is asked anew.
+    /// Fingerprint of the checked program: a replaced program, also a newer one at the same path,
+    /// is checked again.
     #[serde(default)]
     program: String,
     check: Check,
 }
 
-/// The health of a vendor's program. A good check of the program that is there counts for [`Cli::CHECK_EVERY`]; a missing
-/// login is looked for ten times as often, and whether the program is there each time.
+/// Health of a vendor's program. A good check of the installed program is cached for
+/// [`Cli::CHECK_EVERY`], a missing login for a tenth of that. The program's existence is checked
+/// each time.
 pub fn health<C: Cli>(ctx: &Context) -> Health {
     let program = match ctx.fingerprint(C::PROGRAM) {
         Ok(program) => program,
@@ -35,13 +37,13 @@ pub fn health<C: Cli>(ctx: &Context) -> Health {
     match C::check(ctx) {
         Ok(check) => {
             if C::CHECK_EVERY > Duration::ZERO {
-                // Without memory it is checked every time.
+                // Without memory, the program is checked every time.
                 let _ = ctx.remember(KEY, &Kept { at: now(), program, check: check.clone() });
             }
             report::<C>(check)
         }
         Err(Failure::Unavailable(why)) => Health::unhealthy(why).with_fix(C::INSTALL),
-        // It is there: to install it would mend nothing.
+        // The program exists, so installing it would not help.
         Err(Failure::Timeout) => {
             Health::unhealthy(format!("{} is there, and did not answer in time", C::NAME))
                 .with_fix(format!("a2a-hub agents --health, which asks again: a first start takes long; or see what `{}` does by hand", C::PROGRAM))
@@ -72,7 +74,7 @@ fn report<C: Cli>(check: Check) -> Health {
     health.with_version(check.version)
 }
 
-/// What a program says to `--version`: its first word that begins with a digit.
+/// Version from the output of `--version`: the first word that begins with a digit.
 pub fn program_version(ctx: &Context, command: Command) -> Result<String, Failure> {
     let mut said = String::new();
     let exit = ctx.run_lines(command, |line| {
@@ -91,7 +93,7 @@ pub fn program_version(ctx: &Context, command: Command) -> Result<String, Failur
     }
 }
 
-/// The time, in seconds since 1970.
+/// Current time, in seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "a guest has no other clock")]
 pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()

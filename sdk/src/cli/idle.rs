@@ -1,16 +1,16 @@
-//! A program between two turns, as its last turn left it.
+//! State of a program between two turns.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Session;
 
-/// What a program is like that has answered a turn, and has nothing left to do.
+/// State of a program that has answered a turn and is idle.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Idle {
-    /// Its session, and what that used up so far.
+    /// Session of the program, and its usage so far.
     pub session: Session,
-    /// What else the driver of its next turn has to know.
+    /// Further state for the driver of the next turn.
     #[serde(default)]
     pub state: Value,
 }

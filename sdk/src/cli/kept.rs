@@ -1,13 +1,13 @@
-//! Programs that are there before their turn: one kept from the turn before, or one started ahead.
+//! Reuse of running programs: one that is idle since the previous turn, or one started ahead.
 //!
 //! ```text
-//! a turn ends with an answer ─► Driver::idle ─► remembered with the session, and the program parked
-//! the next turn: the same terms, the same command, alive, and nothing said meanwhile? ─► Driver::again
-//!                anything else ─► the program is ended, and another one started, with the session to resume
+//! a turn ends with an answer ─► Driver::idle ─► stored with the session, and the program parked
+//! the next turn: same terms, same command, alive, and silent meanwhile? ─► Driver::again
+//!                anything else ─► the program is killed, and a new one resumes the session
 //! ```
-//! A start takes a program seconds, and what it keeps is its own record of the conversation as it was, which some cannot load
-//! again. Whether the hub still has the program is not known before it is asked for: whatever is remembered here may be out of
-//! date, and is then no more than a question too many.
+//! A start costs seconds. Besides, a running program holds its own record of the conversation,
+//! which some programs cannot load again. The hub may have ended the program meanwhile: stored
+//! state may be stale, which costs one needless request.
 
 use std::time::Duration;
 
@@ -17,22 +17,23 @@ use super::sessions::Sessions;
 use super::{Action, Choices, Cli, Driver, Job, Session};
 use crate::{Child, Command, Context, Failure, Level, Line, Task};
 
-/// Lines that a program may have said since its last turn. One that says more has found something to do.
+/// Limit of lines that an idle program may have written. A program that wrote more is busy.
 const MAX_MEANWHILE: usize = 256;
 
-/// How long a program that is ended may take to be gone: the hub does not wait for a deaf one for longer.
+/// Time within which a killed program must exit: the hub does not wait longer for an unresponsive
+/// one.
 const GONE_WITHIN: Duration = Duration::from_secs(8);
 
-/// A program that is there before its turn.
+/// Program that runs before its turn.
 pub(super) enum Ready {
-    /// It answered the conversation's last turn, and was left so.
+    /// Program that answered the conversation's last turn and was parked.
     Kept(Child, Box<Program>),
-    /// It was started ahead, and greeted.
+    /// Program that was started ahead and greeted.
     Ahead(Child),
 }
 
-/// The program for the next turn of a conversation, if there is one: what it is to go on with is `session`. It is asked for before
-/// the client's files are written, for a program that is walled in sees the files of the task that it works for.
+/// Finds the running program for the next turn of a conversation, which resumes `session`. This
+/// precedes writing the client's files, since a confined program sees the files of its task.
 pub(super) fn ready<C: Cli>(
     ctx: &Context,
     task: &Task,
@@ -55,7 +56,7 @@ pub(super) fn ready<C: Cli>(
     Ok(taken_up(ctx, &ahead(&job), command)?.map(Ready::Ahead))
 }
 
-/// The program that answered last. One that was started on other terms is ended.
+/// Program of the last turn. A program that was started on other terms is killed.
 fn last<C: Cli>(
     ctx: &Context,
     sessions: &Sessions<'_>,
@@ -71,7 +72,7 @@ fn last<C: Cli>(
     Ok(None)
 }
 
-/// Ends the program that another conversation keeps with this session: no session takes two writers.
+/// Kills the program that another conversation keeps with this session: a session takes one writer.
 fn take_away<C: Cli>(
     ctx: &Context,
     sessions: &Sessions<'_>,
@@ -86,13 +87,15 @@ fn take_away<C: Cli>(
     Ok(())
 }
 
-/// Ends a program, and waits until it is gone: the next one is to have its session, which takes one writer.
+/// Kills a program and waits for its exit: its session takes one writer, and the next program needs
+/// it.
 pub(super) fn end(mut child: Child) {
     child.kill();
     while let Ok(Some(_)) = child.next_of_any(Some(GONE_WITHIN)) {}
 }
 
-/// A program that cannot be had is none: the one that is started in its place will say why.
+/// Resumes a parked program; any failure except cancellation counts as none. The program started
+/// instead will report the reason.
 fn taken_up(ctx: &Context, key: &str, command: Command) -> Result<Option<Child>, Failure> {
     match ctx.take_up(key, command) {
         Err(Failure::Cancelled) => Err(Failure::Cancelled),
@@ -100,7 +103,7 @@ fn taken_up(ctx: &Context, key: &str, command: Command) -> Result<Option<Child>,
     }
 }
 
-/// What a kept program is told for another turn; none if it has ended, or found something to do meanwhile.
+/// First actions of another turn with a parked program; `None` if it has ended or is busy.
 pub(super) fn again(
     child: &mut Child,
     driver: &mut impl Driver,
@@ -113,7 +116,7 @@ pub(super) fn again(
             Ok(Some(Line::Complaint(_))) => {}
             Ok(Some(Line::Output(_)) | None) => return Ok(None),
             Err(Failure::Timeout) => {
-                // What the last task left was ended when the program was parked.
+                // Processes of the last task were killed when the program was parked.
                 child.settled();
                 return Ok(Some(first));
             }
@@ -124,15 +127,15 @@ pub(super) fn again(
     Ok(None)
 }
 
-/// Lets go of a program for the next turn. The hub may keep none, or not this one: that is no failure of the turn.
+/// Parks a program for the next turn. The hub may refuse; that is no failure of the turn.
 pub(super) fn park(ctx: &Context, child: Child, key: &str) {
     if let Err(why) = child.park(key) {
         ctx.log(Level::Debug, format!("{key} is not kept: {}", why.text()));
     }
 }
 
-/// Starts a program ahead, where the operator wants that: the first turn of another conversation finds it running. One a
-/// directory: what was started ahead before is ended.
+/// Starts a program ahead for the first turn of another conversation, if the operator enables it.
+/// One program per directory: an earlier one is killed.
 pub(super) fn start_ahead<C: Cli>(ctx: &Context, job: &Job) {
     let job = Job {
         permissions: job.permissions,
@@ -150,7 +153,7 @@ pub(super) fn start_ahead<C: Cli>(ctx: &Context, job: &Job) {
                 child.write_line(&line)?;
             }
         }
-        // What it starts before it has work stays with it.
+        // Processes that it starts before it has work stay with it.
         child.settled();
         child.park(&ahead(&job))
     });
@@ -159,12 +162,12 @@ pub(super) fn start_ahead<C: Cli>(ctx: &Context, job: &Job) {
     }
 }
 
-/// Whether the operator wants a program started ahead: `settings.warm = 1`.
+/// True if the operator enables starting ahead: `settings.warm = 1`.
 fn is_wanted(ctx: &Context) -> bool {
     ctx.setting("warm").is_some_and(|setting| setting == "1")
 }
 
-/// Under which key a program is started ahead.
+/// Key under which a program started ahead is parked.
 fn ahead(job: &Job) -> String {
     format!("ahead/{}", job.directory.as_deref().unwrap_or_default())
 }

@@ -1,19 +1,19 @@
-//! Agents that drive another program: a command line agent that talks and listens in lines of JSON.
+//! Agents that drive a command line agent of a vendor, which exchanges lines of JSON.
 //!
 //! ```text
 //! task ─► Job: prompt, images, session, permissions ─► Cli: the command and a Driver
 //!                                                              │
 //!              ┌── Action ◄── Driver ◄── a line ◄── the program┘
 //!              ▼
-//!   run, talk: tells it, asks the client beside it, remembers the session, until Action::End
+//!   run, talk: reports it, asks the client meanwhile, stores the session, until Action::End
 //! ```
 //!
-//! A program that has answered, and has nothing left to do, is [kept](Idle) for the next turn of its conversation.
+//! A program that has answered and is idle is [reused](Idle) for the next turn of its conversation.
 //!
-//! A vendor's dialect is a [`Driver`]: a state machine that turns lines into actions and touches nothing, so that it is
-//! tested on recorded transcripts. [`Cli`] says how the program is started and how to see that it would work. Everything
-//! that a client can notice (sessions, approvals, logins, files, failures) is done here, once, so that all such agents
-//! behave alike.
+//! A vendor's dialect is a [`Driver`]: a state machine that turns lines into actions without any
+//! I/O, so recorded transcripts test it. [`Cli`] says how to start and check the program.
+//! Everything that clients can notice (sessions, approvals, logins, files, failures) is implemented
+//! here once, so that all such agents behave alike.
 
 pub mod acp;
 mod change;
@@ -54,43 +54,46 @@ pub use session::Session;
 pub use talk::retry_timeout;
 pub use words::{cut, describe_exit, last_words, running};
 
-/// A vendor's program: what is special about it.
+/// Vendor-specific part of an agent that drives a program.
 pub trait Cli {
-    /// Its dialect.
+    /// Driver of the program's dialect.
     type Driver: Driver;
 
-    /// Its name for people.
+    /// Name for people.
     const NAME: &'static str;
-    /// The program, as the manifest calls it.
+    /// Program, as the manifest calls it.
     const PROGRAM: &'static str;
-    /// The version that the driver was tested with.
+    /// Version that the driver was tested with.
     const TESTED: &'static str;
-    /// The operator's way to the program.
+    /// Command by which the operator installs the program.
     const INSTALL: &'static str;
-    /// The operator's way to log in.
+    /// Command by which the operator logs in.
     const LOGIN: &'static str;
-    /// How long a good check counts: longer for one that costs a second of the machine's time.
+    /// Time for which a good check is cached: longer if a check costs a second of CPU time.
     const CHECK_EVERY: Duration = Duration::ZERO;
-    /// Whether [`Cli::command`] or the driver hands over the operator's instructions; otherwise they begin a conversation's first prompt.
+    /// True if [`Cli::command`] or the driver passes the operator's instructions. Otherwise they
+    /// precede a conversation's first prompt.
     const TAKES_INSTRUCTIONS: bool = false;
-    /// Whether [`Cli::command`] writes the operator's instructions and servers to files, and names them.
+    /// True if [`Cli::command`] writes the operator's instructions and servers to files and names
+    /// the files.
     const NAMES_FILES: bool = false;
-    /// The longest prompt that the program takes, in characters.
+    /// Longest prompt that the program takes, in characters.
     const MAX_PROMPT_CHARS: usize = usize::MAX;
 
-    /// How the program is started for a job. The prompt never belongs in the command: an argument may be taken for an option,
-    /// and every user of the machine sees it.
+    /// Command that starts the program for a job. It never contains the prompt: an argument may be
+    /// read as an option, and every user of the machine sees it.
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure>;
 
-    /// The driver of a turn of that job.
+    /// Creates the driver of a turn of that job.
     fn driver(ctx: &Context, job: &Job) -> Result<Self::Driver, Failure>;
 
-    /// Which version is installed, and whether it is logged in: [`Failure::Unavailable`] if it is not there.
+    /// Checks the installed version and the login; [`Failure::Unavailable`] if the program is not
+    /// installed.
     fn check(ctx: &Context) -> Result<Check, Failure>;
 }
 
-/// The card of an agent that drives a program: what all of them can do. `about` says in a sentence whose program it is, and
-/// `version` which version of the agent.
+/// Card of an agent that drives a program, with the skills that all of them have. `about` describes
+/// the agent in a sentence, `version` is the agent's version.
 pub fn card<C: Cli>(about: &str, version: &str) -> Card {
     Card::new(C::NAME, about, version)
         .input("*/*")
@@ -104,116 +107,119 @@ pub fn card<C: Cli>(about: &str, version: &str) -> Card {
         .example("Run the tests and fix what is broken")
 }
 
-/// One turn of a program in its dialect. Lines and members that it does not know are ignored: dialects grow with every
-/// release.
+/// State machine of one turn of a program in its dialect. It ignores lines and members that it does
+/// not know: dialects grow with every release.
 ///
 /// ```text
-/// a program that was just started    greet, begin ─► line, complaint, decided ─► Action::End ─► idle
-/// one that was started ahead         (greet) begin ─► …
-/// one that is kept from a turn       again ─► …
+/// newly started program    greet, begin ─► line, complaint, decided ─► Action::End ─► idle
+/// started ahead            (greet) begin ─► …
+/// parked after a turn      again ─► …
 /// ```
 pub trait Driver {
-    /// What to tell a program that has just started, whatever it is started for.
+    /// First actions for a program that has just started, for any job.
     fn greet(&mut self) -> Vec<Action> {
         Vec::new()
     }
 
-    /// What to tell it then, before it has said anything.
+    /// Actions that begin the job, before the program has written anything.
     fn begin(&mut self) -> Vec<Action>;
 
-    /// In place of [`greet`](Self::greet) and [`begin`](Self::begin): what to tell a program that has answered a turn of this
-    /// conversation and was [left so](Self::idle). None where that cannot be.
+    /// First actions for a parked program, in place of [`greet`](Self::greet) and
+    /// [`begin`](Self::begin): it answered an earlier turn of this conversation and [became
+    /// idle](Self::idle). `None` if the program cannot be reused.
     fn again(&mut self, _left: &Idle) -> Option<Vec<Action>> {
         None
     }
 
-    /// How the turn leaves the program, after an answer: none where it may have something left to do, or is good for one turn.
+    /// State of the program after an answer; `None` if it may still be busy, or serves one turn
+    /// only.
     fn idle(&self) -> Option<Idle> {
         None
     }
 
-    /// Takes a line of standard output.
+    /// Handles a line of standard output.
     fn line(&mut self, line: &str) -> Vec<Action>;
 
-    /// Takes a line of standard error.
+    /// Handles a line of standard error.
     fn complaint(&mut self, _line: &str) -> Vec<Action> {
         Vec::new()
     }
 
-    /// Takes what was decided about a question.
+    /// Handles the decision about a question.
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action>;
 
-    /// The program ended without [`Action::End`]: never a success.
+    /// Maps the program's exit without [`Action::End`], which is never a success.
     fn ended(&self, exit: &Exit) -> End;
 }
 
-/// What to do about a line.
+/// Effect that a driver requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Tell the program this line.
+    /// Write this line to the program.
     Send(String),
-    /// Tell the program that there is no more to be told.
+    /// Close the program's standard input.
     EndInput,
-    /// The program is up, and with it the helpers and servers that stay with it; what it starts from now on is the task's.
+    /// Mark the program's running helpers and servers as its own; processes started later belong to
+    /// the task.
     Settled,
-    /// Keep this for the next task of the context, as long as the agent's memory has room for it.
+    /// Store this session for the next task of the context, if the agent's memory has capacity.
     Remember(Session),
-    /// A message begins: its text replaces what was streamed before.
+    /// Start a new message: its text replaces the streamed one.
     Restart,
-    /// Text of the message.
+    /// Append text to the message.
     Delta(String),
-    /// Tell what is being done.
+    /// Send a status text.
     Say(String),
-    /// Tell that the program tries again what failed. Should that go on for longer than the operator's `retry_timeout`, the
-    /// run ends so.
+    /// Report that the program retries a failed request. If this goes on for longer than the
+    /// operator's `retry_timeout`, the run ends with `end`.
     Retrying {
-        /// What to tell.
+        /// Status text.
         status: String,
-        /// How it ends if it goes on.
+        /// End of the run after the timeout.
         end: End,
     },
-    /// Have it decided.
+    /// Ask for a decision.
     Ask(Box<Question>),
-    /// The program takes back the question of that id, or has its answer from elsewhere.
+    /// Withdraw the question with this id: the program took it back or has another answer.
     Withdrawn(Value),
-    /// A file was changed.
+    /// Report a changed file.
     Changed(FileChange),
-    /// The run is over.
+    /// End the run.
     End(End),
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
-    /// With an answer.
+    /// Run with an answer.
     Completed {
-        /// The answer.
+        /// Answer.
         text: String,
         /// Model, usage and cost of this run.
         metadata: Map<String, Value>,
     },
-    /// Without one.
+    /// Run without an answer.
     Failed {
-        /// The reason, for machines.
+        /// Reason for machines.
         reason: FailureReason,
-        /// The vendor's words.
+        /// Text of the vendor.
         text: String,
         /// Model, usage and cost of this run.
         metadata: Map<String, Value>,
     },
-    /// The program or its API does not know who is asking.
+    /// The program or its API requires a login.
     LoginNeeded(String),
-    /// The session to resume is gone.
+    /// The session to resume does not exist any more.
     SessionLost,
 }
 
 impl End {
-    /// A failure before there was anything to count.
+    /// Creates a failure without any usage.
     pub fn failed(reason: FailureReason, text: impl Into<String>) -> Self {
         Self::Failed { reason, text: text.into(), metadata: Map::new() }
     }
 
-    /// The same, with another text.
+    /// Replaces the text.
     pub(crate) fn after(mut self, words: impl FnOnce(&str) -> String) -> Self {
         if let Self::Failed { text, .. } | Self::LoginNeeded(text) | Self::Completed { text, .. } =
             &mut self
@@ -223,7 +229,7 @@ impl End {
         self
     }
 
-    /// The reason for an HTTP status with which an API refused; none where a login is what is missing.
+    /// Maps an HTTP status with which an API refused to a failure, or to a missing login.
     pub fn of_status(status: u16, text: impl Into<String>) -> Self {
         match status {
             401 | 403 => Self::LoginNeeded(text.into()),
@@ -234,11 +240,11 @@ impl End {
     }
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// The version that is installed.
+    /// Installed version.
     pub version: String,
-    /// Why work would fail for want of a login.
+    /// Reason why work would fail without a login; `None` if logged in.
     pub login_missing: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A program between two turns, as it is remembered: how it was left, what it was started for, and its command.
+//! Stored record of a parked program: its state, its terms, and its command.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -9,26 +9,26 @@ use super::idle::Idle;
 use super::{Cli, Job, Session};
 use crate::{Command, Context, Failure};
 
-/// A program that was parked, as it is remembered.
+/// Stored record of a parked program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Program {
-    /// What it was started for: [`terms`].
+    /// Hash of the terms on which it was started: [`terms`].
     terms: u64,
-    /// The session that its command names.
+    /// Session that its command names.
     #[serde(default)]
     resumes: Option<String>,
-    /// Its command, where that names files: the same words in other files would be another command.
+    /// Command, if it names files: the same arguments with other files would be another command.
     #[serde(default)]
     line: Option<CommandLine>,
     #[serde(flatten)]
     idle: Idle,
 }
 
-/// A command as it is remembered: program, arguments, variables, directory.
+/// Stored form of a command: program, arguments, variables, directory.
 type CommandLine = (String, Vec<String>, Vec<(String, String)>, Option<String>);
 
 impl Program {
-    /// A program that was started by that command for that job, and is idle now.
+    /// Creates the record of an idle program that this command started for this job.
     pub(super) fn new<C: Cli>(job: &Job, command: &Command, idle: Idle) -> Self {
         let Command { program, args, env, cwd } = command.clone();
         Self {
@@ -39,23 +39,24 @@ impl Program {
         }
     }
 
-    /// The same after another turn.
+    /// Record after another turn.
     pub(super) fn after(&self, idle: Idle) -> Self {
         Self { idle, ..self.clone() }
     }
 
-    /// Whether it was started for the same, and has the session that the client names, if it names one.
+    /// True if the program was started on the same terms, and has the session that the client
+    /// names, if any.
     pub(super) fn fits(&self, job: &Job) -> bool {
         let named = job.choices.resume.as_ref();
         self.terms == terms(job) && named.is_none_or(|name| *name == self.idle.session.id)
     }
 
-    /// How its last turn left it.
+    /// State after the last turn.
     pub(super) fn idle(&self) -> &Idle {
         &self.idle
     }
 
-    /// The command that it was started by, if it is what this job needs.
+    /// Command that started the program, in the form that this job needs.
     pub(super) fn command<C: Cli>(&self, ctx: &Context, job: &Job) -> Result<Command, Failure> {
         if let Some((program, args, env, cwd)) = self.line.clone() {
             return Ok(Command { program, args, env, cwd });
@@ -65,14 +66,15 @@ impl Program {
     }
 }
 
-/// Whether the command of that job names files that were written for it.
+/// True if the command of that job names files that were written for it.
 pub(super) fn names_files<C: Cli>(job: &Job) -> bool {
     let choices = &job.choices;
     C::NAMES_FILES && (choices.instructions.is_some() || !choices.servers().is_empty())
 }
 
-/// What a program was started for, beside what its command and the hub say: a program works on with what it was told at the
-/// beginning of its session. Servers hold keys, and what is remembered does not.
+/// Hash of the terms of a start that neither the command nor the hub covers: a program keeps
+/// working with the instructions of its session's start. The stored hash contains no secrets, while
+/// servers do.
 fn terms(job: &Job) -> u64 {
     let choices = &job.choices;
     let servers = Value::from(choices.servers()).to_string();

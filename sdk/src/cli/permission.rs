@@ -1,72 +1,73 @@
-//! The program's questions: may I use this tool, and what do you want?
+//! Permission questions of the program, and the model's open questions.
 //!
-//! The operator's permissions decide what they can; the client decides the rest. Everything that is no clear yes is a no.
+//! The operator's permissions decide what they can; the client decides the rest. Anything but a
+//! clear yes counts as a no.
 
 use serde_json::{Value, json};
 
 use crate::{Context, Message, Part};
 
-/// What the operator lets the program do without asking: `permissions` of the agent.
+/// Permissions of the program without asking the client: `permissions` of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Permissions {
-    /// Asks the client about everything the program asks.
+    /// Ask the client every question of the program.
     #[default]
     Ask,
-    /// Nothing that changes anything, whoever says yes.
+    /// Deny every change, without asking the client.
     ReadOnly,
-    /// Files may be changed; the client is asked about the rest.
+    /// Allow file changes; ask the client about the rest.
     Edit,
-    /// Everything.
+    /// Allow everything.
     Full,
 }
 
-/// What kind of thing the program asks about.
+/// Kind of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Reading something that the program does not read by itself: in the task's directory it asks nobody.
+    /// Reading outside of the task's directory, where the program reads without asking.
     Read,
     /// Changing a file.
     Edit,
-    /// Running a command, or anything else with effects.
+    /// Running a command, or any other side effect.
     Run,
-    /// An open question of the model, whose answer is a text.
+    /// Open question of the model, which a text answers.
     Open,
 }
 
-/// A question that the program waits on.
+/// Question that the program waits on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The program's name for it.
+    /// Id that the program gave the question.
     pub id: Value,
-    /// What kind of thing it is about.
+    /// Kind of the question.
     pub kind: Kind,
-    /// The tool that is to be used.
+    /// Tool to be used.
     pub tool: String,
-    /// What the tool is given.
+    /// Input of the tool.
     pub input: Value,
-    /// What the program says of it, or the text of an open question.
+    /// Description by the program, or the text of an open question.
     pub description: Option<String>,
-    /// Where the tool would run.
+    /// Directory in which the tool would run.
     pub directory: Option<String>,
-    /// Whether it can be allowed for the rest of the run.
+    /// True if the tool can be allowed for the rest of the run.
     pub for_session: bool,
 }
 
-/// What was decided about a question.
+/// Decision about a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// Yes, this once.
+    /// Yes, once.
     Allow,
-    /// Yes, and for everything like it in the rest of the run.
+    /// Yes, for everything like it in the rest of the run.
     AllowForSession,
-    /// No, and why.
+    /// No, with the reason.
     Deny(String),
-    /// The answer to an open question.
+    /// Answer to an open question.
     Said(Box<Message>),
 }
 
 impl Permissions {
-    /// What the operator set for this agent; what this version does not know counts as the least.
+    /// Reads the operator's setting. An unknown value counts as read-only.
     pub fn of(ctx: &Context) -> Self {
         match ctx.setting("permissions").as_deref() {
             None | Some("ask") => Self::Ask,
@@ -76,7 +77,7 @@ impl Permissions {
         }
     }
 
-    /// What needs no client to decide.
+    /// Decision that needs no client; `None` if the client must decide.
     pub fn decide(self, kind: Kind) -> Option<Decision> {
         match (self, kind) {
             (_, Kind::Open)
@@ -91,15 +92,16 @@ impl Permissions {
     }
 }
 
-/// Whether `path` lies below `directory`, as both are written: permission to edit ends at the task's directory. A path
-/// that climbs does not. Where links lead an agent cannot see: its program must have followed them, or tell that one leads
-/// away.
+/// True if `path` lies below `directory`, as both are written: permission to edit ends at the
+/// task's directory. A path with `..` does not. An agent cannot see symlinks: its program must have
+/// resolved them, or report one that leads elsewhere.
 pub fn is_below(path: &str, directory: &str) -> bool {
     let below = path.strip_prefix(directory.trim_end_matches('/'));
     below.is_some_and(|rest| rest.starts_with('/')) && !path.split('/').any(|step| step == "..")
 }
 
-/// The text of an answer to an open question. An answer without text is its data: a string as it is, other JSON as its text.
+/// Text of an answer to an open question. Without a text, the answer's data counts: a string as it
+/// is, other JSON as its text.
 pub fn answer_text(answer: &Message) -> String {
     let text = answer.text();
     if !text.is_empty() {
@@ -113,7 +115,7 @@ pub fn answer_text(answer: &Message) -> String {
 }
 
 impl Question {
-    /// What the client is asked: a text for people, data for programs.
+    /// Prompt to the client: a text for people, data for programs.
     pub fn prompt(&self, agent: &str) -> Message {
         let mut data = json!({ "tool": self.tool, "input": self.input });
         if let Some(directory) = &self.directory {
@@ -128,11 +130,11 @@ impl Question {
             data["choices"] = json!(["allow", "deny"]);
         }
         let prompt = Message::from(self.request(agent)).with(Part::data(&data));
-        // An answer that comes when the program is gone must not be taken for leave to do anything else.
+        // An answer that arrives after the program's exit must not permit anything else.
         prompt.with_metadata(&json!({ "question": { "kind": "permission" } }))
     }
 
-    /// What the client's answer decides.
+    /// Decision that the client's answer expresses.
     pub fn decision(&self, answer: Message) -> Decision {
         if self.kind == Kind::Open {
             return Decision::Said(Box::new(answer));
@@ -150,7 +152,7 @@ impl Question {
         }
     }
 
-    /// Whether its input names that file.
+    /// True if the question's input names that file.
     pub(super) fn is_about(&self, file: &str) -> bool {
         let mut named = self.input.as_object().into_iter().flat_map(|input| input.values());
         named.any(|value| value.as_str() == Some(file))
@@ -184,7 +186,7 @@ mod tests {
             (Permissions::Ask, Read, None),
             (Permissions::Ask, Run, None),
             (Permissions::ReadOnly, Read, None),
-            // A key in the home directory is no part of the work.
+            // A key in the home directory is not part of the work.
             (Permissions::Edit, Read, None),
             (Permissions::Edit, Edit, yes.clone()),
             (Permissions::Edit, Run, None),

@@ -1,4 +1,4 @@
-//! What the client asked for, as a program needs it: prompt, pictures, session, permissions.
+//! Job for a program, made of the client's message: prompt, pictures, session, permissions.
 
 use serde_json::Value;
 
@@ -8,44 +8,46 @@ use super::retold::history;
 use super::{Choices, Hub, Permissions, Session};
 use crate::{Context, Failure, Part, PartContent, Task};
 
-/// A text file up to this size stands in the prompt itself; a larger one is put where the program can read it.
+/// Maximum size of a text file within the prompt; a larger one is written to a file.
 const INLINE_BYTES: usize = 32 * 1024;
 
-/// A picture the client sent along.
+/// Picture that the client attached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attachment {
-    /// Its name, as the client calls it.
+    /// Name, as the client calls it.
     pub name: String,
-    /// Such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
-    /// Its bytes.
+    /// Content.
     pub bytes: Vec<u8>,
-    /// Where the program can read it too.
+    /// Path at which the program can read the picture as well.
     pub path: String,
 }
 
-/// What the program is to do.
+/// Job of a program.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Job {
-    /// The client's words, with its text files, and with the conversation so far where no session knows it.
+    /// Client's text with its text files; it includes the conversation so far if no session knows
+    /// it.
     pub prompt: String,
-    /// Its pictures, which also stand as files where the prompt says. A dialect that takes them whole may tell both.
+    /// Client's pictures. They are also files, which the prompt names; a dialect that takes
+    /// pictures directly may send both.
     pub images: Vec<Attachment>,
-    /// The session to go on with.
+    /// Session to resume.
     pub session: Option<Session>,
-    /// Whether the prompt begins with the conversation so far.
+    /// True if the prompt begins with the conversation so far.
     pub retold: bool,
-    /// What may be done without asking.
+    /// Permissions without asking.
     pub permissions: Permissions,
-    /// Where the work is to be done: the task's directory, or else the agent's first workspace.
+    /// Working directory: the task's, or else the agent's first workspace.
     pub directory: Option<String>,
-    /// What the operator and the client chose.
+    /// Options of the operator and the client.
     pub choices: Choices,
     /// Paths of the client's files, which may be read without asking.
     pub files: Vec<String>,
 }
 
-/// What of a message goes into every prompt that is made of it.
+/// Content of a message that goes into every prompt made of it.
 pub(super) struct Request {
     text: String,
     images: Vec<Attachment>,
@@ -54,7 +56,7 @@ pub(super) struct Request {
 }
 
 impl Job {
-    /// What a task brings along beside its words.
+    /// Job of a task without a prompt.
     pub(super) fn without_words(ctx: &Context, task: &Task, choices: &Choices) -> Self {
         Self {
             permissions: Permissions::of(ctx),
@@ -66,7 +68,7 @@ impl Job {
 }
 
 impl Request {
-    /// Reads the task's message, and puts its files where the program can read them.
+    /// Reads the task's message, and writes its files where the program can read them.
     pub(super) fn new(ctx: &Context, task: &Task, choices: Choices) -> Result<Self, Failure> {
         let mut request =
             Self { text: String::new(), images: Vec::new(), files: Vec::new(), choices };
@@ -119,8 +121,9 @@ impl Request {
         self.text.push_str(text);
     }
 
-    /// The job of this request: with the history, unless a session knows it, and in a new conversation with the neighbours.
-    /// `told` is whether the program takes the operator's instructions by itself.
+    /// Creates the job of this request. It includes the history, unless a session knows it, and in
+    /// a new conversation the list of other agents. `told` is true if the program itself takes the
+    /// operator's instructions.
     pub(super) fn job(
         &self,
         ctx: &Context,
@@ -152,17 +155,18 @@ impl Request {
     }
 }
 
-/// A name that cannot end the attribute it stands in.
+/// Name without characters that could end an attribute.
 fn quoted(name: &str) -> String {
     name.chars().filter(|char| !char.is_control() && !matches!(char, '"' | '<' | '>')).collect()
 }
 
-/// Characters of what another agent says of itself: enough to tell what it is for.
+/// Maximum length of another agent's description, in characters: enough to tell its purpose.
 const MAX_DESCRIPTION: usize = 300;
 
-/// The other agents of the hub, a line each, unless the operator's setting `other_agents` is `no`. A hub whose operator does
-/// not let this agent call others tells none. What each says of itself is another's text in this agent's prompt (prompt
-/// injection): a quoted line inside of marks that it cannot write itself, and said to be no instruction.
+/// List of the other agents of the hub, one per line, unless the operator's setting `other_agents`
+/// is `no`. It is empty if the operator does not let this agent call others. The descriptions are
+/// other agents' text in this agent's prompt (prompt injection): each is a quoted line between
+/// markers that it cannot contain, and the section says that it is not an instruction.
 fn neighbours(ctx: &Context, hub: Option<&Hub>) -> String {
     let cards = if are_wanted(ctx) { ctx.agents().unwrap_or_default() } else { Vec::new() };
     if cards.is_empty() {
@@ -185,7 +189,7 @@ fn neighbours(ctx: &Context, hub: Option<&Hub>) -> String {
     )
 }
 
-/// A description as a quoted line that nothing in it can end: a JSON string without angle brackets.
+/// Description as a quoted line that it cannot end: a JSON string without angle brackets.
 fn described(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let is_shown = |c: &char| {
@@ -203,7 +207,7 @@ fn described(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Another agent's card cannot speak in this agent's prompt as somebody else.
+    /// Another agent's card cannot pose as a different speaker in this agent's prompt.
     #[test]
     fn a_hostile_description_stays_a_quoted_line() {
         let hostile =

@@ -1,15 +1,16 @@
-//! The conversation so far, as the prompt of a program tells it that does not know it: as much of it as there is room for.
+//! Conversation so far, for the prompt of a program without a session: as much as fits.
 
 use crate::{Message, Role, Task};
 
-/// How much of the history a new session is told: enough to go on, little enough to leave room for work.
+/// Size limit of the history in a new session's prompt: enough to go on, and small enough for the
+/// work.
 const HISTORY_BYTES: usize = 32 * 1024;
 
-/// A message is told in part where at least so much of it fits: less would be a riddle.
+/// Smallest size of a shortened message; a shorter one would make no sense.
 const WORTH_TELLING: usize = 1024;
 
-/// The latest messages, oldest first, and how much is left out: of the oldest that is told its middle, of all before it
-/// everything.
+/// Latest messages, oldest first, and the amount left out: the middle of the oldest message shown,
+/// and all messages before it.
 pub(super) fn history(task: &Task) -> String {
     let mut room = HISTORY_BYTES;
     let mut lines: Vec<String> = Vec::new();
@@ -43,7 +44,7 @@ fn line(message: &Message) -> String {
     format!("{speaker}: {}\n", message.text())
 }
 
-/// The beginning and the end of a text that is longer than `room`.
+/// Beginning and end of a text that is longer than `room`.
 fn without_middle(text: &str, room: usize) -> String {
     if text.len() <= room {
         return text.to_owned();

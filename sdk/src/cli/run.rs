@@ -1,4 +1,4 @@
-//! A task from its prompt to its end: runs the program, again where that helps, and tells how it went.
+//! A task from its prompt to its end: runs the program, with retries, and reports the result.
 
 use super::kept::{self, Ready};
 use super::parked::Program;
@@ -8,13 +8,14 @@ use super::talk::{Talk, actions};
 use super::{Action, Choices, Cli, Driver, End, FailureReason, Job, Session};
 use crate::{Command, Context, Failure, Run, Task, TaskState, TaskStatus};
 
-/// Every further try waits for the client to log in, which may have gone wrong twice but hardly more often.
+/// Limit of attempts to log in: each waits for the client, whose login may well go wrong twice.
 const LOGIN_TRIES: usize = 3;
 
-/// Does a task with a vendor's program.
+/// Works on a task with a vendor's program.
 ///
-/// The context's program goes on, or else its session, and one that is gone is replaced by its history; a missing login is asked
-/// for; what the program asks is decided by the operator's permissions or by the client.
+/// Reuses the context's program, or else resumes its session; a lost session is replaced by its
+/// history. A missing login is requested from the client. The operator's permissions or the client
+/// decide the program's questions.
 pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
     let sessions = Sessions::of(ctx, &task.context_id);
     let choices = Choices::of(ctx, task)?;
@@ -74,7 +75,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                 let text = format!("{} looks for a session that nobody named", C::NAME);
                 return ctx.fail(FailureReason::BrokenStream.name(), text);
             }
-            // To begin anew would be something else than what was asked for.
+            // A new session would not be what the client asked for.
             End::SessionLost if resumed.is_some() && session == resumed => {
                 let name = session.map(|session| session.id).unwrap_or_default();
                 return Err(Failure::Invalid(format!(
@@ -94,7 +95,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
     }
 }
 
-/// Refuses a prompt that the program would refuse, with what it may be.
+/// Refuses a prompt that is too long for the program, with the limit.
 fn must_fit<C: Cli>(job: &Job) -> Result<(), Failure> {
     let (chars, max) = (job.prompt.chars().count(), C::MAX_PROMPT_CHARS);
     if chars <= max {
@@ -107,7 +108,7 @@ fn must_fit<C: Cli>(job: &Job) -> Result<(), Failure> {
     )))
 }
 
-/// A turn of a program that is started for it.
+/// Runs a turn of a newly started program.
 fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result<End, Failure> {
     let (command, mut driver) = (C::command(ctx, job)?, C::driver(ctx, job)?);
     let child = match ctx.spawn(command.clone()) {
@@ -124,17 +125,18 @@ fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result
     Ok(end.unwrap_or(End::SessionLost))
 }
 
-/// A turn of a program that was started ahead; none if it is good for nothing.
+/// Runs a turn of a program that was started ahead; `None` if the program is unusable.
 fn begin_ahead<C: Cli>(talk: Talk<'_>) -> Result<Option<End>, Failure> {
     let (ctx, job) = (talk.ctx, talk.job);
     let (command, mut driver) = (C::command(ctx, job)?, C::driver(ctx, job)?);
-    // It was told then.
+    // The greeting was sent when the program was started.
     driver.greet();
     let first = driver.begin();
     first_turn::<C>(talk.started_ahead(), &command, driver, first)
 }
 
-/// The first turn of a program that this command started. The next program is started ahead after it, where that is wanted.
+/// Runs the first turn of a program that this command started. Afterwards the next program is
+/// started ahead, if enabled.
 fn first_turn<C: Cli>(
     talk: Talk<'_>,
     command: &Command,
@@ -150,7 +152,7 @@ fn first_turn<C: Cli>(
     Ok(end)
 }
 
-/// Another turn of a program that is kept; none if it is good for nothing by now.
+/// Runs another turn of a parked program; `None` if the program is unusable by now.
 fn go_on<C: Cli>(mut talk: Talk<'_>, program: &Program) -> Result<Option<End>, Failure> {
     let mut driver = C::driver(talk.ctx, talk.job)?;
     let Some(first) = kept::again(&mut talk.child, &mut driver, program.idle())? else {
@@ -161,8 +163,8 @@ fn go_on<C: Cli>(mut talk: Talk<'_>, program: &Program) -> Result<Option<End>, F
     turn(talk.kept(), &mut driver, first, kept)
 }
 
-/// A turn, from what the program is told first to its last word. None if the program was there before, and went before it did
-/// anything: another one does what it was asked.
+/// Runs a turn from its first actions to its end. `None` if the program ran before and exited
+/// without any effect: another program then takes over the job.
 fn turn<D: Driver>(
     mut talk: Talk<'_>,
     driver: &mut D,

@@ -1,4 +1,4 @@
-//! The program's own record of a conversation, as it is kept between tasks.
+//! The program's own record of a conversation, as stored between tasks.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 /// The program's own record of a conversation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Session {
-    /// Its name; empty before the first run.
+    /// Id; empty before the first run.
     pub id: String,
-    /// What it used up so far. Programs tell the sum over all runs, a client wants to know about this one.
+    /// Usage so far. Programs report the total over all runs; clients want that of this run.
     #[serde(default)]
     pub totals: BTreeMap<String, f64>,
 }
 
 impl Session {
-    /// A session that has used up nothing.
+    /// Creates a session without usage.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), totals: BTreeMap::new() }
     }
 
-    /// Takes the new sum of a counter, and returns by how much it grew. A sum that is smaller than before is one that began anew:
-    /// programs write it down as they end, and one that was killed did not.
+    /// Stores the new total of a counter and returns its growth. A smaller total means that the
+    /// counter restarted: programs write it as they exit, and a killed one did not.
     pub fn grown(&mut self, counter: &str, total: f64) -> f64 {
         let before = self.totals.insert(counter.to_owned(), total).unwrap_or_default();
         if total < before { total } else { total - before }

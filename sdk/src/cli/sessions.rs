@@ -1,4 +1,4 @@
-//! The program's sessions, one a conversation, as many as the agent's memory holds.
+//! Sessions of the program, one per conversation, as many as the agent's memory holds.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,28 @@ use super::health::now;
 use super::parked::Program;
 use crate::{Context, Failure, Level};
 
-/// Sessions are kept under this and the name of their conversation.
+/// Prefix of the memory keys; the id of the conversation follows.
 const PREFIX: &str = "session/";
 
-/// A full memory loses this part of its sessions at once, so that it is gone through once in dozens of conversations
-/// rather than with each.
+/// Fraction of the sessions that a full memory drops at once, so that it is scanned once in dozens
+/// of conversations rather than in each.
 const MAKES_ROOM: usize = 8;
 
-/// The session of one conversation.
+/// Session of one conversation.
 pub(super) struct Sessions<'a> {
     ctx: &'a Context,
     key: String,
 }
 
-/// A session as it is kept.
+/// Stored record of a session.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// When it was last used, in seconds since 1970; long ago where nobody says.
+    /// Time of the last use, in seconds since 1970; zero if unknown.
     #[serde(default)]
     used: u64,
     #[serde(flatten)]
     session: Session,
-    /// The program that answered last, where it was kept.
+    /// Program that answered last, if it was parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<Program>,
 }
@@ -38,19 +38,20 @@ impl<'a> Sessions<'a> {
         Self { ctx, key: format!("{PREFIX}{context_id}") }
     }
 
-    /// The conversation's session, if it has one that is not forgotten.
+    /// Session of the conversation, if it is still stored.
     pub(super) fn last(&self) -> Result<Option<Session>, Failure> {
         let session = self.ctx.recall::<Kept>(&self.key)?.map(|kept| kept.session);
         Ok(session.filter(|session| !session.id.is_empty()))
     }
 
-    /// The program that answered last, if it was kept then.
+    /// Program that answered last, if it was parked.
     pub(super) fn program(&self) -> Result<Option<Program>, Failure> {
         Ok(self.ctx.recall::<Kept>(&self.key)?.and_then(|kept| kept.program))
     }
 
-    /// Keeps it for the conversation's next task. Where the memory is full, those that were not used for longest make room;
-    /// a session that does not fit at all is not kept, for the work is worth more than its memory.
+    /// Stores the session for the conversation's next task. If the memory is full, the least
+    /// recently used sessions are dropped. A session that does not fit at all is not stored: the
+    /// work matters more.
     pub(super) fn keep(&self, session: &Session, program: Option<&Program>) -> Result<(), Failure> {
         let kept = Kept { used: now(), session: session.clone(), program: program.cloned() };
         loop {
@@ -65,7 +66,7 @@ impl<'a> Sessions<'a> {
         }
     }
 
-    /// The other conversation that keeps a program with this session, if there is one.
+    /// Other conversation that has a program with this session, if any.
     pub(super) fn holder(&self, session: &str) -> Result<Option<(Self, Program)>, Failure> {
         for key in self.ctx.remembered(PREFIX)?.into_iter().filter(|key| *key != self.key) {
             let program = self.ctx.recall::<Kept>(&key)?.and_then(|kept| kept.program);
@@ -76,7 +77,7 @@ impl<'a> Sessions<'a> {
         Ok(None)
     }
 
-    /// Under which key the conversation's program is parked.
+    /// Key under which the conversation's program is parked.
     pub(super) fn park_key(&self) -> String {
         self.key.replacen(PREFIX, "context/", 1)
     }
@@ -85,7 +86,7 @@ impl<'a> Sessions<'a> {
         self.ctx.forget(&self.key)
     }
 
-    /// Forgets some sessions of other conversations; false if there are none.
+    /// Drops some sessions of other conversations; false if none exist.
     fn make_room(&self) -> Result<bool, Failure> {
         let mut others = Vec::new();
         for key in self.ctx.remembered(PREFIX)?.into_iter().filter(|key| *key != self.key) {
@@ -113,13 +114,13 @@ mod tests {
         let host = ScriptedHost::new();
         let ctx = host.context();
         for n in 0..16 {
-            // The first was used last.
+            // The first one is the most recently used.
             let kept = json!({ "id": "x", "totals": {}, "used": 100 - n });
             ctx.remember(&format!("session/{n:02}"), &kept).unwrap();
         }
         ctx.remember("session/older", &json!({ "id": "before there was a time" })).unwrap();
         ctx.remember("check", "something else").unwrap();
-        // There is room for the new one once the three oldest are gone.
+        // The new session fits once the three oldest are dropped.
         host.memory_bytes(700);
 
         let session = Session::new("the newest of them all");

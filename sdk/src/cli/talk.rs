@@ -1,11 +1,13 @@
-//! One run of a program, in the middle: what it says is told, what it asks is decided, and its client is heard beside it.
+//! Event loop of one run: relays the program's output, has its questions decided, and waits for the
+//! client's answer at the same time.
 //!
 //! ```text
-//!               ┌─ a line, a complaint, its end ◄── the program ─┐
-//! next: Heard ◄─┤                                                ├─ whichever comes first, while a question is open
+//!               ┌─ a line, a complaint, the exit ◄─ the program ─┐ with a question open,
+//! next: Heard ◄─┤                                                ├─ the first of both
 //!               └─ a decision ◄── the permissions, or the client ┘
 //! ```
-//! One question is open at a time, others wait behind it. A status would hide it from the client, so statuses wait too.
+//! One question is open at a time; others are queued. A status would hide the question from the
+//! client, so statuses are queued too.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -21,29 +23,31 @@ use super::{
 use crate::artifact::now;
 use crate::{Came, Child, Context, Exit, Failure, Line, Message, Need, OpenQuestion, TextStream};
 
-/// The client who reads along sees text at most this late.
+/// Longest delay of streamed text for a client that reads along.
 const FLUSH_AFTER: Duration = Duration::from_millis(40);
 
-/// A program that starts says something within seconds, even on a busy machine.
+/// Timeout for the first output of a started program, which needs seconds even on a busy machine.
 const FIRST_WORD: Duration = Duration::from_secs(60);
 
-/// A program that is kept runs already, and answers what it is told at once: with that it has it, or that its turn has begun.
+/// Timeout for the first output of a parked program, which runs already and acknowledges at once.
 const FIRST_WORD_OF_KEPT: Duration = Duration::from_secs(5);
 
-/// The programs' own tools give up after ten minutes, so that longer silence means that the program hangs.
+/// Timeout for later output. The programs' own tools give up after ten minutes, so a longer silence
+/// means that the program hangs.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
 
-/// A program saves its session while it ends: in well under a second, but Vibe takes two on a busy machine.
+/// Time for a program to save its session and exit: well under a second, but Vibe takes two on a
+/// busy machine.
 const EXIT_GRACE: Duration = Duration::from_secs(4);
 
-/// How long a program may try again what failed, unless the operator's `retry_timeout` says otherwise: by then people ask
-/// themselves whether anything goes on.
+/// Default time for which a program may retry a failed request (setting `retry_timeout`). After
+/// that, people wonder whether anything happens.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Statuses that wait for the end of a question; of more, the latest tell enough.
+/// Limit of statuses queued during a question; of more, only the latest are kept.
 const MAX_UNSAID: usize = 32;
 
-/// A run in the middle.
+/// State of a run.
 pub(super) struct Talk<'a> {
     pub(super) ctx: &'a Context,
     sessions: &'a Sessions<'a>,
@@ -51,41 +55,43 @@ pub(super) struct Talk<'a> {
     name: &'static str,
     pub(super) child: Child,
     stream: TextStream<'a>,
-    /// The session that is to be remembered.
+    /// Session to be stored.
     unkept: Option<Session>,
-    /// Whether the program was there before its turn, so that another one may do in its place what it did not begin.
+    /// True if the program ran before its turn, so that another can take over work that it did not
+    /// begin.
     was_there: bool,
-    /// Whether the program has done anything that could be noticed.
+    /// True if the program had any visible effect.
     has_acted: bool,
-    /// Whether something was allowed for as long as the program runs, which is not for longer than the task.
+    /// True if something was allowed for as long as the program runs, which must not outlive the
+    /// task.
     is_allowed_more: bool,
     /// Files that have an artifact already.
     changed: BTreeSet<String>,
-    /// Questions that nobody has looked at, the oldest first.
+    /// Undecided questions, the oldest first.
     asked: VecDeque<Question>,
-    /// The one that the client was asked.
+    /// Question that the client was asked.
     open: Option<(Question, OpenQuestion)>,
-    /// What is being done, told once no question is open.
+    /// Statuses to send once no question is open.
     unsaid: VecDeque<String>,
-    /// How long the program may be silent.
+    /// Longest silence allowed to the program.
     patience: Duration,
-    /// Until when the program may go on trying again, and how the run ends then.
+    /// Deadline for retries of the program, and the end of the run after it.
     retrying: Option<(Instant, End)>,
 }
 
-/// What happens next in a run.
+/// Next event of a run.
 pub(super) enum Heard {
-    /// The program said something.
+    /// Line of standard output.
     Line(String),
-    /// It complained.
+    /// Line of standard error.
     Complaint(String),
-    /// A question of its was decided.
+    /// Decision about a question of the program.
     Decided(Box<Question>, Decision),
-    /// Nothing yet.
+    /// Nothing happened yet.
     Nothing,
-    /// It was silent, or in trouble, for too long: the run ends so.
+    /// The program was silent or retried for too long: the run ends this way.
     GivenUp(End),
-    /// The program ended.
+    /// Exit of the program.
     Ended(Exit),
 }
 
@@ -117,24 +123,25 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The same with a program that was started ahead.
+    /// Marks the program as started ahead.
     pub(super) fn started_ahead(self) -> Self {
         Self { was_there: true, ..self }
     }
 
-    /// The same with a program that has answered before.
+    /// Marks the program as one that has answered before.
     pub(super) fn kept(self) -> Self {
         Self { was_there: true, patience: FIRST_WORD_OF_KEPT, ..self }
     }
 
-    /// Whether another program may do what this one was asked: one that was there before, and did nothing until it went, or
-    /// found that it does not know its session, or its login, which somebody may have renewed since it started.
+    /// True if another program may take over the job: this one ran before its turn and had no
+    /// effect. It has exited, or does not know its session or its login, which may have been
+    /// renewed since its start.
     pub(super) fn may_be_replaced(&self, end: &End, is_gone: bool) -> bool {
         let is_out_of_date = matches!(end, End::SessionLost | End::LoginNeeded(_));
         self.was_there && !self.has_acted && (is_gone || is_out_of_date)
     }
 
-    /// Carries out actions, up to an end.
+    /// Carries out actions up to an end.
     pub(super) fn perform(&mut self, actions: Vec<Action>) -> Result<Option<End>, Failure> {
         for action in actions {
             self.has_acted |= is_noticed(&action);
@@ -142,7 +149,8 @@ impl<'a> Talk<'a> {
                 self.retrying = None;
             }
             match action {
-                // A program that ends before it reads says why on its output, which is read next.
+                // A program that exits before it reads writes the reason to its output, which is
+                // read next.
                 Action::Send(line) => {
                     if self.child.write_line(&line) == Err(Failure::Cancelled) {
                         return Err(Failure::Cancelled);
@@ -168,13 +176,13 @@ impl<'a> Talk<'a> {
             self.sessions.keep(&session, None)?;
         }
         if self.open.is_some() {
-            // It may be long until there is something to hear.
+            // The next event may take long.
             self.stream.flush()?;
         }
         Ok(None)
     }
 
-    /// Waits for what happens next.
+    /// Waits for the next event.
     pub(super) fn next(&mut self) -> Result<Heard, Failure> {
         let heard = self.hear()?;
         if let Heard::Decided(_, Decision::AllowForSession) = &heard {
@@ -196,9 +204,9 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Publishes the answer, and lets go of the program: keeps it for the next turn as what it is to be remembered as, or lets it
-    /// end by itself, for it saves its session while it ends. The protocol has said that the run is over: nobody waits for
-    /// that.
+    /// Publishes the answer and releases the program: parks it for the next turn as `program`, or
+    /// lets it exit by itself, since it saves its session meanwhile. The protocol has ended the
+    /// run, so nothing waits for the exit.
     pub(super) fn close(mut self, end: End, program: Option<Program>) -> Result<End, Failure> {
         let is_idle = self.open.take().is_none() && self.asked.is_empty() && !self.is_allowed_more;
         let is_answer = matches!(end, End::Completed { .. });
@@ -206,7 +214,7 @@ impl<'a> Talk<'a> {
         self.say_rest()?;
         match &end {
             End::Completed { text, .. } if !text.is_empty() => self.stream.finish(text)?,
-            // What there was of an answer may be worth more than none.
+            // A partial answer may be worth more than none.
             End::Failed { .. } => self.stream.flush()?,
             End::Completed { .. } | End::SessionLost | End::LoginNeeded(_) => {}
         }
@@ -219,13 +227,13 @@ impl<'a> Talk<'a> {
                 kept::park(self.ctx, self.child, &self.sessions.park_key());
             }
             End::Completed { .. } | End::Failed { .. } => self.child.retire(EXIT_GRACE),
-            // Another run follows, and what this one would save is worth nothing.
+            // Another run follows, and the session of this one is useless.
             End::SessionLost | End::LoginNeeded(_) => self.child.kill(),
         }
         Ok(end)
     }
 
-    /// Hears the program, with nothing else to wait for.
+    /// Waits for the program only.
     fn listen(&mut self) -> Result<Heard, Failure> {
         if self.stream.is_waiting() {
             let heard = self.read(FLUSH_AFTER)?;
@@ -235,7 +243,7 @@ impl<'a> Talk<'a> {
             return Ok(heard);
         }
         let left = self.retrying.as_ref().map(|(until, _)| until.saturating_duration_since(now()));
-        // Which of them it was is not asked of the clock afterwards, for waits are as exact as a millisecond.
+        // Computed before the wait, since waits have a precision of a millisecond.
         let is_last_try = left.is_some_and(|left| left <= self.patience);
         let longest = left.unwrap_or(self.patience).min(self.patience);
         let heard = self.read(longest)?;
@@ -305,7 +313,7 @@ impl<'a> Talk<'a> {
         Ok(heard)
     }
 
-    /// The program no longer wants to know.
+    /// Withdraws a question that the program took back.
     fn withdraw(&mut self, id: &Value) -> Result<(), Failure> {
         self.asked.retain(|question| question.id != *id);
         if self.open.take_if(|(question, _)| question.id == *id).is_some() {
@@ -331,7 +339,7 @@ impl<'a> Talk<'a> {
         std::mem::take(&mut self.unsaid).into_iter().try_for_each(|text| self.ctx.say(text))
     }
 
-    /// The time runs from the first try of several.
+    /// Starts the timeout at the first of several retries.
     fn retries(&mut self, end: End) {
         let until = match self.retrying.take() {
             Some((until, _)) => until,
@@ -340,7 +348,7 @@ impl<'a> Talk<'a> {
         self.retrying = Some((until, end));
     }
 
-    /// One artifact a file, and a part of it a change.
+    /// Emits a change as a part of the file's artifact.
     fn tell(&mut self, change: &FileChange) -> Result<(), Failure> {
         self.stream.flush()?;
         let again = !self.changed.insert(change.path.clone());
@@ -349,13 +357,14 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// How long a program may try again what its vendor refused: the operator's `retry_timeout`, in seconds.
+/// Time for which a program may retry a request that its vendor refused: the operator's
+/// `retry_timeout`, in seconds.
 pub fn retry_timeout(ctx: &Context) -> Option<Duration> {
     let seconds = ctx.setting("retry_timeout").and_then(|text| text.parse().ok());
     seconds.map(Duration::from_secs)
 }
 
-/// What an answer, or the want of one, decides.
+/// Decision that an answer, or its absence, expresses.
 fn decided(question: Question, answer: Result<Message, Failure>) -> Result<Heard, Failure> {
     let decision = match answer {
         Ok(answer) => question.decision(answer),
@@ -366,7 +375,7 @@ fn decided(question: Question, answer: Result<Message, Failure>) -> Result<Heard
     Ok(Heard::Decided(Box::new(question), decision))
 }
 
-/// Whether an action is of something that the program did, and not only of what it is told.
+/// True if an action reflects an effect of the program, not only input to it.
 fn is_noticed(action: &Action) -> bool {
     match action {
         Action::Send(_)
@@ -384,7 +393,7 @@ fn is_noticed(action: &Action) -> bool {
     }
 }
 
-/// What a driver makes of what was heard; none where that is the end.
+/// Actions that the driver derives from an event; an error is the end of the run.
 pub(super) fn actions(driver: &mut impl Driver, heard: Heard) -> Result<Vec<Action>, End> {
     Ok(match heard {
         Heard::Line(line) => driver.line(&line),
@@ -405,7 +414,7 @@ mod tests {
     use crate::testing::{Program, ScriptedHost, task};
     use crate::{Command, Outcome, Run, Task, TaskState};
 
-    /// Whoever shows the answer can show it as the Markdown that it is.
+    /// Clients can render the answers as the Markdown that they are.
     #[test]
     fn the_card_says_that_answers_are_markdown() {
         let card = card::<Fake>("Drives a program.", "1").to_json();
@@ -414,7 +423,7 @@ mod tests {
         assert_eq!(card["defaultOutputModes"], json!(modes));
     }
 
-    /// A program whose dialect has a word a line.
+    /// Program whose dialect has one word per line.
     struct Fake;
 
     struct Words;
@@ -503,7 +512,8 @@ mod tests {
     #[test]
     fn a_program_may_take_its_question_back_and_goes_on() {
         let host = ScriptedHost::new();
-        // The second is still in line when it is taken back; the third is another program's business.
+        // The second question is still queued when it is withdrawn; the third belongs to another
+        // program.
         fake(&host, "ask rm\nask mv\nsay busy\ntext half\ngone mv\ngone cp\ngone rm\ndone whole\n");
         let outcome = run_fake(&host);
         assert_eq!(
@@ -559,7 +569,7 @@ mod tests {
         );
         assert_eq!(host.said(), ["no room"]);
 
-        // What it does after that is no other try.
+        // Output after that counts as no further retry.
         fake(&host, "retry no room\nsay on\n").pauses();
         assert_eq!(run_fake(&host).text(), "Fake was silent for 900 s");
     }

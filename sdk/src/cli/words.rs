@@ -1,17 +1,18 @@
-//! Short texts for people: what a status says of a tool, a line, an end.
+//! Short texts for people: a tool in a status, a single line, an exit.
 
 use serde_json::Value;
 
 use crate::{Exit, ExitStatus};
 
-/// A command or path in a status is cut here: it tells people what goes on, not every detail.
+/// Maximum length of a command or path in a status, which shows people the progress, not every
+/// detail.
 const STATUS_CHARS: usize = 160;
 
-/// Members of a tool's input that tell most, best first.
+/// Most informative members of a tool's input, best first.
 const TELLING: [&str; 8] =
     ["command", "file_path", "path", "absolute_path", "pattern", "url", "query", "description"];
 
-/// "running Bash: cargo test".
+/// Status such as "running Bash: cargo test".
 pub fn running(tool: &str, input: &Value) -> String {
     let detail = TELLING.iter().find_map(|key| input[*key].as_str());
     match detail {
@@ -20,7 +21,7 @@ pub fn running(tool: &str, input: &Value) -> String {
     }
 }
 
-/// The first line, as far as a status goes.
+/// First line, cut to the length of a status.
 pub fn cut(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(STATUS_CHARS) {
@@ -30,7 +31,7 @@ pub fn cut(text: &str) -> String {
     }
 }
 
-/// "exit code 1", "signal 9".
+/// Text such as "exit code 1" or "signal 9".
 pub fn describe_exit(exit: &Exit) -> String {
     match exit.status {
         ExitStatus::Code(code) => format!("exit code {code}"),
@@ -38,8 +39,8 @@ pub fn describe_exit(exit: &Exit) -> String {
     }
 }
 
-/// The last line of a program's standard error, as a word on why it ended. Who was told to end from outside said nothing of it:
-/// what stands there is about something else.
+/// Last line of a program's standard error, as the reason of its exit. A program killed from
+/// outside writes no reason: its last line is about something else.
 pub fn last_words(exit: &Exit) -> Option<&str> {
     const FROM_OUTSIDE: [ExitStatus; 4] = [
         ExitStatus::Signal(1),
@@ -47,7 +48,7 @@ pub fn last_words(exit: &Exit) -> Option<&str> {
         ExitStatus::Signal(9),
         ExitStatus::Signal(15),
     ];
-    // What stands further in goes on with something: a stack, a value that was logged.
+    // Indented lines continue something: a stack trace, a logged value.
     let tells = |line: &&str| {
         !line.trim().is_empty()
             && !line.starts_with([' ', '\t', '}'])

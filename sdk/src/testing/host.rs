@@ -1,4 +1,4 @@
-//! A hub that follows a script, as the one door has it.
+//! Hub for tests that follows a script.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ use crate::{
     StepMode, TaskState, Update,
 };
 
-/// A hub that follows a script. Clones are the same hub.
+/// Hub that follows a script. Clones share one hub.
 #[derive(Clone, Default)]
 pub struct ScriptedHost(Rc<RefCell<State>>);
 
@@ -53,10 +53,10 @@ struct State {
     steps: step::Kept,
 }
 
-/// What comes back over HTTP: the head, and the pieces of the body.
+/// Scripted HTTP response: status, headers, and chunks of the body.
 type Scripted = (u16, Vec<(String, String)>, VecDeque<Vec<u8>>);
 
-/// An answer over HTTP that follows a script.
+/// HTTP response that follows a script.
 pub(crate) struct ScriptedExchange {
     host: ScriptedHost,
     status: u16,
@@ -64,14 +64,14 @@ pub(crate) struct ScriptedExchange {
     pieces: RefCell<VecDeque<Vec<u8>>>,
 }
 
-/// A question to a client who answers by a script: at once, or only after the program has said what it has to say.
+/// Scripted question: the client answers at once, or only after the program has written its output.
 pub(crate) struct ScriptedQuestion {
     host: ScriptedHost,
     prompt: String,
     answered: bool,
 }
 
-/// A call to another agent that follows a script.
+/// Scripted call of another agent.
 pub(crate) struct ScriptedCall {
     id: String,
     host: ScriptedHost,
@@ -79,45 +79,47 @@ pub(crate) struct ScriptedCall {
 }
 
 impl ScriptedHost {
-    /// A hub that allows nothing yet.
+    /// Creates a hub that allows nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Scripts one run of a program. Scripts of the same program are used up in order.
+    /// Scripts one run of a program. Several scripts of one program are used in order.
     pub fn program(&self, program: &str) -> Program {
         let script = Rc::new(RefCell::new(Script::new(program)));
         self.0.borrow_mut().scripts.push(Rc::clone(&script));
         Program(script)
     }
 
-    /// Says which file a program is, as [`Context::fingerprint`](crate::Context::fingerprint) tells it; `1` unless said. With no text it is not there.
+    /// Sets the fingerprint of a program for [`Context::fingerprint`](crate::Context::fingerprint);
+    /// the default is `1`. With an empty text the program does not exist.
     pub fn program_is(&self, program: &str, fingerprint: &str) {
         self.0.borrow_mut().fingerprints.insert(program.into(), fingerprint.into());
     }
 
-    /// How many questions the agent took back before they were answered.
+    /// Number of questions that the agent withdrew unanswered.
     pub fn withdrawn(&self) -> usize {
         self.0.borrow().withdrawn
     }
 
-    /// Answers the next question. A question that the agent does not stand still for, and that no answer is scripted for, waits
-    /// until its program has told something.
+    /// Answers the next question. A question posed without waiting and without a scripted answer
+    /// stays open until its program has written something.
     pub fn answer(&self, answer: impl Into<Message>) {
         self.0.borrow_mut().answers.push_back(Ok(answer.into()));
     }
 
-    /// Fails the next question: nobody answered in time, or the task was cancelled meanwhile.
+    /// Fails the next question, by a timeout or the task's cancellation.
     pub fn fail_answer(&self, failure: Failure) {
         self.0.borrow_mut().answers.push_back(Err(failure));
     }
 
-    /// Sets something, as the operator would. Unless set, `permissions` is `ask`, and `approval_timeout` an hour.
+    /// Sets a setting, as the operator would. By default `permissions` is `ask`, and
+    /// `approval_timeout` an hour.
     pub fn setting(&self, name: &str, value: &str) {
         self.0.borrow_mut().settings.insert(name.into(), value.into());
     }
 
-    /// Grants so many bytes of memory, keys and values together; without end unless said.
+    /// Limits the memory, keys and values together; the default is no limit.
     pub fn memory_bytes(&self, max: usize) {
         self.0.borrow_mut().memory_bytes = Some(max);
     }
@@ -128,44 +130,46 @@ impl ScriptedHost {
         self.0.borrow_mut().responses.push_back((status, headers, [body].into()));
     }
 
-    /// Answers the next HTTP request with a body that comes in these pieces.
+    /// Answers the next HTTP request with a body that arrives in these chunks.
     pub fn respond_in_pieces(&self, status: u16, pieces: &[&str]) {
         let pieces = pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect();
         self.0.borrow_mut().responses.push_back((status, Vec::new(), pieces));
     }
 
-    /// Scripts the next call to an agent of that name.
+    /// Scripts the next call of an agent with that name.
     pub fn agent(&self, name: &str, updates: Vec<Update>) {
         self.0.borrow_mut().calls.push_back((name.into(), updates));
     }
 
-    /// Scripts the next call of a tool: its result, as the protocol has it.
+    /// Scripts the next call of a tool: its result, as MCP defines it.
     pub fn tool(&self, server: &str, name: &str, result: &Value) {
         self.0.borrow_mut().tools.push_back((server.into(), name.into(), result.clone()));
     }
 
-    /// What the agent has looked for among the others, as JSON. It has found all that the script lets it call.
+    /// Searches of the agent for other agents, as JSON. A search finds all agents that the script
+    /// lets it call.
     pub fn searches(&self) -> Vec<Value> {
         self.0.borrow().searches.clone()
     }
 
-    /// The tools that the agent has called: server, name and arguments.
+    /// Tools that the agent called: server, name and arguments.
     pub fn tool_calls(&self) -> Vec<(String, String, Value)> {
         self.0.borrow().tool_calls.clone()
     }
 
-    /// What the agent has answered to the questions of those that it called: the id of each task, which is `child-1` for the first
-    /// call, and the text.
+    /// Answers of the agent to questions of called agents: the id of each task (`child-1` for the
+    /// first call) and the text.
     pub fn answered(&self) -> Vec<(String, String)> {
         self.0.borrow().answered.clone()
     }
 
-    /// What a step came to in an earlier run, as JSON; none if it is to be done. Another run on this hub finds it done.
+    /// Stored result of a step, as JSON; `None` if it has none. Another run on this hub finds it
+    /// done.
     pub fn step_came_to(&self, key: &str) -> Option<String> {
         self.0.borrow().steps.borrow().get(key).cloned()
     }
 
-    /// Cancels the task once so many events were emitted.
+    /// Cancels the task once `events` events were emitted.
     pub fn cancel_after(&self, events: usize) {
         self.0.borrow_mut().cancel_after = Some(events);
     }
@@ -175,17 +179,17 @@ impl ScriptedHost {
         self.0.borrow_mut().extensions.push(uri.into());
     }
 
-    /// Says that the client takes this media type, beside others that were said. Unless any is, it takes all.
+    /// Adds a media type that the client accepts. Without any, the client accepts all.
     pub fn accepts(&self, media_type: &str) {
         self.0.borrow_mut().output_modes.push(media_type.into());
     }
 
-    /// What was emitted.
+    /// Emitted events.
     pub fn events(&self) -> Vec<Event> {
         self.0.borrow().events.clone()
     }
 
-    /// The texts of the working statuses that were emitted.
+    /// Texts of the emitted working statuses.
     pub fn said(&self) -> Vec<String> {
         let state = self.0.borrow();
         let text = |event: &Event| match event {
@@ -197,7 +201,7 @@ impl ScriptedHost {
         state.events.iter().filter_map(text).collect()
     }
 
-    /// The text of an artifact, as a client that followed every event has it now.
+    /// Text of an artifact after all events.
     pub fn artifact(&self, id: &str) -> Option<String> {
         let state = self.0.borrow();
         let updates = state.events.iter().filter_map(|event| match event {
@@ -210,32 +214,33 @@ impl ScriptedHost {
         })
     }
 
-    /// The questions that were asked.
+    /// Questions that were asked.
     pub fn asked(&self) -> Vec<(Need, Message)> {
         self.0.borrow().asked.clone()
     }
 
-    /// The programs that were started.
+    /// Programs that were started.
     pub fn spawned(&self) -> Vec<Command> {
         self.0.borrow().spawned.clone()
     }
 
-    /// The programs that the agent has parked.
+    /// Programs that the agent parked.
     pub fn kept_programs(&self) -> KeptPrograms {
         self.0.borrow().kept.clone()
     }
 
-    /// The files that were written, each with the path that the agent was told: `/files/1/name` for the first.
+    /// Files that were written, each with the path returned to the agent: `/files/1/name` for the
+    /// first.
     pub fn files(&self) -> Vec<(String, Vec<u8>)> {
         self.0.borrow().files.clone()
     }
 
-    /// The HTTP requests that were sent.
+    /// HTTP requests that were sent.
     pub fn requests(&self) -> Vec<Request> {
         self.0.borrow().requests.clone()
     }
 
-    /// What the operator was told.
+    /// Lines that were logged.
     pub fn logs(&self) -> Vec<(Level, String)> {
         self.0.borrow().logs.clone()
     }
@@ -245,7 +250,7 @@ impl ScriptedHost {
         state.cancel_after.is_some_and(|limit| state.events.len() >= limit)
     }
 
-    /// What tells whether the task is cancelled.
+    /// Check whether the task is cancelled.
     fn stop(&self) -> Stop {
         let host = self.clone();
         Box::new(move || host.unless_cancelled())
@@ -547,7 +552,7 @@ impl CallHandle for ScriptedCall {
 }
 
 impl ScriptedExchange {
-    /// Whatever comes of it, be it the end, is there at once.
+    /// True unless the task is cancelled: the next chunk, or the end, is available at once.
     fn is_ready(&self) -> bool {
         !self.host.is_cancelled()
     }

@@ -1,4 +1,4 @@
-//! What a scripted hub's agent has in mind.
+//! Context memory of a scripted hub.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::host::Change;
 use crate::working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 
-/// What the agent has in mind: its items oldest first.
+/// Context memory: working memory, and items oldest first.
 #[derive(Default)]
 pub(super) struct Mind {
     pub(super) working: WorkingMemory,
@@ -48,7 +48,7 @@ impl Mind {
         Ok(())
     }
 
-    /// Those that have a word of the query, most words first, then the newest.
+    /// Items with a word of the query, most words first, then the newest.
     pub(super) fn recall(&self, query: &str, limit: u32) -> String {
         let words = |text: &str| {
             let words = text.split(|c: char| !c.is_alphanumeric());

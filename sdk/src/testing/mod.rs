@@ -1,4 +1,4 @@
-//! Running an agent natively, against a hub that follows a script and records what it is told.
+//! Test support: runs an agent natively, against a hub that follows a script and records all calls.
 
 mod host;
 mod mind;
@@ -17,28 +17,28 @@ pub use recording::{acp_recorded, acp_told, end, failure, metadata, split_behind
 pub use shapes::{feed_reshaped, reshaped, shapes};
 
 impl ScriptedHost {
-    /// Runs an agent on a task with that text while somebody listens.
+    /// Runs an agent on a task with that text, with a subscribed client.
     pub fn run<A: Agent>(&self, text: &str) -> Run {
         A::run(&self.context(), &task(text))
     }
 
-    /// Asks an agent for its health.
+    /// Runs an agent's health check.
     pub fn health<A: Agent>(&self) -> Health {
         A::health(&self.context())
     }
 
-    /// A context somebody listens to.
+    /// Creates a context with a subscribed client.
     pub fn context(&self) -> Context {
         Context::new(self.clone(), true)
     }
 
-    /// A context nobody listens to.
+    /// Creates a context without a subscribed client.
     pub fn silent_context(&self) -> Context {
         Context::new(self.clone(), false)
     }
 }
 
-/// A task with that text and an empty history, in context `context-1`.
+/// Creates a task with that text and an empty history, in context `context-1`.
 pub fn task(text: &str) -> Task {
     Task {
         id: "task-1".into(),

@@ -1,4 +1,4 @@
-//! Programs that run by their script, and those that are kept for a later task.
+//! Scripted programs at run time, and those that are parked for a later task.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,14 +8,14 @@ use super::program::Script;
 use crate::host::Process;
 use crate::{Command, ExitStatus, Failure, Output};
 
-/// SIGINT and SIGTERM, with which an interrupted and a killed program end.
+/// Exit statuses of an interrupted and of a killed program: SIGINT and SIGTERM.
 const INTERRUPTED: ExitStatus = ExitStatus::Signal(2);
 const KILLED: ExitStatus = ExitStatus::Signal(15);
 
-/// Fails once the task is cancelled.
+/// Check that fails once the task is cancelled.
 pub(super) type Stop = Box<dyn Fn() -> Result<(), Failure>>;
 
-/// The programs that an agent has parked. Clones are the same.
+/// Programs that an agent parked. Clones share one list.
 #[derive(Clone, Default)]
 pub struct KeptPrograms(Rc<RefCell<Shelf>>);
 
@@ -26,7 +26,7 @@ struct Shelf {
     refusal: Option<Failure>,
 }
 
-/// A program that was parked.
+/// Parked program.
 struct Kept {
     key: String,
     command: Command,
@@ -34,23 +34,23 @@ struct Kept {
 }
 
 impl KeptPrograms {
-    /// The keys under which programs are kept now. What a program is scripted to do goes on with whoever takes it up; one that
-    /// has nothing left to do has ended.
+    /// Keys of the programs parked now. A program's script continues with the task that resumes it;
+    /// a program without remaining steps has ended.
     pub fn keys(&self) -> Vec<String> {
         self.0.borrow().kept.iter().map(|kept| kept.key.clone()).collect()
     }
 
-    /// What the agent asked to take up, whether it was there or not: key and command.
+    /// Attempts of the agent to resume a program, successful or not: key and command.
     pub fn asked(&self) -> Vec<(String, Command)> {
         self.0.borrow().taken_up.clone()
     }
 
-    /// Ends what is kept under this key, as the hub may at any time.
+    /// Kills the program parked under this key, as the hub may at any time.
     pub fn end(&self, key: &str) {
         self.0.borrow_mut().kept.retain(|kept| kept.key != key);
     }
 
-    /// Keeps no program from now on, for this reason.
+    /// Refuses to park programs from now on, for this reason.
     pub fn refuse(&self, why: Failure) {
         self.0.borrow_mut().refusal = Some(why);
     }
@@ -70,7 +70,7 @@ impl KeptPrograms {
     }
 }
 
-/// A program that follows its script.
+/// Program that follows its script.
 pub(crate) struct ScriptedProcess {
     command: Command,
     script: Rc<RefCell<Script>>,

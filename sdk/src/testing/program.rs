@@ -1,4 +1,4 @@
-//! Programs that follow a script: what they write, when they wait for input, how they end.
+//! Scripts of programs: their output, the points at which they wait for input, their exit.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Command, ExitStatus, Failure, Output};
 
-/// The script of one run of a program, and afterwards the record of it.
+/// Script of one run of a program, and afterwards its record.
 pub struct Program(pub(super) Rc<RefCell<Script>>);
 
 pub(super) struct Script {
@@ -38,7 +38,7 @@ impl Program {
         self.change(|script| script.steps.push_back(step))
     }
 
-    /// Only for these arguments. Without, any will do.
+    /// Restricts the script to these arguments. By default any match.
     pub fn args(self, args: &[&str]) -> Self {
         self.change(|script| script.args = Some(args.iter().map(|&arg| arg.into()).collect()))
     }
@@ -58,7 +58,8 @@ impl Program {
         self.step(Step::Read)
     }
 
-    /// Plays a recorded conversation: writes what stands behind `< `, and waits for a line at each `> `.
+    /// Plays a recorded conversation: writes the text after each `< `, and waits for a line at each
+    /// `> `.
     pub fn plays(self, recording: &str) -> Self {
         recording.lines().fold(self, |program, line| match line.split_once(' ') {
             Some(("<", said)) => program.stdout(format!("{said}\n")),
@@ -67,32 +68,32 @@ impl Program {
         })
     }
 
-    /// Is silent until a wait of the agent has timed out once.
+    /// Is silent until one wait of the agent has timed out.
     pub fn pauses(self) -> Self {
         self.step(Step::Pause)
     }
 
-    /// Ends with that code instead of 0.
+    /// Exits with that code instead of 0.
     pub fn exit(self, code: i32) -> Self {
         self.change(|script| script.exit = ExitStatus::Code(code))
     }
 
-    /// Cannot be started.
+    /// Fails to start.
     pub fn refused(self, failure: Failure) -> Self {
         self.change(|script| script.refused = Some(failure))
     }
 
-    /// What the agent wrote to standard input.
+    /// Standard input written by the agent.
     pub fn stdin(&self) -> String {
         String::from_utf8_lossy(&self.0.borrow().stdin).into_owned()
     }
 
-    /// The same, each line as JSON. Panics at one that is none.
+    /// Standard input written by the agent, each line as JSON. Panics at a line that is not JSON.
     pub fn told(&self) -> Vec<Value> {
         self.stdin().lines().map(json).collect()
     }
 
-    /// Whether the agent ended standard input.
+    /// True if the agent closed standard input.
     pub fn stdin_closed(&self) -> bool {
         self.0.borrow().stdin_closed
     }
@@ -120,7 +121,7 @@ impl Script {
         self.stdin.iter().filter(|&&byte| byte == b'\n').count() > self.lines_read
     }
 
-    /// Whether the agent can read without waiting.
+    /// True if the agent can read without waiting.
     pub(super) fn is_ready(&self) -> bool {
         match self.steps.front() {
             None | Some(Step::Write(_)) => true,
@@ -129,7 +130,7 @@ impl Script {
         }
     }
 
-    /// Whether nothing is left but to tell how it ended.
+    /// True if only the exit is left to report.
     pub(super) fn has_ended(&self) -> bool {
         self.steps.is_empty()
     }
@@ -139,7 +140,7 @@ impl Script {
         self.exit = status;
     }
 
-    /// The next chunk, or nothing while the program is silent. Pauses are over for who waits without a timeout.
+    /// Next chunk, or `None` while the program is silent. A wait without a timeout skips pauses.
     pub(super) fn advance(&mut self, patient: bool) -> Option<Output> {
         loop {
             match self.steps.front() {
@@ -159,7 +160,7 @@ impl Script {
                     self.lines_read += 1;
                     self.steps.pop_front();
                 }
-                // End of input: a program that reads to the end goes on.
+                // At the end of input, a program that reads to the end continues.
                 Some(Step::Read) if self.stdin_closed => {
                     self.steps.pop_front();
                 }
@@ -169,7 +170,7 @@ impl Script {
     }
 }
 
-/// A line as JSON. Panics where it is none.
+/// Parses a line as JSON. Panics if it is not JSON.
 pub(super) fn json(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))
 }

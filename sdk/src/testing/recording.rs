@@ -1,11 +1,12 @@
-//! Recorded conversations with a program, and what came of them. All of these panic where a recording is not what it should be.
+//! Recorded conversations with a program, and their results. All functions panic at an unexpected
+//! recording.
 
 use serde_json::Value;
 
 use super::program::{Program, json};
 use crate::cli::{Action, End};
 
-/// Splits a recording behind its first line that holds `mark`.
+/// Splits a recording after its first line that contains `mark`.
 pub fn split_behind(recording: &str, mark: &str) -> (String, String) {
     let lines: Vec<String> = recording.lines().map(|line| format!("{line}\n")).collect();
     let at = lines.iter().position(|line| line.contains(mark));
@@ -14,7 +15,7 @@ pub fn split_behind(recording: &str, mark: &str) -> (String, String) {
     (before.concat(), after.concat())
 }
 
-/// The text that a listener has at the end.
+/// Text that a client has at the end.
 pub fn streamed(actions: &[Action]) -> String {
     let mut text = String::new();
     for action in actions {
@@ -27,25 +28,26 @@ pub fn streamed(actions: &[Action]) -> String {
     text
 }
 
-/// How the run ended.
+/// Result of the run.
 pub fn end(actions: &[Action]) -> &End {
     let Some(Action::End(end)) = actions.last() else { panic!("no end: {actions:?}") };
     end
 }
 
-/// The reason of a failure, and its text.
+/// Reason and text of a failure.
 pub fn failure(actions: &[Action]) -> (&'static str, String) {
     let End::Failed { reason, text, .. } = end(actions) else { panic!("no failure: {actions:?}") };
     (reason.name(), text.clone())
 }
 
-/// What is told beside an answer.
+/// Metadata of an answer.
 pub fn metadata(actions: &[Action]) -> Value {
     let End::Completed { metadata, .. } = end(actions) else { panic!("no answer: {actions:?}") };
     metadata.clone().into()
 }
 
-/// What a recording's client of the Agent Client Protocol said (behind `> `), as ours says it: with our version.
+/// Messages of the client in a recording of the Agent Client Protocol (after `> `), with our
+/// version.
 pub fn acp_recorded(recording: &str) -> Vec<Value> {
     let mut told: Vec<Value> =
         recording.lines().filter_map(|line| line.strip_prefix("> ")).map(json).collect();
@@ -53,7 +55,7 @@ pub fn acp_recorded(recording: &str) -> Vec<Value> {
     told
 }
 
-/// What a program was told in that protocol, without the member that is the same in each message.
+/// Messages to a program in that protocol, without the member `jsonrpc`, which is the same in each.
 pub fn acp_told(program: &Program) -> Vec<Value> {
     let mut told = program.told();
     for message in &mut told {

@@ -1,4 +1,4 @@
-//! JSON of other shapes than a driver expects: a program's next release, or its vendor, may send any.
+//! JSON of unexpected shapes, as a program's next release or its vendor may send it.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub fn shapes() -> [Value; 8] {
     [json!(null), json!(true), json!(1), json!(1.5), json!("x"), json!([]), json!([1]), json!({})]
 }
 
-/// `value`, and each member and item of it at any depth, replaced by each shape in turn.
+/// Variants of `value` in which it, or one member or item at any depth, is replaced by each shape.
 pub fn reshaped(value: &Value) -> Vec<Value> {
     let mut pointers = vec![String::new()];
     find(value, "", &mut pointers);
@@ -27,7 +27,7 @@ pub fn reshaped(value: &Value) -> Vec<Value> {
     .collect()
 }
 
-/// The JSON pointers (RFC 6901) to all that is within `value`, which stands at `at`.
+/// JSON pointers (RFC 6901) to everything within `value`, which is at `at`.
 fn find(value: &Value, at: &str, pointers: &mut Vec<String>) {
     let members = value.as_object().into_iter().flatten();
     let members = members.map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value));
@@ -40,14 +40,15 @@ fn find(value: &Value, at: &str, pointers: &mut Vec<String>) {
     }
 }
 
-/// Feeds drivers a recording with one line reshaped at a time, and each question they ask every kind of answer. A driver that panics
-/// fails the test; what it makes of such lines is for it to say. Returns how many lines were fed so.
+/// Feeds drivers a recording with one line reshaped at a time, and answers each of their questions
+/// in every way. A driver that panics fails the test; any actions are accepted. Returns the number
+/// of reshaped lines.
 pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usize {
     let lines: Vec<&str> = recording.lines().filter_map(of_program).collect();
     let (mut known, mut fed) = (BTreeSet::new(), 0);
     for (at, line) in lines.iter().enumerate() {
         let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
-        // Lines that differ in their values only are read alike.
+        // Lines that differ only in their values are read alike.
         let mut pointers = Vec::new();
         find(&value, "", &mut pointers);
         let kind = (value["type"].to_string(), value["method"].to_string(), pointers);
@@ -74,7 +75,7 @@ pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usiz
     fed
 }
 
-/// The lines of the program in a recording, where those of its client stand behind `> `.
+/// Line of the program in a recording; lines of its client begin with `> `.
 fn of_program(line: &str) -> Option<&str> {
     (!line.starts_with("> ")).then(|| line.strip_prefix("< ").unwrap_or(line))
 }

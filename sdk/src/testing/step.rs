@@ -1,4 +1,4 @@
-//! Steps, as a scripted hub keeps what they came to.
+//! Steps of a scripted hub.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use std::rc::Rc;
 use crate::host::StepHandle;
 use crate::{Failure, StepMode};
 
-/// What steps came to, by their keys.
+/// Results of steps, by key.
 pub(super) type Kept = Rc<RefCell<BTreeMap<String, String>>>;
 
-/// A step of a run on a scripted hub.
+/// Step of a run on a scripted hub.
 pub(crate) struct ScriptedStep {
     steps: Kept,
     key: String,

@@ -1,4 +1,4 @@
-//! The name of a type instead of the type.
+//! Name of the type as a string literal.
 
 use a2a_hub_sdk::prelude::*;
 

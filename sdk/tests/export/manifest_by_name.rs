@@ -1,4 +1,4 @@
-//! A manifest that is named by a constant.
+//! Manifest path in a constant.
 
 use a2a_hub_sdk::prelude::*;
 

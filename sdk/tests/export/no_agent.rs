@@ -1,4 +1,4 @@
-//! A type that implements no `Agent`.
+//! Type that does not implement `Agent`.
 
 use a2a_hub_sdk::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Without a type.
+//! No type at all.
 
 use a2a_hub_sdk::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Words that `export!` does not know.
+//! Arguments that `export!` does not know.
 
 use a2a_hub_sdk::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The bare server's disk: a table of tasks and one of chunks, and the one thread that writes them.
+//! Disk of the baseline server: a table of tasks and one of chunks, with one writer thread.
 
 use anyhow::{Context as _, Result};
 use parking_lot::Mutex;
@@ -8,10 +8,10 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-/// More rows than are ever on their way at once: 16 streams of 100 chunks.
+/// Queue limit above the maximum of pending rows: 16 streams of 100 chunks.
 const MAX_QUEUED_ROWS: usize = 2048;
 
-/// As many rows share a transaction as have queued up, up to so many.
+/// Maximum number of queued rows that share a transaction.
 const BATCH: usize = 256;
 
 pub(super) struct Store {
@@ -20,7 +20,7 @@ pub(super) struct Store {
     _dir: TempDir,
 }
 
-/// A task, which is chunk 0 of itself, or one of its chunks.
+/// Row of a task, as its chunk 0, or of one of its chunks.
 struct Row {
     task: Uuid,
     number: u32,
@@ -40,12 +40,12 @@ impl Store {
         )?;
         let reader = Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let (rows, queue) = mpsc::channel(MAX_QUEUED_ROWS);
-        // It ends when the server does, for then nobody can send it rows.
+        // The thread ends with the server, once no sender of rows is left.
         thread::Builder::new().name("storage-writer".into()).spawn(|| write(connection, queue))?;
         Ok(Self { rows, reader: Mutex::new(reader), _dir: dir })
     }
 
-    /// Returns once the row is on disk.
+    /// Stores a row and returns once it is on disk.
     pub(super) async fn keep(&self, task: Uuid, number: u32, json: Vec<u8>) -> Result<()> {
         let (kept, done) = oneshot::channel();
         let row = Row { task, number, json, kept };
@@ -53,7 +53,7 @@ impl Store {
         done.await.context("the row could not be written")
     }
 
-    /// The task as it was kept. SQLite has it in memory, so that nobody waits for long.
+    /// Stored task. SQLite has it in memory, so the call blocks only briefly.
     pub(super) fn task(&self, task: Uuid) -> Result<Option<Vec<u8>>> {
         let reader = self.reader.lock();
         let sql = "SELECT json FROM rows WHERE task = ?1 AND number = 0";
@@ -62,7 +62,7 @@ impl Store {
     }
 }
 
-/// Writes the rows that have queued up in one transaction, and the next ones in the next.
+/// Writes all queued rows in one transaction, then the next batch.
 fn write(mut connection: Connection, mut queue: mpsc::Receiver<Row>) -> Result<()> {
     let (mut rows, mut kept) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     while queue.blocking_recv_many(&mut rows, BATCH) > 0 {

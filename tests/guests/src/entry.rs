@@ -1,17 +1,19 @@
-//! Bad behaviour in the functions of an agent that hear no message: a setting selects it for `health` and `cancel`; for
-//! `card`, which is asked without any, a word in the component itself that a test writes over.
+//! Bad behaviour in exports that get no message. A setting selects it for `health` and `cancel`.
+//! For `card`, which has no capabilities, a word within the component, which a test overwrites,
+//! selects it.
 
 use crate::number;
 use a2a_hub_sdk::prelude::*;
 use std::{hint::black_box, thread, time::Duration};
 
-/// What `card` does after the colon, in as many bytes: `spin`, `trap`, `hang` or nothing.
+/// Behaviour of `card` after the colon, padded: `spin`, `trap`, `hang` or nothing.
 static CARD: [u8; 17] = *b"card-behaves:    ";
 
-/// Which build this is: the last byte, which a test writes over.
+/// Build of this component: its last byte, which a test overwrites.
 static BUILD: [u8; 10] = *b"build-is:a";
 
-/// `build MS`: which build this is, twice: at once as an artifact, and after so long in its last words.
+/// `build MS`: reports the build twice: at once as an artifact, and after the pause as the final
+/// message.
 #[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
 pub(crate) fn build(ctx: &Context, task: &Task) -> Run {
     let pause = Duration::from_millis(number(task)?.try_into().unwrap_or(u64::MAX));
@@ -21,13 +23,13 @@ pub(crate) fn build(ctx: &Context, task: &Task) -> Run {
     ctx.done(name())
 }
 
-/// Behaves before it says its card.
+/// Behaves before it returns the card.
 pub(crate) fn card() {
     let word = String::from_utf8_lossy(black_box(&CARD));
     behave(word.rsplit(':').next().unwrap_or_default().trim());
 }
 
-/// Behaves as it is told.
+/// Performs a behaviour.
 #[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
 pub(crate) fn behave(behaviour: &str) {
     match behaviour {

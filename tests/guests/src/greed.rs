@@ -1,21 +1,21 @@
-//! Behaviours that take too much, or break.
+//! Behaviours that use too many resources, or crash.
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{Need, Part, TaskState, TaskStatus, prelude::*, serde_json::json};
 use std::{hint::black_box, time::Duration};
 
-/// Memory is taken, and touched, in pieces of this size.
+/// Size of the pieces in which memory is allocated and touched.
 const PIECE: usize = 1 << 20;
 
-/// Without a number, `log-flood` writes this many lines.
+/// Default number of lines of `log-flood`.
 const LOG_LINES: usize = 100_000;
 
-/// Breaks with a message on standard error.
+/// Panics with a message on standard error.
 pub(crate) fn panic(_: &Context, task: &Task) -> Run {
     panic!("as told: {}", argument(task));
 }
 
-/// Breaks without a word.
+/// Traps without a message.
 pub(crate) fn trap(_: &Context, _: &Task) -> Run {
     #[cfg(target_arch = "wasm32")]
     core::arch::wasm32::unreachable();
@@ -23,19 +23,19 @@ pub(crate) fn trap(_: &Context, _: &Task) -> Run {
     std::process::abort()
 }
 
-/// Never comes back, and never calls the hub.
+/// Loops for ever without calling the hub.
 pub(crate) fn spin(_: &Context, _: &Task) -> Run {
     spin_on()
 }
 
-/// Never comes to an end.
+/// Loops for ever.
 pub(crate) fn spin_on() -> ! {
     loop {
         black_box(());
     }
 }
 
-/// Takes memory until it gets no more.
+/// Allocates memory until an allocation fails.
 pub(crate) fn bomb(ctx: &Context, _: &Task) -> Run {
     let mut hoard: Vec<Vec<u8>> = Vec::new();
     loop {
@@ -62,7 +62,7 @@ fn deeper(depth: u64) -> u64 {
     deeper(depth + 1) + black_box(frame)[0]
 }
 
-/// `flood N`: N pieces of an artifact, as fast as the hub takes them.
+/// `flood N`: emits N chunks of an artifact as fast as the hub accepts them.
 pub(crate) fn flood(ctx: &Context, task: &Task) -> Run {
     let count = number(task)?;
     for n in 1..=count {
@@ -71,8 +71,8 @@ pub(crate) fn flood(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{count} pieces"))
 }
 
-/// `flood-forever [WHERE]`: pieces of an artifact until the hub takes no more, with a kilobyte each as their text or
-/// elsewhere.
+/// `flood-forever [WHERE]`: emits chunks of an artifact until the hub accepts no more, each with a
+/// kilobyte in its text or in another place.
 pub(crate) fn flood_forever(ctx: &Context, task: &Task) -> Run {
     let (place, much) = (argument(task), "x".repeat(1024));
     let empty = || Artifact::text("flood", "");
@@ -101,14 +101,14 @@ pub(crate) fn flood_forever(ctx: &Context, task: &Task) -> Run {
     }
 }
 
-/// `big N`: one event of N bytes.
+/// `big N`: emits one event of N bytes.
 pub(crate) fn big(ctx: &Context, task: &Task) -> Run {
     let bytes = number(task)?;
     let sent = ctx.artifact(Artifact::text("big", "x".repeat(bytes)));
     tell(ctx, sent.map(|()| format!("{bytes} bytes")))
 }
 
-/// `log-flood [N]`: more lines for the operator than anybody reads.
+/// `log-flood [N]`: writes very many log lines.
 pub(crate) fn log_flood(ctx: &Context, task: &Task) -> Run {
     let lines = number(task).unwrap_or(LOG_LINES);
     for n in 1..=lines {
@@ -117,7 +117,7 @@ pub(crate) fn log_flood(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{lines} lines"))
 }
 
-/// As many lines without a word.
+/// Writes as many empty log lines.
 pub(crate) fn log_nothing(ctx: &Context, _: &Task) -> Run {
     for _ in 0..LOG_LINES {
         ctx.log(Level::Info, "");

@@ -1,16 +1,16 @@
-//! Behaviours that hold on to what they are given, or ask for more of it than anybody needs.
+//! Behaviours that hold resources, or request too many of them.
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{Need, Part, PartContent, Source, prelude::*};
 use std::time::Duration;
 
-/// `log TEXT`: a line for the operator, as it is said.
+/// `log TEXT`: writes TEXT to the log.
 pub(crate) fn log(ctx: &Context, task: &Task) -> Run {
     ctx.log(Level::Info, argument(task));
     ctx.done("logged")
 }
 
-/// `deep LEVELS`: JSON of so many levels.
+/// `deep LEVELS`: emits JSON with this nesting.
 pub(crate) fn deep(ctx: &Context, task: &Task) -> Run {
     let levels = number(task)?;
     let json = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
@@ -19,13 +19,13 @@ pub(crate) fn deep(ctx: &Context, task: &Task) -> Run {
     tell(ctx, told.map(|()| format!("{levels} levels")))
 }
 
-/// Waits for an answer for as long as there are numbers.
+/// Asks with the longest possible timeout.
 pub(crate) fn patient(ctx: &Context, _: &Task) -> Run {
     let answer = ctx.ask_within(Need::Input, "take your time", Some(Duration::MAX));
     tell(ctx, answer.map(|answer| answer.text()))
 }
 
-/// `hoard-questions N`: asks, and asks again while all before are open.
+/// `hoard-questions N`: asks N questions while all earlier ones are open.
 pub(crate) fn questions(ctx: &Context, task: &Task) -> Run {
     let mut open = Vec::new();
     for _ in 0..number(task)? {
@@ -42,7 +42,7 @@ pub(crate) fn questions(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{} are open", open.len()))
 }
 
-/// `hoard-naps N`: so many clocks at once.
+/// `hoard-naps N`: opens N clocks at once.
 pub(crate) fn naps(ctx: &Context, task: &Task) -> Run {
     let held = clocks(number(task)?);
     ctx.done(format!("{held} clocks"))
@@ -59,14 +59,14 @@ fn clocks(count: usize) -> usize {
     count
 }
 
-/// `wait-many N`: waits for one program by so many handles.
+/// `wait-many N`: waits for one program by N handles.
 pub(crate) fn wait_many(ctx: &Context, task: &Task) -> Run {
     let child = ctx.spawn(Command::new("sleep").arg("0.1"))?;
     let sources: Vec<_> = (0..number(task)?).map(|_| Source::Child(&child)).collect();
     tell(ctx, ctx.wait(&sources, None).map(|ready| format!("{} are ready", ready.len())))
 }
 
-/// `hoard-values N`: values of no bytes under as many short names.
+/// `hoard-values N`: stores N empty values under short names.
 pub(crate) fn values(ctx: &Context, task: &Task) -> Run {
     for n in 0..number(task)? {
         if let Err(failure) = ctx.remember(&format!("{n:x}"), "") {

@@ -4,18 +4,19 @@ use crate::{argument, number, tell};
 use a2a_hub_sdk::{Child, prelude::*};
 use std::time::Duration;
 
-/// Has a shell do one line after the other: each is followed by a dot, and then by what `$after` says.
+/// Shell script that executes its input line by line; after each line it prints a dot and executes
+/// `$after`.
 const SHELL: &str =
     r#"echo ready; while read -r line; do eval "$line"; echo .; eval "$after"; done"#;
 
-/// The same, with a helper of its own that is there from its start.
+/// Same shell with a helper process that runs from its start.
 const HELPED: &str = "sleep 600 & echo $!";
 
-/// Longer than any program of these takes for a line.
+/// Timeout for a line, longer than any of these programs needs.
 const LONG: Duration = Duration::from_secs(30);
 
-/// `keep KEY LINE`: has the shell that is kept under KEY, or a new one, do LINE, and parks it again. Tells which it was and what it
-/// printed.
+/// `keep KEY LINE`: has the shell that is parked under KEY, or a new one, execute LINE, and parks
+/// it again. Reports which shell it was, and its output.
 pub(crate) fn keep(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (key, line) = argument.split_once(' ').unwrap_or((&argument, "echo $$"));
@@ -26,7 +27,7 @@ pub(crate) fn keep(ctx: &Context, task: &Task) -> Run {
     tell(ctx, child.park(key).map(|()| told))
 }
 
-/// `keep-helped KEY LINE`: the same with a shell that has a helper, which settles before it does anything.
+/// `keep-helped KEY LINE`: like `keep`, with a shell that has a helper and calls `settled` first.
 pub(crate) fn helped(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (key, line) = argument.split_once(' ').unwrap_or((&argument, "echo $$"));
@@ -38,7 +39,8 @@ pub(crate) fn helped(ctx: &Context, task: &Task) -> Run {
     tell(ctx, child.park(key).map(|()| told))
 }
 
-/// `keep-and-hold KEY`: takes up what is kept under KEY, or starts a new one, and works with it until it is cancelled.
+/// `keep-and-hold KEY`: resumes the program parked under KEY, or starts a new one, and works with
+/// it until the task is cancelled.
 pub(crate) fn hold(ctx: &Context, task: &Task) -> Run {
     let shell = Command::new("sh").args(["-c", SHELL]);
     let (mut child, told) = serve(ctx, &argument(task), shell, "echo $$")?;
@@ -47,7 +49,7 @@ pub(crate) fn hold(ctx: &Context, task: &Task) -> Run {
     ctx.done("it has ended")
 }
 
-/// `keep-many N`: parks a program under each of N keys, and tells how many that worked for.
+/// `keep-many N`: parks a program under each of N keys, and reports the number of successes.
 pub(crate) fn many(ctx: &Context, task: &Task) -> Run {
     let wanted = number(task)?;
     let mut parked = 0;
@@ -58,7 +60,7 @@ pub(crate) fn many(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{parked} parked"))
 }
 
-/// Parks programs under keys that are none, and tells what it was told.
+/// Parks programs under invalid keys, and reports the results.
 pub(crate) fn badly(ctx: &Context, _: &Task) -> Run {
     let keys = [String::new(), "a\nb".to_owned(), "\u{7f}".to_owned(), "k".repeat(257)];
     let mut told = Vec::new();
@@ -78,7 +80,7 @@ pub(crate) fn badly(ctx: &Context, _: &Task) -> Run {
     ctx.done(told.join(" "))
 }
 
-/// Has a program do a line: the one that is kept, or a new one.
+/// Has the parked program, or a new one, execute a line.
 fn serve(
     ctx: &Context,
     key: &str,

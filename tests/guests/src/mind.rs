@@ -1,4 +1,4 @@
-//! Behaviours that have something in mind: they set it, tell it, hand it over, and try what there is no room for.
+//! Behaviours that use context memory: set, report and transfer it, and exceed its limits.
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{
@@ -22,12 +22,12 @@ fn set(ctx: &Context, goal: &str) -> Result<(), Failure> {
     memory.private().remember("secret", "hunter2", "semantic")
 }
 
-/// `think GOAL`: has this goal in mind, and more.
+/// `think GOAL`: sets this goal and further memory.
 pub(crate) fn think(ctx: &Context, task: &Task) -> Run {
     tell(ctx, set(ctx, &argument(task)).map(|()| "it is in mind".to_owned()))
 }
 
-/// `mind QUERY`: tells as JSON what it has in mind, and what the query recalls.
+/// `mind QUERY`: reports its memory, and the items that match the query, as JSON.
 pub(crate) fn mind(ctx: &Context, task: &Task) -> Run {
     let told = |working: WorkingMemory, items: Vec<MemoryItem>| {
         json!({ "working": working, "items": items }).to_string()
@@ -38,8 +38,8 @@ pub(crate) fn mind(ctx: &Context, task: &Task) -> Run {
     tell(ctx, mind)
 }
 
-/// `think-and-call AGENT SCOPE MESSAGE`: hands over what it has in mind, and tells what that agent says; with `skill:ID` for an agent,
-/// whoever has the skill.
+/// `think-and-call AGENT SCOPE MESSAGE`: transfers its memory, and reports the agent's answer.
+/// `skill:ID` as the agent selects one with that skill.
 pub(crate) fn think_and_call(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let mut words = argument.splitn(3, ' ');
@@ -62,7 +62,7 @@ pub(crate) fn think_and_call(ctx: &Context, task: &Task) -> Run {
     tell(ctx, call.text())
 }
 
-/// `hoard-items N`: items of no bytes, until there is no room for more.
+/// `hoard-items N`: stores empty items until the limit is reached.
 pub(crate) fn hoard_items(ctx: &Context, task: &Task) -> Run {
     for n in 0..number(task)? {
         if let Err(failure) = ctx.memory().remember(&n.to_string(), &(), "x") {
@@ -72,7 +72,7 @@ pub(crate) fn hoard_items(ctx: &Context, task: &Task) -> Run {
     ctx.done("all of them")
 }
 
-/// `odd-mind`: what cannot be remembered, and why, a line each.
+/// `odd-mind`: tries to store invalid memory, and reports each error on a line.
 pub(crate) fn odd(ctx: &Context, _: &Task) -> Run {
     let memory = ctx.memory();
     let deep = (0..70).fold(json!(1), |inner, _| json!([inner]));

@@ -4,22 +4,22 @@ use crate::{argument, number, tell};
 use a2a_hub_sdk::{Came, Child, Exit, ExitStatus, Need, Source, prelude::*};
 use std::time::Duration;
 
-/// The pace of the behaviours that take their time, in seconds.
+/// Interval of the slow behaviours, in seconds.
 const PACE: &str = "0.1";
 
-/// Longer than any test.
+/// Duration in seconds, longer than any test.
 const LONG: &str = "600";
 
-/// Without a number, `count` counts to this.
+/// Default last number of `count`.
 const COUNT: usize = 20;
 
-/// `sleep SECONDS`, by the program of that name.
+/// `sleep SECONDS`: runs the program `sleep`.
 pub(crate) fn sleep(ctx: &Context, task: &Task) -> Run {
     let slept = nap(ctx, &argument(task));
     tell(ctx, slept.map(|exit| how(&exit)))
 }
 
-/// `count [N]`: a number at a time, slowly.
+/// `count [N]`: emits one number at a time, slowly.
 pub(crate) fn count(ctx: &Context, task: &Task) -> Run {
     let last = number(task).unwrap_or(COUNT);
     for n in 1..=last {
@@ -29,7 +29,7 @@ pub(crate) fn count(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("counted to {last}"))
 }
 
-/// `sh TEXT`: runs TEXT in a shell, and passes its output on line by line.
+/// `sh TEXT`: runs TEXT in a shell, and emits its output line by line.
 pub(crate) fn sh(ctx: &Context, task: &Task) -> Run {
     let shell = Command::new("sh").args(["-c".to_owned(), argument(task)]);
     let ran = ctx
@@ -37,7 +37,7 @@ pub(crate) fn sh(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ran.map(|exit| how(&exit)))
 }
 
-/// `exec PROGRAM [ARGS]`: whatever program, granted or not.
+/// `exec PROGRAM [ARGS]`: runs any program, granted or not.
 pub(crate) fn exec(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let mut words = argument.split_whitespace();
@@ -50,7 +50,7 @@ pub(crate) fn exec(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ran.map(|exit| format!("{}: {output}", how(&exit))))
 }
 
-/// `spawn-many N`: N programs at once.
+/// `spawn-many N`: starts N programs at once.
 pub(crate) fn spawn_many(ctx: &Context, task: &Task) -> Run {
     let wanted = number(task)?;
     let mut children = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn spawn_many(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{} started", children.len()))
 }
 
-/// Waits for the first of two programs, and tells which it was.
+/// Waits for the first of two programs, and reports which it was.
 pub(crate) fn wait(ctx: &Context, _: &Task) -> Run {
     let slow = ctx.spawn(Command::new("sleep").arg(LONG))?;
     let quick = ctx.spawn(Command::new("sleep").arg(PACE))?;
@@ -78,7 +78,7 @@ pub(crate) fn wait(ctx: &Context, _: &Task) -> Run {
     })
 }
 
-/// `pose SECONDS QUESTION`: asks the client while a program sleeps, and tells which came first.
+/// `pose SECONDS QUESTION`: asks the client while a program sleeps, and reports which came first.
 pub(crate) fn pose(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (seconds, question) = argument.split_once(' ').unwrap_or((&argument, "which one?"));
@@ -94,18 +94,18 @@ pub(crate) fn pose(ctx: &Context, task: &Task) -> Run {
     }
 }
 
-/// `retire SECONDS`: ends while a program goes on sleeping, which may take longer than any program may.
+/// `retire SECONDS`: ends while a detached program sleeps, with a longer time than allowed.
 pub(crate) fn retire(ctx: &Context, task: &Task) -> Run {
     ctx.spawn(Command::new("sleep").arg(argument(task)))?.retire(Duration::from_secs(60));
     ctx.done("it may sleep on")
 }
 
-/// `fingerprint PROGRAM`: what tells that program's file from another.
+/// `fingerprint PROGRAM`: reports the fingerprint of the program's file.
 pub(crate) fn fingerprint(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ctx.fingerprint(&argument(task)))
 }
 
-/// Does not stop when it is cancelled.
+/// Ignores cancellation.
 pub(crate) fn ignore_cancel(ctx: &Context, _: &Task) -> Run {
     ctx.say("nobody stops me")?;
     loop {
@@ -125,7 +125,7 @@ fn first_of(ctx: &Context, children: &[&Child]) -> Option<usize> {
     ctx.wait(&sources, Some(Duration::from_secs(10))).ok()?.first().copied()
 }
 
-/// Such as `exit 0`, with what the program complained about.
+/// Exit such as `exit 0`, with the output on standard error.
 fn how(Exit { status, stderr }: &Exit) -> String {
     let how = match status {
         ExitStatus::Code(code) => format!("exit {code}"),

@@ -1,4 +1,4 @@
-//! Behaviours that reach for the world outside: by a capability, or around all of them.
+//! Behaviours that access the world outside: by a capability, or bypassing them.
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{
@@ -9,32 +9,32 @@ use a2a_hub_sdk::{
 };
 use std::{fs, thread, time::Duration};
 
-/// `remember KEY VALUE`
+/// `remember KEY VALUE`: stores a value.
 pub(crate) fn remember(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (key, value) = argument.split_once(' ').unwrap_or((&argument, ""));
     tell(ctx, ctx.remember(key, value).map(|()| format!("{key} is {} bytes", value.len())))
 }
 
-/// `recall KEY`
+/// `recall KEY`: reads a value.
 pub(crate) fn recall(ctx: &Context, task: &Task) -> Run {
     let value = ctx.recall::<String>(&argument(task));
     tell(ctx, value.map(|value| value.unwrap_or_else(|| "nothing".to_owned())))
 }
 
-/// `setting NAME`: what the operator set.
+/// `setting NAME`: reports a setting of the operator.
 pub(crate) fn setting(ctx: &Context, task: &Task) -> Run {
     ctx.done(ctx.setting(&argument(task)).unwrap_or_else(|| "not set".to_owned()))
 }
 
-/// `put NAME TEXT`: a file, and where it is.
+/// `put NAME TEXT`: writes a file, and reports its path.
 pub(crate) fn put(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (name, text) = argument.split_once(' ').unwrap_or((&argument, ""));
     tell(ctx, ctx.put_file(name, text.as_bytes()))
 }
 
-/// `put-many N`: N empty files of one name.
+/// `put-many N`: writes N empty files with the same name.
 pub(crate) fn put_many(ctx: &Context, task: &Task) -> Run {
     for n in 0..number(task)? {
         if let Err(failure) = ctx.put_file("many", &[]) {
@@ -45,19 +45,19 @@ pub(crate) fn put_many(ctx: &Context, task: &Task) -> Run {
     ctx.done("all of them")
 }
 
-/// `put-big N`: one file of N bytes.
+/// `put-big N`: writes one file of N bytes.
 pub(crate) fn put_big(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ctx.put_file("big", &vec![b'x'; number(task)?]))
 }
 
-/// `put-and-ask NAME`: asks with the file's path, and the file stays while nobody answers.
+/// `put-and-ask NAME`: asks with the file's path; the file exists until the answer.
 pub(crate) fn put_and_ask(ctx: &Context, task: &Task) -> Run {
     let path = ctx.put_file(&argument(task), b"kept while I wait")?;
     let answer = ctx.ask(path)?;
     ctx.done(answer.text())
 }
 
-/// The tools that this one may call, a line each.
+/// Reports the tools that it may call, one per line.
 pub(crate) fn tools(ctx: &Context, _: &Task) -> Run {
     let line = |tool: &Tool| {
         let said = tool.description.as_deref().unwrap_or_default();
@@ -66,7 +66,7 @@ pub(crate) fn tools(ctx: &Context, _: &Task) -> Run {
     tell(ctx, ctx.tools().map(|tools| tools.iter().map(line).collect::<String>()))
 }
 
-/// `tool SERVER:NAME [MS] [JSON]`: calls it, and tells what it said.
+/// `tool SERVER:NAME [MS] [JSON]`: calls a tool, and reports its result.
 pub(crate) fn tool(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (tool, rest) = argument.split_once(' ').unwrap_or((&argument, ""));
@@ -78,7 +78,7 @@ pub(crate) fn tool(ctx: &Context, task: &Task) -> Run {
     tell(ctx, called.map(|result| format!("{:?} {}", result.is_error, result.text())))
 }
 
-/// The names of the agents that this one may call.
+/// Reports the names of the agents that it may call.
 pub(crate) fn agents(ctx: &Context, _: &Task) -> Run {
     let names = |cards: Vec<Value>| {
         let ids = cards.iter().map(|card| card["agentId"].as_str().unwrap_or("nameless"));
@@ -87,7 +87,8 @@ pub(crate) fn agents(ctx: &Context, _: &Task) -> Run {
     tell(ctx, ctx.agents().map(names))
 }
 
-/// `find QUERY`: the agents that fit a question, which is JSON or a text, each with its score and why.
+/// `find QUERY`: searches for agents by JSON or a text, and reports each with its score and
+/// reasons.
 pub(crate) fn find(ctx: &Context, task: &Task) -> Run {
     let told = |found: FoundAgents| {
         let one = |agent: &FoundAgent| {
@@ -101,13 +102,13 @@ pub(crate) fn find(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ctx.find(query).map(told))
 }
 
-/// `delegate AGENT`: says hi to another agent.
+/// `delegate AGENT`: sends "hi" to another agent.
 pub(crate) fn delegate(ctx: &Context, task: &Task) -> Run {
     let call = ctx.call(&argument(task), Message::user(vec![Part::text("hi")]));
     tell(ctx, call.and_then(|call| Ok(call.outcome()?.text())))
 }
 
-/// `call AGENT TEXT`: has another agent do that, and tells what came of it.
+/// `call AGENT TEXT`: calls another agent, and reports its answer.
 pub(crate) fn call(ctx: &Context, task: &Task) -> Run {
     let told = argument(task);
     let (agent, text) = told.split_once(' ').unwrap_or((&told, ""));
@@ -115,7 +116,7 @@ pub(crate) fn call(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{} said: {}", agent, call.outcome()?.text()))
 }
 
-/// `call-both AGENT TEXT`: has another agent do that twice at once, and tells which call ended first.
+/// `call-both AGENT TEXT`: calls another agent twice at once, and reports which call ended first.
 pub(crate) fn call_both(ctx: &Context, task: &Task) -> Run {
     let told = argument(task);
     let (agent, text) = told.split_once(' ').unwrap_or((&told, ""));
@@ -137,7 +138,7 @@ pub(crate) fn call_both(ctx: &Context, task: &Task) -> Run {
     ctx.done(ctx.children()?.into_iter().map(told).collect::<Vec<_>>().join(", "))
 }
 
-/// `call-and-drop AGENT TEXT`: has another agent do that, lets go of the call, and tells how the child is then.
+/// `call-and-drop AGENT TEXT`: calls another agent, drops the call, and reports the child's state.
 #[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
 pub(crate) fn call_and_drop(ctx: &Context, task: &Task) -> Run {
     let told = argument(task);
@@ -152,7 +153,7 @@ pub(crate) fn call_and_drop(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{} after {}", states.join(", "), matches!(heard, Update::Event(_))))
 }
 
-/// `env NAME`: a variable of the hub's environment.
+/// `env NAME`: reads a variable of the hub's environment.
 #[expect(
     clippy::disallowed_methods,
     reason = "what it finds here is what the sandbox lets through"
@@ -164,7 +165,7 @@ pub(crate) fn env(ctx: &Context, task: &Task) -> Run {
     }
 }
 
-/// `read PATH`: a file of the hub's machine.
+/// `read PATH`: reads a file of the hub's machine.
 pub(crate) fn read(ctx: &Context, task: &Task) -> Run {
     match fs::read(argument(task)) {
         Ok(content) => ctx.done(format!("{} bytes", content.len())),

@@ -1,4 +1,4 @@
-//! Behaviours that say something, or end in some way.
+//! Behaviours that send messages, or end in a certain way.
 
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{
@@ -6,26 +6,26 @@ use a2a_hub_sdk::{
 };
 use std::{thread, time::Duration};
 
-/// Asks the client, and answers with what it said.
+/// Asks the client, and repeats the answer.
 pub(crate) fn ask(ctx: &Context, _: &Task) -> Run {
     let answer = ctx.ask("what do you say?")?;
     ctx.done(answer.text())
 }
 
-/// Asks the client without a word.
+/// Asks the client without a text.
 pub(crate) fn ask_silently(ctx: &Context, _: &Task) -> Run {
     let answer = ctx.ask(Message::nothing())?;
     ctx.done(answer.text())
 }
 
-/// Says how far it is, twice, and fails with what mends it.
+/// Reports its progress twice, and fails with a fix.
 pub(crate) fn progress(ctx: &Context, _: &Task) -> Run {
     ctx.progress(40, "compiles")?;
     ctx.progress(80, "")?;
     ctx.fail_with_fix("not_logged_in", "nobody is logged in", "guest login")
 }
 
-/// `ring MS`: asks, and says how often a timer rang before the answer.
+/// `ring MS`: asks, and reports how often a timer fired before the answer.
 pub(crate) fn ring(ctx: &Context, task: &Task) -> Run {
     let period = Duration::from_millis(number(task)?.try_into().unwrap_or(u64::MAX));
     let question = ctx.pose(Need::Input, "shall it stop?", None)?;
@@ -38,30 +38,30 @@ pub(crate) fn ring(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{} after {rang}", question.answer()?.text()))
 }
 
-/// Asks the client to prove who it is.
+/// Asks the client to authenticate.
 pub(crate) fn auth(ctx: &Context, _: &Task) -> Run {
     let answer = ctx.ask_auth("who are you?")?;
     ctx.done(answer.text())
 }
 
-/// Asks for permission, and answers with what was said.
+/// Asks for permission, and repeats the answer.
 pub(crate) fn permit(ctx: &Context, _: &Task) -> Run {
     let kind = json!({ "question": { "kind": "permission" } });
     let answer = ctx.ask(Message::from("may I?").with_metadata(&kind))?;
     ctx.done(answer.text())
 }
 
-/// Answers with the message as it hears it: a note of the hub's begins it.
+/// Repeats the message as the agent gets it, which begins with the hub's note.
 pub(crate) fn heard(ctx: &Context, task: &Task) -> Run {
     ctx.done(task.text())
 }
 
-/// Answers with a message, and leaves no task.
+/// Answers with a message and without a task.
 pub(crate) fn reply(ctx: &Context, task: &Task) -> Run {
     ctx.reply(argument(task))
 }
 
-/// `reply-late MS TEXT`: the same, after so long.
+/// `reply-late MS TEXT`: answers with a message after a pause.
 #[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
 pub(crate) fn reply_late(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
@@ -71,7 +71,7 @@ pub(crate) fn reply_late(ctx: &Context, task: &Task) -> Run {
     ctx.reply(text)
 }
 
-/// Makes an artifact of every kind of part, and answers with a message that has all a message can have.
+/// Emits an artifact with every kind of part, and answers with a message that has every member.
 pub(crate) fn parts(ctx: &Context, task: &Task) -> Run {
     let facts = serde_json::json!({ "kind": "fact" });
     let all = Artifact::text("parts", "a text")
@@ -90,7 +90,7 @@ pub(crate) fn parts(ctx: &Context, task: &Task) -> Run {
     Ok(TaskStatus::saying(TaskState::Completed, message).with_metadata(&facts).into())
 }
 
-/// Says a text in two pieces, and then replaces it by another.
+/// Emits a text in two chunks, and replaces it by another.
 pub(crate) fn replace(ctx: &Context, _: &Task) -> Run {
     ctx.append(Artifact::text("text", "a "), false)?;
     ctx.append(Artifact::text("text", "draft"), false)?;
@@ -98,27 +98,28 @@ pub(crate) fn replace(ctx: &Context, _: &Task) -> Run {
     ctx.done("said it")
 }
 
-/// Refuses the task.
+/// Rejects the task.
 pub(crate) fn reject(ctx: &Context, _: &Task) -> Run {
     ctx.reject("not today")
 }
 
-/// Fails for a reason that it knows.
+/// Fails for a known reason.
 pub(crate) fn fail(ctx: &Context, _: &Task) -> Run {
     ctx.fail("told-to", "failed, as told")
 }
 
-/// Completes the task without a word.
+/// Completes the task without a message.
 pub(crate) fn no_outcome_message(_: &Context, _: &Task) -> Run {
     Ok(TaskStatus { state: TaskState::Completed, message: None, metadata: None }.into())
 }
 
-/// Answers with what was said before in this context, one message a line.
+/// Reports the earlier messages of this context, one per line.
 pub(crate) fn history(ctx: &Context, task: &Task) -> Run {
     ctx.done(task.history.iter().map(Message::text).collect::<Vec<_>>().join("\n"))
 }
 
-/// `tick N MS`: a piece of an artifact every MS milliseconds, N times, by the guest's own clock and without a program.
+/// `tick N MS`: emits a chunk of an artifact every MS milliseconds, N times, by the guest's own
+/// clock and without a program.
 #[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
 pub(crate) fn tick(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
@@ -133,7 +134,7 @@ pub(crate) fn tick(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("ticked {times} times"))
 }
 
-/// `spell TEXT`: an artifact that grows by a letter at a time, and is never said to be complete.
+/// `spell TEXT`: emits an artifact letter by letter, without marking the last chunk.
 pub(crate) fn spell(ctx: &Context, task: &Task) -> Run {
     for letter in argument(task).chars() {
         ctx.append(Artifact::text("spelt", letter), false)?;
@@ -141,7 +142,7 @@ pub(crate) fn spell(ctx: &Context, task: &Task) -> Run {
     ctx.done("spelt")
 }
 
-/// `leak TEXT`: tells TEXT in every way there is.
+/// `leak TEXT`: emits TEXT in every possible way.
 pub(crate) fn leak(ctx: &Context, task: &Task) -> Run {
     let text = argument(task);
     ctx.log(Level::Warn, &text);
@@ -159,24 +160,24 @@ pub(crate) fn leak(ctx: &Context, task: &Task) -> Run {
     Ok(TaskStatus::new(TaskState::Failed, &text).with_metadata(&facts).into())
 }
 
-/// Answers with the terms on which the client asked: the extensions that are active, and the media types that it takes.
+/// Reports the terms of the request: active extensions, and accepted media types.
 pub(crate) fn terms(ctx: &Context, _: &Task) -> Run {
     let terms = [ctx.extensions(), ctx.accepted_output_modes()];
     ctx.done(terms.map(|all| all.join(", ")).join("; "))
 }
 
-/// Tries to end the task by an event instead of by returning.
+/// Tries to end the task by an event instead of returning.
 pub(crate) fn final_by_emit(ctx: &Context, _: &Task) -> Run {
     let emitted = ctx.emit([TaskStatus::new(TaskState::Completed, "done before the end")]);
     tell(ctx, emitted.map(|()| "emitted".to_owned()))
 }
 
-/// Returns while its status says that it works on.
+/// Returns a status that says that it is still working.
 pub(crate) fn open_outcome(_: &Context, _: &Task) -> Run {
     Ok(TaskStatus::new(TaskState::Working, "still at it").into())
 }
 
-/// Says that something is JSON which is not.
+/// Emits invalid JSON.
 pub(crate) fn bad_json(ctx: &Context, _: &Task) -> Run {
     let mut status = TaskStatus::new(TaskState::Working, "with bad metadata");
     status.metadata = Some("{not json".to_owned());

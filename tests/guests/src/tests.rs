@@ -1,4 +1,4 @@
-//! The behaviours that can be had natively, against a scripted hub.
+//! Tests of the behaviours that work natively, against a scripted hub.
 
 use crate::{BEHAVIOURS, TestGuest};
 use a2a_hub_sdk::{Agent as _, Failure, TaskState, testing::ScriptedHost};

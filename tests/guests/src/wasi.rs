@@ -1,4 +1,4 @@
-//! Behaviours that reach for the system around all capabilities: what WASI has, and what it says no to.
+//! Behaviours that use WASI directly: its supported interfaces, and its refusals.
 
 use crate::{argument, number};
 use a2a_hub_sdk::prelude::*;
@@ -11,29 +11,29 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// A socket of its own, by TCP and by UDP: what it is told.
+/// Opens a socket by TCP and by UDP, and reports the results.
 pub(crate) fn connect(ctx: &Context, _: &Task) -> Run {
     ctx.done(system::connect())
 }
 
-/// `resolve NAME`: the addresses of a name.
+/// `resolve NAME`: reports the addresses of a name.
 pub(crate) fn resolve(ctx: &Context, task: &Task) -> Run {
     ctx.done(system::resolve(&argument(task)))
 }
 
-/// `wasi-fetch METHOD URL`: a request as any language's own HTTP sends it.
+/// `wasi-fetch METHOD URL`: sends a request by WASI, as HTTP libraries of languages do.
 pub(crate) fn fetch(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (method, url) = argument.split_once(' ').unwrap_or(("GET", &argument));
     ctx.done(system::fetch(method, url).unwrap_or_else(|why| format!("refused: {why}")))
 }
 
-/// How many arguments and variables it was started with.
+/// Reports the numbers of arguments and environment variables.
 pub(crate) fn arguments(ctx: &Context, _: &Task) -> Run {
     ctx.done(format!("{} arguments, {} variables", env::args().count(), env::vars().count()))
 }
 
-/// What comes by standard input.
+/// Reports the size of standard input.
 pub(crate) fn stdin(ctx: &Context, _: &Task) -> Run {
     let mut text = String::new();
     match io::stdin().read_to_string(&mut text) {
@@ -42,7 +42,7 @@ pub(crate) fn stdin(ctx: &Context, _: &Task) -> Run {
     }
 }
 
-/// `nap MILLISECONDS`: sleeps as WASI has it, and says how long.
+/// `nap MILLISECONDS`: sleeps by WASI, and reports whether it slept to the end.
 #[expect(clippy::disallowed_methods, reason = "the clock of WASI is what is tried")]
 pub(crate) fn nap(ctx: &Context, task: &Task) -> Run {
     let (begun, long) = (Instant::now(), Duration::from_millis(number(task)? as u64));
@@ -51,20 +51,20 @@ pub(crate) fn nap(ctx: &Context, task: &Task) -> Run {
     ctx.done(if begun.elapsed() >= long { "slept" } else { "woken" })
 }
 
-/// The year, more or less.
+/// Reports the approximate year.
 #[expect(clippy::disallowed_methods, reason = "the clock of WASI is what is tried")]
 pub(crate) fn clock(ctx: &Context, _: &Task) -> Run {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     ctx.done(format!("{}", 1970 + since.as_secs() / 31_556_952))
 }
 
-/// How many different numbers ten throws have.
+/// Reports the number of different values among ten random numbers.
 pub(crate) fn dice(ctx: &Context, _: &Task) -> Run {
     let throws: HashSet<_> = (0..10).map(|n| RandomState::new().hash_one(n)).collect();
     ctx.done(throws.len().to_string())
 }
 
-/// WASI as it is imported.
+/// Imported WASI functions.
 #[cfg(target_arch = "wasm32")]
 mod system {
     use wasip2::{
@@ -137,7 +137,7 @@ mod system {
     }
 }
 
-/// There is none natively.
+/// WASI does not exist natively.
 #[cfg(not(target_arch = "wasm32"))]
 mod system {
     pub(super) fn connect() -> String {

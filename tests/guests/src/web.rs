@@ -4,13 +4,13 @@ use crate::{argument, tell};
 use a2a_hub_sdk::{Request, Response, Source, prelude::*};
 use std::time::Duration;
 
-/// `fetch URL`
+/// `fetch URL`: sends a GET request.
 pub(crate) fn fetch(ctx: &Context, task: &Task) -> Run {
     let response = ctx.fetch(&Request::get(argument(task)));
     tell(ctx, response.map(|response| format!("{}: {}", response.status, response.text())))
 }
 
-/// `request METHOD URL [NAME=VALUE ...] [-- BODY]`: the whole answer, its headers too.
+/// `request METHOD URL [NAME=VALUE ...] [-- BODY]`: reports the whole response with its headers.
 pub(crate) fn request(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (head, body) = argument.split_once(" -- ").unwrap_or((&argument, ""));
@@ -27,7 +27,8 @@ fn whole(response: &Response) -> String {
     format!("{}\n{}\n{}", response.status, headers.collect::<String>(), response.text())
 }
 
-/// `smuggle URL`: requests with headers that would be two, or another server's; how many are sent.
+/// `smuggle URL`: sends requests whose headers contain another header or another host; reports how
+/// many were sent.
 pub(crate) fn smuggle(ctx: &Context, task: &Task) -> Run {
     let url = argument(task);
     let headers = [
@@ -57,7 +58,7 @@ pub(crate) fn smuggle(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{sent} of {} were sent", headers.len()))
 }
 
-/// `pieces URL`: each piece of an answer as a piece of an artifact.
+/// `pieces URL`: emits each chunk of a response as a chunk of an artifact.
 pub(crate) fn pieces(ctx: &Context, task: &Task) -> Run {
     let told = ctx.exchange(&Request::get(argument(task))).and_then(|mut answer| {
         let mut bytes = 0;
@@ -70,7 +71,7 @@ pub(crate) fn pieces(ctx: &Context, task: &Task) -> Run {
     tell(ctx, told)
 }
 
-/// `events URL`: what each server-sent event says, as it comes.
+/// `events URL`: emits the data of each server-sent event as it arrives.
 pub(crate) fn events(ctx: &Context, task: &Task) -> Run {
     let told = ctx.exchange(&Request::get(argument(task))).and_then(|mut answer| {
         let mut count = 0;
@@ -83,7 +84,8 @@ pub(crate) fn events(ctx: &Context, task: &Task) -> Run {
     tell(ctx, told)
 }
 
-/// `exchanges URL`: begins to read answers, and ends none; how many there were until one was refused.
+/// `exchanges URL`: opens responses without ending any, and reports their number at the first
+/// refusal.
 pub(crate) fn exchanges(ctx: &Context, task: &Task) -> Run {
     let mut open = Vec::new();
     let refusal = loop {
@@ -96,7 +98,7 @@ pub(crate) fn exchanges(ctx: &Context, task: &Task) -> Run {
     tell(ctx, Err(refusal))
 }
 
-/// `requests N URL`: one after the other.
+/// `requests N URL`: sends N requests one after the other.
 pub(crate) fn requests(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (count, url) = argument.split_once(' ').unwrap_or((&argument, ""));
@@ -110,8 +112,8 @@ pub(crate) fn requests(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{count} were sent"))
 }
 
-/// `any-of MILLISECONDS URL`: an answer, a program that sleeps a second, and patience for so long: which have something to tell, time
-/// after time until the answer has ended.
+/// `any-of MILLISECONDS URL`: waits for a response, a program that sleeps a second, and a timeout;
+/// reports the ready sources of each wait until the response has ended.
 pub(crate) fn any_of(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (millis, url) = argument.split_once(' ').unwrap_or((&argument, ""));

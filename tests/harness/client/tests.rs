@@ -1,4 +1,4 @@
-//! Both wires against a hub of a few lines.
+//! Tests of both transports against a minimal hub.
 
 use super::*;
 use axum::{Json, Router, http::StatusCode, routing::post};
@@ -9,7 +9,7 @@ use tokio::{
 
 const STREAM: &str = ": hello\n\nid: 1\ndata: {\"result\":\ndata: {\"n\":1}}\n\nid: 2\ndata: {\"result\":{\"n\":2}}\n\n";
 
-/// A client of an HTTP server that answers `body` to a call, and a stream of two to a streaming one.
+/// Client of an HTTP server that answers a call with `body`, and a streaming call with two results.
 async fn http(owner: &mut JoinSet<io::Result<()>>, status: u16, body: Value) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -21,7 +21,7 @@ async fn http(owner: &mut JoinSet<io::Result<()>>, status: u16, body: Value) -> 
     Client(Wire::Http { client: reqwest::Client::new(), url, headers: HeaderMap::new() })
 }
 
-/// A client of a unix socket that answers a request with `lines`.
+/// Client of a unix socket that answers a request with `lines`.
 fn unix(owner: &mut JoinSet<io::Result<()>>, dir: &std::path::Path, lines: &'static str) -> Client {
     let socket = dir.join("hub.sock");
     let listener = UnixListener::bind(&socket).unwrap();

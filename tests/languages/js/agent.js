@@ -1,4 +1,7 @@
-/** An agent with many behaviours, good and bad: what it is told decides. Its sibling in Python has the same. */
+/**
+ * Agent with many behaviours, good and bad, selected by the message. The one in Python has the
+ * same.
+ */
 
 import { Failure, defineAgent } from "a2a-hub";
 import { boom } from "./helper.js";

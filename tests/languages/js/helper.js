@@ -1,8 +1,8 @@
-/** Another file of the same agent: what is thrown here is told with its place. */
+/** Second file of the same agent: an error thrown here is reported with its position. */
 
 export function boom(words) {
   const word = words.foo;
 
-  // The line below is the one that is told.
+  // The line below is the reported one.
   throw new RangeError(`bad word ${word}`);
 }

@@ -1,4 +1,6 @@
-"""An agent with many behaviours, good and bad: what it is told decides. Its sibling in JavaScript has the same."""
+"""Agent with many behaviours, good and bad, selected by the message. The one in JavaScript has the
+same.
+"""
 
 import random
 import sys

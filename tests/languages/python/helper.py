@@ -1,7 +1,7 @@
-"""Another file of the same agent: what is raised here is told with its place."""
+"""Second file of the same agent: an exception raised here is reported with its position."""
 
 
 def boom(words):
     word = words["foo"]
-    # The line below is the one that is told.
+    # The line below is the reported one.
     raise ValueError(f"bad word {word}")

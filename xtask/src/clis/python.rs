@@ -1,4 +1,4 @@
-//! Programs written in Python, each in a virtual environment of its own.
+//! Programs written in Python, each in a separate virtual environment.
 
 use std::{
     env, fs,
@@ -10,10 +10,10 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{announce, run, succeeds};
 
-/// The oldest Python that all of them run on.
+/// Oldest Python version that all of them support.
 const OLDEST: (u32, u32) = (3, 12);
 
-/// Installs `pin`, such as `package==1.2.3`, into the environment `dir`, unless it is there.
+/// Installs `pin`, such as `package==1.2.3`, into the environment `dir`, unless it is installed.
 pub(super) fn install(dir: &Path, name: &str, pin: &str) -> Result<()> {
     let Some((_, version)) = pin.split_once("==") else {
         bail!("`{pin}` is no exact version; write `package==1.2.3`");
@@ -30,13 +30,13 @@ pub(super) fn install(dir: &Path, name: &str, pin: &str) -> Result<()> {
     super::check(&program, version)
 }
 
-/// The newest Python that is new enough: one on `PATH`, or one of pyenv's.
+/// Newest sufficient Python: from `PATH`, or from pyenv.
 fn python() -> Result<PathBuf> {
     let (major, oldest) = OLDEST;
     let named =
         (oldest..=oldest + 8).rev().map(|minor| PathBuf::from(format!("python{major}.{minor}")));
     let found = named.chain(of_pyenv()).find(|python| {
-        // A shim of pyenv's is there for versions, too, that are not chosen.
+        // pyenv installs shims even for versions that are not selected.
         succeeds(Command::new(python).args(["-c", "import venv"]))
     });
     found.with_context(|| {
@@ -47,7 +47,7 @@ fn python() -> Result<PathBuf> {
     })
 }
 
-/// pyenv's versions that are new enough, newest first.
+/// Sufficient versions of pyenv, newest first.
 fn of_pyenv() -> Vec<PathBuf> {
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".pyenv"));
     let Some(root) = env::var_os("PYENV_ROOT").map(PathBuf::from).or_else(home) else {
@@ -62,7 +62,7 @@ fn of_pyenv() -> Vec<PathBuf> {
     versions.into_iter().rev().map(|(_, path)| path.join("bin/python")).collect()
 }
 
-/// "3.12.1" as (3, 12).
+/// Parses "3.12.1" as (3, 12).
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))

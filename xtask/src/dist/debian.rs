@@ -1,6 +1,7 @@
-//! The Debian package, by `dpkg-deb`: it is on every Debian, checks what it packs, and packs the same bytes for the same files.
-//! There is nothing to configure and nothing to do when it is installed, so it has neither conffiles nor maintainer scripts: the
-//! unit is a user's, who enables it.
+//! Debian package, made by `dpkg-deb`: it exists on every Debian, validates the package, and gives
+//! the same bytes for the same files. Installation needs no configuration and no actions, so the
+//! package has neither conffiles nor maintainer scripts; the systemd unit is per user, and the user
+//! enables it.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -9,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::{Files, VERSION, tree};
 use crate::shell::{output, run};
 
-/// Where the unit of the repository looks for the program, and where the package has it.
+/// Path of the program in the repository's unit, and in the package.
 const OWN_PROGRAM: &str = "%h/.local/bin/a2a-hub";
 const PROGRAM: &str = "/usr/bin/a2a-hub";
 
@@ -31,12 +32,12 @@ pub(super) fn package(files: &Files, (epoch, is_quick): (u64, bool), to: &Path) 
     tree::file(&scratch, "DEBIAN/control", control.as_bytes(), 0o644)?;
     tree::file(&scratch, "DEBIAN/md5sums", (sums + "\n").as_bytes(), 0o644)?;
 
-    // `dpkg-deb` takes the later times back to this one, and leaves earlier ones.
+    // `dpkg-deb` only reduces later times to this one.
     let touch = ["-exec", "touch", "--no-dereference", "--date", &format!("@{epoch}"), "{}", "+"];
     run(Command::new("find").arg(&scratch).args(touch))?;
     let name = format!("a2a-hub_{VERSION}_{architecture}.deb");
     let mut dpkg_deb = Command::new("dpkg-deb");
-    // More threads cut what they compress into other pieces.
+    // The number of threads changes the compressed bytes.
     dpkg_deb.env("SOURCE_DATE_EPOCH", epoch.to_string()).env("DPKG_DEB_THREADS_MAX", "1");
     dpkg_deb.args(if is_quick { ["-Zgzip", "-z1"] } else { ["-Zxz", "-z9"] });
     dpkg_deb.args(["--root-owner-group", "--build"]).arg(&scratch).arg(to.join(&name));
@@ -45,7 +46,7 @@ pub(super) fn package(files: &Files, (epoch, is_quick): (u64, bool), to: &Path) 
     Ok(name)
 }
 
-/// Each file in its place.
+/// Writes each file to its path in the package.
 fn lay_out(files: &Files, scratch: &Path) -> Result<()> {
     tree::afresh(scratch)?;
     tree::file(scratch, "usr/bin/a2a-hub", &files.program, 0o755)?;
@@ -77,19 +78,19 @@ fn compressed(scratch: &Path, place: &str, bytes: &[u8]) -> Result<()> {
     tree::gzip(&scratch.join(place))
 }
 
-/// The unit for a program that the system has: without the words on where to put things.
+/// Systemd unit for an installed program, without the installation hint.
 fn system_unit(own: &str) -> Result<String> {
     ensure!(own.contains(OWN_PROGRAM), "packaging/a2a-hub.service no longer starts {OWN_PROGRAM}");
     let kept = own.lines().filter(|line| !line.starts_with("# Put it into "));
     Ok(kept.map(|line| line.replace(OWN_PROGRAM, PROGRAM) + "\n").collect())
 }
 
-/// What the package says of itself.
+/// Control file of the package.
 fn control(architecture: &str, installed_kib: u64, program: &[u8]) -> String {
     let libc = newest_glibc(program).map_or_else(String::new, |(major, minor)| {
         format!("Depends: libc6 (>= {major}.{minor}), libgcc-s1\n")
     });
-    // As Debian's own tools ask for who packs.
+    // Maintainer variables of Debian's own tools.
     let said = |name: &str| env::var(name).ok().filter(|said| !said.is_empty());
     let name = said("DEBFULLNAME").unwrap_or_else(|| "a2a-hub".to_owned());
     let email = said("DEBEMAIL").unwrap_or_else(|| "a2a-hub@localhost".to_owned());
@@ -113,14 +114,14 @@ fn control(architecture: &str, installed_kib: u64, program: &[u8]) -> String {
     )
 }
 
-/// The newest version of the C library that a program's symbols ask for: what the linker wrote as `GLIBC_2.34`.
+/// Newest version of the C library that the program's symbols require, as in `GLIBC_2.34`.
 fn newest_glibc(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
     let found = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
     let versions = found.filter_map(|(at, _)| {
         let rest = &program[at + MARK.len()..];
         let end = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
-        // A name in the table of symbols' versions ends with a zero.
+        // A name in the table of symbol versions ends with a zero byte.
         let said = std::str::from_utf8(&rest[..end]).ok().filter(|_| rest[end] == 0)?;
         let mut numbers = said.split('.');
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
@@ -145,7 +146,7 @@ fn copyright(license: &str) -> String {
     )
 }
 
-/// How much is installed, as Debian counts: each file in whole KiB, and one for each folder.
+/// Installed size as Debian counts it: each file in whole KiB, and one for each folder.
 fn installed_kib(dir: &Path) -> Result<u64> {
     let mut all = 1;
     for entry in fs::read_dir(dir)? {

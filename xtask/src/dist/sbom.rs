@@ -1,4 +1,5 @@
-//! What the program is made of, each crate with its version and licence (CycloneDX), by `cargo-cyclonedx`.
+//! Bill of materials of the program: each crate with its version and licence (CycloneDX), by
+//! `cargo-cyclonedx`.
 
 use std::{
     fs,
@@ -11,10 +12,10 @@ use anyhow::{Context as _, Result};
 use super::{VERSION, tree};
 use crate::shell::{announce, cargo, run, succeeds, target_dir};
 
-/// The name of what it leaves beside each manifest, which nothing else is called.
+/// Unique name of the file that the tool writes beside each manifest.
 const DRAFT: &str = "a2a-hub-sbom-draft";
 
-/// Writes the list into `to`, and returns its name.
+/// Writes the bill of materials into `to`, and returns its file name.
 pub(super) fn list(root: &Path, epoch: u64, to: &Path) -> Result<String> {
     let tool = tool(root)?;
     let mut list = Command::new(&tool);
@@ -22,7 +23,7 @@ pub(super) fn list(root: &Path, epoch: u64, to: &Path) -> Result<String> {
     list.args(["--format", "json", "--spec-version", "1.5", "--no-build-deps"]);
     list.args(["--override-filename", DRAFT]).arg("--manifest-path").arg("host/cli/Cargo.toml");
     let listed = run(&mut list);
-    // One lies beside the manifest of every member of the workspace.
+    // The tool writes one file for each member of the workspace.
     let drafts = drafts(root)?;
     let own = fs::read_to_string(root.join("host/cli").join(format!("{DRAFT}.json")));
     for draft in drafts {
@@ -31,13 +32,13 @@ pub(super) fn list(root: &Path, epoch: u64, to: &Path) -> Result<String> {
     listed?;
     let text = own.context("cargo-cyclonedx left no list for the program")?;
     let name = format!("a2a-hub-{VERSION}.cdx.json");
-    // Where this machine has its copy is nobody's business.
+    // The published file must not contain this machine's path of the workspace.
     let here = root.display().to_string();
     tree::file(to, &name, text.replace(&here, "/a2a-hub").as_bytes(), 0o644)?;
     Ok(name)
 }
 
-/// The lists that are beside manifests.
+/// Files that the tool wrote beside manifests.
 fn drafts(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![(root.to_owned(), 0)];
@@ -56,7 +57,7 @@ fn drafts(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The program that lists; it is installed into `target/tools` where there is none.
+/// Path of the tool, installed into `target/tools` if missing.
 fn tool(root: &Path) -> Result<PathBuf> {
     let installed = PathBuf::from("cargo-cyclonedx");
     if succeeds(Command::new(&installed).args(["cyclonedx", "--version"])) {

@@ -1,4 +1,4 @@
-//! Folders and archives that come out the same each time: modes, owners, times and order do not depend on who makes them.
+//! Reproducible folders and archives: modes, owners, times and order do not depend on the builder.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::shell::run;
 
-/// An empty folder at `dir`, whatever was there.
+/// Creates an empty folder at `dir`, deleting an existing one.
 pub(super) fn afresh(dir: &Path) -> Result<()> {
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("failed to clear {}", dir.display()))?;
@@ -31,7 +31,7 @@ pub(super) fn file(top: &Path, place: &str, bytes: &[u8], mode: u32) -> Result<(
     Ok(fs::set_permissions(&path, fs::Permissions::from_mode(mode))?)
 }
 
-/// Packs the folder `name` in `dir`, as of `epoch`; what is to be quick is compressed little.
+/// Packs the folder `name` in `dir` with the times `epoch`; `is_quick` compresses little.
 pub(super) fn tarball(
     dir: &Path,
     name: &str,
@@ -54,7 +54,7 @@ pub(super) fn tarball(
         .context("GNU tar and gzip make the tarball")
 }
 
-/// Packs a file for where it is kept compressed, and removes the one that is not.
+/// Compresses a file, and deletes the original.
 pub(super) fn gzip(path: &Path) -> Result<()> {
     run(Command::new("gzip").arg("-9n").arg(path))
 }

@@ -1,7 +1,8 @@
-//! No crate holds a circle of files: whoever reads a file needs to read only files below it.
+//! Checks that no crate has a cycle of files: to read a file, one needs to read only files below
+//! it.
 //!
-//! An edge is a use of an item that another file *defines*, by whatever path it was reached: `mod` and re-exports are
-//! none. Methods are not seen, for they are called without a path, nor are tests.
+//! An edge is a use of an item that another file *defines*, by any path: `mod` and re-exports are
+//! not edges. Methods, which are called without a path, and tests are not considered.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -14,7 +15,7 @@ use std::{
 };
 use uses::{Edges, Files, edges};
 
-/// The crates that have no circle, and are to have none.
+/// Crates without cycles, which must stay so.
 const CLEAN: &[&str] = &[
     "host/agents",
     "host/authoring",
@@ -34,7 +35,7 @@ const CLEAN: &[&str] = &[
     "sdk",
 ];
 
-/// What begins a file's own tests.
+/// Beginning of a file's own tests.
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
 #[test]
@@ -48,7 +49,7 @@ fn no_files_use_each_other_in_a_circle() {
     }
 }
 
-/// The circles of files, each as all the files that reach each other.
+/// Cycles, each as the set of files that reach each other.
 fn circles(edges: &Edges) -> Vec<BTreeSet<&str>> {
     let mut found: Vec<BTreeSet<&str>> = Vec::new();
     for file in edges.keys() {
@@ -66,7 +67,7 @@ fn circles(edges: &Edges) -> Vec<BTreeSet<&str>> {
     found
 }
 
-/// Every file that `file` uses, directly or not.
+/// Files that `file` uses, directly or transitively.
 fn reached<'a>(edges: &'a Edges, file: &str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut pending: Vec<&str> = used(edges, file);
@@ -82,7 +83,7 @@ fn used<'a>(edges: &'a Edges, file: &str) -> Vec<&'a str> {
     edges.get(file).into_iter().flatten().map(|(used, _)| used.as_str()).collect()
 }
 
-/// A circle for people: who takes what from whom.
+/// Text of a cycle: each use with its items.
 fn told(circle: &BTreeSet<&str>, edges: &Edges) -> String {
     let mut lines = Vec::new();
     for file in circle {
@@ -96,7 +97,7 @@ fn told(circle: &BTreeSet<&str>, edges: &Edges) -> String {
     lines.join("\n")
 }
 
-/// The sources of a crate, by their paths below its `src`.
+/// Sources of a crate, by path below its `src`.
 fn files(krate: &str) -> Files {
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
     let src = Path::new(&xtask).parent().unwrap().join(krate).join("src");
@@ -110,7 +111,8 @@ fn files(krate: &str) -> Files {
             } else if path.extension().is_some_and(|it| it == "rs") {
                 let name = path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
                 let mut text = fs::read_to_string(&path).unwrap();
-                // Nothing follows a file's own tests (`clippy::items_after_test_module`), and they are half of what there is to read.
+                // No code follows a file's own tests (`clippy::items_after_test_module`), and they
+                // are half of the text.
                 text.truncate(text.find(TESTS).unwrap_or(text.len()));
                 files.insert(name, text);
             }

@@ -1,40 +1,40 @@
-//! Which file of a crate uses items of which other: modules found by their `mod`, paths resolved as the compiler does,
-//! through imports and re-exports, to where the item is defined.
+//! Uses between the files of a crate: modules are found by their `mod`, and paths are resolved as
+//! by the compiler, through imports and re-exports, to the item's definition.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The sources of a crate, by their paths below its `src`.
+/// Sources of a crate, by path below its `src`.
 pub(crate) type Files = BTreeMap<String, String>;
 
-/// The files that each file uses, and the items it uses of each.
+/// Files that each file uses, with the used items.
 pub(crate) type Edges = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// Where a crate begins.
+/// Root files of a crate.
 const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
 
-/// What defines an item that a path can name.
+/// Keywords that define an item with a path.
 const ITEMS: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
 
-/// As many re-exports lead to an item; more would be a circle of them.
+/// Limit of re-exports on the way to an item; more would be a cycle.
 const MAX_STEPS: usize = 32;
 
-/// A module's name, from the crate's root.
+/// Name of a module, from the crate's root.
 type Name = Vec<String>;
 
-/// What a file says in one module.
+/// Contents of a module in a file.
 #[derive(Default)]
 struct Module {
     file: String,
     items: BTreeSet<String>,
-    /// What each imported name stands for.
+    /// Target of each imported name.
     imports: BTreeMap<String, Name>,
     globs: Vec<Name>,
-    /// Every path that is used here; private imports are among them.
+    /// Paths used here, including private imports.
     paths: BTreeSet<Name>,
 }
 
-/// Every use of an item that another file defines.
+/// Finds every use of an item that another file defines.
 pub(crate) fn edges(files: &Files) -> Edges {
     let mut edges = Edges::new();
     for root in ROOTS.into_iter().filter(|root| files.contains_key(*root)) {
@@ -52,7 +52,7 @@ pub(crate) fn edges(files: &Files) -> Edges {
     edges
 }
 
-/// The modules of a crate.
+/// Modules of a crate.
 struct Krate<'a> {
     files: &'a Files,
     modules: BTreeMap<Name, Module>,
@@ -120,7 +120,7 @@ impl<'a> Krate<'a> {
         self.modules.insert(name, module);
     }
 
-    /// Where the module `child` of `file` stands.
+    /// File of the module `child` of `file`.
     fn file_of(&self, file: &str, child: &str) -> String {
         let folder = match file.rsplit_once('/') {
             Some((folder, "mod.rs")) => format!("{folder}/"),
@@ -131,8 +131,8 @@ impl<'a> Krate<'a> {
         if self.files.contains_key(&plain) { plain } else { format!("{folder}{child}/mod.rs") }
     }
 
-    /// The file that defines what `path` names in the module `at`, and the item's name. None if that is a module, or not
-    /// of this crate.
+    /// File that defines the target of `path` in the module `at`, and the item's name. `None` for a
+    /// module, and for a target outside of the crate.
     fn resolve(&self, at: &[String], path: &[String], steps: usize) -> Option<(String, String)> {
         let (first, rest) = path.split_first()?;
         if steps > MAX_STEPS {
@@ -162,7 +162,7 @@ impl<'a> Krate<'a> {
 }
 
 impl Module {
-    /// Takes in what a `use` declares, which stands in `tokens` without its end.
+    /// Adds the declarations of a `use`, given by its `tokens` without the semicolon.
     fn import(&mut self, tokens: &[TokenTree], is_public: bool) {
         for Leaf { path, name } in leaves(tokens, &[]) {
             match name {
@@ -178,7 +178,7 @@ impl Module {
     }
 }
 
-/// One name that a `use` declares, or a glob, which has none.
+/// One name that a `use` declares, or a glob without a name.
 struct Leaf {
     path: Name,
     name: Option<String>,
@@ -201,7 +201,7 @@ fn leaves(tokens: &[TokenTree], before: &[String]) -> Vec<Leaf> {
                 name = ident(tokens.get(at + 1));
                 break;
             }
-            // In braces it is what stands before them.
+            // Within braces, `self` stands for the path before them.
             Some("self") if !path.is_empty() => {}
             Some(segment) => path.push(segment.to_owned()),
             None => {}
@@ -212,7 +212,7 @@ fn leaves(tokens: &[TokenTree], before: &[String]) -> Vec<Leaf> {
     vec![Leaf { path, name }]
 }
 
-/// Every path in `tokens`, also inside macros. Names of fields, methods and lifetimes are none.
+/// Paths in `tokens`, also inside macros. Names of fields, methods and lifetimes are not paths.
 fn paths(tokens: &[TokenTree]) -> BTreeSet<Name> {
     let mut found = BTreeSet::new();
     let mut at = 0;
@@ -248,7 +248,7 @@ fn paths(tokens: &[TokenTree]) -> BTreeSet<Name> {
     found
 }
 
-/// Whether the name at `at` stands by itself: no field or method, no lifetime, no name after `::`.
+/// True if the name at `at` begins a path: not a field, method or lifetime, and not after `::`.
 fn begins_path(tokens: &[TokenTree], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).and_then(|at| tokens.get(at));
     let is_range = is_punct(before(1), '.') && is_punct(before(2), '.');
@@ -256,7 +256,7 @@ fn begins_path(tokens: &[TokenTree], at: usize) -> bool {
         && (is_range || !is_punct(before(1), '.'))
 }
 
-/// The tokens without what is compiled for tests only, and as a list.
+/// Tokens without test code, as a list.
 fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
     let tokens: Vec<_> = tokens.into_iter().collect();
     let mut kept = Vec::with_capacity(tokens.len());
@@ -280,7 +280,7 @@ fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
     kept
 }
 
-/// The tokens without `use` declarations and the bodies of inner modules, which are read by themselves.
+/// Tokens without `use` declarations and the bodies of inner modules, which are read separately.
 fn without_imports(tokens: &[TokenTree]) -> Vec<TokenTree> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut at = 0;
@@ -295,14 +295,14 @@ fn without_imports(tokens: &[TokenTree]) -> Vec<TokenTree> {
     kept
 }
 
-/// What the attribute that begins at `at` says, without blanks.
+/// Text of the attribute that begins at `at`, without spaces.
 fn attribute(tokens: &[TokenTree], at: usize) -> Option<String> {
     is_punct(tokens.get(at), '#').then_some(())?;
     let said: TokenStream = group(tokens.get(at + 1), Delimiter::Bracket)?.into_iter().collect();
     Some(said.to_string().replace(' ', ""))
 }
 
-/// The file that a `#[path]` before the module at `at` names.
+/// File of a `#[path]` attribute before the module at `at`.
 fn path_before(tokens: &[TokenTree], at: usize, is_public: bool) -> Option<String> {
     let mod_or_pub = if is_public { tokens[..at].iter().rposition(is_pub)? } else { at };
     let said = attribute(tokens, mod_or_pub.checked_sub(2)?)?;
@@ -313,12 +313,12 @@ fn is_pub(token: &TokenTree) -> bool {
     ident(Some(token)).is_some_and(|word| word == "pub")
 }
 
-/// The file `path` where `file` stands.
+/// File `path` relative to the folder of `file`.
 fn beside(file: &str, path: &str) -> String {
     file.rsplit_once('/').map_or_else(|| path.to_owned(), |(folder, _)| format!("{folder}/{path}"))
 }
 
-/// Where the item ends whose attributes begin at `at`: at its body, or at a semicolon.
+/// End of the item whose attributes begin at `at`: its body, or a semicolon.
 fn end_of_item(tokens: &[TokenTree], mut at: usize) -> usize {
     while is_punct(tokens.get(at), '#') {
         at += 2;

@@ -1,7 +1,9 @@
-//! What authors of agents build on: the contract in `wit/` and the public items of the three SDKs. A change of it breaks their agents, so
-//! it is kept in `wit.txt` and `sdk-*.txt` beside this file; comments and documentation are free.
+//! Interfaces that authors of agents depend on: the contract in `wit/` and the public items of the
+//! three SDKs. A change breaks their agents, so `wit.txt` and `sdk-*.txt` beside this file record
+//! the interfaces; comments and documentation are not recorded.
 //!
-//! `SURFACE_SNAPSHOT=write cargo test -p xtask --test surface` writes these files anew, for a change that is meant.
+//! `SURFACE_SNAPSHOT=write cargo test -p xtask --test surface` writes these files anew, after an
+//! intended change.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -86,13 +88,13 @@ fn javascript_sdk_is_as_authors_know_it() {
     is_kept("sdk-javascript.txt", &out);
 }
 
-/// The head of a Python function: its name and its parameters, as far as they stand on one line.
+/// Head of a Python function: its name and its parameters on the first line.
 fn signature(rest: &str) -> &str {
     rest.split(" ->").next().unwrap().trim_end_matches(':')
 }
 
-/// The public items of a file: what stands between `pub` and a body, an item a line; variants of public enums and members of public
-/// traits, too.
+/// Public items of a file: the text from `pub` to a body, one item per line, including variants of
+/// public enums and members of public traits.
 fn public_items(text: &str) -> Vec<String> {
     let mut items = Vec::new();
     let (mut item, mut inside) = (String::new(), 0_i32);
@@ -127,7 +129,7 @@ fn public_items(text: &str) -> Vec<String> {
     items
 }
 
-/// Every file below `dir` with this ending, by its path from there.
+/// Files below `dir` with this extension, by relative path.
 fn files(dir: &str, ending: &str) -> Vec<(String, String)> {
     let top = root().join(dir);
     let (mut found, mut pending) = (Vec::new(), vec![top.clone()]);

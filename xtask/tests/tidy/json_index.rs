@@ -1,23 +1,24 @@
-//! Mutable indexing of JSON (`value["key"] = …`, `value["key"].take()`, `&mut value["key"]`): `serde_json::Value` panics there
-//! when it holds another shape, and JSON from outside may hold any. Clippy has no lint for it: `clippy::indexing_slicing` knows
-//! slices only, and `disallowed-methods` sees no operators.
+//! Mutable indexing of JSON (`value["key"] = …`, `value["key"].take()`, `&mut value["key"]`):
+//! `serde_json::Value` panics there if it has another shape, and external JSON may have any. Clippy
+//! has no lint for it: `clippy::indexing_slicing` covers slices only, and `disallowed-methods` no
+//! operators.
 
 use crate::sources::{is_test, root, sources, without_tests};
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use std::collections::BTreeSet;
 
-/// The folders whose code may meet JSON from outside. `model-server` only plays a vendor's API for tests.
+/// Folders whose code may read external JSON. `model-server` only plays a vendor's API for tests.
 const READERS: [&str; 6] =
     ["host", "sdk", "guest-agents", "examples", "templates", "tests/in-process"];
 
-/// Code for tests, which may panic.
+/// Test support, which may panic.
 const FOR_TESTS: &str = "sdk/src/testing/";
 
-/// Methods that change what they are called on, or lend it out to be changed.
+/// Methods that change the value, or return it mutably.
 const CHANGING: &str = "take replace as_array_mut as_object_mut get_mut pointer_mut push insert remove extend clear retain \
     append entry iter_mut values_mut pop drain truncate sort sort_all_objects swap_remove";
 
-/// Names of variables that are indices into arrays and vectors: numbers.
+/// Names of variables that are numeric indices into arrays and vectors.
 const NUMBERS: &str = "at i n end number optional plane widest";
 
 /// Keywords after which a bracket begins an array, not an index.
@@ -83,7 +84,7 @@ fn safe_indices_are_left_alone() {
     }
 }
 
-/// Every mutable index of `code` that may be one into JSON of another shape.
+/// Mutable indices in `code` that may apply to JSON of another shape.
 fn offences(code: &str) -> Vec<String> {
     let tokens: TokenStream = code.parse().unwrap_or_else(|why| panic!("{why}: {code}"));
     let mut found = Vec::new();
@@ -91,7 +92,8 @@ fn offences(code: &str) -> Vec<String> {
     found
 }
 
-/// Looks through tokens of one scope; `built` names the variables that hold an object which the code has just made.
+/// Scans the tokens of one scope; `built` has the variables that hold an object which the code just
+/// made.
 fn look(tokens: TokenStream, built: &mut BTreeSet<String>, found: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
@@ -135,7 +137,8 @@ fn look(tokens: TokenStream, built: &mut BTreeSet<String>, found: &mut Vec<Strin
                 at = end;
                 continue;
             }
-            // What a block makes ends with it; what it takes away is gone behind it, too.
+            // A variable made in a block ends with it; one invalidated in the block stays so after
+            // it.
             TokenTree::Group(block) if block.delimiter() == Delimiter::Brace => {
                 let mut within = built.clone();
                 look(block.stream(), &mut within, found);
@@ -148,7 +151,7 @@ fn look(tokens: TokenStream, built: &mut BTreeSet<String>, found: &mut Vec<Strin
     }
 }
 
-/// Whether what follows a name is `= json!({ … })`.
+/// True if `= json!({ … })` follows a name.
 fn makes_an_object(after: &[TokenTree]) -> bool {
     let [equals, json, bang, made, ..] = after else { return false };
     let TokenTree::Group(made) = made else { return false };
@@ -159,7 +162,7 @@ fn makes_an_object(after: &[TokenTree]) -> bool {
         && first.and_then(|it| group(&it).map(Group::delimiter)) == Some(Delimiter::Brace)
 }
 
-/// Whether a plain `=` follows.
+/// True if a plain `=` follows.
 fn is_assigned(after: &[TokenTree]) -> bool {
     is_punct(after.first(), '=') && !is_punct(after.get(1), '=') && !is_punct(after.get(1), '>')
 }
@@ -169,7 +172,7 @@ fn is_let(before: &[TokenTree]) -> bool {
     words.take(2).any(|word| word == "let")
 }
 
-/// Whether brackets stand behind an expression, and not for an array, a type or an attribute.
+/// True if the brackets index an expression, rather than begin an array, a type or an attribute.
 fn is_index(before: &[TokenTree], brackets: &Group) -> bool {
     brackets.delimiter() == Delimiter::Bracket
         && match before.last() {
@@ -180,7 +183,7 @@ fn is_index(before: &[TokenTree], brackets: &Group) -> bool {
         }
 }
 
-/// Where the row of indices ends that begins at `at`.
+/// End of the sequence of indices that begins at `at`.
 fn end_of_indices(tokens: &[TokenTree], at: usize) -> usize {
     let rest = tokens[at..].iter();
     at + rest
@@ -188,7 +191,7 @@ fn end_of_indices(tokens: &[TokenTree], at: usize) -> usize {
         .count()
 }
 
-/// Whether an index may be the name of a member: no number, and no range.
+/// True if an index may be a member's name: not a number and not a range.
 fn is_key(index: &Group) -> bool {
     let inner: Vec<_> = index.stream().into_iter().collect();
     if let [TokenTree::Literal(literal)] = &inner[..] {
@@ -204,7 +207,7 @@ fn is_arithmetic(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(mark) if "+-/%<>".contains(mark.as_char()))
 }
 
-/// Whether the place behind the indices is assigned, lent out to be changed, or called with a method that changes it.
+/// True if the indexed value is assigned, borrowed mutably, or changed by a method.
 fn is_changed(tokens: &[TokenTree], begin: usize, end: usize) -> bool {
     let after = &tokens[end..];
     let by_method = is_punct(after.first(), '.')
@@ -217,7 +220,7 @@ fn is_operator(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(mark) if "+-*/%^&|".contains(mark.as_char()))
 }
 
-/// Whether the expression that ends here has `&mut` before it.
+/// True if `&mut` precedes the expression that ends here.
 fn is_lent(before: &[TokenTree]) -> bool {
     let mut at = before.len();
     while at > 0 {

@@ -1,5 +1,5 @@
-//! Selectors of tests: `.config/nextest.toml` and `xtask/src/needs.rs` choose tests by name, and a test that is renamed falls out of its
-//! settings without a word. Each selector matches at least one test.
+//! Test selectors: `.config/nextest.toml` and `xtask/src/needs.rs` select tests by name, and a
+//! renamed test would silently lose its settings. Each selector must match at least one test.
 
 use crate::sources::{is_test, read, sources};
 use regex::Regex;
@@ -19,7 +19,7 @@ fn every_test_selector_matches() {
     assert!(selectors > 15, "{selectors} selectors are found");
 }
 
-/// What stands in each `test(…)`: a regular expression between slashes, or a part of the name.
+/// Arguments of `test(…)`: a regular expression between slashes, or a part of the name.
 fn in_text(text: &str) -> Vec<Regex> {
     let whole = Regex::new(r"\btest\((?:/(?<regex>[^\n]*?)/|(?<part>[A-Za-z0-9_:]+))\)").unwrap();
     let selectors = whole.captures_iter(text).map(|found| match found.name("regex") {
@@ -29,9 +29,11 @@ fn in_text(text: &str) -> Vec<Regex> {
     selectors.collect()
 }
 
-/// The names of all tests of test binaries, as nextest has them: the modules that their files are, and the function.
+/// Names of all tests of test binaries, as nextest spells them: the modules of the file, and the
+/// function.
 fn names() -> Vec<String> {
-    // A function, or a line of `sdks.rs` that a macro makes a test of: `python_0_3_on_rest: Py0 on "HTTP+JSON";`.
+    // Matches a function, or a line of `sdks.rs` from which a macro makes a test, such as
+    // `python_0_3_on_rest: Py0 on "HTTP+JSON";`.
     let test = r#"(?m)^\s*(?:(?:async )?fn ([a-z0-9_]+)\(|([a-z0-9_]+): \w+ on ")"#;
     let function = Regex::new(test).unwrap();
     let mut names = Vec::new();

@@ -1,36 +1,36 @@
-//! The files that the rules read, and which of their lines are code, and which tests.
+//! Files that the rules read, and their division into code and tests.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-/// What is not ours, or not written by hand.
+/// Files that are third-party or generated.
 const UNTOLD: &[&str] = &[".git", "target", "dist", "node_modules", "Cargo.lock", "LICENSE"];
 
-/// Whether the file at `path` holds nothing but tests, and what they need. A benchmark is none.
+/// True if the file at `path` contains only tests and their support. A benchmark does not count.
 pub(crate) fn is_test(path: &str) -> bool {
     let is_among_tests = path.contains("/tests/") || path.starts_with("tests/");
     is_among_tests && !path.starts_with("tests/bench/") || path.ends_with("/tests.rs")
 }
 
-/// How many lines of `text` are neither blank nor a comment.
+/// Number of lines that are neither blank nor a comment.
 pub(crate) fn lines_of_code(text: &str) -> usize {
     let lines = text.lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
-/// Everything before the file's own tests.
+/// Text before the file's own tests.
 pub(crate) fn without_tests(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod tests").next().unwrap()
 }
 
-/// Every Rust source under `dir`, with its text.
+/// Rust sources under `dir`, with their text.
 pub(crate) fn sources(dir: &str) -> Vec<(String, String)> {
     files(dir).into_iter().filter(|(path, _)| path.ends_with(".rs")).collect()
 }
 
-/// Every text file under `dir`, as its path from the root and its text.
+/// Text files under `dir`, by path from the root, with their text.
 pub(crate) fn files(dir: &str) -> Vec<(String, String)> {
     let mut pending = vec![root().join(dir)];
     let mut found = Vec::new();
@@ -49,14 +49,14 @@ pub(crate) fn files(dir: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The text of the file at a path from the root.
+/// Text of the file at a path from the root.
 pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The workspace.
+/// Root of the workspace.
 pub(crate) fn root() -> PathBuf {
-    // Asked when run, for the folder may have been moved since it was built.
+    // Read at run time, since the folder may have moved since the build.
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
     Path::new(&xtask).parent().unwrap().to_owned()
 }

@@ -1,13 +1,16 @@
-//! Has a person approve what it is told, then goes on: the agent that its operator names as `then` does it, or the task is completed
-//! as approved. Settings: `then`, and `within_hours`, after which no answer is a no (24 unless said). It outlives restarts of the hub.
+//! Agent that has a person approve its message, then goes on: it calls the agent that the setting
+//! `then` names, or completes the task as approved. The setting `within_hours` is the time after
+//! which a missing answer counts as a no; the default is 24. The agent's tasks survive restarts of
+//! the hub.
 
 use a2a_hub_sdk::{CallOptions, Need, Outcome, Part, prelude::*, serde_json::json};
 use std::time::Duration;
 
-/// What counts as a yes. All else is a no: words that nobody foresaw approve nothing.
+/// Words that count as a yes. Any other word counts as a no, so an unforeseen answer approves
+/// nothing.
 const YES: &[&str] = &["allow", "approve", "approved", "ja", "ok", "y", "yes"];
 
-/// The agent.
+/// Agent that asks a person for approval.
 pub struct ApprovalGate;
 
 impl Agent for ApprovalGate {
@@ -39,7 +42,7 @@ impl Agent for ApprovalGate {
             return ctx.done("Approved.");
         };
         ctx.say(format!("approved; {then} goes on"))?;
-        // With a key, a restart of the hub in the middle finds the task that there is.
+        // With the key, a restart of the hub in between joins the existing task.
         let options = CallOptions::new().key("approved");
         let outcome = ctx.call_with(&then, wish, &options)?.outcome()?;
         Ok(match outcome {
@@ -50,7 +53,7 @@ impl Agent for ApprovalGate {
 }
 export!(ApprovalGate, manifest = "../manifest.toml");
 
-/// A request for permission, which clients show as one: with two buttons, and never answered by an agent.
+/// Question for permission. Clients show it as such, with two buttons, and no agent may answer it.
 fn question(wish: &str) -> Message {
     let text = format!("Is this to be done? Answer `allow` or `deny`.\n\n{wish}");
     let choices = Part::data(&json!({ "choices": ["allow", "deny"] }));

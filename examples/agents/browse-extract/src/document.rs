@@ -1,48 +1,48 @@
-//! Documents as they were found: what of HTML is text, and a text in passages and sentences.
+//! Documents: conversion of HTML to text, and splitting of text into passages and sentences.
 
-/// The longest text of one document that is kept, in bytes.
+/// Maximum size of a document's text in bytes; the rest is cut.
 const MAX_TEXT: usize = 200_000;
 
-/// How long a passage is about, in bytes.
+/// Approximate size of a passage in bytes.
 const PASSAGE: usize = 700;
 
-/// Bytes of a character reference.
+/// Maximum size of a character reference in bytes.
 const MAX_REFERENCE: usize = 10;
 
-/// Elements whose content nobody reads.
+/// Elements whose content is skipped.
 const UNREAD: [&str; 5] = ["script", "style", "noscript", "template", "svg"];
 
-/// Elements that begin a line of their own.
+/// Elements that begin a new line.
 const LINES: [&str; 18] = [
     "p", "div", "br", "li", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "tr", "table",
     "section", "article", "header", "pre",
 ];
 
-/// A document.
+/// Document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Where it was found: a URL, or a path.
+    /// URL or path of the document.
     pub(crate) source: String,
-    /// What it calls itself, if it does.
+    /// Title, if the document has one.
     pub(crate) title: Option<String>,
-    /// What it says.
+    /// Text.
     pub(crate) text: String,
 }
 
 impl Document {
-    /// A document of plain text.
+    /// Creates a document from plain text.
     pub(crate) fn plain(source: &str, text: &str) -> Self {
         Self { source: source.to_owned(), title: None, text: cut(text).to_owned() }
     }
 
-    /// A document of HTML.
+    /// Creates a document from HTML.
     pub(crate) fn html(source: &str, html: &str) -> Self {
         let text = text_of(html);
         let title = element(html, "title").map(text_of).filter(|title| !title.is_empty());
         Self { source: source.to_owned(), title, text: cut(&text).to_owned() }
     }
 
-    /// Pieces of some length, none of which breaks a line unless the line is longer than that.
+    /// Passages of limited size. A passage breaks a line only if the line alone is too long.
     pub(crate) fn passages(&self) -> Vec<String> {
         let mut passages: Vec<String> = Vec::new();
         let mut open = String::new();
@@ -70,7 +70,7 @@ fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT)]
 }
 
-/// The sentences of a text: each ends with a mark that white space follows.
+/// Sentences of a text: each ends with a punctuation mark followed by white space.
 pub(crate) fn sentences(text: &str) -> Vec<&str> {
     let (mut sentences, mut begin) = (Vec::new(), 0);
     let mut chars = text.char_indices().peekable();
@@ -88,7 +88,7 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// What people read of HTML. It need not be right: what is no tag is text.
+/// Visible text of HTML. The HTML may be invalid: anything that is not a tag is text.
 fn text_of(html: &str) -> String {
     let mut text = String::new();
     let mut rest = html;
@@ -121,7 +121,7 @@ fn text_of(html: &str) -> String {
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// What stands behind the end of an element whose content has just begun.
+/// Text after the end tag of the element that `rest` is in.
 fn after_element<'a>(rest: &'a str, name: &str) -> &'a str {
     let end = format!("</{name}");
     let at =
@@ -130,7 +130,7 @@ fn after_element<'a>(rest: &'a str, name: &str) -> &'a str {
     after.map_or("", |after| &rest[after..])
 }
 
-/// The content of the first element of that name.
+/// Content of the first element with that name.
 fn element<'a>(html: &'a str, name: &str) -> Option<&'a str> {
     let begin = format!("<{name}");
     let at = html
@@ -141,12 +141,12 @@ fn element<'a>(html: &'a str, name: &str) -> Option<&'a str> {
     content.split_once("</").map(|(content, _)| content)
 }
 
-/// Text between tags, in which the end of a line is a space.
+/// Text between tags; a newline in it is a space.
 fn in_a_line(text: &str) -> String {
     unescaped(text).replace('\n', " ")
 }
 
-/// The text with its commonest character references as characters.
+/// Replaces the most common character references.
 fn unescaped(text: &str) -> String {
     let mut whole = String::new();
     let mut rest = text;

@@ -1,15 +1,15 @@
-//! An inverted index of passages in memory, ranked by Okapi BM25: small enough for a component, and all that a few hundred documents
-//! need.
+//! Inverted index of passages in memory, ranked by Okapi BM25: small enough for a component, and
+//! sufficient for a few hundred documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How soon more of the same word counts no more (k1 of BM25).
+/// Saturation of repeated words (k1 of BM25).
 const SATURATION: f64 = 1.2;
 
-/// How much longer passages count less (b of BM25).
+/// Penalty of longer passages (b of BM25).
 const LENGTH: f64 = 0.75;
 
-/// Words that stand in every passage and tell none from another.
+/// Stop words, which occur in every passage and distinguish none.
 const STOP: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
     "have", "how", "i", "in", "is", "it", "its", "of", "on", "or", "that", "the", "their", "there",
@@ -17,12 +17,12 @@ const STOP: &[&str] = &[
     "you", "your",
 ];
 
-/// Passages that can be searched, known by the number in which they came.
+/// Searchable passages, numbered in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct Index {
-    /// Of each word, the passages that it stands in and how often.
+    /// Passages of each word, with the number of occurrences.
     postings: BTreeMap<String, Vec<(usize, u32)>>,
-    /// How many words each passage has.
+    /// Number of words of each passage.
     lengths: Vec<usize>,
 }
 
@@ -41,7 +41,8 @@ impl Index {
         }
     }
 
-    /// The passages that hold any of the query's words, each with its score, the best first. Among equals the first that was added.
+    /// Passages with any of the query's words and their scores, best first. Equal scores keep the
+    /// order of addition.
     pub(crate) fn search(&self, query: &str) -> Vec<(usize, f64)> {
         let total = self.lengths.len() as f64;
         let mean = self.lengths.iter().sum::<usize>() as f64 / total.max(1.0);
@@ -63,7 +64,7 @@ impl Index {
     }
 }
 
-/// The words that a text is found by: in small letters, without those that stand everywhere, and one for `source` and `sources`.
+/// Index terms of a text: words in lower case without stop words, and without a plural "s".
 pub(crate) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let words = words.map(str::to_lowercase).filter(|word| !STOP.contains(&word.as_str()));

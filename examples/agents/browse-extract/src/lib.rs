@@ -1,8 +1,10 @@
-//! Searches what its operator lists for a topic, and extracts what is asked from what it finds: the specialist of the five-step protocol.
+//! Agent that searches the operator's sources for a topic, and extracts the requested information:
+//! the specialist of the five-step protocol.
 //!
-//! Settings: `sources`, URLs with white space between, in which `{query}` stands for the topic; without them the folder that the operator
-//! grants (`workspace`), or `folder` below it, is searched. `model_url` and `model` name a model behind an OpenAI-compatible endpoint, whose
-//! key is put in by the hub (`headers` of the grant); without them sentences are ranked. Its artifact says which of both was done.
+//! Settings: `sources` are URLs separated by white space, with `{query}` for the topic. Without
+//! them, the agent searches the granted folder (`workspace`), or `folder` below it. `model_url` and
+//! `model` name a model behind an OpenAI-compatible endpoint; the hub inserts its key (`headers` of
+//! the grant). Without them, sentences are ranked. The artifact says which of both was done.
 
 mod document;
 mod extract;
@@ -23,25 +25,25 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Where the folder stands that the operator grants.
+/// Mount point of the granted folder.
 const WORKSPACE: &str = "/workspace";
 
-/// What is made of the findings, unless the task says.
+/// Default instruction.
 const INSTRUCTION: &str = "Summarise what is said about it.";
 
-/// Bytes of a topic, and of an instruction.
+/// Maximum size of a topic, and of an instruction, in bytes.
 const MAX_ASKED: usize = 2_000;
 
-/// How many passages are extracted from.
+/// Number of passages passed to the extraction.
 const PASSAGES: usize = 12;
 
-/// The model, unless the operator names another.
+/// Default model.
 const MODEL: &str = "gpt-5-mini";
 
-/// What mends it that there is nothing to search.
+/// Fix for a search without sources.
 const NO_SOURCES: &str = "set `sources` (agents.<id>.settings) and grant their hosts, or `a2a-hub plugin grant <id> --workspace read`";
 
-/// The agent.
+/// Agent that searches and extracts.
 pub struct BrowseExtract;
 
 impl Agent for BrowseExtract {
@@ -95,7 +97,7 @@ impl Agent for BrowseExtract {
 }
 export!(BrowseExtract, manifest = "../manifest.toml");
 
-/// What a task asks: as data, or a topic alone as text.
+/// Reads the request of a task: data, or a topic as text.
 fn wanted(task: &Task) -> Result<Wanted, String> {
     let data = task.message.data();
     let member = |name: &str| match data.as_ref().map(|data| &data[name]) {
@@ -120,7 +122,7 @@ fn wanted(task: &Task) -> Result<Wanted, String> {
     Ok(Wanted { topic, instruction: instruction.unwrap_or_else(|| INSTRUCTION.to_owned()) })
 }
 
-/// Searches, then extracts. `workspace` is where the granted folder is, if one is.
+/// Searches and extracts. `workspace` is the path of the granted folder.
 fn browse(ctx: &Context, wanted: &Wanted, workspace: &Path) -> Run {
     ctx.progress(5, "Initializing tools...")?;
     let (documents, missed) = match ctx
@@ -161,7 +163,7 @@ fn browse(ctx: &Context, wanted: &Wanted, workspace: &Path) -> Run {
     extract(ctx, wanted, &found)
 }
 
-/// What a search came to.
+/// Result of a search.
 struct Found<'a> {
     documents: &'a [Document],
     missed: &'a [Missed],
@@ -181,13 +183,13 @@ fn fetch_all(ctx: &Context, urls: &[String]) -> Result<(Vec<Document>, Vec<Misse
     Ok((documents, missed))
 }
 
-/// The host of a URL, which is all of it that is told while it is read: a query may be long.
+/// Host of a URL for statuses, since a query may be long.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?']).next().unwrap_or(rest)
 }
 
-/// A folder below the granted one.
+/// Folder below the granted one.
 fn below(workspace: &Path, folder: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new(folder.unwrap_or_default());
     let is_below =
@@ -195,7 +197,7 @@ fn below(workspace: &Path, folder: Option<&str>) -> Option<PathBuf> {
     is_below.then(|| workspace.join(folder))
 }
 
-/// The passages that fit best, the best first.
+/// Best passages, best first.
 fn rank(wanted: &Wanted, documents: &[Document]) -> Vec<Passage> {
     let (mut index, mut all) = (Index::default(), Vec::new());
     for document in documents {
@@ -212,7 +214,8 @@ fn rank(wanted: &Wanted, documents: &[Document]) -> Vec<Passage> {
     .collect()
 }
 
-/// Extracts by the model, if there is one and it answers, and by ranking otherwise; says which.
+/// Extracts by the model if it is configured and answers, and by ranking otherwise; the result says
+/// which.
 fn extract(ctx: &Context, wanted: &Wanted, found: &Found<'_>) -> Run {
     let model = ctx
         .setting("model_url")
@@ -255,7 +258,7 @@ fn extract(ctx: &Context, wanted: &Wanted, found: &Found<'_>) -> Run {
     ))
 }
 
-/// The documents that were extracted from, the best first.
+/// Documents that were used, best first.
 fn sources_of(found: &Found<'_>) -> Vec<Value> {
     let mut best = BTreeMap::<&str, f64>::new();
     for passage in found.passages {
@@ -272,7 +275,7 @@ fn sources_of(found: &Found<'_>) -> Vec<Value> {
         .collect()
 }
 
-/// How the text came about, below it.
+/// Note below the text on how it was made.
 fn colophon(facts: &Value) -> String {
     let how = match (facts["model"].as_str(), facts["note"].as_str()) {
         (Some(model), _) => format!("Extracted by the model {model}."),
@@ -311,7 +314,7 @@ mod tests {
         Response { status: 200, headers, body: body.into() }
     }
 
-    /// The data of the artifact.
+    /// Data of the artifact.
     fn facts(host: &ScriptedHost) -> Value {
         let artifact = host.events().into_iter().find_map(|event| match event {
             Event::Artifact(update) => Some(update.artifact),

@@ -1,4 +1,4 @@
-//! Where documents come from: URLs that the operator lists, and a folder.
+//! Sources of documents: URLs that the operator lists, and a folder.
 
 use crate::document::Document;
 use a2a_hub_sdk::{Request, Response, prelude::*};
@@ -8,40 +8,40 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What stands in a source's URL for the topic, percent-encoded.
+/// Placeholder for the percent-encoded topic in a source's URL.
 const QUERY: &str = "{query}";
 
-/// Sources that are read at most.
+/// Maximum number of sources.
 const MAX_SOURCES: usize = 20;
 
-/// Files that are read at most.
+/// Maximum number of files.
 const MAX_FILES: usize = 500;
 
-/// The longest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// How long a source may take.
+/// Timeout for a source.
 const PATIENCE_MS: u32 = 20_000;
 
-/// The ends of names of files that are documents.
+/// Extensions of document files.
 const DOCUMENTS: [&str; 7] = ["txt", "md", "markdown", "rst", "adoc", "html", "htm"];
 
-/// A source that gave nothing, and why.
+/// Source without a result, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missed {
-    /// Where it would have been found.
+    /// URL or path of the source.
     pub(crate) source: String,
-    /// Why it was not.
+    /// Reason.
     pub(crate) why: String,
 }
 
-/// The URLs of a setting, which is a list with white space or commas between, with the topic where they ask for it.
+/// URLs of a setting, separated by white space or commas, with the topic inserted.
 pub(crate) fn listed(setting: &str, topic: &str) -> Vec<String> {
     let urls = setting.split(|c: char| c.is_whitespace() || c == ',').filter(|url| !url.is_empty());
     urls.take(MAX_SOURCES).map(|url| url.replace(QUERY, &encoded(topic))).collect()
 }
 
-/// Fetches a document. Only a task that is cancelled ends here.
+/// Fetches a document. The outer error is the task's cancellation.
 pub(crate) fn fetch(ctx: &Context, url: &str) -> Result<Result<Document, Missed>, Failure> {
     let request = Request::get(url)
         .header("accept", "text/html, text/plain, text/markdown, application/json");
@@ -73,7 +73,8 @@ fn read(url: &str, answer: &Response) -> Result<Document, String> {
     }
 }
 
-/// The documents below a folder, by their paths in it, the same each time. What cannot be read is left out; none if there is no folder.
+/// Documents below a folder with relative paths, in a stable order. Unreadable files are left out;
+/// `None` if the folder does not exist.
 pub(crate) fn folder(root: &Path) -> Option<Vec<Document>> {
     fs::read_dir(root).ok()?;
     let (mut files, mut open) = (Vec::new(), vec![root.to_owned()]);
@@ -110,7 +111,7 @@ fn document(root: &Path, path: &Path) -> Option<Document> {
     Some(if is_html { Document::html(&source, &text) } else { Document::plain(&source, &text) })
 }
 
-/// Percent-encoded as a query's value (RFC 3986, section 2.3).
+/// Percent-encodes a query's value (RFC 3986, section 2.3).
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -1,5 +1,6 @@
-//! Talks with a model behind an OpenAI-compatible endpoint, and streams what it says. Settings: `url` of the endpoint and the `model`.
-//! The key is put in by the hub (`headers` of the grant): the agent never sees it.
+//! Agent that talks with a model behind an OpenAI-compatible endpoint, and streams its answer.
+//! Settings: `url` of the endpoint and `model`. The hub inserts the key (`headers` of the grant):
+//! the agent never sees it.
 
 use a2a_hub_sdk::{
     Exchange, Outcome, Request, Role,
@@ -8,19 +9,19 @@ use a2a_hub_sdk::{
 };
 use std::time::Duration;
 
-/// The endpoint, unless the operator names another.
+/// Default endpoint.
 const URL: &str = "https://api.openai.com/v1/chat/completions";
 
-/// The model, unless the operator names another.
+/// Default model.
 const MODEL: &str = "gpt-5-mini";
 
-/// How long the model may be silent.
+/// Timeout between events of the model.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What of an error is told, in characters.
+/// Maximum length of a reported error, in characters.
 const TOLD: usize = 300;
 
-/// The agent.
+/// Agent that talks with a language model.
 pub struct Chat;
 
 impl Agent for Chat {
@@ -62,7 +63,7 @@ fn message(role: Role, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
-/// Passes on what the model says, as it says it.
+/// Streams the answer of the model.
 fn listen(ctx: &Context, mut answer: Exchange) -> Run {
     let (mut stream, mut whole) = (ctx.text_stream("answer"), String::new());
     let (mut usage, mut end) = (Value::Null, None);
@@ -70,7 +71,7 @@ fn listen(ctx: &Context, mut answer: Exchange) -> Run {
         if event.data == "[DONE]" {
             break;
         }
-        // What is no JSON is nothing that was said.
+        // Invalid JSON counts as an event without content.
         let chunk: Value = serde_json::from_str(&event.data).unwrap_or_default();
         if let Some(why) = chunk["error"]["message"].as_str() {
             return ctx.fail("model_error", short(why));
@@ -97,7 +98,7 @@ fn listen(ctx: &Context, mut answer: Exchange) -> Run {
     }
 }
 
-/// Tells why there is no answer, and what mends it.
+/// Fails the task with the server's error, and a fix.
 fn refused(ctx: &Context, answer: Exchange) -> Run {
     let status = answer.status();
     let said: Value = serde_json::from_str(&answer.rest()?).unwrap_or_default();

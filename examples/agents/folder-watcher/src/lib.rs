@@ -1,5 +1,6 @@
-//! Waits for changes of the files in its working directory: `next` ends with the first, so that whoever called it can go on;
-//! `for 10m` tells all of so much time. Setting: `every`, the seconds between two looks (2 unless said).
+//! Agent that waits for changes of the files in its working directory. `next` ends with the first
+//! change, so that the caller can go on; `for 10m` reports all changes of that time. The setting
+//! `every` is the polling interval in seconds; the default is 2.
 
 use a2a_hub_sdk::{Part, prelude::*};
 use std::{
@@ -9,19 +10,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Where the task's working directory stands.
+/// Mount point of the task's working directory.
 const WORKSPACE: &str = "/workspace";
 
-/// Files that are looked at, at most: each look takes all of them.
+/// Maximum number of files: each poll reads all of them.
 const MAX_FILES: usize = 5_000;
 
-/// Directories that change all the time and are nobody's work.
+/// Directories that change all the time without being edited.
 const LEFT_OUT: &[&str] = &[".git", "node_modules", "target"];
 
-/// What is known of each file, by its path.
+/// Size and modification time of each file, by path.
 type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
-/// The agent.
+/// Agent that watches a folder.
 pub struct FolderWatcher;
 
 impl Agent for FolderWatcher {
@@ -54,7 +55,7 @@ impl Agent for FolderWatcher {
 }
 export!(FolderWatcher, manifest = "../manifest.toml");
 
-/// So much time, such as `90s`, `10m` or `2h`.
+/// Parses a duration such as `90s`, `10m` or `2h`.
 fn span(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {
@@ -79,7 +80,7 @@ fn watch(ctx: &Context, root: &Path, time: Option<Duration>) -> Run {
         let nap = left.map_or(pause, |left| left.min(pause));
         ctx.sleep(nap)?;
         left = left.map(|left| left.saturating_sub(nap));
-        // What cannot be read just now is looked at again.
+        // A directory that cannot be read now is read at the next poll.
         let Ok(now) = look(root) else { continue };
         let changes = changes(&known, &now);
         known = now;
@@ -99,7 +100,7 @@ fn watch(ctx: &Context, root: &Path, time: Option<Duration>) -> Run {
     ctx.done(format!("{told} changes"))
 }
 
-/// All files below a directory.
+/// Files below a directory.
 fn look(root: &Path) -> io::Result<Files> {
     let (mut files, mut open) = (Files::new(), vec![root.to_owned()]);
     while let Some(dir) = open.pop() {
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn it_watches_for_as_long_as_it_is_told_to() {
-        // The scripted hub lets no time pass, and nothing changes meanwhile.
+        // The scripted hub lets no time pass, so nothing changes meanwhile.
         let host = ScriptedHost::new();
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let outcome = watch(&host.context(), here, Some(Duration::from_secs(7))).unwrap();

@@ -1,15 +1,16 @@
-//! Runs a project's tests by the program that its operator grants as `tests`, and reports: the log as it grows, and at the end a
-//! report for people and for programs. It reads what Cargo's tests print (`test NAME ... ok`) and TAP (`ok 1 - NAME`).
+//! Agent that runs a project's tests by the program that the operator grants as `tests`. It streams
+//! the log, and ends with a report for people and for programs. It understands the output of
+//! Cargo's tests (`test NAME ... ok`) and TAP (`ok 1 - NAME`).
 
 use a2a_hub_sdk::{Part, prelude::*, serde_json::json};
 
-/// Lines of the log that go out together.
+/// Number of log lines that are sent together.
 const PIECE: usize = 40;
 
-/// Failures that the report names, at most.
+/// Maximum number of failures named in the report.
 const MAX_NAMED: usize = 100;
 
-/// The agent.
+/// Agent that runs tests.
 pub struct TestRunner;
 
 #[derive(Debug, Default, PartialEq)]
@@ -17,7 +18,7 @@ struct Found {
     passed: usize,
     ignored: usize,
     failed: Vec<String>,
-    /// How many there are to be, once that is said.
+    /// Planned number of tests, once known.
     planned: usize,
 }
 
@@ -83,7 +84,7 @@ impl Agent for TestRunner {
 export!(TestRunner, manifest = "../manifest.toml");
 
 impl Found {
-    /// Takes in a line; whether it is worth telling how far it is.
+    /// Handles a line; returns true if the progress should be reported.
     fn hear(&mut self, line: &str) -> bool {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("running ") {
@@ -124,7 +125,7 @@ impl Found {
     }
 }
 
-/// The report, for people and for programs.
+/// Emits the report for people and for programs.
 fn report(ctx: &Context, found: &Found) -> Result<(), Failure> {
     let Found { passed, ignored, failed, .. } = found;
     let mut text = format!(
@@ -132,7 +133,7 @@ fn report(ctx: &Context, found: &Found) -> Result<(), Failure> {
         failed.len()
     );
     for name in failed.iter().take(MAX_NAMED) {
-        // A name is a program's word: it stands as code.
+        // Names come from a program, so they are formatted as code.
         text += &format!("- `{}`\n", name.replace('`', "'"));
     }
     let data = json!({ "passed": passed, "ignored": ignored, "failed": failed.iter().take(MAX_NAMED).collect::<Vec<_>>() });

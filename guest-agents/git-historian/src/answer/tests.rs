@@ -1,4 +1,4 @@
-//! What answers look like.
+//! Tests of the answers' Markdown.
 
 use insta::assert_snapshot;
 use jiff::civil::date;
@@ -7,7 +7,7 @@ use super::*;
 
 const DAY: i64 = 86_400;
 
-/// 2026-11-01.
+/// First day: 2026-11-01.
 const START: i64 = 1_793_491_200;
 
 fn made(hash: &str, author: &str, days: i64, subject: &str, files: &[(&str, u32)]) -> Commit {

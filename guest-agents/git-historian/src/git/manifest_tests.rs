@@ -1,4 +1,4 @@
-//! Every invocation, held against the manifest by the rules with which the hub will.
+//! Checks every invocation against the manifest, by the same rules as the hub.
 
 use a2a_hub_sdk::testing::ScriptedHost;
 use jiff::civil::date;
@@ -7,7 +7,7 @@ use super::*;
 
 const MANIFEST: &str = include_str!("../../manifest.toml");
 
-/// The forms of arguments, and the names of variables that may be set.
+/// Granted forms of arguments, and names of variables that may be set.
 fn granted() -> (Vec<Vec<String>>, Vec<String>) {
     let manifest: toml::Table = MANIFEST.parse().unwrap();
     let git = manifest["process"]["git"].as_table().unwrap();
@@ -17,7 +17,7 @@ fn granted() -> (Vec<Vec<String>>, Vec<String>) {
     (git["args"].as_array().unwrap().iter().map(strings).collect(), strings(&git["set"]))
 }
 
-/// Whether arguments fit a form, position by position.
+/// True if the arguments match a form, position by position.
 fn fits(form: &[String], args: &[String]) -> bool {
     let mut args = args.iter().peekable();
     let mut options_ended = false;
@@ -47,7 +47,7 @@ fn is_free(arg: &str, options_ended: bool) -> bool {
     !arg.is_empty() && (options_ended || !arg.starts_with('-'))
 }
 
-/// Runs every function of [`Git`] with every kind of argument; returns the commands that were started.
+/// Runs every function of [`Git`] with every kind of argument; returns the started commands.
 fn every_invocation() -> Vec<Command> {
     let host = ScriptedHost::new();
     let (hash, range) = ("0123456789abcdef", "0123456789abcdef..fedcba9876543210");

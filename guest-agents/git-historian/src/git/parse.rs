@@ -1,69 +1,69 @@
-//! What git wrote, as facts.
+//! Parsers of git's output.
 
 use std::collections::HashMap;
 
-/// One commit.
+/// Commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Commit {
-    /// Its hash.
+    /// Hash.
     pub(crate) hash: String,
-    /// Who wrote it, by the repository's mailmap.
+    /// Author, mapped by the repository's mailmap.
     pub(crate) author: String,
-    /// When it came into this history, in seconds since 1970.
+    /// Commit time, in seconds since 1970.
     pub(crate) time: i64,
-    /// How many commits came before it: none for the first, several for a merge.
+    /// Number of parents: none for the first commit, several for a merge.
     pub(crate) parents: usize,
-    /// The first line of its message.
+    /// First line of the message.
     pub(crate) subject: String,
-    /// The rest of its message.
+    /// Rest of the message.
     pub(crate) body: String,
-    /// What it did to files, if that was asked.
+    /// Changed files, if requested.
     pub(crate) files: Vec<FileChange>,
 }
 
-/// What a commit did to a file.
+/// Change of a file by a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct FileChange {
-    /// Its path after the commit.
+    /// Path after the commit.
     pub(crate) path: String,
-    /// Its path before, if that was another.
+    /// Path before the commit, if it differs.
     pub(crate) renamed_from: Option<String>,
-    /// Lines added and deleted; none of a binary file.
+    /// Lines added and deleted; `None` for a binary file.
     pub(crate) lines: Option<(u32, u32)>,
 }
 
-/// A name for a commit, usually a release.
+/// Tag of a commit, usually a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tag {
-    /// Its name.
+    /// Name.
     pub(crate) name: String,
-    /// When it was made, in seconds since 1970.
+    /// Time of the tag, in seconds since 1970.
     pub(crate) time: i64,
-    /// The hash of its commit.
+    /// Hash of the commit.
     pub(crate) commit: String,
 }
 
-/// A line, and the commit that made it what it is.
+/// Line with the commit that last changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blamed {
-    /// The hash of that commit.
+    /// Hash of the commit.
     pub(crate) commit: String,
-    /// Who wrote it.
+    /// Author of the commit.
     pub(crate) author: String,
-    /// The line.
+    /// Text of the line.
     pub(crate) text: String,
 }
 
-/// A line of a file.
+/// Position of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file, from the repository's root.
+    /// File, relative to the repository's root.
     pub(crate) path: String,
-    /// The line's number.
+    /// Line number.
     pub(crate) line: u32,
 }
 
-/// Commits in the form of `LOG_FORMAT`, perhaps with `--numstat`, with `-z`.
+/// Parses commits in the form of `LOG_FORMAT`, with `-z` and optionally `--numstat`.
 pub(super) fn log(output: &str) -> Vec<Commit> {
     let mut fields = output.trim_end_matches('\n').split('\0').peekable();
     let mut commits = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn log(output: &str) -> Vec<Commit> {
         let (author, time, parents, subject) = (next(), next(), next(), next());
         let body = next().trim().to_owned();
         let mut files = Vec::new();
-        // A hash has no tab, a file's figures have two.
+        // A hash contains no tab, a file's figures contain two.
         while let Some(figures) = fields.next_if(|field| field.contains('\t')) {
             files.extend(file_change(figures, || fields.next()));
         }
@@ -89,7 +89,8 @@ pub(super) fn log(output: &str) -> Vec<Commit> {
     commits
 }
 
-/// `added TAB deleted TAB path`, or without a path the old and the new one in the next fields.
+/// Parses `added TAB deleted TAB path`; without a path, the next fields have the old and the new
+/// one.
 fn file_change<'a>(figures: &str, mut next: impl FnMut() -> Option<&'a str>) -> Option<FileChange> {
     let mut figures = figures.trim_start_matches('\n').splitn(3, '\t');
     let (added, deleted, path) = (figures.next()?, figures.next()?, figures.next()?);
@@ -101,7 +102,7 @@ fn file_change<'a>(figures: &str, mut next: impl FnMut() -> Option<&'a str>) -> 
     Some(FileChange { path: new.to_owned(), renamed_from: Some(old.to_owned()), lines })
 }
 
-/// Tags in the form of `TAG_FORMAT`. An annotated tag's own object comes before its commit.
+/// Parses tags in the form of `TAG_FORMAT`. An annotated tag's own object precedes its commit.
 pub(super) fn tags(output: &str) -> Vec<Tag> {
     let tag = |line: &str| {
         let mut fields = line.split('\x1f');
@@ -117,7 +118,7 @@ pub(super) fn tags(output: &str) -> Vec<Tag> {
     output.lines().filter_map(tag).collect()
 }
 
-/// `git blame --porcelain`: a commit's author is told at its first line only.
+/// Parses `git blame --porcelain`, which names a commit's author at its first line only.
 pub(super) fn blame(output: &str) -> Vec<Blamed> {
     let mut authors: HashMap<&str, &str> = HashMap::new();
     let mut commit = "";
@@ -138,7 +139,7 @@ pub(super) fn blame(output: &str) -> Vec<Blamed> {
     lines
 }
 
-/// `git grep -n -z` in a commit: `hash:path NUL line NUL text`.
+/// Parses `git grep -n -z` in a commit: `hash:path NUL line NUL text`.
 pub(super) fn grep(output: &str, hash: &str) -> Vec<Place> {
     let place = |line: &str| {
         let mut fields = line.split('\0');

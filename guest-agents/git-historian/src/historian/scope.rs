@@ -1,4 +1,4 @@
-//! What a question's words for times, revisions and paths mean in this repository.
+//! Resolves a question's times, revisions and paths in this repository.
 
 use jiff::civil::Date;
 
@@ -10,10 +10,10 @@ use crate::releases;
 use crate::span::Span;
 use crate::trouble::Trouble;
 
-/// Newest tags that are named when a revision is unknown.
+/// Number of newest tags suggested for an unknown revision.
 const TAGS_NAMED: usize = 3;
 
-/// The part of the history that a question is about.
+/// Part of the history that a question is about.
 #[derive(Default)]
 pub(super) struct Scope {
     pub(super) range: String,
@@ -21,7 +21,7 @@ pub(super) struct Scope {
     pub(super) until: Option<Date>,
     pub(super) path: Option<String>,
     pub(super) is_file: bool,
-    /// ` since 2026-11-14 in src`, or nothing.
+    /// Label such as ` since 2026-11-14 in src`, or empty.
     pub(super) label: String,
 }
 
@@ -78,7 +78,7 @@ impl Historian<'_> {
             .map_err(|nearest| Trouble::UnknownPath { asked: asked.to_owned(), nearest })
     }
 
-    /// The commit a revision names, or a version of which there is a tag.
+    /// Commit that a revision names, or a version that has a tag.
     pub(super) fn revision(&self, asked: &str) -> Result<String, Trouble> {
         if let Some(hash) = self.git.commit_id(asked)? {
             return Ok(hash);

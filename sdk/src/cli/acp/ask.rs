@@ -1,39 +1,41 @@
-//! What the program asks: approval to use a tool, or the model's own questions as a form.
+//! Questions of the program: approval of a tool, or the model's own questions as a form.
 
 use serde_json::{Map, Value, json};
 
 use crate::Message;
 use crate::cli::{Decision, Kind, Question, answer_text};
 
-/// How a question is answered in the program's words.
+/// Form in which the program expects the answer to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Asked {
-    /// By the option that says so.
+    /// Answer by the id of an option.
     Leave {
-        /// What it calls a yes for once, a yes for the session, and a no.
+        /// Option ids for "allow once", "allow for the session", and "reject".
         once: Option<String>,
         session: Option<String>,
         no: Option<String>,
     },
-    /// By what stands in the fields of a form.
+    /// Answer by the values of a form's fields.
     Form(Vec<Field>),
 }
 
-/// A field of a form.
+/// Field of a form.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Field {
     name: String,
     question: String,
-    /// Whether it takes several answers.
+    /// True if the field takes several answers.
     several: bool,
 }
 
 impl Asked {
-    /// A question for approval. Options are told apart by what they mean: their ids are the vendor's own.
+    /// Reads a question for approval. Options are distinguished by their kind: their ids are the
+    /// vendor's own.
     pub(super) fn approval(params: &Value, mut question: Question) -> (Self, Question) {
         let option = |kind: &str| {
             let mut options = params["options"].as_array().into_iter().flatten();
-            // The first of a kind reaches the least far: this session comes before for ever.
+            // The first option of a kind has the smallest scope: "this session" comes before
+            // "always".
             let option = options.find(|option| option["kind"] == kind);
             option.and_then(|option| option["optionId"].as_str()).map(ToOwned::to_owned)
         };
@@ -42,7 +44,7 @@ impl Asked {
         (Self::Leave { once: option("allow_once"), session, no: option("reject_once") }, question)
     }
 
-    /// A form, as one question to the client.
+    /// Converts a form into one question to the client.
     pub(super) fn form(params: &Value) -> (Self, Question) {
         let schema = &params["requestedSchema"];
         let mut fields = Vec::new();
@@ -74,7 +76,7 @@ impl Asked {
         (Self::Form(fields), question)
     }
 
-    /// The result for the program.
+    /// Result for the program.
     pub(super) fn answer(&self, decision: &Decision) -> Value {
         match (self, decision) {
             (Self::Leave { once: Some(id), .. }, Decision::Allow)
@@ -93,7 +95,8 @@ impl Asked {
 }
 
 impl Field {
-    /// Data answers by the field's name or its question; a text answers every field.
+    /// Value of the field: from data by the field's name or its question; a text answers every
+    /// field.
     fn answer(&self, message: &Message) -> (String, Value) {
         let data = message.data().unwrap_or_default();
         let told = [&self.name, &self.question].into_iter().find_map(|key| data.get(key));

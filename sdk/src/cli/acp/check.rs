@@ -1,4 +1,4 @@
-//! Whether a program that speaks the protocol would work: it is asked for a session, and nothing is said in it.
+//! Check of a program that speaks the protocol: it opens a session, without any prompt.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::{Acp, Speaker, Step};
 use crate::cli::{Action, Check, Driver, End, Job, describe_exit};
 use crate::{Child, Command, Context, Failure};
 
-/// A program that starts says something within seconds, even on a busy machine, but in half a minute on one that has never
-/// read it from its disk.
+/// Time after which a starting program counts as hung. It answers within seconds even on a busy
+/// machine, and within half a minute if the machine never read it from its disk.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Starts the program, and ends it once it has opened a session or said why it will not.
+/// Starts the program, and kills it once it has opened a session or refused to.
 pub fn check<S: Speaker>(
     ctx: &Context,
     command: Command,
@@ -28,7 +28,7 @@ pub fn check<S: Speaker>(
                 Action::Send(line) if driver.step != Step::Prompt => child.write_line(&line)?,
                 Action::End(End::LoginNeeded(why)) => return done(&child, version, Some(why)),
                 Action::End(End::Failed { text, .. }) => return Err(Failure::Internal(text)),
-                // What would be the prompt: all before it went well.
+                // This would send the prompt: every earlier step succeeded.
                 Action::Send(_) => return done(&child, version, None),
                 Action::End(_)
                 | Action::EndInput

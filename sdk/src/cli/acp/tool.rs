@@ -1,22 +1,22 @@
-//! A tool call as the updates tell it, bit by bit.
+//! Tool call, assembled from successive updates.
 
 use serde_json::{Map, Value};
 
 use crate::cli::{Action, FileChange, Kind, Question, cut, is_below};
 
-/// What is known of a tool call. A later update tells only what is new.
+/// State of a tool call. A later update carries only what is new.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct ToolCall {
-    /// The members of `tool_call` and `tool_call_update`, by their names.
+    /// Members of `tool_call` and `tool_call_update`, merged by name.
     known: Value,
-    /// Whether listeners know of it.
+    /// True if a status about the call was sent.
     told: bool,
-    /// Whether it is over.
+    /// True if the call has ended.
     done: bool,
 }
 
 impl ToolCall {
-    /// Takes what an update or a question tells of it.
+    /// Merges the members of an update or a question.
     pub(super) fn merge(&mut self, call: &Value) {
         if !self.known.is_object() {
             self.known = Map::new().into();
@@ -26,7 +26,7 @@ impl ToolCall {
         known.extend(new.map(|(member, value)| (member.clone(), value.clone())));
     }
 
-    /// Takes an update: tells once what is done, how it went wrong, and the files that it changed.
+    /// Merges an update. Sends one status about the call, its error, and the files that it changed.
     pub(super) fn update(&mut self, update: &Value) -> Vec<Action> {
         self.merge(update);
         let mut actions = Vec::new();
@@ -48,12 +48,12 @@ impl ToolCall {
         actions
     }
 
-    /// Whether nothing of it goes on.
+    /// True if the call has ended.
     pub(super) fn is_over(&self) -> bool {
         self.done
     }
 
-    /// The question whether it may run, but for its id.
+    /// Question whether the call may run; its id is left null.
     pub(super) fn question(&self, directory: &str) -> Question {
         let mut input = self.known["rawInput"].as_object().cloned().unwrap_or_default();
         if self.kind() == "execute" && !input.contains_key("command") {
@@ -110,7 +110,7 @@ impl ToolCall {
         locations.filter_map(|location| location["path"].as_str())
     }
 
-    /// The files that it changes, by the differences it tells.
+    /// Files that the call changed, from the diffs that it reports.
     fn changes(&self) -> Vec<FileChange> {
         let diffs: Vec<_> = self.content().filter(|block| block["type"] == "diff").collect();
         if let Some(change) = self.whole_change(&diffs) {
@@ -123,8 +123,8 @@ impl ToolCall {
         diffs.iter().filter_map(change).collect()
     }
 
-    /// Vibe tells the pieces that it replaced and, beside them, the file as it was: together a difference with the right
-    /// numbers of lines.
+    /// Builds one diff with the right line numbers from Vibe's output: the replaced pieces, and the
+    /// file's previous content.
     fn whole_change(&self, diffs: &[&Value]) -> Option<FileChange> {
         let before = self.known["rawOutput"]["previousContent"].as_str()?;
         let path = diffs.first()?["path"].as_str()?;

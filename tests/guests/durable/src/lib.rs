@@ -1,16 +1,17 @@
-//! A guest whose runs are replayed: it does what its message says, line by line, and tells in the end what came of each.
+//! Guest whose runs are replayed: it executes its message line by line, and reports the results at
+//! the end.
 //!
-//! What it gives to another agent is such a message, too: there ` / ` stands for a new line, ` // ` for one of the message that
-//! this one gives on, and so on.
+//! A message to another agent has the same form: ` / ` stands for a newline, ` // ` for a newline
+//! of the message that the other agent passes on, and so on.
 
 use std::time::Duration;
 
 use a2a_hub_sdk::{Call, CallOptions, Source, StepMode, TaskState, Update, prelude::*};
 
-/// How many levels of messages a message may hold.
+/// Maximum nesting of messages.
 const DEEPEST: usize = 8;
 
-/// Does what it is told, line by line.
+/// Guest that executes its message line by line.
 pub struct DurableGuest;
 
 impl Agent for DurableGuest {
@@ -76,7 +77,7 @@ fn told(came_to: Result<String, Failure>) -> String {
     came_to.unwrap_or_else(|why| format!("failed: {why}"))
 }
 
-/// The message that another agent is given.
+/// Message to the other agent.
 fn given_on(program: &str) -> String {
     let mut lines = program.replace(" / ", "\n");
     for level in 2..=DEEPEST {
@@ -86,7 +87,7 @@ fn given_on(program: &str) -> String {
     lines
 }
 
-/// Runs a command, and tells its lines as they come.
+/// Runs a command and emits its lines as they arrive.
 fn shell(ctx: &Context, command: &str) -> Result<String, Failure> {
     let mut said = String::new();
     ctx.run_lines(Command::new("sh").args(["-c", command]), |line| {
@@ -96,7 +97,7 @@ fn shell(ctx: &Context, command: &str) -> Result<String, Failure> {
     Ok(said)
 }
 
-/// Gives an agent a message, and answers all that it asks with this: `AGENT ANSWER PROGRAM`.
+/// Calls an agent, and answers all of its questions alike: `AGENT ANSWER PROGRAM`.
 fn answering(ctx: &Context, agent: &str, rest: &str) -> Result<String, Failure> {
     let (answer, program) = rest.split_once(' ').unwrap_or((rest, ""));
     let options = CallOptions::new().answers_questions();
@@ -114,7 +115,7 @@ fn answering(ctx: &Context, agent: &str, rest: &str) -> Result<String, Failure> 
     }
 }
 
-/// Gives several agents the same message at once, and tells who ended when.
+/// Calls several agents with the same message, and reports the order of their ends.
 fn race(ctx: &Context, agents: &str, program: &str) -> Result<String, Failure> {
     let start = |agent| ctx.call(agent, given_on(program)).map(|call| (agent, call));
     let mut calls = agents.split(',').map(start).collect::<Result<Vec<_>, _>>()?;
@@ -135,7 +136,7 @@ fn race(ctx: &Context, agents: &str, program: &str) -> Result<String, Failure> {
     Ok(ended.join(", "))
 }
 
-/// What time it is for this run, in milliseconds since the Unix epoch.
+/// Time as the run sees it, in milliseconds since the Unix epoch.
 #[expect(clippy::disallowed_methods, reason = "to see what a run is told that is replayed")]
 fn now() -> u128 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -165,7 +166,7 @@ mod tests {
         let outcome =
             host.run::<DurableGuest>("say hi\nask which?\nstep s echo one\nrandom").unwrap();
         assert_eq!(outcome.text(), "blue | one | 4");
-        // A step that was done is not done again.
+        // A finished step is not done again.
         host.answer("red");
         let outcome = host.run::<DurableGuest>("ask which?\nstep s echo one").unwrap();
         assert_eq!(outcome.text(), "red | one");

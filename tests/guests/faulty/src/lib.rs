@@ -1,5 +1,5 @@
-//! An honest guest with one planted fault at a time, which `a2a-hub plugin test` must find: a word in the component itself, which a
-//! test writes over, says which.
+//! Correct guest with one planted fault, which `a2a-hub plugin test` must find. A word within the
+//! component, which a test overwrites, selects the fault.
 
 use a2a_hub_sdk::{PartContent, TaskState, TaskStatus, prelude::*};
 use std::{
@@ -7,13 +7,13 @@ use std::{
     time::Duration,
 };
 
-/// After the colon, in as many bytes: the fault, or nothing.
+/// Fault after the colon, padded to a fixed length; empty for none.
 static FAULT: [u8; 34] = *b"planted-fault:                    ";
 
-/// Counts the words that it is told, and has at most one fault.
+/// Guest that counts words and has at most one fault.
 pub struct FaultyGuest;
 
-/// Whether it has this fault.
+/// True if this fault is planted.
 fn has(fault: &str) -> bool {
     let word = String::from_utf8_lossy(black_box(&FAULT)).into_owned();
     word.rsplit(':').next().unwrap_or_default().trim() == fault
@@ -67,7 +67,7 @@ impl Agent for FaultyGuest {
         if has("denial-panics") {
             seen.clone().expect("as planted");
         }
-        // It does without, where it may not remember.
+        // The agent works without the grant for memory.
         let _ = seen.and_then(|seen| ctx.remember("seen", &(seen.unwrap_or(0) + 1)));
         if has("empty-panics") {
             assert!(text.split_whitespace().next().is_some(), "as planted");
@@ -76,7 +76,7 @@ impl Agent for FaultyGuest {
             assert!(text.len() < 100_000, "as planted");
         }
         if has("bytes-panics") {
-            // Some letters have more bytes than one.
+            // Some characters have more than one byte.
             let _ = black_box(&text[..text.len().min(1)]);
         }
         if has("data-panics") {
@@ -96,17 +96,17 @@ impl Agent for FaultyGuest {
 }
 export!(FaultyGuest, manifest = "../manifest.toml");
 
-/// Goes on for ever, whatever becomes of its task.
+/// Runs for ever and ignores cancellation.
 #[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
 fn deaf(ctx: &Context) {
     loop {
-        // As planted: the failure is not passed on.
+        // The planted fault: the failure is not passed on.
         let _ = ctx.say("at work");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Goes on telling, whether it is taken or not, until its task is cancelled.
+/// Emits statuses until the task is cancelled, ignoring failures.
 fn tell_on(ctx: &Context) {
     while !ctx.cancelled() {
         let _ = ctx.say("more");
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use a2a_hub_sdk::testing::ScriptedHost;
 
-    /// Natively nothing is planted: it is as honest as an agent should be.
+    /// Natively no fault is planted.
     #[test]
     fn without_a_fault_it_counts_words() {
         let host = ScriptedHost::new();

@@ -1,11 +1,11 @@
-//! A guest that insists on an extension, takes few media types, and tells on what terms it is asked.
+//! Guest that requires an extension, takes few media types, and reports the terms of each request.
 
 use a2a_hub_sdk::{Part, prelude::*, serde_json::json};
 
-/// The extension that it insists on: the client says how loud the answer is to be.
+/// Required extension: the client sets the loudness of the answer.
 const LOUDNESS: &str = "urn:a2a-hub:test:loudness";
 
-/// Tells on what terms it is asked.
+/// Guest that reports the terms of each request.
 pub struct PickyGuest;
 
 impl Agent for PickyGuest {
