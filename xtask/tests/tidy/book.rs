@@ -78,6 +78,45 @@ fn commands_of_the_book_are_those_of_the_program() {
 }
 
 #[test]
+fn the_files_that_documents_name_are_there() {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+    let is_ours = |file: &str| {
+        let first = file.split_once('/').map(|(first, _)| first);
+        first.is_some_and(|first| {
+            !["", "target", "dist"].contains(&first) && root().join(first).is_dir()
+        })
+    };
+    let mut named = 0;
+    let beside = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+    let pages = files("docs").into_iter().chain(beside.map(|path| (path.to_owned(), read(path))));
+    for (path, text) in pages {
+        let quoted = text.split('`').skip(1).step_by(2);
+        // A source is of a crate of ours, but for those of a reader's own project; a path may be of any folder.
+        let is_source =
+            |it: &str| it.ends_with(".rs") && it.contains('/') && !it.starts_with("src/");
+        for file in quoted.filter(|it| it.chars().all(is_plain) && (is_source(it) || is_ours(it))) {
+            let (krate, below) = file.split_once('/').unwrap();
+            let places = [
+                file.to_owned(),
+                format!("{krate}/src/{below}"),
+                format!("host/{file}"),
+                format!("host/{krate}/src/{below}"),
+                format!("host/a2a-hub/tests/{file}"),
+                format!("host/cli/tests/{file}"),
+                format!("xtask/tests/{file}"),
+            ];
+            let is_there = places.iter().any(|place| root().join(place).exists());
+            assert!(
+                is_there,
+                "{path}: `{file}` is not there; name it from the root, or as `crate/place.rs`"
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 40, "{named} files are named");
+}
+
+#[test]
 fn rules_of_the_book_read_what_they_should() {
     let text = "# A\n[b](c.md#d), [e\nf](../g.md) and [h](https://i) `[j](k)`\n```\n[l](m)\n```\n";
     assert_eq!(links(text), ["c.md#d", "../g.md"]);
