@@ -28,6 +28,7 @@ const TOGETHER: &str = include_str!("../../../docs/how-to/let-agents-work-togeth
 const MANIFEST: &str = include_str!("../../../docs/reference/manifest.md");
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the developer says whether to write the file")]
 fn examples_of_the_book_are_those_that_compile() {
     let expected = rendered();
     if std::env::var("A2A_HUB_BOOK").is_ok_and(|what| what == "write") {

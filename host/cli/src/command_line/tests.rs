@@ -10,6 +10,7 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cl
 const MARKER: &str = "<!-- generated: `A2A_HUB_BOOK=write cargo nextest run -p a2a-hub-cli reference` writes what follows -->\n";
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the developer says whether to write the file")]
 fn reference_has_every_command_and_option() {
     let (prose, _) = PAGE.split_once(MARKER).expect("the marker stands below the prose");
     let expected = format!("{prose}{MARKER}{}", rendered());
