@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_beside_is_there() {
+    fn optional_card_members_are_serialized() {
         let card = Card::new("echo", "Says it back", "0.1.0")
             .provider("Acme", "https://acme.example")
             .icon("https://acme.example/i.png")
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_need_not_take_or_give_plain_text() {
+    fn media_types_replace_plain_text() {
         let card = Card::new("charts", "Draws charts", "0.1.0")
             .inputs(&["application/json"])
             .input("text/csv")
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_a2a_json() {
+    fn card_serializes_as_a2a_json() {
         let card = Card::new("echo", "Says it back", "0.1.0")
             .output("image/png")
             .skill("echo", "Echo", "Says it back", &["test"])

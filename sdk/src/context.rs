@@ -162,7 +162,7 @@ mod tests {
     use crate::{Artifact, Event, Part};
 
     #[test]
-    fn a_client_takes_what_it_says_or_else_all() {
+    fn client_accepts_declared_types_or_all() {
         let host = ScriptedHost::new();
         assert!(host.context().accepts("image/png"));
         host.accepts("text/plain");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_artifact_begins_and_goes_on() {
+    fn artifact_begins_and_is_appended() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         ctx.begin(Artifact::text("log", "old")).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_are_scripted() {
+    fn scripted_extensions_are_active() {
         let host = ScriptedHost::new();
         assert!(host.context().extensions().is_empty());
         host.extension("urn:x");

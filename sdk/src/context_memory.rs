@@ -152,7 +152,7 @@ mod tests {
     use crate::testing::ScriptedHost;
 
     #[test]
-    fn an_agent_has_in_mind_what_it_set() {
+    fn working_memory_returns_stored_values() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         let memory = ctx.memory();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_recalled_and_forgotten() {
+    fn items_are_found_and_deleted() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         let memory = ctx.memory();

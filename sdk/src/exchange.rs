@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_they_come() {
+    fn lines_are_joined_across_chunks() {
         let mut answer = scripted(&["one\r\ntw", "o\n\nthr", "ee"]);
         let lines: Vec<_> = std::iter::from_fn(|| answer.next_line(None).unwrap()).collect();
         assert_eq!(lines, ["one", "two", "", "three"]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_as_a_browser_does() {
+    fn server_events_are_parsed_like_browsers() {
         let mut answer = scripted(&[
             ": hello\n\nevent: del",
             "ta\nid: 7\ndata: {\"a\":1}\n\ndata:x\ndata: y\n\n",

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_told_as_the_hub_reads_it() {
+    fn agent_query_serializes_for_hub() {
         let host = ScriptedHost::new();
         host.agent("codex", Vec::new());
         assert_eq!(host.run::<Asker>("go").unwrap().text(), "codex");

@@ -184,7 +184,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_extension_has_its_place_in_the_metadata() {
+    fn extension_data_is_read_from_metadata() {
         let message = Message::from("hi").with_metadata(&json!({ "urn:x": { "level": 3 } }));
         assert_eq!(message.extension("urn:x"), Some(json!({ "level": 3 })));
         assert_eq!(message.extension("urn:y"), None);

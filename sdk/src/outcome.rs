@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_as_little_as_it_likes() {
+    fn status_message_is_optional() {
         let bare = TaskStatus::bare(TaskState::Completed);
         assert_eq!((bare.message, bare.metadata), (None, None));
         let silent = TaskStatus::progress(7, "");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fix_stands_beside_the_reason() {
+    fn fix_is_added_beside_reason() {
         let failed = Outcome::failed("not_logged_in", "nobody is logged in").with_fix("x login");
         assert_eq!(failed.metadata(), json!({ "reason": "not_logged_in", "fix": "x login" }));
         assert_eq!(failed.text(), "nobody is logged in");

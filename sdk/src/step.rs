@@ -116,7 +116,7 @@ mod tests {
     use crate::testing::ScriptedHost;
 
     #[test]
-    fn a_step_that_was_done_is_not_done_again_and_fails_as_it_did() {
+    fn finished_step_returns_stored_result() {
         let host = ScriptedHost::new();
         let (ctx, done) = (host.context(), Cell::new(0));
         let work = || {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_comes_to_too_much_has_ended_and_failed() {
+    fn too_large_step_result_is_stored_failure() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         let long = || Ok("x".repeat(MAX_KEPT));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_task_that_was_cancelled_came_to_nothing() {
+    fn cancelled_step_stores_no_result() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         assert_eq!(ctx.step("stop", || Err::<(), _>(Failure::Cancelled)), Err(Failure::Cancelled));

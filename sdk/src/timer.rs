@@ -46,7 +46,7 @@ mod tests {
 
     /// A scripted hub lets no time pass: every wait ends at once.
     #[test]
-    fn the_first_that_is_due_rings() {
+    fn first_due_timer_fires() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         let (mut soon, late) = (Timer::every(HOUR), Timer::after(2 * HOUR));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_something_to_tell_is_heard_beside_a_timer_that_is_due() {
+    fn ready_source_is_returned_with_due_timer() {
         let host = ScriptedHost::new();
         host.respond_in_pieces(200, &["a\n"]);
         let ctx = host.context();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_rang_and_has_no_next_time_keeps_nobody_waiting() {
+    fn expired_timer_does_not_extend_wait() {
         let host = ScriptedHost::new();
         let mut once = Timer::after(Duration::ZERO);
         assert_eq!(once.remaining(), Some(Duration::ZERO));

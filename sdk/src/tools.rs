@@ -87,7 +87,7 @@ mod tests {
     use crate::testing::ScriptedHost;
 
     #[test]
-    fn tools_are_listed_and_called_by_a_script() {
+    fn scripted_tools_are_listed_and_called() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         assert_eq!(ctx.tools().unwrap(), []);

@@ -17,7 +17,7 @@ fn cat(host: &ScriptedHost) -> Result<(Vec<String>, Exit), Failure> {
 }
 
 #[test]
-fn lines_are_whole_however_they_arrive() {
+fn lines_are_joined_across_chunks() {
     let host = ScriptedHost::new();
     let text = "grüße\r\n\nzwei\nohne Ende: €";
     let program = text.bytes().fold(host.program("cat"), |program, byte| program.stdout([byte]));
@@ -28,7 +28,7 @@ fn lines_are_whole_however_they_arrive() {
 }
 
 #[test]
-fn a_line_may_be_megabytes_long() {
+fn line_of_megabytes_is_read() {
     let host = ScriptedHost::new();
     let long = "x".repeat(5_000_000);
     let chunks = long.as_bytes().chunks(65_536);
@@ -37,7 +37,7 @@ fn a_line_may_be_megabytes_long() {
 }
 
 #[test]
-fn a_line_without_end_is_refused() {
+fn endless_line_is_refused() {
     let host = ScriptedHost::new();
     let chunk = [b'x'; 65_536];
     (0..257).fold(host.program("cat"), |program, _| program.stdout(chunk));
@@ -45,7 +45,7 @@ fn a_line_without_end_is_refused() {
 }
 
 #[test]
-fn the_end_of_standard_error_is_kept() {
+fn tail_of_standard_error_is_kept() {
     let host = ScriptedHost::new();
     host.program("cat").stderr("x".repeat(9_000)).stderr("the reason\n").exit(3);
     let (_, exit) = cat(&host).unwrap();
@@ -54,7 +54,7 @@ fn the_end_of_standard_error_is_kept() {
 }
 
 #[test]
-fn a_silent_program_times_out_and_goes_on() {
+fn silent_program_times_out_and_continues() {
     let host = ScriptedHost::new();
     let program =
         host.program("chat").stdout("hel").pauses().stdout("lo\n").reads().stdout("bye\n");
@@ -71,7 +71,7 @@ fn a_silent_program_times_out_and_goes_on() {
 }
 
 #[test]
-fn a_killed_program_says_so() {
+fn killed_program_reports_signal() {
     let host = ScriptedHost::new();
     host.program("spin").stdout("1\n2\n").stdout("3\n");
     let mut child = host.context().spawn(Command::new("spin")).unwrap();
@@ -81,7 +81,7 @@ fn a_killed_program_says_so() {
 }
 
 #[test]
-fn short_deltas_wait_for_company() {
+fn short_deltas_are_batched() {
     let host = ScriptedHost::new();
     let ctx = host.context();
     let mut stream = ctx.text_stream("answer");
@@ -102,7 +102,7 @@ fn short_deltas_wait_for_company() {
 }
 
 #[test]
-fn a_restarted_stream_replaces_what_was_sent() {
+fn restarted_stream_replaces_sent_text() {
     let host = ScriptedHost::new();
     let ctx = host.context();
     let mut stream = ctx.text_stream("answer");
@@ -113,7 +113,7 @@ fn a_restarted_stream_replaces_what_was_sent() {
 }
 
 #[test]
-fn without_listeners_only_the_whole_artifact_goes_out() {
+fn without_subscriber_only_whole_artifact_is_sent() {
     let host = ScriptedHost::new();
     let ctx = host.silent_context();
     let mut stream = ctx.text_stream("answer");
@@ -146,7 +146,7 @@ impl Agent for Counter {
 export!(Counter);
 
 #[test]
-fn a_question_is_asked_and_answered() {
+fn question_is_asked_and_answered() {
     let host = ScriptedHost::new();
     host.answer("ten");
     let outcome = host.run::<Counter>("ask").unwrap();
@@ -160,7 +160,7 @@ fn a_question_is_asked_and_answered() {
 }
 
 #[test]
-fn a_cancelled_agent_hears_of_it_and_its_memory_lives_on() {
+fn cancelled_run_fails_but_keeps_memory() {
     let host = ScriptedHost::new();
     host.cancel_after(3);
     assert_eq!(host.run::<Counter>("go"), Err(Failure::Cancelled));
@@ -173,7 +173,7 @@ fn a_cancelled_agent_hears_of_it_and_its_memory_lives_on() {
 }
 
 #[test]
-fn a_failure_has_a_reason_for_machines() {
+fn failure_has_machine_readable_reason() {
     let ctx = ScriptedHost::new().context();
     let expected = TaskStatus::new(TaskState::Failed, "sorry")
         .with_metadata(&serde_json::json!({ "reason": "no_luck" }));
@@ -181,7 +181,7 @@ fn a_failure_has_a_reason_for_machines() {
 }
 
 #[test]
-fn another_agent_and_a_program_are_waited_for_together() {
+fn wait_covers_agent_and_program() {
     let host = ScriptedHost::new();
     host.program("idle").reads();
     host.agent("echo", vec![Update::Finished(Outcome::completed("hi"))]);
@@ -193,7 +193,7 @@ fn another_agent_and_a_program_are_waited_for_together() {
 }
 
 #[test]
-fn what_is_not_in_the_script_is_denied() {
+fn unscripted_calls_are_denied() {
     let host = ScriptedHost::new();
     let ctx = host.context();
     assert!(matches!(ctx.spawn(Command::new("rm")), Err(Failure::Denied(_))));

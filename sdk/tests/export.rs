@@ -2,6 +2,6 @@
 //! beside it. `TRYBUILD=overwrite` writes the messages anew.
 
 #[test]
-fn the_compiler_says_how_an_agent_is_exported() {
+fn wrong_exports_give_helpful_errors() {
     trybuild::TestCases::new().compile_fail("tests/export/*.rs");
 }

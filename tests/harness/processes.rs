@@ -80,7 +80,7 @@ mod tests {
 
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "there must be processes to find")]
-    async fn they_are_found_by_marker_and_by_descent() {
+    async fn processes_are_found_by_marker_and_descent() {
         let dir = tempfile::tempdir().unwrap();
         let mut shell = Command::new("sh")
             .args(["-c", "sleep 60 & echo $!; wait"])

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pin_is_one_exact_version() {
+    fn pins_are_exact_versions() {
         let pins: Pins = serde_json::from_str(include_str!("../../tests/clis.json")).unwrap();
         assert!(!pins.npm.is_empty());
         let python = pins.python.values().map(|pin| pin.split_once("==").unwrap().1);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_than_the_pinned_one_is_refused() {
+    fn unpinned_version_is_refused() {
         let error = check(Path::new("/bin/echo"), "1.2.3").unwrap_err();
         assert!(error.to_string().contains("not 1.2.3"), "{error}");
     }

@@ -277,13 +277,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_those_that_the_manual_refers_to() {
+    fn commands_are_read_from_manual() {
         let page = ".TP\na2a\\-hub\\-start(1)\nStart the hub\n.TP\na2a\\-hub\\-help(1)\nHelp\n";
         assert_eq!(commands(page), ["start"]);
     }
 
     #[test]
-    fn files_differ_by_digest_or_by_being_there() {
+    fn differing_lists_changed_and_missing_files() {
         let first = "aa  hub\nbb  hub.deb\ncc  gone\n";
         assert!(differing(first, first).is_empty());
         assert_eq!(differing(first, "aa  hub\nb2  hub.deb\ndd  new\n"), ["gone", "hub.deb", "new"]);

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_are_the_packages_in_name_order() {
+    fn packages_are_listed_in_name_order() {
         let root = tempfile::tempdir().unwrap();
         for name in ["git-historian", "echo", "notes"] {
             fs::create_dir_all(root.path().join("guest-agents").join(name)).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_published_under_its_package_name_and_only_when_it_differs() {
+    fn unchanged_component_is_not_copied() {
         let root = tempfile::tempdir().unwrap();
         let (built, components) = (root.path().join("built"), root.path().join("components"));
         fs::create_dir(&built).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_component_says_what_to_change() {
+    fn missing_component_error_names_crate_type() {
         let error = publish("echo", Path::new("/nowhere"), Path::new("/nowhere")).unwrap_err();
         assert!(error.to_string().ends_with("its library must be a `cdylib`"), "{error}");
     }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargos_folder_comes_first_where_it_exists() {
+    fn existing_cargo_folder_is_preferred() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path();
         assert_eq!(destination(None, home), home.join(".local/bin"));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_program_is_replaced() {
+    fn older_program_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("hub"), dir.path().join("bin/hub"));
         for version in ["one", "two"] {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_holds_whole_folders_only() {
+    fn path_matches_whole_folders_only() {
         assert!(holds(OsStr::new("/bin:/home/me/.local/bin"), Path::new("/home/me/.local/bin")));
         assert!(!holds(OsStr::new("/bin:/home/me/.local/bin2"), Path::new("/home/me/.local/bin")));
     }

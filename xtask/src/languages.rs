@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_is_at_one_exact_version_wherever_it_is_named() {
+    fn tool_versions_are_exact_and_consistent() {
         let packages = packages(root()).unwrap();
         assert!(packages.iter().any(|it| it.starts_with("componentize-qjs@")), "{packages:?}");
         let pin = componentize_py(root()).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_leaves_out_what_is_made() {
+    fn copy_omits_generated_folders() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for file in ["a.py", "src/b.js", "node_modules/x/y.js", "__pycache__/a.pyc", "dist/a.wasm"]
         {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_linted_with_its_tests_and_only_there() {
+    fn crate_is_linted_only_with_tests() {
         for (does, linted) in [
             ("--crate-name hub src/lib.rs --crate-type lib", false),
             ("--crate-name hub src/lib.rs --test", true),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_linted_again_once_a_file_of_it_or_what_is_asked_changed() -> Result<()> {
+    fn changed_file_or_arguments_lint_again() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let at = |name: &str| folder.path().join(name);
         let asked = |more: &str| {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn rustcs_own_lints_still_count_and_keep_their_memory_apart() {
+    fn plain_rustc_denies_warnings_incrementally_apart() {
         let plain = without_clippy(arguments("--test -C incremental=lints/incremental src/lib.rs"));
         let expected = "--test -C incremental=lints/incremental-plain src/lib.rs -Dwarnings";
         assert_eq!(plain, arguments(expected));

@@ -262,12 +262,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn bench_takes_the_rest_as_it_is() {
+    fn bench_passes_arguments_unchanged() {
         let cli = Cli::parse_from(["xtask", "bench", "--tasks", "100"]);
         assert!(matches!(cli, Cli::Bench { arguments } if arguments == ["--tasks", "100"]));
     }

@@ -142,7 +142,7 @@ mod tests {
     use std::{ffi::OsStr, fs};
 
     #[test]
-    fn what_is_there_is_found_where_it_is_installed_or_on_the_path() {
+    fn requirements_are_found_below_target_or_path() {
         let root = tempfile::tempdir().unwrap();
         let bin = root.path().join("bin");
         let there = |path: &OsStr| {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_left_out_by_name() {
+    fn missing_requirements_exclude_tests_by_name() {
         assert_eq!(runnable(&[]), "all()");
         assert_eq!(
             runnable(&[&NEEDS[1], &NEEDS[5]]),

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pin_is_one_exact_version() {
+    fn pins_are_exact_versions() {
         let pins: Pins = serde_json::from_str(include_str!("../../tests/sdks.json")).unwrap();
         assert!(!pins.npm.is_empty() && !pins.python.is_empty());
         let npm = pins.npm.values().flatten().map(|pin| pin.rsplit_once('@').unwrap().1);

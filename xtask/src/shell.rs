@@ -117,14 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_shown_as_one_would_type_it() {
+    fn command_is_shown_as_typed() {
         let mut command = Command::new("/opt/bin/a2a-hub");
         command.args(["send", "echo", "what changed?"]);
         assert_eq!(shown(&command), r#"a2a-hub send echo "what changed?""#);
     }
 
     #[test]
-    fn a_failure_names_the_command() {
+    fn failure_names_the_command() {
         let error = run(&mut Command::new("false")).unwrap_err();
         assert!(error.to_string().starts_with("`false` failed: "), "{error}");
         let error = run(&mut Command::new("no-such-program")).unwrap_err();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_beside_is_waited_for_and_may_fail() {
+    fn background_program_failure_is_returned() {
         Beside::start(&mut Command::new("true")).unwrap().finish().unwrap();
         let error = Beside::start(&mut Command::new("false")).unwrap().finish().unwrap_err();
         assert!(error.to_string().starts_with("`false` failed: "), "{error}");

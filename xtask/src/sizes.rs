@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_belongs_to_the_crate_that_fills_it_in() {
+    fn function_belongs_to_instantiating_crate() {
         for (function, of) in [
             ("tokio::runtime::park::Inner::park", "tokio"),
             ("<serde_json::value::Value as core::clone::Clone>::clone", "serde_json"),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_summed_up_and_data_is_left_out() {
+    fn functions_are_summed_without_data() {
         let symbols = "0010 0000000a t tokio::a\n0020 00000006 T tokio::b\n0030 00000100 r tokio::C\n                 U malloc\n";
         assert_eq!(by_crate(symbols), BTreeMap::from([("tokio".to_owned(), (16, 2))]));
     }

@@ -7,7 +7,7 @@ use wit_bindgen_rust::Opts;
 /// The bindings are generated once and committed: the generator takes longer to build than the SDK,
 /// and each agent would build it.
 #[test]
-fn the_bindings_are_those_of_the_contract() {
+fn bindings_match_the_contract() {
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
     let root = Path::new(&xtask).parent().unwrap();
     let mut resolve = Resolve::default();

@@ -58,7 +58,7 @@ mod tests {
     use a2a_hub_sdk::testing::ScriptedHost;
 
     #[test]
-    fn a_note_is_kept_and_told() {
+    fn stored_note_is_listed() {
         let host = ScriptedHost::new();
         assert_eq!(host.run::<Notebook>("notes").unwrap().text(), "Nothing yet.");
         assert_eq!(host.run::<Notebook>("note buy milk").unwrap().text(), "That makes 1.");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_no_note_is_asked_for_one() {
+    fn missing_note_is_asked_for() {
         let host = ScriptedHost::new();
         host.answer("feed the cat");
         assert_eq!(host.run::<Notebook>("note").unwrap().text(), "That makes 1.");

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_is_told_as_a_difference() {
+    fn patch_becomes_unified_diff() {
         let edited = json!({ "filePath": "/w/a", "oldString": "two", "newString": "three",
             "structuredPatch": [{ "oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2,
                 "lines": [" one", "-two", "+three"] }] });

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permission_to_edit_ends_where_a_link_leads_away() {
+    fn edit_through_outside_symlink_needs_approval() {
         let write = |file: &str, more: Value| {
             let mut request = json!({
                 "subtype": "can_use_tool", "tool_name": "Write", "input": { "file_path": file },

@@ -31,7 +31,7 @@ fn reason(outcome: &Outcome) -> Value {
 }
 
 #[test]
-fn the_answer_is_artifact_and_status() {
+fn answer_becomes_artifact_and_status() {
     let host = ScriptedHost::new();
     let program = claude(&host).stdout(HELLO).reads();
     let outcome = host.run::<ClaudeCode>("hello there").unwrap();
@@ -45,7 +45,7 @@ fn the_answer_is_artifact_and_status() {
 }
 
 #[test]
-fn the_next_task_of_a_context_resumes_its_session() {
+fn next_task_of_context_resumes_session() {
     let host = ScriptedHost::new();
     claude(&host).stdout(HELLO);
     host.run::<ClaudeCode>("hello there").unwrap();
@@ -59,7 +59,7 @@ fn the_next_task_of_a_context_resumes_its_session() {
 }
 
 #[test]
-fn a_full_memory_fails_no_task() {
+fn full_memory_does_not_fail_task() {
     let host = ScriptedHost::new();
     let ctx = host.context();
     let session = |used| json!({ "id": "x".repeat(400), "used": used });
@@ -76,7 +76,7 @@ fn a_full_memory_fails_no_task() {
 }
 
 #[test]
-fn a_lost_session_begins_anew_with_the_history() {
+fn lost_session_is_replaced_by_history() {
     let host = ScriptedHost::new();
     let ctx = host.context();
     ctx.remember("session/context-1", &json!({ "id": "gone" })).unwrap();
@@ -97,7 +97,7 @@ fn a_lost_session_begins_anew_with_the_history() {
 }
 
 #[test]
-fn other_agents_are_told_of_once_and_not_where_the_operator_says_no() {
+fn prompt_lists_other_agents_once_unless_disabled() {
     let host = ScriptedHost::new();
     let ctx = host.context();
     host.agent("codex", Vec::new());
@@ -121,7 +121,7 @@ fn other_agents_are_told_of_once_and_not_where_the_operator_says_no() {
 }
 
 #[test]
-fn the_client_decides_about_a_tool() {
+fn client_decides_about_tool() {
     let yes = Message::from("Yes.");
     let allow = Message::agent(vec![Part::data(&json!({ "decision": "allow" }))]);
     let deny = Message::agent(vec![Part::data(&json!({ "decision": "deny" })), Part::text("yes")]);
@@ -148,7 +148,7 @@ fn the_client_decides_about_a_tool() {
 }
 
 #[test]
-fn silence_is_a_no_and_a_cancelled_task_is_no_answer() {
+fn question_timeout_denies_and_cancellation_ends_task() {
     let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
     let host = ScriptedHost::new();
     let program = claude(&host).stdout(&before).reads().stdout(&after);
@@ -164,7 +164,7 @@ fn silence_is_a_no_and_a_cancelled_task_is_no_answer() {
 }
 
 #[test]
-fn the_models_question_gets_the_clients_answer() {
+fn client_answers_models_question() {
     let host = ScriptedHost::new();
     let (before, after) = at_the_question(include_str!("transcripts/question.jsonl"));
     let program = claude(&host).stdout(&before).reads().stdout(&after);
@@ -177,7 +177,7 @@ fn the_models_question_gets_the_clients_answer() {
 }
 
 #[test]
-fn after_the_login_it_runs_again() {
+fn program_reruns_after_login() {
     let host = ScriptedHost::new();
     claude(&host).stdout(include_str!("transcripts/not_logged_in.jsonl")).exit(1);
     claude(&host).stdout(HELLO);
@@ -189,7 +189,7 @@ fn after_the_login_it_runs_again() {
 }
 
 #[test]
-fn the_third_refused_login_is_a_failure() {
+fn third_refused_login_fails_task() {
     let host = ScriptedHost::new();
     for _ in 0..3 {
         claude(&host).stdout(include_str!("transcripts/login_refused.jsonl"));
@@ -204,7 +204,7 @@ fn the_third_refused_login_is_a_failure() {
 }
 
 #[test]
-fn failures_are_told_with_their_reason() {
+fn failures_carry_stable_reasons() {
     let host = ScriptedHost::new();
     claude(&host).stdout(include_str!("transcripts/rate_limited.jsonl")).exit(1);
     let outcome = host.run::<ClaudeCode>("hello").unwrap();
@@ -226,7 +226,7 @@ fn failures_are_told_with_their_reason() {
 }
 
 #[test]
-fn a_silent_cli_is_given_up_and_short_text_is_not_held_back() {
+fn silent_cli_fails_after_flushing_text() {
     let host = ScriptedHost::new();
     let lines: String = HELLO.lines().take(6).map(|line| format!("{line}\n")).collect();
     claude(&host).stdout(lines).pauses().pauses();
@@ -235,7 +235,7 @@ fn a_silent_cli_is_given_up_and_short_text_is_not_held_back() {
 }
 
 #[test]
-fn cancelling_ends_it() {
+fn cancelled_task_ends_program() {
     let host = ScriptedHost::new();
     claude(&host).stdout(HELLO);
     host.cancel_after(1);
@@ -243,7 +243,7 @@ fn cancelling_ends_it() {
 }
 
 #[test]
-fn odd_prompts_stay_text() {
+fn special_prompts_are_plain_text() {
     let host = ScriptedHost::new();
     let program = claude(&host).stdout(HELLO);
     host.run::<ClaudeCode>("/context").unwrap();
@@ -254,7 +254,7 @@ fn odd_prompts_stay_text() {
 }
 
 #[test]
-fn health_names_what_is_missing_and_what_mends_it() {
+fn health_reports_problem_with_fix() {
     let versions = |host: &ScriptedHost| {
         host.program("claude").args(&["--version"]).stdout("2.1.329 (Claude Code)\n");
     };
@@ -282,7 +282,7 @@ fn health_names_what_is_missing_and_what_mends_it() {
 }
 
 #[test]
-fn what_it_starts_is_in_the_manifest() {
+fn manifest_covers_started_commands() {
     let manifest = include_str!("../manifest.toml");
     let host = ScriptedHost::new();
     let ctx = host.context();
@@ -305,7 +305,7 @@ fn what_it_starts_is_in_the_manifest() {
 }
 
 #[test]
-fn an_agent_that_may_only_read_has_nothing_else() {
+fn read_only_agent_gets_reading_tools_only() {
     let host = ScriptedHost::new();
     host.setting("permissions", "read-only");
     let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
@@ -318,7 +318,7 @@ fn an_agent_that_may_only_read_has_nothing_else() {
 }
 
 #[test]
-fn an_agent_that_may_do_all_asks_nobody() {
+fn full_permissions_ask_no_client() {
     let host = ScriptedHost::new();
     host.setting("permissions", "full");
     let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
@@ -328,7 +328,7 @@ fn an_agent_that_may_do_all_asks_nobody() {
 }
 
 #[test]
-fn what_is_allowed_for_the_run_becomes_a_rule_of_the_session() {
+fn allow_for_session_adds_session_rule() {
     let host = ScriptedHost::new();
     let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
     let program = claude(&host).stdout(&before).reads().stdout(&after);
@@ -340,7 +340,7 @@ fn what_is_allowed_for_the_run_becomes_a_rule_of_the_session() {
 }
 
 #[test]
-fn files_come_along_in_the_way_that_fits_them() {
+fn attached_files_are_inlined_or_written() {
     let host = ScriptedHost::new();
     let program = claude(&host).stdout(HELLO);
     let mut task = task("look");
@@ -362,7 +362,7 @@ fn files_come_along_in_the_way_that_fits_them() {
 }
 
 #[test]
-fn a_changed_file_is_an_artifact() {
+fn changed_file_becomes_artifact() {
     let host = ScriptedHost::new();
     let changed = concat!(
         r#"{"type":"user","message":{"role":"user","content":[]},"tool_use_result":{"type":"create","#,
@@ -378,7 +378,7 @@ fn a_changed_file_is_an_artifact() {
 }
 
 #[test]
-fn the_operators_instructions_and_servers_are_files_and_no_arguments() {
+fn instructions_and_servers_are_passed_as_files() {
     let host = ScriptedHost::new();
     host.setting("system_prompt", "-- Answer in French.");
     host.setting("mcp_servers", r#"{"docs":{"command":"/d","env":{"KEY":"secret"}}}"#);
@@ -395,7 +395,7 @@ fn the_operators_instructions_and_servers_are_files_and_no_arguments() {
 }
 
 #[test]
-fn a_tool_that_the_operator_allows_is_used_without_asking() {
+fn allowed_tool_runs_without_asking() {
     let host = ScriptedHost::new();
     let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
     host.setting("allowed_tools", "Bash, Write");
@@ -407,7 +407,7 @@ fn a_tool_that_the_operator_allows_is_used_without_asking() {
 }
 
 #[test]
-fn a_question_that_claude_takes_back_is_taken_back() {
+fn cancelled_question_is_withdrawn() {
     let host = ScriptedHost::new();
     let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
     let asked = before.lines().last().unwrap();

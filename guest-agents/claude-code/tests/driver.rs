@@ -32,7 +32,7 @@ fn said(actions: &[Action]) -> Vec<&str> {
 }
 
 #[test]
-fn an_answer_is_streamed_and_then_told_whole() {
+fn answer_is_streamed_then_completed() {
     let actions = actions(include_str!("transcripts/hello.jsonl"));
     let kept = Session::new(SESSION);
     assert_eq!(actions[0], Action::Settled);
@@ -59,7 +59,7 @@ fn an_answer_is_streamed_and_then_told_whole() {
 }
 
 #[test]
-fn lines_of_other_shapes_never_panic() {
+fn lines_of_unexpected_shapes_never_panic() {
     let mut fed = 0;
     for recording in [
         include_str!("transcripts/hello.jsonl"),
@@ -86,7 +86,7 @@ fn asked() -> (Claude, Question) {
 }
 
 #[test]
-fn answer_of_any_shape_answers_the_question() {
+fn answer_of_any_shape_is_accepted() {
     let (mut driver, question) = asked();
     let mut answered = |data: Value| {
         let said = Decision::Said(Box::new(Message::user(vec![Part::data(&data)])));
@@ -105,7 +105,7 @@ fn answer_of_any_shape_answers_the_question() {
 }
 
 #[test]
-fn a_resumed_session_tells_what_this_run_cost() {
+fn resumed_session_reports_cost_of_run() {
     let mut driver = Claude::new(&Job { session: Some(after(0.062)), ..Job::default() });
     let transcript = include_str!("transcripts/resumed.jsonl");
     let actions: Vec<_> = transcript.lines().flat_map(|line| driver.line(line)).collect();
@@ -118,7 +118,7 @@ fn a_resumed_session_tells_what_this_run_cost() {
 /// In one process, too, the CLI reports the cost as the sum of the turns, and the tokens of each
 /// turn.
 #[test]
-fn another_turn_of_a_program_tells_what_it_cost() {
+fn later_turn_reports_its_own_cost() {
     let mut first = Claude::new(&Job::default());
     first.begin();
     assert_eq!(first.idle(), None, "it has not answered");
@@ -141,7 +141,7 @@ fn another_turn_of_a_program_tells_what_it_cost() {
 }
 
 #[test]
-fn a_turn_that_failed_or_asks_leaves_no_idle_program() {
+fn failed_turn_leaves_no_idle_program() {
     for transcript in [
         include_str!("transcripts/max_turns.jsonl"),
         include_str!("transcripts/server_error.jsonl"),
@@ -156,7 +156,7 @@ fn a_turn_that_failed_or_asks_leaves_no_idle_program() {
 }
 
 #[test]
-fn a_tool_is_asked_for_and_what_was_said_before_is_a_status() {
+fn text_before_tool_question_becomes_status() {
     let actions = actions(include_str!("transcripts/permission.jsonl"));
     assert_eq!(
         said(&actions),
@@ -186,7 +186,7 @@ fn a_tool_is_asked_for_and_what_was_said_before_is_a_status() {
 }
 
 #[test]
-fn a_cut_answer_begins_anew() {
+fn cut_answer_is_restarted() {
     let actions = actions(include_str!("transcripts/cut_and_retried.jsonl"));
     assert_eq!(said(&actions), ["retrying 1/2: unknown"]);
     assert_eq!(streamed(&actions), "ECHO: x [[drop]] ", "once, not twice");
@@ -194,13 +194,13 @@ fn a_cut_answer_begins_anew() {
 }
 
 #[test]
-fn thoughts_are_no_answer() {
+fn thinking_is_not_in_answer() {
     let actions = actions(include_str!("transcripts/thinking.jsonl"));
     assert_eq!(streamed(&actions), "ECHO: x [[think]] y");
 }
 
 #[test]
-fn who_is_not_logged_in_is_told_so() {
+fn missing_or_refused_login_is_reported() {
     let not_logged_in = actions(include_str!("transcripts/not_logged_in.jsonl"));
     let text = "Not logged in · Please run /login";
     assert_eq!(end(&not_logged_in), &End::LoginNeeded(text.into()));
@@ -215,7 +215,7 @@ fn who_is_not_logged_in_is_told_so() {
 }
 
 #[test]
-fn failures_have_stable_reasons_and_the_vendors_words() {
+fn failures_have_stable_reasons_and_vendor_text() {
     let (reason, text) = failure(&actions(include_str!("transcripts/server_error.jsonl")));
     assert_eq!(reason, "api_error");
     assert!(text.starts_with("API Error: 500 mock error 500"), "{text}");
@@ -230,7 +230,7 @@ fn failures_have_stable_reasons_and_the_vendors_words() {
 }
 
 #[test]
-fn a_lost_session_is_known_by_its_result_or_by_standard_error() {
+fn lost_session_is_detected_from_both_outputs() {
     let lost = actions(include_str!("transcripts/lost_session.jsonl"));
     assert_eq!(end(&lost), &End::SessionLost);
 
@@ -240,7 +240,7 @@ fn a_lost_session_is_known_by_its_result_or_by_standard_error() {
 }
 
 #[test]
-fn an_end_without_result_is_a_failure_whatever_the_code() {
+fn exit_without_result_is_failure() {
     let mut driver = Claude::new(&Job::default());
     let transcript = include_str!("transcripts/hello.jsonl");
     transcript.lines().take(5).for_each(|line| drop(driver.line(line)));
@@ -253,7 +253,7 @@ fn an_end_without_result_is_a_failure_whatever_the_code() {
 }
 
 #[test]
-fn what_it_does_not_know_it_ignores_unless_somebody_waits_for_it() {
+fn unknown_lines_are_ignored_and_requests_refused() {
     let mut driver = Claude::new(&Job::default());
     for line in [
         "",
@@ -279,7 +279,7 @@ fn what_it_does_not_know_it_ignores_unless_somebody_waits_for_it() {
 }
 
 #[test]
-fn a_subagent_is_seen_at_work_but_not_heard() {
+fn subagent_tools_are_reported_without_text() {
     let mut driver = Claude::new(&Job::default());
     let actions = driver.line(
         r#"{"type":"assistant","parent_tool_use_id":"toolu_1","message":{"content":[

@@ -39,7 +39,7 @@ fn prompts(program: &Program) -> Vec<Value> {
 }
 
 #[test]
-fn the_next_turn_is_another_message_to_the_same_program() {
+fn next_turn_reuses_parked_program() {
     let host = ScriptedHost::new();
     let program = claude(&host).reads().stdout(RESUMED).reads();
     run(&host, &task("hello there"));
@@ -53,7 +53,7 @@ fn the_next_turn_is_another_message_to_the_same_program() {
 }
 
 #[test]
-fn one_that_is_gone_is_replaced_by_one_that_resumes() {
+fn unusable_program_is_replaced_and_resumed() {
     let gone = |host: &ScriptedHost| host.kept_programs().end(KEY);
     let there = |_: &ScriptedHost| {};
     let cases: [(&str, Script, Change); 5] = [
@@ -90,7 +90,7 @@ fn one_that_is_gone_is_replaced_by_one_that_resumes() {
 
 /// The program's output counts: the client may have seen it.
 #[test]
-fn one_that_dies_in_the_middle_of_its_turn_fails_it() {
+fn program_exit_during_turn_fails_task() {
     let host = ScriptedHost::new();
     let (begun, _) = split_behind(RESUMED, "message_start");
     claude(&host).reads().stdout(begun).exit(1);
@@ -102,7 +102,7 @@ fn one_that_dies_in_the_middle_of_its_turn_fails_it() {
 }
 
 #[test]
-fn on_other_terms_another_program_is_started() {
+fn changed_terms_start_new_program() {
     let metadata = |json: Value| {
         let task = again();
         Task { message: task.message.clone().with_metadata(&json), ..task }
@@ -128,7 +128,7 @@ fn on_other_terms_another_program_is_started() {
 /// The files are those of the turn that started the program; with other content the command
 /// differs.
 #[test]
-fn instructions_stay_those_of_the_program() {
+fn unchanged_instructions_reuse_program_and_files() {
     let host = ScriptedHost::new();
     host.setting("system_prompt", "Be brief.");
     let program = claude(&host).reads().stdout(RESUMED).reads();
@@ -138,7 +138,7 @@ fn instructions_stay_those_of_the_program() {
 }
 
 #[test]
-fn what_was_allowed_for_the_task_ends_with_it() {
+fn session_approval_prevents_parking() {
     let host = ScriptedHost::new();
     let (asks, then) =
         split_behind(include_str!("transcripts/permission.jsonl"), r#""control_request""#);
@@ -154,7 +154,7 @@ fn what_was_allowed_for_the_task_ends_with_it() {
 }
 
 #[test]
-fn a_hub_that_keeps_none_fails_no_turn() {
+fn refused_parking_does_not_fail_turn() {
     let host = ScriptedHost::new();
     host.kept_programs().refuse(Failure::Exhausted("keep a program: none".into()));
     claude(&host).reads();
@@ -165,7 +165,7 @@ fn a_hub_that_keeps_none_fails_no_turn() {
 }
 
 #[test]
-fn one_is_started_ahead_where_the_operator_wants_it() {
+fn warm_setting_starts_program_ahead() {
     let host = ScriptedHost::new();
     host.setting("warm", "1");
     claude(&host).reads();
@@ -184,7 +184,7 @@ fn one_is_started_ahead_where_the_operator_wants_it() {
 }
 
 #[test]
-fn one_that_was_started_ahead_and_is_gone_is_no_loss() {
+fn dead_prestarted_program_is_replaced() {
     let host = ScriptedHost::new();
     host.setting("warm", "1");
     claude(&host).reads();
@@ -200,7 +200,7 @@ fn one_that_was_started_ahead_and_is_gone_is_no_loss() {
 /// A session takes one writer: its program in one conversation is killed before another
 /// conversation resumes the session.
 #[test]
-fn a_session_that_another_conversation_names_is_let_go_of() {
+fn resuming_elsewhere_ends_first_program() {
     let host = ScriptedHost::new();
     claude(&host).reads();
     run(&host, &task("hello there"));

@@ -27,7 +27,7 @@ fn reason(outcome: &Outcome) -> Value {
 }
 
 #[test]
-fn the_answer_is_artifact_and_status() {
+fn answer_becomes_artifact_and_status() {
     let host = ScriptedHost::new();
     let program = codex(&host).stdout(HELLO).reads();
     let outcome = host.run::<Codex>("-x @/etc/passwd /status $skill").unwrap();
@@ -42,7 +42,7 @@ fn the_answer_is_artifact_and_status() {
 }
 
 #[test]
-fn the_next_task_of_a_context_resumes_its_thread() {
+fn next_task_of_context_resumes_thread() {
     let host = ScriptedHost::new();
     codex(&host).stdout(HELLO);
     host.run::<Codex>("hello there").unwrap();
@@ -56,7 +56,7 @@ fn the_next_task_of_a_context_resumes_its_thread() {
 }
 
 #[test]
-fn a_lost_thread_begins_anew_with_the_history() {
+fn lost_thread_is_replaced_by_history() {
     let host = ScriptedHost::new();
     let ctx = host.context();
     ctx.remember("session/context-1", &json!({ "id": "gone" })).unwrap();
@@ -74,7 +74,7 @@ fn a_lost_thread_begins_anew_with_the_history() {
 }
 
 #[test]
-fn the_client_decides_about_a_command() {
+fn client_decides_about_command() {
     for (answer, decision) in [("yes", "accept"), ("no", "decline"), ("yes, but", "decline")] {
         let host = ScriptedHost::new();
         let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
@@ -87,7 +87,7 @@ fn the_client_decides_about_a_command() {
 }
 
 #[test]
-fn the_operator_decides_before_the_client() {
+fn operator_permissions_precede_client() {
     for (permissions, answer) in [("full", "accept"), ("read-only", "decline")] {
         let host = ScriptedHost::new();
         host.setting("permissions", permissions);
@@ -100,7 +100,7 @@ fn the_operator_decides_before_the_client() {
 }
 
 #[test]
-fn a_changed_file_is_an_artifact() {
+fn changed_file_becomes_artifact() {
     let host = ScriptedHost::new();
     codex(&host).stdout(include_str!("transcripts/patches.jsonl"));
     host.run::<Codex>("change it").unwrap();
@@ -109,7 +109,7 @@ fn a_changed_file_is_an_artifact() {
 }
 
 #[test]
-fn a_picture_goes_along() {
+fn picture_is_attached_to_turn() {
     let host = ScriptedHost::new();
     let program = codex(&host).stdout(HELLO);
     let mut task = task("look");
@@ -125,7 +125,7 @@ fn a_picture_goes_along() {
 }
 
 #[test]
-fn after_the_login_it_runs_again() {
+fn program_reruns_after_login() {
     let host = ScriptedHost::new();
     codex(&host).stdout(include_str!("transcripts/not_logged_in.jsonl"));
     codex(&host).stdout(HELLO);
@@ -137,7 +137,7 @@ fn after_the_login_it_runs_again() {
 }
 
 #[test]
-fn failures_are_told_with_their_reason() {
+fn failures_carry_stable_reasons() {
     let host = ScriptedHost::new();
     codex(&host).stdout(include_str!("transcripts/rate_limited.jsonl"));
     let outcome = host.run::<Codex>("hello").unwrap();
@@ -159,7 +159,7 @@ fn failures_are_told_with_their_reason() {
 }
 
 #[test]
-fn cancelling_ends_it() {
+fn cancelled_task_ends_program() {
     let host = ScriptedHost::new();
     codex(&host).stdout(HELLO);
     host.cancel_after(1);
@@ -167,7 +167,7 @@ fn cancelling_ends_it() {
 }
 
 #[test]
-fn health_names_what_is_missing_and_what_mends_it() {
+fn health_reports_problem_with_fix() {
     let doctor = |credentials: Value| {
         let host = ScriptedHost::new();
         host.program("codex").args(&["--version"]).stdout("codex-cli 0.169.0\n");
@@ -200,7 +200,7 @@ fn health_names_what_is_missing_and_what_mends_it() {
 }
 
 #[test]
-fn what_it_starts_is_in_the_manifest() {
+fn manifest_covers_started_commands() {
     let host = ScriptedHost::new();
     codex(&host).stdout(HELLO);
     host.run::<Codex>("hello").unwrap();
@@ -215,7 +215,7 @@ fn what_it_starts_is_in_the_manifest() {
 }
 
 #[test]
-fn a_prompt_that_codex_would_refuse_is_refused_with_its_limit() {
+fn too_long_prompt_is_refused_with_limit() {
     let host = ScriptedHost::new();
     let refused = host.run::<Codex>(&"ä".repeat(1_048_577)).unwrap_err();
     let Failure::Invalid(why) = refused else { panic!("{refused:?}") };
@@ -226,7 +226,7 @@ fn a_prompt_that_codex_would_refuse_is_refused_with_its_limit() {
 }
 
 #[test]
-fn the_client_chooses_model_and_effort_over_the_operator() {
+fn client_model_overrides_operators_default() {
     let host = ScriptedHost::new();
     host.setting("model", "the operator's");
     host.setting("effort", "low");
@@ -239,7 +239,7 @@ fn the_client_chooses_model_and_effort_over_the_operator() {
 }
 
 #[test]
-fn the_operators_instructions_and_servers_reach_the_thread() {
+fn thread_gets_instructions_and_servers() {
     let host = ScriptedHost::new();
     host.setting("system_prompt", "Answer in French.");
     let servers = r#"{"docs":{"command":"/d","args":["x"]},"web":{"type":"http","url":"http://localhost","headers":{"k":"v"}}}"#;
@@ -257,7 +257,7 @@ fn the_operators_instructions_and_servers_reach_the_thread() {
 }
 
 #[test]
-fn the_hub_is_a_server_of_the_thread_and_is_found_by_its_commands() {
+fn thread_config_contains_hub_server_and_socket() {
     let host = ScriptedHost::new();
     host.setting("hub_program", "/usr/bin/a2a-hub");
     host.setting("hub_socket", "/run/hub.sock");
@@ -273,7 +273,7 @@ fn the_hub_is_a_server_of_the_thread_and_is_found_by_its_commands() {
 }
 
 #[test]
-fn a_session_that_the_operator_names_goes_on_or_is_refused() {
+fn named_session_is_resumed_or_refused() {
     let host = ScriptedHost::new();
     let mut task = task("again");
     task.message = task.message.with_metadata(&json!({ "resume": THREAD }));
@@ -291,7 +291,7 @@ fn a_session_that_the_operator_names_goes_on_or_is_refused() {
 }
 
 #[test]
-fn a_question_that_codex_takes_back_is_taken_back() {
+fn resolved_question_is_withdrawn() {
     let host = ScriptedHost::new();
     let (before, after) = at_the_question(include_str!("transcripts/permission.jsonl"));
     let gone = json!({ "method": "serverRequest/resolved", "params": { "threadId": THREAD, "requestId": 0 } });

@@ -54,7 +54,7 @@ fn question(actions: &[Action]) -> &Question {
 }
 
 #[test]
-fn lines_of_other_shapes_never_panic() {
+fn lines_of_unexpected_shapes_never_panic() {
     let mut fed = 0;
     for recording in [
         include_str!("transcripts/hello.jsonl"),
@@ -84,7 +84,7 @@ fn told(job: &Job) -> Vec<Value> {
 }
 
 #[test]
-fn a_run_begins_in_order() {
+fn run_starts_with_ordered_requests() {
     let told = told(&job());
     let methods: Vec<_> = told.iter().map(|line| line["method"].as_str().unwrap()).collect();
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_run_begins_in_order() {
 }
 
 #[test]
-fn permissions_are_the_turns_sandbox_and_never_the_threads() {
+fn permissions_set_sandbox_of_turn_only() {
     for (permissions, policy, sandbox) in [
         (Permissions::Ask, "on-request", "readOnly"),
         (Permissions::ReadOnly, "never", "readOnly"),
@@ -128,7 +128,7 @@ fn permissions_are_the_turns_sandbox_and_never_the_threads() {
 }
 
 #[test]
-fn an_answer_is_streamed_and_then_told_whole() {
+fn answer_is_streamed_then_completed() {
     let actions = actions(include_str!("transcripts/hello.jsonl"));
     let kept = Session::new(THREAD);
     assert!(matches!(actions[..2], [Action::Settled, Action::Send(_)]));
@@ -152,7 +152,7 @@ fn an_answer_is_streamed_and_then_told_whole() {
 }
 
 #[test]
-fn a_resumed_thread_tells_what_this_run_used() {
+fn resumed_thread_reports_usage_of_run() {
     let first = actions(include_str!("transcripts/hello.jsonl"));
     let Some(Action::Remember(session)) = first.iter().rev().nth(1) else { panic!("{first:?}") };
     let job = Job { session: Some(session.clone()), ..job() };
@@ -165,7 +165,7 @@ fn a_resumed_thread_tells_what_this_run_used() {
 }
 
 #[test]
-fn another_turn_of_a_program_begins_at_once_and_tells_what_it_used() {
+fn later_turn_starts_directly_with_own_usage() {
     let mut first = Driver::new(&job());
     for line in include_str!("transcripts/hello.jsonl").lines() {
         first.line(line);
@@ -190,7 +190,7 @@ fn another_turn_of_a_program_begins_at_once_and_tells_what_it_used() {
 }
 
 #[test]
-fn a_lost_thread_is_told_apart_from_other_refusals() {
+fn lost_thread_differs_from_other_refusals() {
     let lost = include_str!("transcripts/lost.jsonl");
     let resuming = Job { session: Some(Session::new("gone")), ..job() };
     assert_eq!(*end(&actions_of(&resuming, lost)), End::SessionLost);
@@ -198,7 +198,7 @@ fn a_lost_thread_is_told_apart_from_other_refusals() {
 }
 
 #[test]
-fn a_command_is_asked_about_and_the_decision_told() {
+fn command_question_relays_decision() {
     let actions = actions(include_str!("transcripts/permission.jsonl"));
     assert_eq!(said(&actions), ["running shell: touch made.txt && echo done"]);
     let question = question(&actions);
@@ -218,7 +218,7 @@ fn a_command_is_asked_about_and_the_decision_told() {
 }
 
 #[test]
-fn a_patch_is_asked_about_with_its_difference() {
+fn patch_question_contains_diff() {
     let actions = actions(include_str!("transcripts/patch_asked.jsonl"));
     let question = question(&actions);
     // Under `edit` the file would be outside of the workspace, so the permission does not cover it.
@@ -234,7 +234,7 @@ fn a_patch_is_asked_about_with_its_difference() {
 }
 
 #[test]
-fn what_was_changed_is_told_and_what_was_declined_is_not() {
+fn only_applied_patches_are_reported() {
     let patched = actions(include_str!("transcripts/patches.jsonl"));
     let told: Vec<_> = changes(&patched)
         .iter()
@@ -263,7 +263,7 @@ fn what_was_changed_is_told_and_what_was_declined_is_not() {
 }
 
 #[test]
-fn the_models_question_gets_the_clients_words() {
+fn client_answers_models_question() {
     let actions = actions(include_str!("transcripts/question.jsonl"));
     let question = question(&actions);
     assert_eq!(question.prompt("Codex").text(), "Which colour? (red, blue)");
@@ -274,7 +274,7 @@ fn the_models_question_gets_the_clients_words() {
 }
 
 #[test]
-fn other_requests_get_an_answer_too() {
+fn unsupported_requests_get_response() {
     let mut driver = Driver::new(&job());
     let told = sent(&driver.line(r#"{"id":7,"method":"item/tool/call","params":{}}"#));
     assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(7), &json!(-32601)));
@@ -306,13 +306,13 @@ fn other_requests_get_an_answer_too() {
 }
 
 #[test]
-fn a_missing_login_is_seen_before_the_first_try() {
+fn missing_login_is_detected_at_start() {
     let actions = actions(include_str!("transcripts/not_logged_in.jsonl"));
     assert!(matches!(actions[0], Action::End(End::LoginNeeded(_))), "{actions:?}");
 }
 
 #[test]
-fn a_login_that_is_refused_twice_is_no_login() {
+fn second_login_refusal_needs_login() {
     let refused = include_str!("transcripts/login_refused.jsonl");
     let mut driver = Driver::new(&job());
     let mut retries = 0;
@@ -332,14 +332,14 @@ fn a_login_that_is_refused_twice_is_no_login() {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_a_missing_login() {
+fn missing_key_needs_login() {
     let actions = actions(include_str!("transcripts/no_key.jsonl"));
     let End::LoginNeeded(text) = end(&actions) else { panic!("{actions:?}") };
     assert_eq!(text, "Missing environment variable: `MOCK_KEY`.");
 }
 
 #[test]
-fn failures_have_a_reason_and_the_vendors_words() {
+fn failures_have_reason_and_vendor_text() {
     let limited = include_str!("transcripts/rate_limited.jsonl");
     let words = "exceeded retry limit, last status: 429 Too Many Requests";
     assert_eq!(failure(&actions(limited)), ("rate_limited", words.into()));
@@ -354,7 +354,7 @@ fn failures_have_a_reason_and_the_vendors_words() {
 }
 
 #[test]
-fn each_kind_of_fault_has_its_reason() {
+fn error_kinds_map_to_reasons() {
     for (info, reason) in [
         (json!("contextWindowExceeded"), "max_tokens"),
         (json!("usageLimitExceeded"), "rate_limited"),
@@ -377,7 +377,7 @@ fn each_kind_of_fault_has_its_reason() {
 }
 
 #[test]
-fn a_message_that_is_sent_again_replaces_what_was_streamed() {
+fn retried_message_replaces_streamed_text() {
     let actions = actions(include_str!("transcripts/broken_stream.jsonl"));
     let restarts = actions.iter().filter(|action| **action == Action::Restart).count();
     assert!(restarts > 1, "{actions:?}");
@@ -386,7 +386,7 @@ fn a_message_that_is_sent_again_replaces_what_was_streamed() {
 }
 
 #[test]
-fn what_other_threads_do_is_not_told() {
+fn events_of_other_threads_are_ignored() {
     let mut driver = Driver::new(&job());
     for line in include_str!("transcripts/hello.jsonl").lines().take(5) {
         driver.line(line);
@@ -398,7 +398,7 @@ fn what_other_threads_do_is_not_told() {
 }
 
 #[test]
-fn only_a_completed_turn_is_a_success() {
+fn only_completed_turn_succeeds() {
     for (status, reason) in [
         (json!("interrupted"), "interrupted"),
         (json!("odd"), "broken_stream"),
@@ -426,7 +426,7 @@ fn only_a_completed_turn_is_a_success() {
 }
 
 #[test]
-fn noise_and_unknown_lines_are_harmless() {
+fn noise_and_unknown_lines_are_ignored() {
     let mut driver = Driver::new(&job());
     for line in [
         "",

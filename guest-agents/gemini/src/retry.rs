@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_debug_log_tells_of_another_try_and_why() {
+    fn debug_log_lines_report_retries() {
         let limited = r#"[2026-11-21T19:56:47.251Z] [WARN] Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {"error":{"code":429,"message":"mock error 429","status":"RESOURCE_EXHAUSTED"}}"#;
         let unreachable =
             "[now] [WARN] Attempt 10 failed. Retrying with backoff... TypeError: fetch failed";
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_it_logs_is_nothing() {
+    fn other_log_lines_are_ignored() {
         for line in [
             "",
             "Attempt at last failed. Retrying with backoff... x",

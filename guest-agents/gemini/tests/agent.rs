@@ -50,7 +50,7 @@ fn failure(outcome: &Outcome) -> (Value, String) {
 }
 
 #[test]
-fn lines_of_other_shapes_never_panic() {
+fn lines_of_unexpected_shapes_never_panic() {
     let mut fed = 0;
     for recording in
         [recording!("hello"), recording!("command"), recording!("edit"), recording!("rate_limited")]
@@ -61,7 +61,7 @@ fn lines_of_other_shapes_never_panic() {
 }
 
 #[test]
-fn the_answer_is_artifact_and_status() {
+fn answer_becomes_artifact_and_status() {
     let host = hub();
     let program = gemini(&host, recording!("hello"));
     let mut asked = task("hello there");
@@ -86,7 +86,7 @@ fn the_answer_is_artifact_and_status() {
 }
 
 #[test]
-fn each_task_is_told_the_conversation_for_no_session_can_be_loaded() {
+fn new_program_gets_history_in_prompt() {
     let host = hub();
     gemini(&host, recording!("hello"));
     host.run::<Gemini>("hello there").unwrap();
@@ -100,7 +100,7 @@ fn each_task_is_told_the_conversation_for_no_session_can_be_loaded() {
 }
 
 #[test]
-fn a_session_of_the_other_mode_is_replaced_by_the_history() {
+fn session_of_other_mode_is_replaced() {
     let host = hub();
     let ctx = host.context();
     ctx.remember("session/context-1", &json!({ "id": "one-shot's" })).unwrap();
@@ -114,7 +114,7 @@ fn a_session_of_the_other_mode_is_replaced_by_the_history() {
 }
 
 #[test]
-fn the_client_decides_about_a_command() {
+fn client_decides_about_command() {
     let host = hub();
     host.answer("yes");
     replay(&host, recording!("command"));
@@ -129,7 +129,7 @@ fn the_client_decides_about_a_command() {
 }
 
 #[test]
-fn a_changed_file_is_an_artifact_once_it_is_changed() {
+fn applied_change_becomes_artifact() {
     let host = hub();
     host.answer(Message::agent(vec![Part::data(&json!({ "decision": "allow-session" }))]));
     replay(&host, recording!("edit"));
@@ -152,7 +152,7 @@ fn a_changed_file_is_an_artifact_once_it_is_changed() {
 }
 
 #[test]
-fn what_the_operator_allows_needs_no_client() {
+fn permissions_decide_without_client() {
     for permissions in ["edit", "full"] {
         let host = hub();
         host.setting("permissions", permissions);
@@ -167,7 +167,7 @@ fn what_the_operator_allows_needs_no_client() {
 }
 
 #[test]
-fn an_answer_that_was_cut_is_no_success() {
+fn cut_answer_fails_task() {
     let host = hub();
     let (reason, text) = failure(&replay(&host, recording!("cut")));
     assert_eq!(reason, "broken_stream");
@@ -175,7 +175,7 @@ fn an_answer_that_was_cut_is_no_success() {
 }
 
 #[test]
-fn a_missing_login_is_asked_for() {
+fn missing_login_is_requested() {
     let host = hub();
     gemini(&host, recording!("no_key"));
     gemini(&host, recording!("login_refused"));
@@ -191,7 +191,7 @@ fn a_missing_login_is_asked_for() {
 }
 
 #[test]
-fn failures_are_told_in_the_vendors_words() {
+fn failures_carry_vendor_text() {
     let host = hub();
     let (reason, text) = failure(&replay(&host, recording!("bad_request")));
     assert_eq!((reason, text.as_str()), (json!("api_error"), "mock error 400"));
@@ -208,7 +208,7 @@ fn failures_are_told_in_the_vendors_words() {
 }
 
 #[test]
-fn a_remark_of_the_programs_is_no_answer() {
+fn program_remark_is_not_in_answer() {
     let host = hub();
     let remark = r#""content": {"type": "text", "text": "[MODE_UPDATE] autoEdit"}"#;
     let changed =
@@ -218,7 +218,7 @@ fn a_remark_of_the_programs_is_no_answer() {
 }
 
 #[test]
-fn a_prompt_is_text_and_nothing_else() {
+fn special_prompts_are_plain_text() {
     for (prompt, told_as) in [
         ("/about", "\u{2060}/about"),
         (" $x", "\u{2060} $x"),
@@ -232,7 +232,7 @@ fn a_prompt_is_text_and_nothing_else() {
 }
 
 #[test]
-fn health_names_what_is_missing_and_what_mends_it() {
+fn health_reports_problem_with_fix() {
     let host = hub();
     gemini(&host, recording!("no_key"));
     let health = host.health::<Gemini>();
@@ -245,14 +245,14 @@ fn health_names_what_is_missing_and_what_mends_it() {
 }
 
 #[test]
-fn thoughts_are_told_once() {
+fn thinking_is_reported_once() {
     let host = hub();
     replay(&host, recording!("thinking"));
     assert_eq!(host.said(), ["thinking"]);
 }
 
 #[test]
-fn an_effort_that_cannot_be_chosen_is_told() {
+fn unsupported_effort_is_reported() {
     let host = hub();
     host.setting("effort", "high");
     gemini(&host, recording!("hello"));
@@ -262,7 +262,7 @@ fn an_effort_that_cannot_be_chosen_is_told() {
 }
 
 #[test]
-fn servers_that_it_may_leave_out_are_told() {
+fn possibly_ignored_servers_are_reported() {
     let host = hub();
     host.setting("mcp_servers", r#"{"docs":{"command":"/usr/bin/docs"}}"#);
     gemini(&host, recording!("hello"));
@@ -272,7 +272,7 @@ fn servers_that_it_may_leave_out_are_told() {
 }
 
 #[test]
-fn a_try_that_failed_is_told_while_it_tries_again() {
+fn retry_is_reported_until_timeout() {
     let host = hub();
     host.setting("retry_timeout", "0");
     let log = "[2026-11-21T19:56:47.251Z] [WARN] Attempt 1 failed with status 429. Retrying with backoff... _ApiError: \
@@ -289,7 +289,7 @@ fn a_try_that_failed_is_told_while_it_tries_again() {
 
 /// The CLI cannot load a session, so only a new program gets the conversation.
 #[test]
-fn another_turn_goes_on_in_the_same_session() {
+fn next_turn_continues_same_session() {
     let again = || {
         let mut again = task("and again");
         again.history = vec![Message::from("my name is Ada")];
@@ -340,7 +340,7 @@ fn another_turn_goes_on_in_the_same_session() {
 
 /// The mode confines the program, so a program that refuses to return to it is killed.
 #[test]
-fn a_program_that_refuses_its_mode_is_replaced() {
+fn program_refusing_mode_is_replaced() {
     let host = hub();
     gemini(&host, recording!("hello"))
         .reads()

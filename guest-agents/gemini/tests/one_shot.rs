@@ -25,7 +25,7 @@ fn gemini(host: &ScriptedHost, recording: &str) -> Program {
 }
 
 #[test]
-fn the_prompt_goes_in_and_the_answer_comes_out() {
+fn prompt_on_stdin_returns_answer() {
     let host = hub();
     let program = gemini(&host, recording!("hello"));
     let outcome = host.run::<Gemini>("/first -turn\nof two").unwrap();
@@ -37,14 +37,14 @@ fn the_prompt_goes_in_and_the_answer_comes_out() {
 }
 
 #[test]
-fn lines_of_other_shapes_never_panic() {
+fn lines_of_unexpected_shapes_never_panic() {
     for recording in [recording!("hello"), recording!("tools"), recording!("rate_limited")] {
         assert!(feed_reshaped(recording, || OneShot::new(&Job::default())) > 100);
     }
 }
 
 #[test]
-fn api_error_of_any_shape_is_told_in_its_words() {
+fn api_errors_of_any_shape_keep_text() {
     for (inner, reason, words) in [
         (r#"{"error":{"code":429,"message":"quota"}}"#, "rate_limited", "quota"),
         (r#"{"error":{"code":429}}"#, "rate_limited", r#"{"error":{"code":429}}"#),
@@ -70,7 +70,7 @@ fn api_error_of_any_shape_is_told_in_its_words() {
 }
 
 #[test]
-fn the_next_task_of_a_context_goes_on_with_its_session() {
+fn next_task_of_context_resumes_session() {
     let host = hub();
     gemini(&host, recording!("hello"));
     host.run::<Gemini>("first turn").unwrap();
@@ -83,7 +83,7 @@ fn the_next_task_of_a_context_goes_on_with_its_session() {
 }
 
 #[test]
-fn a_lost_session_begins_anew_with_the_history() {
+fn lost_session_is_replaced_by_history() {
     let host = hub();
     host.context().remember("session/context-1", &json!({ "id": "gone" })).unwrap();
     host.program("gemini")
@@ -98,7 +98,7 @@ fn a_lost_session_begins_anew_with_the_history() {
 }
 
 #[test]
-fn tools_and_changes_are_told() {
+fn tools_and_changes_are_reported() {
     let host = hub();
     gemini(&host, recording!("tools"));
     let outcome = host.run::<Gemini>("use tools").unwrap();
@@ -112,7 +112,7 @@ fn tools_and_changes_are_told() {
 }
 
 #[test]
-fn success_is_what_says_so() {
+fn only_reported_success_completes_task() {
     for (recording, code, reason, words) in [
         (recording!("rate_limited"), 173, "rate_limited", "mock error 429"),
         (recording!("cut"), 0, "broken_stream", "Model stream ended without a finish reason."),
@@ -129,7 +129,7 @@ fn success_is_what_says_so() {
 }
 
 #[test]
-fn a_missing_login_is_asked_for() {
+fn missing_login_is_requested() {
     let host = hub();
     gemini(&host, "").stderr("Please set an Auth method in your settings.json\n").exit(41);
     gemini(&host, recording!("login_refused")).exit(145);
@@ -142,7 +142,7 @@ fn a_missing_login_is_asked_for() {
 }
 
 #[test]
-fn the_operators_permissions_are_the_clis_modes() {
+fn permissions_map_to_cli_modes() {
     let manifest = include_str!("../manifest.toml");
     for (permissions, mode) in
         [("ask", "default"), ("read-only", "default"), ("edit", "auto_edit"), ("full", "yolo")]
@@ -165,7 +165,7 @@ fn the_operators_permissions_are_the_clis_modes() {
 /// This mode asks no questions that a list of tools could answer. If the permissions would ask, the
 /// list is refused rather than ignored.
 #[test]
-fn allowed_tools_are_refused_where_the_program_would_ignore_them() {
+fn ignored_allowed_tools_are_refused() {
     for (permissions, is_refused) in
         [("ask", true), ("edit", true), ("read-only", false), ("full", false)]
     {
@@ -195,7 +195,7 @@ fn allowed_tools_are_refused_where_the_program_would_ignore_them() {
 }
 
 #[test]
-fn an_unknown_mode_is_refused() {
+fn unknown_mode_is_refused() {
     let host = hub();
     host.setting("mode", "telepathy");
     let why = host.run::<Gemini>("hello").unwrap_err();
@@ -204,7 +204,7 @@ fn an_unknown_mode_is_refused() {
 
 /// Result of a run that reached the operator's `model.maxSessionTurns`, with exit code 53.
 #[test]
-fn the_limit_of_turns_is_a_reason_of_its_own() {
+fn turn_limit_has_own_reason() {
     let host = hub();
     let result = r#"{"type":"result","status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns for this session."},"stats":{}}"#;
     host.program("gemini").reads().stdout(format!("{result}\n")).exit(53);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_breaks_out() {
+    fn special_characters_are_escaped() {
         assert_eq!(code("a`b"), "``a`b``");
         assert_eq!(code("`a`"), "`` `a` ``");
         assert_eq!(code_cell("a|b"), "`a\\|b`");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_days() {
+    fn numbers_and_days_are_formatted() {
         assert_eq!(count(1, "commit"), "1 commit");
         assert_eq!(count(1_234_567, "person"), "1,234,567 people");
         assert_eq!(day(1_767_225_600).to_string(), "2026-01-01");

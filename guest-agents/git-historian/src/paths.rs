@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_found_by_whole_end_or_stem() {
+    fn paths_are_found_by_suffix_or_stem() {
         let files =
             ["README.md", "src/lib.rs", "src/parser/mod.rs", "src/lexer.rs", "tests/lib.rs"];
         let files = files.map(str::to_owned);

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_understood() {
+    fn sentences_are_parsed_to_questions() {
         let cases = [
             ("what changed last week?", "changes 2026-11-14..2026-11-21"),
             ("What changed since v1.1 in src/?", "changes v1.1.. in src/"),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_follow_versions() {
+    fn previous_release_follows_version_order() {
         let tags =
             tags(&["v1.2.0", "v1.2.0-rc.1", "sdk-v3.0", "v1.10", "v1.9.1", "nightly", "v1.1"]);
         let before = |name: &str| {

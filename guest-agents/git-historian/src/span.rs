@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_understood() {
+    fn spans_are_parsed_from_words() {
         let cases = [
             ("what changed today?", "2026-11-21..2026-11-21"),
             ("what changed yesterday?", "2026-11-20..2026-11-20"),

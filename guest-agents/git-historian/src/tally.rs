@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_file_is_one_file() {
+    fn renamed_file_counts_as_one() {
         let commits = [
             commit("Ada", 3, "c", &[("new.rs", None)]),
             commit("Bob", 2, "b", &[("new.rs", Some("old.rs"))]),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_kinds_or_areas() {
+    fn commits_are_grouped_by_kind_or_area() {
         let named = |subjects: [&str; 3]| {
             let commits = subjects.map(|subject| commit("Ada", 1, subject, &[("src/a.rs", None)]));
             let titles =

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_owner_is_told_with_the_fix() {
+    fn foreign_owner_error_contains_fix() {
         let stderr =
             "fatal: detected dubious ownership in repository at '/srv/repo'\nTo add an exception …";
         let trouble = Trouble::from_git(stderr);
@@ -110,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_hub_says_is_told_in_its_words() {
+    fn hub_failure_keeps_its_text() {
         let trouble = Trouble::from(Failure::Unavailable("git is not installed".to_owned()));
         assert_eq!(trouble.to_string(), "git is not installed");
     }
 
     #[test]
-    fn the_fatal_line_is_told() {
+    fn error_contains_gits_fatal_line() {
         let trouble = Trouble::from_git("warning: x\nfatal: bad object 123\n");
         assert!(trouble.to_string().starts_with("git failed: bad object 123;"), "{trouble}");
         assert_eq!(

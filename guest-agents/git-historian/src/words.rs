@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotations_stay_whole_and_punctuation_goes() {
+    fn quotations_stay_whole_without_punctuation() {
         let words = split("Why's \"let x = 1;\" in `a b.rs`, or 'don't' (really)? f() ../x. \0");
         let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let expected =

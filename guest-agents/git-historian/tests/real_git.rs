@@ -168,7 +168,7 @@ impl Answer {
 }
 
 #[test]
-fn changes_of_a_time_a_range_and_a_folder() {
+fn changes_are_limited_by_time_range_folder() {
     let repo = Repo::sample();
     let answer = repo.ask("what changed last week?");
     answer.tells(&[
@@ -194,7 +194,7 @@ fn changes_of_a_time_a_range_and_a_folder() {
 }
 
 #[test]
-fn a_release_is_what_came_after_the_one_before() {
+fn release_lists_commits_since_previous_one() {
     let repo = Repo::sample();
     let answer = repo.ask("summarise release v1.1");
     answer.tells(&[
@@ -211,7 +211,7 @@ fn a_release_is_what_came_after_the_one_before() {
 }
 
 #[test]
-fn people_and_experts() {
+fn people_and_experts_are_ranked() {
     let repo = Repo::sample();
     let answer = repo.ask("who knows src/x.rs best?");
     answer.tells(&[
@@ -226,7 +226,7 @@ fn people_and_experts() {
 }
 
 #[test]
-fn where_a_text_and_a_line_come_from() {
+fn origin_of_text_and_line_is_found() {
     let repo = Repo::sample();
     let answer = repo.ask("when was \"fn frobnicate\" introduced?");
     answer.tells(&[
@@ -249,7 +249,7 @@ fn where_a_text_and_a_line_come_from() {
 }
 
 #[test]
-fn history_follows_renames_and_finds_what_is_gone() {
+fn history_follows_renames_and_deletions() {
     let repo = Repo::sample();
     let answer = repo.ask("history of src/x.rs");
     answer.tells(&[
@@ -263,7 +263,7 @@ fn history_follows_renames_and_finds_what_is_gone() {
 }
 
 #[test]
-fn hot_spots_commits_and_help() {
+fn hot_spots_commit_and_help_are_answered() {
     let repo = Repo::sample();
     repo.ask("which files change most?").tells(&["| `src/x.rs` | 4 | 2 |"]).keeps_from(&["old.rs"]);
     repo.ask("show commit HEAD~1").tells(&[
@@ -276,7 +276,7 @@ fn hot_spots_commits_and_help() {
 }
 
 #[test]
-fn a_merge_is_compared_with_its_first_parent() {
+fn merge_is_compared_with_first_parent() {
     let repo = Repo::sample();
     repo.run(&["checkout", "-q", "-b", "side", "HEAD~1"]).write("side.rs", "x\n").commit(
         "Eve",
@@ -292,7 +292,7 @@ fn a_merge_is_compared_with_its_first_parent() {
 }
 
 #[test]
-fn every_piece_goes_out_before_the_whole() {
+fn sections_are_streamed_before_whole_answer() {
     let answer = Repo::sample().ask("summarise release v1.1");
     let pieces = answer.host.events().into_iter().filter_map(|event| match event {
         Event::Artifact(update) => {
@@ -307,7 +307,7 @@ fn every_piece_goes_out_before_the_whole() {
 }
 
 #[test]
-fn where_there_is_nothing_to_tell() {
+fn empty_repositories_give_errors_with_fix() {
     Repo::new().ask("what changed?").fails("no-commits", "after the first `git commit`");
     let untagged = Repo::new();
     untagged.write("a", "a\n").commit("Ada", "2026-11-20", "begin");
@@ -318,7 +318,7 @@ fn where_there_is_nothing_to_tell() {
 }
 
 #[test]
-fn a_shallow_clone_says_so() {
+fn shallow_clone_is_mentioned() {
     let (whole, shallow) = (Repo::sample(), Repo(TempDir::new().unwrap()));
     let url = format!("file://{}", whole.path().display());
     shallow.run(&["clone", "-q", "--depth", "1", &url, "."]);
@@ -327,7 +327,7 @@ fn a_shallow_clone_says_so() {
 
 /// Programs that a repository's configuration names are never started.
 #[test]
-fn a_hostile_configuration_runs_nothing() {
+fn hostile_configuration_runs_no_program() {
     let repo = Repo::sample();
     let evil = repo.path().join("evil.sh");
     repo.write("evil.sh", "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\ncat\n")
@@ -381,7 +381,7 @@ fn a_hostile_configuration_runs_nothing() {
 
 /// A partial clone fetches missing objects through a program that its configuration may name.
 #[test]
-fn a_lacking_object_is_not_fetched() {
+fn missing_object_is_not_fetched() {
     let repo = Repo::sample();
     let ran = repo.path().join("ran");
     let remote = format!("ext::touch {}", ran.display());

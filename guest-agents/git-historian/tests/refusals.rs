@@ -5,7 +5,7 @@ use a2a_hub_sdk::{Agent, Failure, HealthStatus, TaskState, serde_json};
 use git_historian::GitHistorian;
 
 #[test]
-fn a_repository_of_another_user_is_told_with_the_fix() {
+fn foreign_repository_fails_with_fix() {
     let host = ScriptedHost::new();
     let complaint = "fatal: detected dubious ownership in repository at '/srv/repo'\n\
                      To add an exception for this directory, call:\n\n\tgit config …\n";
@@ -17,7 +17,7 @@ fn a_repository_of_another_user_is_told_with_the_fix() {
 }
 
 #[test]
-fn what_the_operator_did_not_grant_stays_the_hubs_refusal() {
+fn missing_grant_keeps_hubs_refusal() {
     let host = ScriptedHost::new();
     host.program("git").refused(Failure::Denied("grant `git` first".into()));
     let failure = host.run::<GitHistorian>("what changed?").unwrap_err();
@@ -25,7 +25,7 @@ fn what_the_operator_did_not_grant_stays_the_hubs_refusal() {
 }
 
 #[test]
-fn a_cancelled_task_starts_nothing_more() {
+fn cancelled_task_starts_no_more_programs() {
     let host = ScriptedHost::new();
     host.program("git").stdout("false\n\n");
     host.program("git").stdout("0123456789abcdef\n");
@@ -36,7 +36,7 @@ fn a_cancelled_task_starts_nothing_more() {
 }
 
 #[test]
-fn too_many_commits_are_cut_and_said_to_be() {
+fn commit_limit_is_mentioned_in_answer() {
     let host = ScriptedHost::new();
     host.program("git").stdout("false\n\n");
     host.program("git").stdout("0123456789abcdef\n");
@@ -52,7 +52,7 @@ fn too_many_commits_are_cut_and_said_to_be() {
 }
 
 #[test]
-fn programs_start_in_the_tasks_directory_or_where_the_hub_says() {
+fn git_runs_in_task_or_default_directory() {
     let host = ScriptedHost::new();
     let mut work = task("help");
     work.working_directory = Some("/srv/repo".into());
@@ -65,7 +65,7 @@ fn programs_start_in_the_tasks_directory_or_where_the_hub_says() {
 }
 
 #[test]
-fn health_is_gits_version() {
+fn health_reports_git_version() {
     let host = ScriptedHost::new();
     host.program("git").stdout("git version 2.47.3\n");
     let health = host.health::<GitHistorian>();

@@ -49,7 +49,7 @@ fn failure(outcome: &Outcome) -> (Option<TaskState>, Value, String) {
 }
 
 #[test]
-fn lines_of_other_shapes_never_panic() {
+fn lines_of_unexpected_shapes_never_panic() {
     let mut fed = 0;
     for recording in [
         recording!("hello"),
@@ -65,7 +65,7 @@ fn lines_of_other_shapes_never_panic() {
 }
 
 #[test]
-fn the_answer_is_artifact_and_status() {
+fn answer_becomes_artifact_and_status() {
     let host = hub();
     let outcome = replay(&host, recording!("hello"));
     assert_eq!(outcome.state(), Some(TaskState::Completed));
@@ -78,7 +78,7 @@ fn the_answer_is_artifact_and_status() {
 }
 
 #[test]
-fn the_next_task_of_a_context_goes_on_with_its_session() {
+fn next_task_of_context_resumes_session() {
     let host = hub();
     replay(&host, recording!("hello"));
     let program = vibe(&host, recording!("resumed"));
@@ -97,7 +97,7 @@ fn the_next_task_of_a_context_goes_on_with_its_session() {
 }
 
 #[test]
-fn a_lost_session_begins_anew_with_the_history() {
+fn lost_session_is_replaced_by_history() {
     let host = hub();
     let ctx = host.context();
     ctx.remember("session/context-1", &json!({ "id": "gone", "totals": { "input_tokens": 1.0 } }))
@@ -115,7 +115,7 @@ fn a_lost_session_begins_anew_with_the_history() {
 }
 
 #[test]
-fn the_client_decides_about_a_command() {
+fn client_decides_about_command() {
     for (answer, recording) in
         [("yes", recording!("command")), ("no", recording!("command_denied"))]
     {
@@ -136,7 +136,7 @@ fn the_client_decides_about_a_command() {
 
 /// `$/cancel_request` withdraws a request of the program.
 #[test]
-fn a_question_that_the_program_cancels_is_taken_back_and_not_answered() {
+fn cancelled_question_is_withdrawn_unanswered() {
     let host = hub();
     let (before, after) = split_behind(recording!("command"), "session/request_permission");
     let asked = before.lines().last().and_then(|line| line.strip_prefix("< ")).unwrap();
@@ -161,7 +161,7 @@ fn a_question_that_the_program_cancels_is_taken_back_and_not_answered() {
 }
 
 #[test]
-fn a_changed_file_is_an_artifact_once_it_is_changed() {
+fn applied_change_becomes_artifact() {
     let host = hub();
     host.answer(Message::agent(vec![Part::data(&json!({ "decision": "allow-session" }))]));
     replay(&host, recording!("edit"));
@@ -174,7 +174,7 @@ fn a_changed_file_is_an_artifact_once_it_is_changed() {
 }
 
 #[test]
-fn what_the_operator_allows_needs_no_client() {
+fn permissions_decide_without_client() {
     let host = hub();
     host.setting("permissions", "edit");
     replay(&host, recording!("write_unasked"));
@@ -196,7 +196,7 @@ fn what_the_operator_allows_needs_no_client() {
 }
 
 #[test]
-fn the_models_question_gets_the_clients_answer() {
+fn client_answers_models_question() {
     for answer in [
         Message::from("green"),
         Message::agent(vec![Part::data(&json!({ "Which colour?": "green" }))]),
@@ -209,7 +209,7 @@ fn the_models_question_gets_the_clients_answer() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_a_no() {
+fn unanswered_question_is_denied() {
     let host = hub();
     host.fail_answer(Failure::Timeout);
     replay(&host, recording!("command_denied"));
@@ -224,7 +224,7 @@ fn a_question_that_nobody_answers_is_a_no() {
 }
 
 #[test]
-fn a_missing_login_is_asked_for() {
+fn missing_login_is_requested() {
     let host = hub();
     vibe(&host, recording!("no_key"));
     vibe(&host, recording!("login_refused"));
@@ -240,7 +240,7 @@ fn a_missing_login_is_asked_for() {
 }
 
 #[test]
-fn failures_are_told_in_the_vendors_words() {
+fn failures_carry_vendor_text() {
     for (recording, reason, words) in [
         (recording!("rate_limited"), "rate_limited", "Rate limit exceeded"),
         (recording!("server_error"), "api_error", "mock error 500"),
@@ -255,14 +255,14 @@ fn failures_are_told_in_the_vendors_words() {
 }
 
 #[test]
-fn a_cut_stream_is_streamed_anew() {
+fn cut_stream_restarts_answer() {
     let host = hub();
     replay(&host, recording!("cut_and_retried"));
     assert_eq!(host.artifact("answer").unwrap(), "w1 w2 w3 ", "not what came before the retry too");
 }
 
 #[test]
-fn a_program_that_ends_or_is_silent_has_failed() {
+fn exited_or_silent_program_fails_task() {
     let host = hub();
     let (begun, _) = recording!("hello").split_once("agent_message_chunk").unwrap();
     let begun = &begun[..begun.rfind('\n').unwrap()];
@@ -291,7 +291,7 @@ fn a_program_that_ends_or_is_silent_has_failed() {
 
 /// Vibe itself uses another model without an error.
 #[test]
-fn a_model_that_it_does_not_know_ends_the_task() {
+fn unknown_model_fails_task() {
     let host = hub();
     let _program = vibe(&host, recording!("model"));
     let mut asked = task("hello");
@@ -302,7 +302,7 @@ fn a_model_that_it_does_not_know_ends_the_task() {
 }
 
 #[test]
-fn model_and_pictures_are_told() {
+fn model_and_pictures_are_passed() {
     let host = hub();
     let program = vibe(&host, recording!("model"));
     let mut asked = task("hello");
@@ -320,7 +320,7 @@ fn model_and_pictures_are_told() {
 }
 
 #[test]
-fn a_prompt_is_text_and_nothing_else() {
+fn special_prompts_are_plain_text() {
     for (prompt, told_as) in [
         ("/help me", "\u{2060}/help me"),
         (" \n/help me", "\u{2060} \n/help me"),
@@ -340,7 +340,7 @@ fn a_prompt_is_text_and_nothing_else() {
 }
 
 #[test]
-fn a_vibe_without_the_mode_that_asks_does_not_run() {
+fn missing_ask_mode_fails_task() {
     let host = hub();
     let changed = recording!("hello").replace(r#"{"id": "ask","#, r#"{"id": "careful","#);
     vibe(&host, &changed);
@@ -352,14 +352,14 @@ fn a_vibe_without_the_mode_that_asks_does_not_run() {
 }
 
 #[test]
-fn it_works_in_a_directory_or_not_at_all() {
+fn missing_directory_is_refused() {
     let host = ScriptedHost::new();
     let Err(Failure::Invalid(why)) = host.run::<Vibe>("hello") else { panic!("no refusal") };
     assert!(why.contains("--workspace"), "{why}");
 }
 
 #[test]
-fn thoughts_are_told_once() {
+fn thinking_is_reported_once() {
     let host = hub();
     replay(&host, recording!("thinking"));
     assert_eq!(host.said(), ["thinking"]);
@@ -367,7 +367,7 @@ fn thoughts_are_told_once() {
 }
 
 #[test]
-fn health_names_what_is_missing_and_what_mends_it() {
+fn health_reports_problem_with_fix() {
     let host = hub();
     vibe(&host, recording!("no_key"));
     let health = host.health::<Vibe>();
@@ -409,7 +409,7 @@ fn health_names_what_is_missing_and_what_mends_it() {
 }
 
 #[test]
-fn what_it_sets_is_in_the_manifest() {
+fn manifest_covers_set_variables() {
     let host = hub();
     replay(&host, recording!("hello"));
     let manifest = include_str!("../manifest.toml");
@@ -419,7 +419,7 @@ fn what_it_sets_is_in_the_manifest() {
 }
 
 #[test]
-fn events_are_told_in_order() {
+fn chunks_precede_whole_artifact() {
     let host = hub();
     host.answer("yes");
     replay(&host, recording!("command"));
@@ -430,7 +430,7 @@ fn events_are_told_in_order() {
 }
 
 #[test]
-fn the_operators_instructions_begin_the_prompt_and_its_servers_the_session() {
+fn instructions_begin_prompt_and_servers_session() {
     let host = hub();
     host.setting("system_prompt", "Answer in French.");
     let servers = r#"{"docs":{"command":"/d","env":{"A":"b"}},"web":{"url":"http://localhost"}}"#;
@@ -448,7 +448,7 @@ fn the_operators_instructions_begin_the_prompt_and_its_servers_the_session() {
 }
 
 #[test]
-fn an_effort_is_chosen_before_the_prompt() {
+fn effort_is_set_before_prompt() {
     let host = hub();
     host.setting("effort", "high");
     let program = vibe(&host, recording!("hello"));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn check_takes_no_offence_at_the_running_hub() {
+    async fn check_ignores_resources_of_running_hub() {
         let (dir, mut config) = used().await;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let http = listener.local_addr().unwrap();

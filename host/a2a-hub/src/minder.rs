@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_argument_makes_a_helper() {
+    fn helper_role_needs_first_argument() {
         let told = |args: &[&str]| Help::asked_of(args.iter().map(OsString::from));
         assert_eq!(told(&["a2a-hub", process::MIND, "x"]), Some(Help::Mind));
         assert_eq!(told(&["a2a-hub", process::confine::INIT, "x"]), Some(Help::Mind));

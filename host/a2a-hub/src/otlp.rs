@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_says_who_did_what_and_how_it_ended() {
+    fn span_has_genai_attributes_and_status() {
         let facts = json!({ "usage": { "input_tokens": 7 }, "cost_usd": 0.5, "reason": "timeout",
             "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
             "tracestate": "rojo=1", "x-workflow-id": "release", "x-parent-span-id": "aaaaaaaaaaaaaaaa" });
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_endpoint_nothing_is_sent() {
+    fn exporter_requires_an_endpoint() {
         assert!(Exporter::open(&Otlp::default()).unwrap().1.is_none());
     }
 }

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_told_and_nothing_else_of_a_build_that_went_well() {
+    fn successful_build_reports_only_warnings() {
         let said = |lines: &[&str]| {
             let lines: Vec<_> = lines.iter().map(|&line| line.to_owned()).collect();
             warnings(&lines).join("|")
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_is_installed_once_and_again_when_that_changed() {
+    fn dependencies_are_reinstalled_when_changed() {
         let dir = tempfile::tempdir().unwrap();
         let prepare = Prepare {
             command: Vec::new(),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_build_whose_tool_is_missing_says_which_and_begins_nothing() {
+    async fn missing_build_tool_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let project =
             "[project]\nname = 'x'\n[tool.a2a-hub]\nbuild = ['no-such-tool']\ncomponent = 'x.wasm'";

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_component_is_told_with_the_way_to_one() {
+    fn invalid_component_error_names_target() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.wasm");
         std::fs::write(&path, b"\0asm\x01\0\0\0").unwrap();

@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_component_is_not_tried() {
+    async fn invalid_component_is_not_checked() {
         let why = check(subject(b"\0asm\x01\0\0\0"), |_| {}).await.unwrap_err();
         assert_eq!(why.kind(), Kind::NoComponent);
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_component_of_another_contract_fails_one_check_and_is_tried_no_further() {
+    async fn contract_mismatch_stops_further_checks() {
         let steps = Mutex::new(Vec::new());
         let report = check(subject(b"\0asm\x0d\0\x01\0"), |step| steps.lock().push(step)).await;
         let report = report.unwrap().to_json();

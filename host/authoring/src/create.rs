@@ -79,7 +79,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_project_is_made_whole_or_not_at_all() {
+    fn project_is_created_atomically() {
         let dir = tempfile::tempdir().unwrap();
         let (within, place) = (dir.path(), dir.path().join("notes"));
         let files = BTreeMap::from([(PathBuf::from("src/lib.rs"), b"//! x".to_vec())]);

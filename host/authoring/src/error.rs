@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_stays_what_it_is_wherever_it_is_told() {
+    fn wrapped_error_keeps_kind_and_fix() {
         let missing = AuthoringError::new(Kind::NoTool, "no npm").mended_by("apt-get install npm");
         let told = Err::<(), _>(missing).doing(|| "build notes".to_owned()).unwrap_err();
         assert_eq!((told.kind(), told.fix()), (Kind::NoTool, Some("apt-get install npm")));

@@ -45,7 +45,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_manifest_is_put_into_a_component_and_a_link_to_it_stays() {
+    fn pack_embeds_manifest_through_link() {
         let dir = tempfile::tempdir().unwrap();
         let [from, link, manifest] =
             ["x.wasm", "link", "manifest.toml"].map(|name| dir.path().join(name));

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_is_read_file_by_file_and_a_damaged_one_is_none() {
+    fn damaged_archive_is_rejected() {
         let packed = split(b"a/b\n3\nx\ny\nc\n0\n\n").map(|it| it.len());
         assert_eq!(packed, None, "there is a byte too many");
         let packed = split(b"a/b\n3\nx\nyc\n0\n").unwrap();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn this_program_carries_the_sdk_and_the_contract() {
+    fn program_carries_sdk_and_contract() {
         let packed = unpack().unwrap();
         for path in
             ["sdk/src/lib.rs", "sdk/Cargo.toml", "wit/world.wit", "Cargo.lock", "Cargo.toml"]

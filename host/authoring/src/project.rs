@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_says_what_it_is_called_and_how_it_is_built() {
+    fn project_files_determine_name_and_build() {
         let cargo = "[package]\nname = 'my-agent'\n[lib]\ncrate-type = ['cdylib']";
         let library = "my_agent".to_owned();
         assert_eq!(
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_project_says_how_to_have_one() {
+    fn invalid_project_error_names_fix() {
         assert!(of(&[]).unwrap_err().contains("`a2a-hub plugin new NAME`"));
         let named = of(&[("Cargo.toml", "[package]\nname = 'My_Agent'")]).unwrap_err();
         assert!(named.contains("say `id = "), "{named}");

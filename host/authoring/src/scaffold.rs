@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_filled_and_stands_beside_what_it_is_built_with() {
+    fn template_is_filled_and_sdk_vendored() {
         let packed = packed(&[
             ("templates/python/{{crate}}/app.py", "# {{title}}: {{name}} {{crate}} {other}"),
             ("templates/python/gitignore.in", "dist"),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_is_free_in_each_language() {
+    fn identifier_avoids_reserved_words() {
         assert_eq!(identifier(&name("my-agent")), "my_agent");
         assert_eq!(identifier(&name("class")), "class_agent");
         assert_eq!(identifier(&name("std")), "std_agent");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rust_project_has_no_blank_left_and_is_locked() {
+    fn rust_project_is_filled_and_locked() {
         let files = project(&unpack().unwrap(), Language::Rust, &name("my-agent")).unwrap();
         for path in [
             "Cargo.toml",

@@ -247,7 +247,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn no_key_is_overwritten_and_none_is_for_others() {
+    fn key_file_is_private_and_never_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("a key");
         write_new(&place, b"secret").unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_is_accepted_for_that_component_only() {
+    fn signature_is_valid_for_one_component() {
         let KeyPair { pk, sk } = KeyPair::generate_unencrypted_keypair().unwrap();
         let component = |bytes: &[u8]| {
             let bytes = [b"\0asm\x0d\0\x01\0", bytes].concat();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_read_by_its_owner_only_and_signs() {
+    fn new_key_signs_and_stays_private() {
         let dir = tempfile::tempdir().unwrap();
         let [place, signature] = ["my.key", "x.wasm.minisig"].map(|name| dir.path().join(name));
         assert_eq!(KeyFile::read(&place).unwrap_err().kind(), Kind::KeyMissing);

@@ -115,7 +115,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_saved_file_is_seen_and_what_a_build_leaves_is_not() {
+    fn source_changes_exclude_build_output() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::create_dir_all(root.join("src")).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_begins_once_the_sources_stand_still_and_none_is_under_way() {
+    fn build_waits_for_unchanged_sources() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("lib.rs");
         fs::write(&file, "1").unwrap();

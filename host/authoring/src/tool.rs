@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_tool_says_is_heard_line_by_line() {
+    fn tool_output_is_split_into_lines() {
         let mut lines = Lines::default();
         assert_eq!(lines.push(b"one\ntw"), ["one"]);
         assert_eq!(lines.push(b"o\r\n\nthree"), ["two"]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_missing_is_told_with_the_way_to_it() {
+    fn missing_tool_error_names_installation() {
         let why = Tool::named(&["no-such-tool".to_owned()]).map(drop).unwrap_err();
         assert!(why.to_string().contains("it is not on the PATH"), "{why}");
         assert!(missing("npm").to_string().contains("nodejs npm"));

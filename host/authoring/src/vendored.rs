@@ -192,7 +192,7 @@ mod tests {
     "#;
 
     #[test]
-    fn the_sdk_stands_by_itself() {
+    fn vendored_sdk_manifest_is_standalone() {
         let manifest = sdk_manifest(MEMBER, WORKSPACE).unwrap();
         insta::assert_snapshot!(toml::to_string(&manifest).unwrap(), @r#"
         [dependencies.serde]
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_locked_to_what_its_sdk_was_tested_with() {
+    fn project_lock_matches_tested_versions() {
         let manifest = sdk_manifest(MEMBER, WORKSPACE).unwrap();
         let locked = lock("notes", &manifest, LOCK).unwrap().unwrap();
         let locked: Table = locked.parse().unwrap();

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_told_with_why() {
+    fn found_agents_are_listed_with_reasons() {
         let found = json!({ "older": true, "didYouMean": "codex", "note": "by words", "agents": [
             { "id": "codex", "score": 3.25159, "card": { "version": "0.9\u{1b}[2J", "description": "Writes\ncode" },
               "why": [{ "by": "word", "what": "bug", "in": ["tags", "examples"] }, { "by": "tag", "what": "git" }] },

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_of_many_tasks_as_people_see_it() {
+    fn bulk_cancel_result_is_rendered() {
         let many =
             json!({ "cancelled": ["a", "b"], "left": [{ "id": "c", "error": "it is over" }] });
         let none = json!({ "cancelled": [], "left": [] });

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_stands_in_the_metadata() {
+    fn options_become_message_metadata() {
         let all = ["--model", "m", "--effort", "low", "--resume", "s", "--metadata", "a=1"];
         let more = ["--metadata", "b=x=y", "--metadata", "allowedTools=[\"Bash\"]"];
         let told = facts(&[&all[..], &more[..]].concat()).unwrap();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_place_is_refused_with_it() {
+    fn reserved_metadata_keys_are_refused() {
         for (args, why) in [
             (["--metadata", "targetAgent=x"], "the agent is named before the message"),
             (["--metadata", "resume=x"], "`--resume` says it"),

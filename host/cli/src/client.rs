@@ -215,7 +215,7 @@ mod tests {
 
     /// The response to an unreadable request has no id (JSON-RPC 2.0, section 5) and still counts.
     #[tokio::test]
-    async fn a_request_that_the_hub_cannot_read_is_told_to_be_refused() {
+    async fn response_without_id_answers_last_request() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hub.sock");
         let hub = UnixListener::bind(&path).unwrap();
@@ -237,7 +237,7 @@ mod tests {
 
     /// The hub in this test accepts requests and never answers.
     #[tokio::test(start_paused = true)]
-    async fn a_hub_that_looks_nothing_up_any_more_is_told_to_hang() {
+    async fn unanswered_lookup_reports_hanging_hub() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hub.sock");
         let _hub = UnixListener::bind(&path).unwrap();

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_names_are_offered_and_nothing_that_a_terminal_obeys() {
+    fn completions_exclude_unsafe_ids_and_escapes() {
         let listed = json!([{ "id": "echo" }, { "id": "x; rm -rf ~" }, { "id": "-rf" }, { "id": "c\x1b[2J" }, { "id": "t-1" }]);
         let offered = offered(&listed, |_| "says\n\x1b[2J it".to_owned());
         let shown: Vec<_> = offered

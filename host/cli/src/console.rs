@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn terminals_are_shown_cleaned_text_and_pipes_get_every_byte() {
+    fn terminal_output_is_sanitised_pipes_are_not() {
         assert_eq!(look(Some(80), WISH), (true, true));
         assert_eq!(look(Some(80), Wish { plain: true, ..WISH }), (true, false));
         assert_eq!(look(Some(80), Wish { raw: true, ..WISH }), (false, false));

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversations_on_a_wide_a_narrow_and_no_terminal() {
+    fn conversation_table_fits_terminal_width() {
         let contexts = [
             json!({ "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "taskCount": 3, "agents": ["claude-code", "echo"],
                 "createdAt": "2026-01-30T11:58:00Z", "updatedAt": "2026-01-31T11:58:00Z", "state": "active" }),

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deliveries_on_a_wide_a_narrow_and_no_terminal() {
+    fn delivery_table_fits_terminal_width() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let fine = json!({ "taskId": "t1", "configId": "t1", "receiver": "https://example.com", "state": "fine",
             "version": "1.0", "waiting": 0, "attempts": 0 });

@@ -492,7 +492,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn findings_as_people_see_them() {
+    fn findings_are_rendered_with_fixes() {
         let agent = |id: &str, health: Value| agent_verdict(&json!({ "id": id, "health": health }));
         let findings = [
             hub_verdict("0.1.0", "0.1.0"),
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cli_that_is_there_is_not_to_be_installed() {
+    fn slow_program_is_not_reinstalled() {
         let of =
             |version| cli_verdict("claude", Path::new("/bin/claude"), version, "npm install x");
         let slow = of(Err(io::ErrorKind::TimedOut.into()));
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_is_slow_is_not_told_to_lack_its_target() {
+    fn slow_rustc_is_not_missing_target() {
         let dir = tempfile::tempdir().unwrap();
         let there = dir.path().display().to_string();
         let told = [
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_cli_is_told_once() {
+    async fn missing_program_is_reported_once() {
         let cli = "a-cli-that-nobody-has-installed";
         let found = async || vec![look_for(cli, "claude-code", "install it").await];
         let missing = untold(found().await, &[]);
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_store_is_a_failure_with_a_way_out() {
+    fn damaged_store_fails_with_fix() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(store(dir.path()).found, "none yet, which `a2a-hub start` makes");
         drop(SqliteStorage::open(dir.path()).unwrap());
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_read_is_found() {
+    fn insecure_permissions_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let mode =
             |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();

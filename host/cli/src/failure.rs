@@ -189,7 +189,7 @@ mod tests {
     use anyhow::Context as _;
 
     #[test]
-    fn a_failure_is_one_object_with_the_reason_of_whoever_refused() {
+    fn failure_json_keeps_reason_of_cause() {
         let busy = json!({ "code": -32004, "message": "agent `echo` is busy: 8 run",
             "data": { "reason": "busy", "fix": "try later" } });
         let refused = || anyhow::Error::from(CommandError::refused(&busy));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_task_is_told_beside_the_error() {
+    fn failure_json_includes_task_facts() {
         let known = Map::from_iter([("taskId".to_owned(), json!("t"))]);
         let why = CommandError::new(CONNECTION_LOST, "the hub hung up").mended_by("a2a-hub status");
         let why = CommandError::of(&why.into()).knowing(known).saying("; the task may go on");

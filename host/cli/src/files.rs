@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_extension_is_told_by_its_bytes() {
+    fn unknown_extension_is_detected_by_content() {
         let of = |name: &str, bytes: &[u8]| media_type(Path::new(name), bytes);
         assert_eq!(of("main.rs", b"fn main() {}"), "text/plain");
         assert_eq!(of("core", &[0xff, 0xfe]), "application/octet-stream");

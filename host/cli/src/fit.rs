@@ -66,7 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn text_is_cut_between_characters_however_wide() {
+    fn text_is_cut_between_wide_characters() {
         let cut = |columns| cut("漢字 and more", columns);
         assert_eq!(
             [0, 1, 2, 3, 4, 9, 13].map(cut),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_broken_between_words_where_they_can_be() {
+    fn lines_wrap_between_words() {
         assert_eq!(wrapped("one two three\n\nfour", 7), ["one two", "three", "", "four"]);
         assert_eq!(wrapped("abcdefgh 漢字漢", 5), ["abcde", "fgh", "漢字", "漢"]);
         assert_eq!(wrapped("漢", 1), ["漢"]);
@@ -83,7 +83,7 @@ mod tests {
 
     /// Quadratic time would let an agent's output block the user's terminal.
     #[test]
-    fn a_long_line_takes_no_long_time() {
+    fn long_line_wraps_in_linear_time() {
         for c in ["x", "\u{301}", "漢", "x "] {
             let lines = wrapped(&c.repeat(300_000), 80);
             assert!(lines.len() > 400, "{c:?}");
@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_wider_than_it_may_be(text in "\\PC{0,60}", columns in 2_usize..80) {
+        fn wrapped_lines_never_exceed_width(text in "\\PC{0,60}", columns in 2_usize..80) {
             prop_assert!(cut(&fold(&text), columns).width() <= columns);
             for line in wrapped(&text, columns) {
                 prop_assert!(line.width() <= columns, "{line:?}");

@@ -50,7 +50,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_server_that_is_nowhere_is_told_with_what_to_set() {
+    fn undefined_tool_server_names_setting() {
         let dir = tempfile::tempdir().unwrap();
         let config = "[agents.a.grant.tools]\nweb = ['get']\nfiles = ['read']\n[agents.a.mcp.files]\ncommand = '/bin/files'";
         let config: Config = toml::from_str(config).unwrap();
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_of_grants_is_told_with_the_line() {
+    fn damaged_grants_file_reports_line() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(grants(dir.path()).verdict, Verdict::Ok);
         let file = GrantsFile::of(dir.path()).path();

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_log_is_begun_anew() {
+    fn large_log_is_rotated_in_place() {
         let dir = tempfile::tempdir().unwrap();
         let (path, file) = open_log(dir.path()).unwrap();
         let mut log = Bounded { path: path.clone(), to: file.try_clone().unwrap() };

@@ -192,7 +192,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_short_name_tells_it_apart() {
+    fn short_id_is_unique_prefix() {
         let short = IDS.map(|id| short(id, &IDS.into_iter()));
         insta::assert_snapshot!(short.join("\n"), @"
         01a1fc8f-a111-7715-9c95
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_names_one_or_is_refused_with_those_it_could_be() {
+    fn ambiguous_prefix_lists_candidates() {
         let task = |id: &str| {
             json!({ "id": id, "agentId": "echo", "status": { "timestamp": "2026-01-31T11:58:00Z" },
                 "history": [{ "parts": [{ "kind": "text", "text": "delete the old\nfixtures" }] }] })

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_stands_in_the_metadata() {
+    fn memory_options_become_message_metadata() {
         assert_eq!(facts(&[]), json!({}));
         let some = ["--inherit-working-memory", "--inherit-memory", "--scope", "minimal"];
         let told =

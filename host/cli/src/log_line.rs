@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_as_people_see_them() {
+    fn json_log_lines_are_formatted() {
         let lines = [
             r#"{"timestamp":"2026-01-31T12:00:00.123456Z","level":"INFO","message":"agent joined","agent":"echo","source":"built-in"}"#,
             r#"{"timestamp":"2026-01-31T12:00:01.5Z","level":"WARN","message":"tasks were cut off","tasks":2}"#,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_logs_cannot_write_a_line_of_the_hub() {
+    fn multiline_message_cannot_forge_log_line() {
         let forged = "said\n2026-01-31 12:00:01 ERROR the hub was broken into";
         let event = serde_json::json!({ "timestamp": "2026-01-31T12:00:00Z", "level": "INFO", "message": forged, "task": forged });
         insta::assert_snapshot!(line_text(&event.to_string()).words(), @r"

@@ -123,7 +123,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_log_that_is_begun_anew_is_followed() {
+    fn rotated_log_is_followed_without_loss() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOG_FILE);
         fs::write(&path, "one\n").unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_whole() {
+    fn last_lines_excludes_partial_line() {
         assert_eq!(last_lines("a\nb\nc\nhal", 2), "b\nc\n");
         assert_eq!(last_lines("a\n", 5), "a\n");
         assert_eq!(last_lines("half", 5), "");

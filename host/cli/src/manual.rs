@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manual_tells_commands_and_exit_codes() {
+    fn manual_lists_commands_and_exit_codes() {
         let whole = page(None).unwrap();
         for told in ["a2a\\-hub\\-doctor(1)", ".SH EXIT STATUS\n.TP\n0\nit was done\n", "\n130\n"] {
             assert!(whole.contains(told), "{told}: {whole}");

@@ -382,7 +382,7 @@ mod tests {
         See [the docs](https://evil.example/x), <https://example.com> and <b>this</b>.\n\n---\ndone";
 
     #[test]
-    fn an_answer_as_people_see_it() {
+    fn markdown_answer_is_rendered_for_terminal() {
         insta::assert_snapshot!(render(ANSWER, 60).words(), @"
         What I changed
 
@@ -422,14 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_become_looks() {
+    fn markdown_marks_become_ansi_styles() {
         let shown = render("# A *b* c\n**bold** `code`", 80);
         let shown = shown.shown(Look { cleaned: true, coloured: true });
         insta::assert_debug_snapshot!(shown, @r#""\u{1b}[1m\u{1b}[4mA\u{1b}[0m \u{1b}[1m\u{1b}[3m\u{1b}[4mb\u{1b}[0m \u{1b}[1m\u{1b}[4mc\u{1b}[0m\n\n\u{1b}[1mbold\u{1b}[0m \u{1b}[33mcode\u{1b}[0m\n""#);
     }
 
     #[test]
-    fn what_is_no_markdown_is_left_as_it_is() {
+    fn plain_text_is_rendered_unchanged() {
         for text in
             ["one\ntwo\n", "a_b_c and __init__.py and 2 * 3 * 4\n", "a <tag> & co\n", "x\n\ny\n"]
         {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_shown_when_they_are_whole() {
+    fn streamed_blocks_are_released_when_complete() {
         let mut blocks = Blocks::default();
         let pieces = ["one\n", "\n", "two\n\n```\na\n\n", "b\n```\n\n- x\n\n  y\n", "\n- z\n\nend"];
         let shown = pieces.map(|piece| blocks.push(piece));
@@ -451,14 +451,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_fall_over(text in "([-#>*_`~|\\[\\]()<!0-9. \n\t]|[a-c漢\u{1b}]){0,80}", columns in 0_usize..90) {
+        fn arbitrary_markdown_never_panics(text in "([-#>*_`~|\\[\\]()<!0-9. \n\t]|[a-c漢\u{1b}]){0,80}", columns in 0_usize..90) {
             let shown = render(&text, columns).shown(Look { cleaned: true, coloured: false });
             let obeyed = shown.contains('\x1b');
             prop_assert!(!obeyed, "{shown:?}");
         }
 
         #[test]
-        fn pieces_come_to_the_whole(pieces in prop::collection::vec("[-`a \n]{0,12}", 0..8)) {
+        fn streamed_pieces_concatenate_to_input(pieces in prop::collection::vec("[-`a \n]{0,12}", 0..8)) {
             let mut blocks = Blocks::default();
             let mut shown: String = pieces.iter().map(|piece| blocks.push(piece)).collect();
             shown += &blocks.rest();

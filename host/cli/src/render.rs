@@ -103,7 +103,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn times_are_told_as_people_do() {
+    fn past_timestamps_are_relative() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let told = [
             "2026-01-31T12:00:00.001Z",
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn times_to_come_are_told_as_people_do() {
+    fn future_timestamps_are_relative() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
         let told = told.map(|then| ahead(&json!(then), now)).join(", ");
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_into_a_shell_stays_one_word() {
+    fn shell_word_quotes_special_characters() {
         let words =
             ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
         insta::assert_snapshot!(words.map(shell_word).join(" "), @r"01a1fc8f-a111 'https://x.org:1/a?b=1' '' '-rf' 'a; rm -rf ~' 'it'\''s $(id)'");
     }
 
     #[test]
-    fn a_part_that_cannot_be_shown_is_named() {
+    fn binary_part_is_shown_by_name() {
         let file = |file: Value| json!({ "kind": "file", "file": file });
         let parts = json!([
             { "kind": "text", "text": "see\n" },

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_as_people_see_it() {
+    fn reload_result_is_rendered() {
         let told = |changed: &[&str], later: &[&str]| {
             let left = json!([{ "agentId": "echo", "error": "another digest is pinned" }]);
             let left = if changed.is_empty() { json!([]) } else { left };

@@ -39,7 +39,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_hub_is_there_as_long_as_its_process_is() {
+    fn run_file_of_dead_process_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let socket = |dir: &Path| socket(&of(dir)?);
         assert_eq!(socket(dir.path()), None);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_outside_or_over_what_is_there() {
+    fn saved_files_stay_inside_and_never_overwrite() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("out");
         fs::create_dir(&dir).unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_elsewhere_is_told_and_not_fetched() {
+    fn file_url_is_reported_not_fetched() {
         let dir = tempfile::tempdir().unwrap();
         let told = told(&[json!({ "uri": "http://169.254.169.254/x" })]);
         let saved = save(&told, &dir.path().join("new")).unwrap();

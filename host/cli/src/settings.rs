@@ -90,7 +90,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn settings_as_people_see_them() {
+    fn settings_are_rendered_with_origins() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
         fs::write(&file, "[agents.x.grant.process.git]\n[http]\nenabled = false\n").unwrap();

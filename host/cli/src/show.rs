@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_compiled_is_no_silence() {
+    fn compiling_plugins_are_listed() {
         let compiling =
             json!([{"file": "x.wasm", "bytes": 19_400_001, "since": "2026-01-31T10:00:00.000Z"}]);
         let mut out = Text::new();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_on_a_wide_a_narrow_and_no_terminal() {
+    fn agent_table_fits_terminal_width() {
         let agents = json!([
             {"id": "claude-code", "source": "built-in", "card": {"description": "Anthropic's coding agent."},
              "health": {"status": "degraded", "version": "2.1.329", "errorMessage": "not logged in", "fix": "claude /login"}},
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_not_asked_is_as_well_as_the_hub_knew() {
+    fn unasked_agent_shows_known_health() {
         let asked = json!({ "id": "codex", "health": { "status": "degraded", "version": "2" } });
         let agents = json!([{ "id": "echo" }, asked.clone(), { "id": "new" }]);
         let known =
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn status_on_a_wide_a_narrow_and_no_terminal() {
+    fn status_fits_terminal_width() {
         let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "waitingTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_fails_is_told_first() {
+    fn failing_store_is_shown_with_fix() {
         let storage = json!({"status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room"});
         let mut out = Text::new();
         storage_text(&mut out, &storage, None);

@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_it_is_is_said_of_a_task_at_work() {
+    fn progress_is_shown_only_while_working() {
         let event = |state: &str, said: &str| {
             let status = json!({ "state": state, "message": { "parts": [{ "kind": "text", "text": said }] } });
             json!({ "kind": "status-update", "status": status, "metadata": { "progress": { "percent": 40 } } })
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fix_is_said_below_the_failure() {
+    fn fix_follows_failure_message() {
         let said = |fix| with_fix("nobody is logged in".to_owned(), fix);
         assert_eq!(said(Some("x login")), "nobody is logged in\nfix: x login");
         assert_eq!((said(Some(" ")), said(None)), (said(None), "nobody is logged in".to_owned()));

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_failure_is_told_without_the_log_before_it() {
+    fn start_failure_omits_earlier_log() {
         let log = "{\"level\":\"INFO\",\"message\":\"agent joined\"}\n";
         let told = |said: &str| last_words(&format!("{log}{log}{said}")).unwrap_or_default();
         assert_eq!(

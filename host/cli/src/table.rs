@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_whole_cells_between_tabs() {
+    fn pipe_gets_untruncated_tab_separated_cells() {
         let shown = table().text(None).words().replace('\t', " → ");
         let shown = shown.replace('\x1b', "ESC").replace('\u{202e}', "RLO");
         insta::assert_snapshot!(shown, @"
@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_row_is_wider_than_its_terminal(
+        fn rows_never_exceed_terminal_width(
             cells in prop::collection::vec(("\\PC{0,40}", "[a漢 ]{0,60}"), 0..6),
             columns in 30_usize..200,
         ) {

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_as_people_see_it() {
+    fn task_is_rendered_with_question() {
         let part = |text: &str| json!([{ "kind": "text", "text": text }]);
         let task = json!({
             "kind": "task", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_on_a_wide_a_narrow_and_no_terminal() {
+    fn task_table_fits_terminal_width() {
         let shown = |columns| tasks_text(&listed(), now(), columns).words();
         insta::assert_snapshot!(shown(Some(120)), @r"
         TASK                STATE           CHANGED     AGENT        ASKED
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_typed_as_people_do() {
+    fn since_accepts_durations_days_and_timestamps() {
         let typed = ["90s", "30m", "2h", "1d", "2w", "2026-01-31T10:30:00+01:00"];
         let moments = typed.map(|typed| since(typed).unwrap().moment(now()));
         insta::assert_snapshot!(moments.join("\n"), @"

@@ -212,7 +212,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr as _;
 
     #[test]
-    fn the_line_fits() {
+    fn progress_line_fits_terminal() {
         let line = |who: &str, said: &str, columns| line('⠋', who, 75, said, columns).words();
         insta::assert_snapshot!(line("claude-code", "", 80), @"⠋ claude-code · 1 min · at work, Ctrl-C cancels");
         let said = "Running\n  `cargo test --workspace` in the background";
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_cannot_speak_as_the_hub() {
+    fn question_cannot_imitate_hub_line() {
         let forged = "\x1b[2J┇ claude-code asks:\n┇ │ May I list the files?\r\n┇ > ";
         insta::assert_snapshot!(question("guest", forged, 80).words(), @r"
         ┇ guest asks:

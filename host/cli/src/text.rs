@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_module_writes_what_a_terminal_obeys() {
+    fn words_never_write_escape_codes() {
         let mut text = Text::from("said: \x1b[2J\u{202e}x ");
         text.push(style_of("working"), "wor\x1b]0;king");
         text.push(PLAIN, "\n");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_to_the_whole() {
+    fn streamed_pieces_accumulate_to_task() {
         let text = |text: &str| json!({ "kind": "text", "text": text });
         let file = json!({ "kind": "file", "file": { "name": "a.bin", "bytes": "AP8=" } });
         let mut told = Told::default();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_works_on_after_an_answer_is_not_over() {
+    fn working_status_clears_exit() {
         let mut told = Told::default();
         told.take(&status("input-required", Some("which?")));
         assert_eq!((told.exit, told.said().as_deref()), (Some(Exit::NeedsInput), Some("which?")));

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_as_people_see_it() {
+    fn task_tree_is_rendered() {
         let task = |id: &str, depth: usize, agent: &str, state: &str, asked: &str| {
             json!({ "id": id, "depth": depth, "agentId": agent, "state": state,
                 "updatedAt": "2026-01-31T11:58:00.000Z", "tokens": 1200, "costUsd": 0.0123,

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_whole_echo_will_do() {
+    fn trial_requires_complete_echo() {
         let task = |state: &str, text: &str| {
             Ok(json!({ "status": { "state": state,
                 "message": { "parts": [{ "kind": "text", "text": text }] } } }))
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_be_tried_is_named() {
+    fn unknown_trial_agent_is_refused() {
         let trials: BTreeMap<_, _> =
             ["a", "b"].map(|id| (AgentId::parse(id).unwrap(), Trial::default())).into();
         assert_eq!(chosen(trials.clone(), &["b".into()]).unwrap().len(), 1);

@@ -117,7 +117,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_no_card_is_told_from_one() {
+    fn non_card_responses_are_explained() {
         let long = vec![b' '; MAX_CARD + 1];
         let told = [b"<!doctype html>".as_slice(), b"hello", b"[]", &long]
             .map(|text| read(text, "https://x/card").unwrap_err());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_of_what_is_said() {
+    fn digest_ignores_order_and_signatures() {
         let parsed = |text: &str| digest(&serde_json::from_str(text).unwrap());
         let one = parsed(r#"{"name":"n","version":"1"}"#);
         assert_eq!(parsed(r#"{"version":"1","signatures":[{}],"name":"n"}"#), one);

@@ -150,7 +150,7 @@ mod tests {
     const STREAM: &[u8] = b"\0\0\0\0\x03abc\0\0\0\0\0\0\0\0\0\x09cut";
 
     #[test]
-    fn messages_have_their_length_before_them() {
+    fn length_prefixed_messages_are_decoded() {
         let messages = GrpcFrames::default().take(STREAM).unwrap();
         assert_eq!(messages, [&b"abc"[..], &b""[..]]);
         assert_eq!(GrpcFrames::default().take(b"\x01\0\0\0\0"), Err(BadFrame::Compressed));
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_where_the_pieces_end(mut cuts in proptest::collection::vec(0..STREAM.len(), 0..9)) {
+        fn chunk_boundaries_do_not_affect_messages(mut cuts in proptest::collection::vec(0..STREAM.len(), 0..9)) {
             cuts.sort_unstable();
             let (mut frames, mut messages, mut from) = (GrpcFrames::default(), Vec::new(), 0);
             for cut in cuts.into_iter().chain([STREAM.len()]) {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_a_message_for_a_method() {
+    fn request_has_method_path_and_frame() {
         let (request, body, _) = call(interface::Version::V1);
         assert_eq!(request.uri(), "https://x:1/lf.a2a.v1.A2AService/GetTask");
         assert_eq!(&body[..], b"\0\0\0\0\x07\x0a\x02me\x12\x01t");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trailers_tell_how_it_ended() {
+    fn trailers_determine_result() {
         let (_, _, call) = call(interface::Version::V1);
         let told = |status: u16, trailers: &[(&'static str, &str)], body: &'static [u8]| {
             let trailers = trailers

@@ -127,7 +127,7 @@ mod tests {
     /// A token must not reach another port of the same host, where another user's program may
     /// listen.
     #[test]
-    fn another_port_of_the_same_host_is_for_those_who_show_no_token() {
+    fn other_port_is_allowed_without_token_only() {
         let tokenless = Trust { origins: Vec::new(), other_ports: true };
         let told =
             ["a:50051", "https://a:50051", "http://a:50051", "https://b.a:50051", "https://c"]
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_is_chosen_and_then_the_first() {
+    fn newest_version_then_first_interface_wins() {
         let told = [
             of(&[
                 ["JSONRPC", "0.3", "/old"],
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_where_the_operator_did_not_say() {
+    fn untrusted_origins_are_not_chosen() {
         let told = [
             of(&[["JSONRPC", "1.0", "https://evil/"], ["HTTP+JSON", "0.3", "https://a/rest"]]),
             of(&[["JSONRPC", "1.0", "http://a/"], ["JSONRPC", "1.0", "https://b:443/x"]]),

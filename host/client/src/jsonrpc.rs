@@ -48,7 +48,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn answer_of_other_shape_is_refused() {
+    fn response_of_unexpected_shape_is_refused() {
         for shape in shapes() {
             let why = read(StatusCode::OK, shape.to_string().as_bytes()).unwrap_err();
             assert!(matches!(why, ClientError::Senseless { .. }), "{shape}: {why}");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_either_form() {
+    fn errors_of_both_versions_are_read() {
         let error =
             |data: Value| json!({ "code": -32001, "message": "Task not found", "data": data });
         for data in [Value::Null, json!([{ "reason": "TASK_NOT_FOUND" }]), json!({ "x": 1 })] {

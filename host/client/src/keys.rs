@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn key_sets_of_other_shapes_are_refused() {
+    fn key_sets_of_unexpected_shapes_never_panic() {
         let line: Value = serde_json::from_str(OFFICIAL.lines().next().unwrap()).unwrap();
         let set = json!({ "keys": [line["jwk"], { "kty": "RSA", "n": "AA", "e": "AQAB", "use": "sig", "kid": "k" }] });
         for other in reshaped(&set) {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_of_official_sdks_count() {
+    fn official_sdk_signatures_are_verified() {
         for line in OFFICIAL.lines() {
             let mut official: Value = serde_json::from_str(line).unwrap();
             let (pem, jwk) =
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn who_signed_must_be_known_and_sure() {
+    fn only_known_unambiguous_signers_are_accepted() {
         let ((one, known), (_, other)) = (pair(1), pair(2));
         let both = keys(&[&known, &other]);
         let ec: Value = serde_json::from_str(OFFICIAL.lines().next().unwrap()).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_are_public_and_where_it_is_said() {
+    async fn invalid_key_sources_are_refused() {
         let outbound = Outbound::unguarded();
         let (_, known) = pair(1);
         let mut private: Value = serde_json::from_str(&known).unwrap();

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_says_its_trace_in_headers_too() {
+    fn message_trace_is_sent_as_headers() {
         let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let said = headers(&message(&json!({
             "traceparent": traceparent, "tracestate": "a=1", "x-workflow-id": "release",
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_without_a_message_is_in_the_trace_of_whoever_makes_it() {
+    async fn request_without_message_uses_callers_trace() {
         let trace = TraceContext { workflow: Some("release".to_owned()), ..Default::default() };
         let cancel = Operation::CancelTask { id: TaskId::new("t") };
         let said = with_trace(trace.clone(), async { headers(&cancel) }).await;

@@ -58,7 +58,7 @@ mod tests {
     use url::Url;
 
     #[test]
-    fn a_request_is_for_a_place_below_the_interface() {
+    fn request_url_is_below_interface() {
         let asked = |version, tenant: Option<&str>, operation: &Operation| {
             let url = Url::parse("http://x/agent/rest/").unwrap();
             let tenant = tenant.map(str::to_owned);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_other_shapes_are_read_or_refused() {
+    fn responses_of_unexpected_shapes_never_panic() {
         let gone = A2aError::new(ErrorKind::TaskNotFound, "gone");
         for answer in
             [json!({ "task": { "id": "t" } }), gone.to_rest_json(), gone.to_v03_rest_json()]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_alone_is_no_answer() {
+    fn bare_http_status_is_an_error() {
         let told = |status: StatusCode, said: Value| match read(status, said.to_string().as_bytes())
         {
             Ok(said) => said.to_string(),

@@ -64,13 +64,13 @@ mod tests {
         b": ping\r\ndata: {\"n\":1}\r\n\r\nid: 7\nevent: x\ndata:{\"n\":\ndata: 2}\n\n: end\n\ndata: cut";
 
     #[test]
-    fn events_have_data_and_comments_have_none() {
+    fn event_data_is_decoded_without_comments() {
         let events = EventDecoder::default().take(STREAM).unwrap();
         assert_eq!(events, [b"{\"n\":1}".to_vec(), b"{\"n\":\n2}".to_vec()]);
     }
 
     #[test]
-    fn an_event_without_end_is_given_up() {
+    fn endless_event_is_refused() {
         let mut decoder = EventDecoder::default();
         let piece = vec![b'x'; 1 << 20];
         let taken = (0..32).map_while(|_| decoder.take(&piece).ok()).count();
@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_where_the_pieces_end(mut cuts in proptest::collection::vec(0..STREAM.len(), 0..9)) {
+        fn chunk_boundaries_do_not_affect_events(mut cuts in proptest::collection::vec(0..STREAM.len(), 0..9)) {
             cuts.sort_unstable();
             let (mut decoder, mut events, mut from) = (EventDecoder::default(), Vec::new(), 0);
             for cut in cuts.into_iter().chain([STREAM.len()]) {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_until_then() {
+    fn until_is_zero_for_past_times() {
         let told = until(&after(Duration::from_secs(60)));
         assert!((57..=60).contains(&told.as_secs()), "{told:?}");
         let over = before(Duration::from_secs(60));

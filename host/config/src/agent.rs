@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_told_its_settings_as_text() {
+    fn agent_reads_settings_as_text() {
         insta::assert_snapshot!(told(""), @r#"{"approval_timeout": "3600000", "permissions": "ask", "workspace": "/w"}"#);
         let all = "permissions = 'read-only'\napproval_timeout_ms = 1\nsettings = { model = 'x', turns = 3, deep = true, heat = 0.5 }";
         insta::assert_snapshot!(told(all), @r#"{"approval_timeout": "1", "deep": "true", "heat": "0.5", "model": "x", "permissions": "read-only", "turns": "3", "workspace": "/w"}"#);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_told_as_it_is_written() {
+    fn permission_words_round_trip() {
         for word in ["ask", "read-only", "edit", "full"] {
             let config = read(&format!("permissions = '{word}'")).unwrap();
             assert_eq!(config.told(Path::new("/w"))["permissions"], word);
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_settings_are_explained() {
         insta::assert_snapshot!(told("permissions = 'yolo'"), @"unknown variant `yolo`, expected one of `read-only`, `ask`, `edit`, `full`");
         insta::assert_snapshot!(told("settings.permissions = 'full'"), @"set `agents.any.settings.permissions`: say `agents.any.permissions`");
         insta::assert_snapshot!(told("settings.approval_timeout = 1"), @"set `agents.any.settings.approval_timeout`: say `agents.any.approval_timeout_ms`");

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_followed_is_told_from_what_needs_a_restart() {
+    fn changes_are_split_by_need_of_restart() {
         let all = "workspaces = ['/a']\nmax_tasks = 5\n[http]\nport = 1\n[logging]\nlevel = 'debug'\npretty = true\n[stop]\ndrain_ms = 1\n[push]\nsign = false";
         insta::assert_snapshot!(told("", all), @"logging.level, stop.drain_ms, workspaces; restart: http.port, logging.pretty, max_tasks, push.sign");
         insta::assert_snapshot!(told(all, all), @"; restart:");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_named_by_what_is_different() {
+    fn changed_agents_are_named() {
         let old = "[agents.a]\ntimeout_ms = 5\n[agents.b.grant.process.git]\n[remote.r]\nurl = 'http://r'";
         let new = "[agents.a]\ntimeout_ms = 6\n[agents.c]\nenabled = false\n[agents.d]\n[remote.s]\nurl = 'http://s'";
         insta::assert_snapshot!(told(old, new), @"agents.a.timeout_ms, agents.b.grant, agents.c.enabled, remote.r, remote.s; restart:");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_granted_anew_is_a_difference() {
+    fn added_program_grant_is_a_change() {
         let (git, sh) = ("[agents.a.grant.process.git]", "[agents.a.grant.process.sh]");
         insta::assert_snapshot!(told(git, &format!("{git}\n{sh}")), @"agents.a.grant.process.sh; restart:");
         insta::assert_snapshot!(told(&format!("{git}\n{sh}"), git), @"agents.a.grant.process.sh; restart:");

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_confined_program_is_given_is_refused_with_the_way_out() {
+    fn forbidden_confinement_settings_are_refused() {
         let all = "network = [443, 8080]\nread = ['/srv']\nwrite = ['/run/media/disk']\nnested = true\nmax_processes = 9\nmax_file_mb = 1\nmax_memory_mb = 64";
         assert_eq!(said(all), "ok");
         assert_eq!(said("network = true"), "ok");

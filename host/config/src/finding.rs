@@ -58,7 +58,7 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn a_server_has_a_url_and_a_model_and_its_key_is_named() {
+    fn embeddings_settings_are_validated() {
         let read = |text: &str| {
             let config: Config = toml::from_str(&format!("[finding.embeddings]\n{text}")).unwrap();
             config.check().map(|()| config.finding.embeddings).map_err(|why| why.to_string())

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_granted_is_read_as_it_was_written_and_by_nobody_else() {
+    fn grants_file_round_trips_with_mode_0600() {
         let dir = tempfile::tempdir().unwrap();
         let file = GrantsFile::of(dir.path());
         assert_eq!(file.read().unwrap(), Installations::default());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_may_be_written_in_either_case() {
+    fn digest_case_is_normalized() {
         let dir = tempfile::tempdir().unwrap();
         let file = GrantsFile::of(dir.path());
         file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_refused_and_stays_as_it_is() {
+    fn damaged_file_is_refused_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let file = GrantsFile::of(dir.path());
         let grant = || file.change(|all| all.grant(&agent("notes"), new_grant(), 7));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_write_is_no_word_of_the_operators() {
+    fn file_writable_by_others_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = GrantsFile::of(dir.path());
         file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_write_at_once_lose_nothing_of_each_other() {
+    fn concurrent_changes_are_all_stored() {
         let dir = tempfile::tempdir().unwrap();
         let write = |n: u32| {
             let file = GrantsFile::of(dir.path());

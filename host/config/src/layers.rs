@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn later_layers_count_more() {
+    fn later_layers_override_earlier_ones() {
         let file =
             "dataDir = '/file'\n[http]\nport = 1\nenabled = false\n[logging]\nlevel = 'warn'";
         let environment = [
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_file_variable_or_flag() {
         insta::assert_snapshot!(refused("[http]\nprot = 1", &[]), @"read DIR/config.toml: no setting is called `http.prot`; did you mean `http.port`?");
         insta::assert_snapshot!(refused("[agents.echo]\nenabeld = true", &[]), @"read DIR/config.toml: no setting is called `agents.echo.enabeld`; did you mean `agents.echo.enabled`?");
         insta::assert_snapshot!(refused("socket.colour = 'red'", &[]), @"read DIR/config.toml: no setting is called `socket.colour`; there are `path`, `enabled`");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tilde_is_the_home_directory() {
+    fn tilde_expands_to_home_directory() {
         let file = "socket.path = '~/hub.sock'\nworkspaces = ['~', '~/src', '/src/~', '~other']\n\
             [agents.x]\nworkspaces = ['~/x']\nprograms = { git = '~/bin/git' }";
         let environment = [("A2A_HUB_DATA_DIR", "~/data")];
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_section_is_a_grant() {
+    fn empty_program_section_is_a_grant() {
         let file = "[agents.x.grant.process.git]\n[agents.x.grant.process.sh]\nmax_running = 1";
         let environment = [("A2A_HUB_AGENTS_X_GRANT_PROCESS_GIT_MAX_RUNNING", "2")];
         let settings = read(file, &environment, &[]).unwrap();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_named_and_not_there_is_told_with_the_way_out() {
+    fn missing_named_file_is_explained() {
         let path = || PathBuf::from("/nowhere/config.toml");
         let none = BTreeMap::new();
         let why = Settings::read(Some(path()), &none, None, &[]).unwrap_err();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_there_is_no_file() {
+    fn missing_home_means_no_default_file() {
         let environment = BTreeMap::from([("A2A_HUB_SOCKET".to_owned(), "/s".to_owned())]);
         let settings = Settings::read(None, &environment, None, &[]).unwrap();
         assert_eq!(settings.config.socket.path, Path::new("/s"));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_server_is_said() {
+    fn invalid_server_settings_are_explained() {
         assert_eq!(
             told("files]\ncommand = '/bin/mcp'\nargs = ['-v']\nenv = ['KEY', 'A_*']"),
             "right"

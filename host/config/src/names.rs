@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn words_name_settings() {
+    fn words_resolve_to_setting_paths() {
         assert_eq!(found("http_port").as_deref(), Some("http.port"));
         assert_eq!(found("data_dir").as_deref(), Some("data_dir"));
         assert_eq!(
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_what_the_types_say() {
+    fn entry_kinds_follow_from_types() {
         let at = |path: &[&str]| {
             place::<Config>(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
         };

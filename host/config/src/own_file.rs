@@ -96,7 +96,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn only_a_plain_file_of_ones_own_is_opened() {
+    fn only_private_plain_file_is_opened() {
         let dir = tempfile::tempdir().unwrap();
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         replace(&file, b"mine").unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_and_a_draft_that_is_a_link_is_not_followed() {
+    fn replace_is_atomic_and_follows_no_symlink() {
         let dir = tempfile::tempdir().unwrap();
         let (place, elsewhere) = (dir.path().join("place"), dir.path().join("elsewhere"));
         symlink(&elsewhere, dir.path().join(".place.draft")).unwrap();

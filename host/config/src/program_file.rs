@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_others_could_replace_is_refused() {
+    fn replaceable_program_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (bin, real) = (dir.path().join("bin"), dir.path().join("real"));
         fs::create_dir_all(&bin).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_refused() {
+    fn non_executable_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("notes");
         fs::write(&file, "").unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pinned_program_is_one_very_file() {
+    fn changed_pinned_program_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let tool = program(dir.path(), "tool");
         let path = tool.display().to_string();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granted_program_is_found_once() {
+    fn granted_program_path_is_resolved() {
         let sh = [("sh".to_owned(), ProgramGrant::default())];
         let grant = Grant { process: sh.into(), ..Grant::default() };
         let (resolved, _) = resolve(grant.clone(), &BTreeMap::new());

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_task_could_run_with_is_refused() {
+    fn out_of_range_numbers_are_refused() {
         let read = |text: &str| toml::from_str::<Config>(text).unwrap().check();
         for (wrong, why) in [
             ("max_streams = 0", "set `max_streams` to 0: it must be 1 or more"),

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_and_a_skill_are_balanced_as_they_say_and_the_rest_as_the_default_says() {
+    fn skill_balance_precedes_group_and_default() {
         let config = read(
             "aliases.reviewer = ['codex', 'claude-code']
             [routing]
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_none_is_refused() {
+    fn invalid_group_is_refused() {
         for (text, why) in [
             (
                 "aliases.reviewer = []",

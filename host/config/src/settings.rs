@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_has_every_setting() {
+    fn reference_lists_every_setting() {
         let rows: Vec<_> = documented().into_iter().map(|(key, _)| key.join(".")).collect();
         let agent = ["agents", "any"].map(str::to_owned);
         let remote = ["remote", "any"].map(str::to_owned);
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_has_no_setting_that_is_not_there() {
+    fn reference_lists_no_unknown_setting() {
         for (key, _) in documented() {
             for (at, part) in key.iter().enumerate() {
                 let above: Vec<_> = key[..at]
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_tells_each_default() {
+    fn reference_states_each_default() {
         let defaults: Config = toml::from_str("[agents.any]").unwrap();
         let defaults = toml::Value::try_from(&defaults).unwrap();
         let mut compared = 0;

@@ -7,7 +7,7 @@ use crate::{
 use std::fmt::Write as _;
 
 #[test]
-fn keys_are_as_operators_know_them() {
+fn configuration_keys_match_snapshot() {
     let mut out = String::new();
     let mut pending = vec![Vec::new()];
     let mut found = Vec::new();

@@ -278,7 +278,7 @@ impl fmt::Display for Access {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_principal_decides_which_tenant_it_is() {
+    fn principal_determines_tenant() {
         let tenant = |name: &str| TenantId::try_from(name.to_owned()).unwrap();
         let agent =
             Principal::AgentTask { agent: AgentId::parse("a").unwrap(), task: TaskId::new("t") };
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_by_its_tree_and_an_agent_whatever_it_works_on() {
+    fn identity_is_same_across_tasks() {
         let agent = || AgentId::parse("codex").unwrap();
         let by_tree = Principal::of_tree(agent(), "12.3");
         assert_eq!(by_tree.tree(), Some("12.3"));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_tells_who_asked_as_it_was_told() {
+    fn principal_round_trips_through_log() {
         for one in everybody() {
             assert_eq!(Principal::from_log(&one.to_log()), Some(one));
         }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_do_what() {
+    fn access_table() {
         let row = |operation: Operation| {
             let access = needed(&operation);
             everybody().map(|one| one.may(access).is_ok())
@@ -375,7 +375,7 @@ mod tests {
 
     /// A session of a vendor's program may contain data that no client of the hub ever saw.
     #[test]
-    fn a_session_of_a_program_is_named_by_the_operator_alone() {
+    fn resuming_session_needs_administer_access() {
         let send = |session: Option<&str>| {
             let metadata = session.map(|name| [("resume".to_owned(), name.into())]);
             let metadata = metadata.map(|facts| facts.into_iter().collect());
@@ -390,7 +390,7 @@ mod tests {
 
     /// The `admin` flag that `rpc.discover` shows for a method agrees with the access table.
     #[test]
-    fn what_is_marked_for_administrators_is_theirs() {
+    fn admin_methods_need_administer_access() {
         for method in a2a_hub_protocol::hub::methods::METHODS {
             let params = serde_json::from_str(method.example).unwrap();
             let operation = a2a_hub_protocol::hub::methods::operation(method.name, params).unwrap();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_who_asked_and_whom_it_is_for() {
+    fn refusal_names_caller_and_required_access() {
         let [_, client, agent, anybody, token] = everybody();
         let said = [
             token.may(Access::Own).unwrap_err().to_string(),

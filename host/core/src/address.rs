@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_kind_of_address() {
+    fn address_table() {
         let cases = [
             "8.8.8.8",
             "172.15.0.1",
@@ -202,14 +202,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_address_reaches_no_further_written_as_v6(bits: u32) {
+        fn mapped_address_has_class_of_ipv4(bits: u32) {
             let address = Ipv4Addr::from_bits(bits);
             prop_assert_eq!(reach(address.to_ipv6_mapped().into()), reach(address.into()));
         }
 
         /// Compares with the standard library's list of special addresses, as far as it has one.
         #[test]
-        fn nothing_known_to_be_special_is_public(bits: u128) {
+        fn special_addresses_are_never_public(bits: u128) {
             let address = Ipv6Addr::from_bits(bits);
             let special = address.is_unique_local() || address.is_unicast_link_local() || address.is_multicast();
             prop_assert!(!special || reach(address.into()) != Reach::Public);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_alias_it_is() {
+    fn operator_alias_takes_precedence() {
         for (said, alias, agent) in [
             (&[("coder", "codex", Manifest)][..], "coder", Some("codex")),
             (&[("coder", "codex", Operator), ("coder", "codex", Manifest)], "coder", Some("codex")),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_is_told_with_a_way_out() {
+    fn rejected_alias_is_explained() {
         let all = aliases(&[
             ("echo", "notes", Manifest),
             ("coder", "notes", Manifest),
@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_alias_is_never_an_id_and_names_one_agent_at_most(
+        fn alias_names_one_agent_and_no_id(
             said in proptest::collection::vec((0usize..6, 0usize..3, any::<bool>()), 0..12)
         ) {
             let (names, ids) = (["a", "b", "c", "codex", "echo", "notes"], ["codex", "echo", "notes"]);

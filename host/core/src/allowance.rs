@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_operators_number_counts_and_never_the_manifests_alone() {
+    fn limit_is_smaller_of_grant_and_manifest() {
         let cases = [
             (Allowance::None, Some(9), None),
             (Allowance::AsAsked, Some(9), Some(9)),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_it_was_read() {
+    fn byte_limit_round_trips() {
         for (text, allowance) in [
             ("false", Allowance::None),
             ("true", Allowance::AsAsked),

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_split_where_a_reader_splits_them() {
+    fn words_split_at_punctuation_and_humps() {
         assert_eq!(
             split("The API-key of dbHost, SQLite2 and Größe!"),
             ["api", "key", "dbhost", "db", "host", "sqlite2", "größe"]
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_word_tells_more_and_a_long_text_less() {
+    fn rare_words_and_short_texts_score_higher() {
         let collection = Collection { texts: 100, words: 1_000 };
         let (rare, common) = (weight(collection, 1), weight(collection, 90));
         assert!(rare > common && common > 0.0);
@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_words_without_end_or_panic(text in ".{0,200}") {
+        fn any_text_yields_bounded_words(text in ".{0,200}") {
             for word in words(&text) {
                 prop_assert!(!word.is_empty() && word.len() <= MAX_WORD);
             }
@@ -151,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn scores_are_numbers(texts in 0u64..1_000_000, words in 0u64..1_000_000_000, with: u64, times: u32, length: u64) {
+        fn scores_are_finite_and_not_negative(texts in 0u64..1_000_000, words in 0u64..1_000_000_000, with: u64, times: u32, length: u64) {
             let collection = Collection { texts, words };
             let weight = weight(collection, with);
             prop_assert!(weight >= 0.0 && weight.is_finite());

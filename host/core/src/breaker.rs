@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_check_tells_more_where_it_was_asked_for_or_is_news() {
+    fn requested_or_improved_check_counts_as_mended() {
         use HealthStatus::{Degraded, Healthy, Unhealthy, Unknown};
         let good = Some(Outcome::Success(Source::Check));
         for (before, now, wanted, outcome) in [
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_agents_faults_count() {
+    fn only_agent_faults_open_breaker() {
         let counted = FailureReason::ALL.into_iter().filter(|reason| {
             let outcome = Outcome::of_task(TaskState::Failed, Some(*reason));
             assert!(matches!(outcome, None | Some(Outcome::Failure(Source::Task))), "{reason:?}");
@@ -342,7 +342,7 @@ mod tests {
         /// For any history, a trial is admitted after the longest pause, and its success closes the
         /// breaker.
         #[test]
-        fn never_stuck(steps in "[fslFSM.]{0,64}") {
+        fn trial_after_longest_pause_closes_breaker(steps in "[fslFSM.]{0,64}") {
             let said = run(&(steps + "........s"));
             prop_assert!(said.ends_with("y closed"));
         }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_comes_back_with_time_and_no_more_than_a_burst() {
+    fn tokens_refill_up_to_burst() {
         let begun = begun();
         let mut bucket = Bucket::full(RATE, begun);
         assert!(bucket.try_take(10, begun));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_too_much_waits_until_it_has_come_in() {
+    fn debt_is_paid_by_waiting() {
         let begun = begun();
         let mut bucket = Bucket::full(RATE, begun);
         assert_eq!(bucket.take(10, begun), Duration::ZERO);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_nothing_and_a_rate_beyond_all_numbers_are_rates() {
+    fn extreme_rates_do_not_overflow() {
         let begun = begun();
         let mut never = Bucket::full(Rate::of(0), begun);
         assert_eq!(never.take(1, begun), Duration::from_secs(1), "as of one a second");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_earned_is_kept_beyond_a_burst() {
+    fn earned_tokens_may_exceed_burst() {
         let begun = begun();
         let mut bucket = Bucket::full(RATE, begun);
         bucket.earn(1_000, 100);

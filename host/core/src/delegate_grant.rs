@@ -104,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_are_granted_on_the_least_terms_and_a_table_says_more() {
+    fn names_get_default_terms_table_sets_them() {
         let read = |written| serde_json::from_value::<DelegateGrants>(written);
         let named = read(json!(["codex", "*"])).unwrap();
         assert_eq!(named.terms("codex"), Some(DelegateTerms::default()));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_an_agent_stays_when_it_is_granted_once_more() {
+    fn repeated_grant_keeps_existing_terms() {
         let mut grants =
             serde_json::from_value::<DelegateGrants>(json!({ "codex": { "approve": true } }))
                 .unwrap();

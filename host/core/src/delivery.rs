@@ -124,7 +124,7 @@ mod tests {
     /// Arguments in seconds: the time of failing, the receiver's `Retry-After`, and the random
     /// number; the result is the pause.
     #[test]
-    fn a_receiver_is_not_asked_before_it_wants_to_be() {
+    fn retry_after_delays_next_attempt() {
         let again = |failing, asked, chance| {
             let [failing, asked] = [failing, asked].map(Duration::from_secs);
             match next(3, failing, Duration::from_secs(100), Some(asked), chance) {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_fault_it_was() {
+    fn only_server_errors_blame_the_server() {
         let failure = Outcome::Failure(Source::Task);
         assert_eq!([429, 500, 502, 503, 599].map(blame), [failure; 5]);
         let success = Outcome::Success(Source::Task);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
+    fn queue_wait_is_bounded() {
         let seconds = Duration::from_secs;
         assert_eq!(wait(seconds(10), DAY), DAY - seconds(10));
         assert_eq!(wait(DAY + seconds(1), DAY), LEAST_WAIT);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_mean() {
+    fn verdict_follows_http_status() {
         let taken = [200, 201, 204, 299].map(verdict);
         assert_eq!(taken, [DeliveryVerdict::Taken; 4]);
         let later = [100, 301, 302, 400, 401, 404, 408, 429, 500, 503].map(verdict);
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_ends_and_the_last_try_is_in_time(chances in proptest::collection::vec(any::<u64>(), 400)) {
+        fn retries_end_exactly_after_patience(chances in proptest::collection::vec(any::<u64>(), 400)) {
             let (mut failing, mut attempts) = (Duration::ZERO, 0);
             for chance in chances {
                 attempts += 1;

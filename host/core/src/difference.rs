@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_is_told_by_what_it_asks_for() {
+    fn update_lists_changed_requests() {
         let old = Ask {
             version: OneLine::parse("1.0").ok(),
             memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_the_same_differs_in_nothing() {
+    fn same_requests_have_no_difference() {
         let mut new = git(&[&["log"]], &[]);
         assert_eq!(difference(&new, &new), []);
         let old = new.clone();

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_at_work_waits_for_nothing_and_keeps_what_its_agent_says() {
+    fn working_status_clears_only_hub_members() {
         let waits = json!({"queued": true, "reason": "recovery", "question": {}, "tokens": 3});
         let update = told(working(&task(TaskState::InputRequired, waits), "now".to_owned()));
         assert_eq!(
@@ -339,7 +339,7 @@ mod tests {
 
     /// Only the hub may say that it asks on behalf of an agent after a restart.
     #[test]
-    fn an_agent_is_no_hub() {
+    fn agent_cannot_write_hub_metadata() {
         let told = json!({"reason": "recovery", "queued": true, "tokens": 1});
         let said = |told: &Value| of_agent(told.as_object().unwrap().clone());
         assert_eq!(json!(said(&told)), json!({"tokens": 1}));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_childs_question_stands_whatever_the_agent_tells_beside_it() {
+    fn childs_question_stays_open_during_agent_events() {
         let mut task = task(TaskState::InputRequired, json!({}));
         let said = |text| Some(Message::text(Role::Agent, text));
         let progress = |task: &Task| {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_its_hub_took_along_is_replaced_by_one_that_says_so() {
+    fn lost_question_is_replaced_after_restart() {
         let mut task = task(TaskState::InputRequired, json!({}));
         task.status.message = Some(Message::text(Role::Agent, "Which one?"));
         let update = told(interrupted(&task, "Echo", TaskState::InputRequired, "now".to_owned()));
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_history_and_has_a_users_word_after_it_is_answered() {
+    fn question_followed_by_user_message_is_answered() {
         let mut task = task(TaskState::InputRequired, json!({}));
         let said = |role| Message::text(role, "said");
         for (history, message, answered) in [

@@ -48,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_kept_of_a_name() {
+    fn unsafe_parts_of_name_are_removed() {
         let cases = [
             ("notes.txt", "notes.txt"),
             ("../../x", "x"),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_gets_a_number() {
+    fn taken_name_gets_a_number() {
         let mut taken = BTreeSet::new();
         for expected in ["a.txt", "a-2.txt", "a-3.txt"] {
             let name = unused("a.txt", &taken);

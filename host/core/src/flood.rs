@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
-    fn a_flood_is_found_and_a_client_that_is_busy_is_none() {
+    fn flood_is_refused_busy_client_is_not() {
         let begun = Instant::now();
         let mut frames = ControlFrames::new(begun);
         assert_eq!(frames.spend(BURST, begun), Ok(()));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
-    fn no_more_is_saved_than_one_may_send_at_once() {
+    fn saved_frames_are_limited() {
         let begun = Instant::now();
         let mut frames = ControlFrames::new(begun);
         let late = begun + Duration::from_secs(1 << 30);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_matched_position_by_position() {
+    fn patterns_match_position_by_position() {
         let cases = [
             ("log", "log", true),
             ("log", "log|-p", false),
@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_written_again() {
+    fn patterns_round_trip() {
         let written = vec![words("log|[-n {}]"), Vec::new()];
         assert_eq!(Vec::from(Forms::try_from(written.clone()).unwrap()), written);
     }
 
     #[test]
-    fn a_hostile_form_is_refused_or_soon_compared() {
+    fn hostile_pattern_is_refused_or_fast() {
         let deep = "[".repeat(30_000) + "a" + &"]".repeat(30_000);
         let long = vec!["a".to_owned(); MAX_TOKENS + 1];
         for form in [vec![deep], long] {
@@ -248,7 +248,7 @@ mod tests {
     /// Maximum number of comparisons: exponential for a backtracking matcher, and minutes of work
     /// for one that keeps the positions in a sorted set.
     #[test]
-    fn the_worst_case_is_the_product_of_tokens_and_arguments() {
+    fn worst_case_is_tokens_times_arguments() {
         let optional = vec!["[{}]".to_owned(); MAX_TOKENS / 2];
         let forms = Forms::try_from(vec![optional]).unwrap();
         let mut args = vec!["a".to_owned(); MAX_COMPARISONS / MAX_TOKENS];
@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_as_defined(
+        fn matcher_agrees_with_reference_implementation(
             form in vec("(a|-b|--|\\{\\}|x=\\{\\}|\\{\\}\\*){1}|\\[{1,2}(a|-b|--|\\{\\}|\\{\\}\\*)( (\\[?a\\]?|--|\\{\\}\\*?)){0,2}\\]{1,2}", 0..6),
             args in vec("a|-b|--|x=|x=1|", 0..6),
         ) {

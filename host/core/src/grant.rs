@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_names_variables() {
+    fn pattern_matches_variables_by_prefix() {
         let cases = [
             ("HOME", "HOME", true),
             ("HOME", "HOMES", false),
@@ -629,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_places_and_furnishes_programs() {
+    fn configured_paths_and_variables_reach_programs() {
         let ask = git(&["log"]);
         let mut held = intersect(&ask, &Grant::everything(&ask));
         let places = [("git", "/venv/bin/git"), ("sh", "/bin/sh")];
@@ -698,7 +698,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_narrows_what_is_asked() {
+    fn operator_narrows_requested_permissions() {
         let ask = git(&["log", "show|{}"]);
         let only_log = ProgramGrant {
             args: Some(those(&["log", "push"])),
@@ -718,7 +718,7 @@ mod tests {
     proptest! {
         /// A variable is passed on if and only if both sides match it.
         #[test]
-        fn both_name_what_is_passed(
+        fn variable_is_passed_if_both_match(
             asked in proptest::collection::btree_set("[AB]{0,3}\\*?", 0..4),
             granted in proptest::collection::btree_set("[AB]{0,3}\\*?", 0..4),
             variable in "[AB]{1,4}",
@@ -729,7 +729,7 @@ mod tests {
 
         /// Removing a line from a grant never allows more.
         #[test]
-        fn less_granted_is_less_allowed(
+        fn smaller_grant_never_allows_more(
             asked in proptest::collection::vec("[ab](\\|[ab{}-]{1,2}){0,2}", 1..4),
             granted in proptest::collection::vec("[ab](\\|[ab{}-]{1,2}){0,2}", 1..4),
             args in "[ab](\\|[ab-]{1,2}){0,2}",

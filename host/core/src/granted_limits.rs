@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_said_as_in_the_configuration() {
+    fn limit_names_match_configuration() {
         assert_eq!("cpu_ms".parse(), Ok(LimitName::CpuMs));
         assert_eq!("events_per_second".parse(), Ok(LimitName::EventsPerSecond));
         let why = "cpu".parse::<LimitName>().unwrap_err().to_string();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_without_which_no_task_ends_well_is_none() {
+    fn limit_out_of_range_is_refused() {
         assert_eq!(LimitName::HttpRequests.check(0), Ok(()));
         assert_eq!(LimitName::MemoryMb.check(1024), Ok(()));
         for (name, number, why) in [

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_known_not_to_work_if_it_says_what_mends_it() {
+    fn unhealthy_agent_with_fix_is_known_broken() {
         let of = |status, fix: Option<&str>| {
             let fix = fix.map(str::to_owned);
             is_known_not_to_work(&AgentHealth { status, fix, ..AgentHealth::unknown() })
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn stays_within_a_tenth() {
+    fn jitter_stays_within_a_tenth() {
         let of = |chance| with_jitter(Duration::from_secs(30), chance).as_secs();
         assert_eq!([of(0), of(u64::MAX / 2), of(u64::MAX)], [27, 29, 33]);
     }

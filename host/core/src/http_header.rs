@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_sets_no_header_of_the_connection() {
+    fn guest_cannot_set_connection_headers() {
         let cases = [
             ("accept", true),
             ("Authorization", true),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_names_its_secrets() {
+    fn template_lists_and_fills_secrets() {
         let template = |text: &str| HeaderTemplate::try_from(text.to_owned());
         let value = |name: &str| (name == "OPENAI_KEY").then_some("sk-1");
         let filled = |text: &str| template(text).unwrap().filled(value);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_read_in_the_form_of_urls() {
+    fn pattern_is_normalised_like_url_host() {
         let cases = [
             ("API.Example.com", Some("api.example.com")),
             ("*.Example.com", Some("*.example.com")),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_request_is_the_same_text_however_long_its_client_waits() {
+    fn waiting_time_does_not_change_request_text() {
         let first = text(|_| {});
         assert_eq!(text(|_| {}), first);
         assert_eq!(text(|send| send.wait = Wait::No), first);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_request_is_another_text() {
+    fn different_requests_have_different_texts() {
         let push = |token: Option<&str>| OfferedPush {
             id: None,
             url: "https://example.com/".to_owned(),

@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_component_that_is_older_waits_for_the_operator() {
+    fn older_signed_component_is_held_back() {
         let line = |text: &str| OneLine::parse(text).ok();
         let mut all = Installations::default();
         let key = Some("K1".to_owned());
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namesake_of_one_that_was_gone_goes_on_with_nothing() {
+    fn namesake_of_removed_plugin_inherits_nothing() {
         let mut all = granted("one", false, Some("K1"));
         assert!(all.continued_by(&agent(), "two").is_some(), "an update");
         all.set_gone(&agent(), true);
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_what_was_kept_and_another_plugin_finds_nothing() {
+    fn update_keeps_data_other_plugin_does_not() {
         let mut all = granted("one", false, None);
         let id = |all: &Installations| all.plugins[&agent()].id.to_string();
         assert_eq!(id(&all), "notes@00000001");
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_of_the_configuration_is_for_the_component_that_was_there() {
+    fn configured_grant_is_bound_to_first_component() {
         let (mut all, ask) = (Installations::default(), ask());
         let everything = Grant { memory: Allowance::AsAsked, ..Grant::default() };
         all.take_over(&agent(), configured(Some(&everything), "ONE", &ask));
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_allows_what_was_granted_and_nothing_that_a_later_manifest_asks() {
+    fn settled_grant_ignores_later_manifest() {
         let ask = ask();
         let git = ("git".to_owned(), ProgramGrant::default());
         let sh = ("sh".to_owned(), ProgramGrant::default());
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_safe_in_a_path() {
+    fn installation_id_is_safe_in_path() {
         let parse = |text: &str| InstallationId::try_from(text.to_owned()).is_ok();
         assert!(parse("notes") && parse("notes@0123abcd"));
         for wrong in [
@@ -598,7 +598,7 @@ mod tests {
         /// A settled grant allows the component that it was settled for exactly what the original
         /// grant allowed.
         #[test]
-        fn settling_changes_nothing_for_the_same_component(
+        fn settling_changes_nothing_for_same_component(
             forms in proptest::option::of(proptest::collection::vec("[ab](\\|[ab])?", 0..3)),
             set in proptest::option::of(proptest::collection::btree_set("LC_ALL|LD_PRELOAD|PATH", 0..3)),
             memory in prop_oneof![Just(Allowance::None), Just(Allowance::AsAsked), (0u64..9999).prop_map(Allowance::Bytes)],

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_keeps_one_and_it_is_its_agents_and_its_tenants_own() {
+    fn key_holds_one_program_per_tenant() {
         let mut shelf = Shelf::default();
         assert_eq!(put(&mut shelf, of("a", "k", 1), WIDE, WIDE, "first"), []);
         assert_eq!(put(&mut shelf, of("b", "k", 1), WIDE, WIDE, "other agent"), []);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_goes_first_and_an_agents_own_before_others() {
+    fn least_recently_used_program_is_evicted_first() {
         let mut shelf = Shelf::default();
         let (agents, hubs) = (Room { programs: 2, ..WIDE }, Room { programs: 3, ..WIDE });
         assert_eq!(put(&mut shelf, of("b", "1", 1), agents, hubs, "b1"), []);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_keys_are_no_more_than_the_room() {
+    fn thousands_of_keys_stay_within_capacity() {
         let mut shelf = Shelf::default();
         let agents = Room { programs: 4, ..WIDE };
         for key in 0..5000 {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_has_room_too_and_one_that_grows_gives_way_last() {
+    fn memory_limit_evicts_least_recently_used() {
         let room = Room { programs: 9, bytes: 10 };
         let mut shelf = Shelf::default();
         let too_large =
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_a_program_make_room_for_one_that_is_started() {
+    fn idle_instances_make_room_for_new_one() {
         let mut shelf = Shelf::default();
         for key in ["1", "2", "3"] {
             shelf.put(of("a", key, 1), WIDE, WIDE, |number| number);

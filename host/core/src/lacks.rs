@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_asked_and_not_granted_is_told() {
+    fn missing_grants_are_listed_with_settings() {
         insta::assert_snapshot!(told(&Grant::default()), @r#"
         process.git: run `git` (to read the history) <- process.git = {} | --program git
         memory: remember 4096 bytes <- memory = 4096 | --memory=4096
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_a_components_is_an_argument_that_a_shell_would_obey() {
+    fn shell_metacharacters_yield_no_arguments() {
         for word in ["$(id)", "a b", "`id`", "a;b", "a\nb", "'", "\u{202e}"] {
             assert_eq!(plain(["--pass", word]), [""; 0], "{word}");
         }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_everything_lacks_nothing_but_tools_and_other_agents() {
+    fn full_grant_lacks_only_tools_and_agents() {
         let told = told(&Grant::everything(&asking()));
         let told = told.lines().filter(|line| !line.starts_with("tools.")).collect::<Vec<_>>();
         assert_eq!(

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loaders_and_interpreters_are_known_by_their_variables() {
+    fn loader_and_interpreter_variables_are_recognised() {
         for name in [
             "LD_PRELOAD",
             "LD_AUDIT",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_in_the_middle_needs_both_ends() {
+    fn inner_star_requires_prefix_and_suffix() {
         assert!(fits("GIT_*_COMMAND", "GIT_SSH_COMMAND"));
         assert!(!fits("GIT_*_COMMAND", "GIT_COMMAND"));
         assert!(fits("*_PRELOAD", "_PRELOAD"));

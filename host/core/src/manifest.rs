@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_called_by_a_plain_name() {
+    fn program_name_must_be_plain() {
         for name in ["git", "vibe-acp", "python3.12", "7z", "a_b"] {
             assert_eq!(asking(name, ProgramAsk::default()), Ok(()), "{name}");
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn no_form_of_arguments_and_no_variable_deceives_who_reads_it() {
+    fn deceptive_arguments_and_variables_are_refused() {
         let form = |token: &str| ProgramAsk {
             args: vec![vec![token.to_owned()]].try_into().unwrap(),
             ..ProgramAsk::default()
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_that_names_itself_joins_under_that_name_only() {
+    fn manifest_id_must_match_file_name() {
         let id = |name| AgentId::parse(name).unwrap();
         let named = Ask { id: Some(id("notes")), ..Ask::default() };
         assert_eq!(named.is_for(&id("notes")), Ok(()));

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_items_than_are_asked_for_and_granted() {
+    fn item_limit_is_smaller_of_both() {
         let ask = |max_items| MemoryAsk { max_bytes: 1, max_items, reason: None };
         let cases = [
             (None, None, DEFAULT_MAX_ITEMS),

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_told_from_another_word() {
+    fn misspelling_is_distinguished_from_other_word() {
         let names = ["enabled", "host", "port"];
         assert_eq!(nearest("prot", names.into_iter()), Some("port"));
         assert_eq!(nearest("enable", names.into_iter()), Some("enabled"));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_lines_are_shown_to_people() {
+    fn only_plain_single_lines_are_accepted() {
         let cases = [
             ("reads the history with `git log`", Ok(())),
             ("liest die Geschichte, größer", Ok(())),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_metadata() {
+    fn words_match_protocol_metadata() {
         let known = a2a_hub_protocol::hub_metadata::PERMISSIONS;
         assert_eq!(Permissions::ALL.map(Permissions::word), known);
     }

@@ -41,7 +41,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_plain() {
+    fn plain_text_table() {
         for (text, plain, plain_line) in [
             ("Reads the history, größer ❤️", true, true),
             ("", true, true),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_made_of_whatever_was_said() {
+    fn any_text_is_sanitised_to_line() {
         assert_eq!(line("not logged in", 64), "not logged in");
         assert_eq!(line(" ok\r\n\nfix: curl \u{1b}[8mx | sh ", 64), "ok fix: curl [8mx | sh");
         assert_eq!(line("txt.\u{202e}exe", 64), "txt.exe");
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_is_one_plain_line_and_no_longer(text in any::<String>(), most in 1usize..40) {
+        fn sanitised_line_is_plain_and_bounded(text in any::<String>(), most in 1usize..40) {
             let line = line(&text, most);
             prop_assert!(is_plain_line(&line), "{line:?}");
             prop_assert!(line.chars().count() <= most);

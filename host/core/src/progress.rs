@@ -30,7 +30,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn how_far_the_work_is_stands_beside_what_is_said_of_it() {
+    fn progress_precedes_status_text() {
         let told = |percent: Value, said: Option<&str>| {
             let facts = json!({ "progress": { "percent": percent } });
             told(facts.as_object(), said.map(str::to_owned))

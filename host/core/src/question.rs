@@ -129,7 +129,7 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
-    fn an_answer_counts_for_the_question_it_names_and_for_no_other() {
+    fn answer_counts_only_for_named_question() {
         let [now, before] = ["now", "before"].map(QuestionId::new);
         let asked = Question { id: now.clone(), ..Question::fresh(QuestionKind::Permission) };
         for (asked, answered, admitted) in [
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_after_a_restart_says_what_an_answer_does() {
+    fn prompt_after_restart_explains_answer() {
         let mut told = after_restart("Claude Code", None);
         for kind in QuestionKind::ALL {
             let asked = after_restart("Claude Code", Some((kind, "Allow it? (yes or no)")));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_handed_on_says_who_asks_and_keeps_its_name() {
+    fn relayed_question_names_agents_keeps_id() {
         let [codex, reviewer] = ["codex", "reviewer"].map(|id| AgentId::parse(id).unwrap());
         let asked = Question::fresh(QuestionKind::Permission);
         let prompt = Message::text(Role::Agent, "May I delete it?");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_yes_is_told_to_be_no_permission() {
+    fn late_yes_is_marked_as_no_approval() {
         let yes = Message::text(Role::User, "yes");
         let heard = QuestionKind::ALL
             .map(|lost| heard_after_restart(yes.clone(), lost).joined_text())

@@ -256,7 +256,7 @@ mod tests {
     const LIMITS: QuotaLimits = QuotaLimits { max_running: 2, max_queued: 3, max_waiting: 2 };
 
     #[test]
-    fn first_come_first_served_and_then_refused() {
+    fn full_queue_refuses_further_tasks() {
         let mut quota = Quota::<usize, char>::default();
         let told: Vec<_> = (0..6).map(|n| quota.ask(n, None, LIMITS)).collect();
         let busy = Err(Busy::Queue { running: 2, queued: 3 });
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_back_is_not_refused_and_goes_first() {
+    fn requeued_task_is_admitted_first() {
         let mut quota = Quota::<usize, char>::default();
         for n in 0..5 {
             quota.ask(n, None, LIMITS).unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_settings() {
+    fn refusal_names_the_settings() {
         let waiting = Busy::Questions { waiting: 256 };
         insta::assert_snapshot!(waiting, @"256 of its tasks wait for an answer, and each takes up room; answer them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_waiting`");
         let shared = SharedRoom { waiting: 2_000, most: 4_000 }.admit(1).unwrap_err();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_take_up_half_of_the_room_and_who_has_none_waiting_is_let_in() {
+    fn waiting_tasks_occupy_at_most_half_capacity() {
         for (waiting, most, own, admitted) in [
             (0, 4, 0, true),
             (1, 4, 1, true),
@@ -313,7 +313,7 @@ mod tests {
 
     /// The first task of each lock asks its client, and keeps the lock while others arrive.
     #[test]
-    fn one_task_of_a_lane_at_a_time_and_no_other_lane_waits_for_it() {
+    fn context_lock_serializes_only_its_own_tasks() {
         let mut quota = Quota::<usize, char>::default();
         let turns = [(0, 'a'), (1, 'a'), (2, 'b'), (3, 'a')]
             .map(|(task, lane)| quota.ask(task, Some(lane), LIMITS).unwrap());
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_without_a_lane_waits_for_it_before_new_tasks() {
+    fn requeued_task_waits_for_lock_first() {
         let mut quota = Quota::<usize, char>::default();
         assert_eq!(quota.come_back(0, Some('a'), LIMITS), Turn::Now);
         assert_eq!(quota.ask(1, Some('a'), LIMITS), Ok(Turn::Later));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_for_their_clients_have_a_limit_and_their_answers_are_not_refused() {
+    fn waiting_limit_refuses_new_tasks_not_answers() {
         let mut quota = Quota::<usize, char>::default();
         for n in 0..2 {
             assert_eq!(quota.ask(n, None, LIMITS), Ok(Turn::Now));
@@ -363,7 +363,7 @@ mod tests {
         /// For any order of requests and ends: the limit holds, a lock has one holder, no permit
         /// stays unused while a task could run, and no task is lost.
         #[test]
-        fn nobody_is_forgotten(steps in proptest::collection::vec((0_u8..6, 0_usize..20, 0_usize..4), 0..200)) {
+        fn any_steps_respect_limits_and_locks(steps in proptest::collection::vec((0_u8..6, 0_usize..20, 0_usize..4), 0..200)) {
             let mut quota = Quota::<usize, usize>::default();
             // Tasks with the lock that they hold; queued tasks also with the lock that they need.
             let (mut running, mut asking) = (Vec::new(), Vec::new());

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_names_every_reason_and_no_other() {
+    fn reference_lists_every_reason() {
         // A task that waits for its client also has a reason, although it did not fail.
         let known = FailureReason::ALL.map(FailureReason::name).into_iter().chain(["recovery"]);
         assert_eq!(known.collect::<BTreeSet<_>>(), told());
@@ -124,14 +124,14 @@ mod tests {
 
     /// Adapters have their own reasons; one of them is also a reason of the hub.
     #[test]
-    fn adapters_spell_a_fault_of_the_agent_as_the_hub_does() {
+    fn adapters_spell_agent_error_like_hub() {
         let adapters = include_str!("../../../sdk/src/cli/reason.rs");
         let spelled = format!("Self::AgentError => {:?}", FailureReason::AgentError.name());
         assert!(adapters.contains(&spelled), "{spelled}");
     }
 
     #[test]
-    fn a_reason_is_known_by_its_name() {
+    fn reason_round_trips_through_name() {
         for reason in FailureReason::ALL {
             assert_eq!(FailureReason::named(reason.name()), Some(reason));
         }

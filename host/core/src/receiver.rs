@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_url_tells() {
+    fn url_scheme_and_port_are_checked() {
         let rules = Rules { trusted: vec!["Intranet".into()] };
         let cases = [
             ("https", "example.com", 443),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_address_spoils_them_all() {
+    fn one_forbidden_address_rejects_host() {
         let trusting = |host: &str| Rules { trusted: vec![host.to_owned()] };
         let dial = |rules: &Rules, addresses: &[&str]| {
             let addresses: Vec<_> = addresses.iter().map(|text| text.parse().unwrap()).collect();

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_tells_enough_of_a_client_that_said_one_thing() {
+    fn first_event_suffices_for_single_message() {
         let (queued, mut unheard) = (created(true), Unheard::default());
         let mut task = queued.task.clone();
         unheard.follow(&TaskEvent::Created(Box::new(queued)));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_tells_which_messages_no_run_has_heard() {
+    fn log_lists_messages_no_run_received() {
         let mut table = String::new();
         for (queued, log) in [
             (true, ""),
@@ -402,7 +402,7 @@ mod tests {
     /// The agent was at work: none of its work is repeated, even if a child's question was asked or
     /// answered meanwhile.
     #[test]
-    fn a_childs_question_is_none_of_its_parents() {
+    fn child_question_does_not_restart_parent_work() {
         for state in [TaskState::InputRequired, TaskState::AuthRequired] {
             for answered in [false, true] {
                 let left = |hold| UnfinishedTask {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_asks_is_heard_from_the_child_once_its_parent_runs_again() {
+    fn replayed_parent_gets_question_from_child() {
         let state = TaskState::InputRequired;
         let left = |hold, asks| {
             let (queued, answered, is_orphan, has_children) = (false, false, false, false);
@@ -487,7 +487,7 @@ mod tests {
     /// A question of the agent itself is lost with its run, and the client is asked again; the
     /// children continue meanwhile.
     #[test]
-    fn children_of_a_run_that_is_gone_are_looked_after() {
+    fn children_of_lost_run_are_supervised() {
         use TaskState::{InputRequired, Working};
         let left = |state, asks, answered| {
             let (queued, is_orphan, has_children) = (false, false, true);
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_asks_anew_is_asked_above_by_its_new_name() {
+    fn childs_replaced_question_gets_new_id() {
         let [reviewer, codex] = ["reviewer", "codex"].map(|id| AgentId::parse(id).unwrap());
         let lost = Question::fresh(QuestionKind::Permission);
         let leaf = asking("leaf", &lost, prompt("May I?"));
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_above_is_for_the_child_that_has_not_heard_it() {
+    fn parents_answer_is_delivered_to_child_once() {
         let [lost, now] = [(); 2].map(|()| Question::fresh(QuestionKind::Input));
         let above = Question { task: Some(TaskId::new("leaf")), ..lost.clone() };
         let mut root = asking("root", &above, prompt("Which?"));
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_whose_parent_is_over_ends_wherever_it_is() {
+    fn orphaned_child_is_cancelled_or_failed() {
         for state in TaskState::ALL.into_iter().filter(|state| !state.is_final()) {
             let orphan = |hold| UnfinishedTask {
                 state,
@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_stays_over() {
+    fn finished_task_is_left_alone() {
         for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
             let left = UnfinishedTask {
                 state,

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_says_what_is_secret() {
+    fn secret_is_recognised_by_variable_name() {
         let cases = [
             ("ANTHROPIC_API_KEY", "sk-ant-123", true),
             ("github_token", "ghp_12345678", true),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_stands_in_a_secrets_place() {
+    fn mark_replaces_secret() {
         let some =
             secrets(&[("A_KEY", "aaaa-1111"), ("B_TOKEN", "aaaa-1111-bbbb"), ("C", "cccc-2222")]);
         let cases = [
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_become_a_secret_is_held_back() {
+    fn only_possible_secret_prefix_is_held_back() {
         let some = secrets(&[("A_KEY", "abcdefgh")]);
         let mut growing = Growing::default();
         let told = ["hello a", "b", "x abcd", "efgh abc"].map(|piece| growing.push(&some, piece));
@@ -226,7 +226,7 @@ mod tests {
         /// Holds for any cuts. The marks use other letters here, so that they contain no part of a
         /// secret.
         #[test]
-        fn no_secret_is_told_in_pieces(
+        fn secret_split_over_pieces_is_redacted(
             values in proptest::collection::vec("[xyü]{8,12}", 1..4),
             text in proptest::collection::vec("[xyü]{0,9}|[ -]", 0..12),
             picks in proptest::collection::vec(0_usize..4, 0..12),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_within_its_share_keeps_its_priority() {
+    fn modest_agent_keeps_high_priority() {
         let begun = begun();
         let mut share = Share::new(begun);
         for task in 0..1_000 {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spinner_loses_its_priority_and_has_it_back_when_it_stops() {
+    fn spinning_agent_loses_priority_until_it_stops() {
         let begun = begun();
         let mut share = Share::new(begun);
         share.charge(ms(50), begun);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_of_a_busy_agent_keeps_its_priority_while_nobody_else_is_about() {
+    fn short_run_without_competition_keeps_priority() {
         let begun = begun();
         let mut contention = Contention::on(2, begun);
         let (mut busy, mut modest) = (Share::new(begun), Share::new(begun));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn short_runs_hold_off_the_greedy_ones() {
+    fn short_runs_throttle_greedy_runs() {
         let begun = begun();
         let mut contention = Contention::on(2, begun);
         assert_eq!(contention.holds_off(begun), None, "nobody else is about");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_held_off_while_there_are_cores_for_all() {
+    fn spare_cores_prevent_throttling() {
         let begun = begun();
         let mut contention = Contention::on(4, begun);
         contention.ends(ms(100), begun);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_held_off_is_not_modest() {
+    fn throttled_agent_does_not_regain_priority() {
         let begun = begun();
         let mut share = Share::new(begun);
         share.charge(ms(551), begun);

@@ -210,7 +210,7 @@ LPsohJr2oPaPoqxZap0w+kOoPLNzUUgK3eibmyzoGWN16XsTamN7QZnt+GSKoFAb+UTRgLkwc1jKOH/F
     }
 
     #[test]
-    fn a_signature_is_of_one_key_and_one_component() {
+    fn signature_matches_one_key_and_component() {
         let both = keys(&[("first", FIRST), ("second", SECOND)]).unwrap();
         let one = keys(&[("first", FIRST)]).unwrap();
         let signed = |by: &str| Provenance::Signed(by.to_owned());
@@ -238,7 +238,7 @@ trusted comment: a trusted comment
 ";
 
     #[test]
-    fn old_kind_of_signature_is_named_as_such() {
+    fn legacy_signature_is_reported_as_old() {
         let old = Provenance::Old("third".to_owned());
         let third = keys(&[("first", FIRST), ("third", THIRD)]).unwrap();
         assert_eq!(third.provenance(b"component", Some(BY_THIRD)), old);
@@ -254,7 +254,7 @@ trusted comment: a trusted comment
     }
 
     #[test]
-    fn what_is_no_signature_is_none() {
+    fn invalid_signature_text_is_unreadable() {
         let keys = keys(&[("first", FIRST)]).unwrap();
         for text in ["", "signed, honestly", &BY_FIRST[..100], &BY_FIRST.replace('=', "!")] {
             let told = keys.provenance(b"component", Some(text));
@@ -263,7 +263,7 @@ trusted comment: a trusted comment
     }
 
     #[test]
-    fn what_each_policy_admits() {
+    fn policy_determines_admitted_provenance() {
         use SignaturePolicy::{Off, Require, Warn};
         let (signed, forged) =
             (Provenance::Signed("a".to_owned()), Provenance::Forged("a".to_owned()));
@@ -283,7 +283,7 @@ trusted comment: a trusted comment
     }
 
     #[test]
-    fn a_key_is_named_and_read_when_it_is_set() {
+    fn invalid_key_or_name_is_refused() {
         let (name, key) = (keys(&[("A key", FIRST)]), keys(&[("a", "RWx")]));
         insta::assert_snapshot!(name.unwrap_err(), @"call a key `A key`: a key's name is 1 to 64 characters of `a-z`, `0-9`, `.`, `_` and `-`, and begins with a letter or a digit");
         insta::assert_snapshot!(key.unwrap_err(), @"verify signatures by the key `a`: it is no public key of minisign; give the second line of its `.pub` file, which begins with `RW`");

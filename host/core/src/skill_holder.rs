@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_skill_is_meant() {
+    fn skill_selects_agent_that_has_it() {
         let id = |id: &str| AgentId::parse(id).unwrap();
         let (chat, browse, other, silent) = (id("chat"), id("browse"), id("other"), id("silent"));
         let cards =

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_told_as_people_do() {
+    fn durations_are_shown_in_readable_units() {
         let spans = [0, 7, 700, 1_000, 1_550, 10_000, 59_999, 60_000, 90_000, 5_400_000];
         let spans = spans.map(|millis| Span(Duration::from_millis(millis)).to_string()).join(", ");
         insta::assert_snapshot!(spans, @"0 s, 7 ms, 700 ms, 1 s, 1.5 s, 10 s, 59.9 s, 1 min, 1 min 30 s, 1 h 30 min");

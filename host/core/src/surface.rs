@@ -5,7 +5,7 @@ use crate::{facts, permissions::Permissions, reason::FailureReason};
 use std::fmt::Write as _;
 
 #[test]
-fn words_are_as_clients_know_them() {
+fn public_words_are_stable() {
     let mut out = String::new();
     for reason in FailureReason::ALL {
         writeln!(out, "reason {}", reason.name()).unwrap();

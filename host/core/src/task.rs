@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_and_its_answer_become_history_in_order() {
+    fn question_and_answer_enter_history_in_order() {
         let mut task = task(TaskState::Working);
         let events = [
             status(TaskState::Working, Some("thinking")),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_asked_again_is_one_question() {
+    fn repeated_question_enters_history_once() {
         let mut task = task(TaskState::Working);
         let asked = status(TaskState::InputRequired, Some("which one?"));
         for event in [&asked, &asked, &TaskEvent::Input(Message::text(Role::User, "this"))] {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_open_only_while_the_task_waits() {
+    fn question_is_open_only_while_task_waits() {
         use TaskState::{Completed, InputRequired, Working};
         let mut task = task(Working);
         let mut is_open = |state| {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_fact_is_taken_away() {
+    fn null_metadata_member_is_removed() {
         let mut task = task(TaskState::Working);
         for facts in ["one", "two"].map(|name| [(name.to_owned(), true.into())].into_iter()) {
             let TaskEvent::Status(mut update) = status(TaskState::Working, None) else { return };
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_run_used_adds_up_and_is_told_for_that_run_alone() {
+    fn usage_of_runs_adds_up() {
         let mut task = task(TaskState::Working);
         let totals = [
             (TaskState::Working, json!({"usage": {"output_tokens": 30}})),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_piece_begins_its_artifact() {
+    fn first_chunk_begins_its_artifact() {
         let mut task = task(TaskState::Working);
         let appends = [true, true, false, true].map(|append| {
             let mut event = chunk("a", append);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_text_grow_into_one_part() {
+    fn text_chunks_grow_into_one_part() {
         let mut task = task(TaskState::Working);
         for event in [chunk("a", false), chunk("b", true), chunk("c", true)] {
             apply(&mut task, &event).unwrap();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_not_told_twice() {
+    fn catch_up_sends_only_added_parts() {
         let artifact = |parts: &[Part]| {
             let TaskEvent::Artifact(update) = chunk("", false) else { panic!("it is one") };
             Artifact { parts: parts.to_vec(), ..update.artifact }
@@ -434,7 +434,7 @@ mod tests {
         /// A client that catches up in the middle has the whole artifact in the end, for any chunk
         /// boundaries.
         #[test]
-        fn who_catches_up_has_it_whole(pieces in proptest::collection::vec("[ab]{0,3}", 1..8), at in 0_usize..8) {
+        fn catching_up_yields_whole_artifact(pieces in proptest::collection::vec("[ab]{0,3}", 1..8), at in 0_usize..8) {
             let grown = |pieces: &[String]| {
                 let mut grown = task(TaskState::Working);
                 for piece in pieces {

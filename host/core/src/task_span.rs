@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_over_is_a_span_with_what_its_agent_reports() {
+    fn finished_task_is_span_with_usage() {
         let facts = json!({ "usage": { "input_tokens": 7, "output_tokens": 3 }, "cost_usd": 0.5, "reason": "timeout" });
         let told = span(TaskState::Failed, &facts).unwrap();
         assert_eq!(told.began, Duration::from_millis(0x0199_aaaa_0001));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_or_is_not_wanted_is_no_span() {
+    fn running_or_unsampled_task_has_no_span() {
         for state in TaskState::ALL {
             assert_eq!(span(state, &json!({})).is_some(), state.is_final(), "{}", state.name());
         }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_task_was_given_its_id_tells() {
+    fn creation_time_is_read_from_task_id() {
         assert!(
             given_at(&TaskId::fresh()).is_some_and(|at| at > Duration::from_hours(24 * 365 * 50))
         );

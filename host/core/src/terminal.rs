@@ -126,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_shown_as_an_escape() {
+    fn control_characters_are_escaped() {
         let cases = [
             ("plain, ünïcödé, 漢字, ✓ and 🎉", "plain, ünïcödé, 漢字, ✓ and 🎉"),
             ("lines\nand\ttabs\n", "lines\nand\ttabs\n"),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_deceives_a_reader_is_shown_as_an_escape() {
+    fn deceptive_characters_are_escaped() {
         let cases = [
             ("\u{202e}gpj.exe", r"\u{202e}gpj.exe"),
             (
@@ -181,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_cleaned_is_the_same_json() {
+    fn cleaned_json_keeps_its_value() {
         let cleaned = clean_json("{\"a\":\"\u{202e}\u{9b}\u{e0041}\u{7f}é\"}");
         assert_eq!(cleaned, r#"{"a":"\u202e\u009b\udb40\udc41\u007fé"}"#);
     }
 
     #[test]
-    fn names_of_files_hold_nothing_deceptive() {
+    fn deceptive_characters_are_recognised_in_names() {
         assert!("a\u{202e}\u{200d}\u{1b}\u{fe0f}".chars().skip(1).all(is_deceptive));
         assert!(!"Überblick 漢字.md".chars().any(is_deceptive));
     }
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_left_that_a_terminal_obeys(text in hostile()) {
+        fn cleaned_text_has_no_control_characters(text in hostile()) {
             for shown in [clean(&text), clean_json(&text)] {
                 for c in shown.chars() {
                     prop_assert!(!c.is_control() || c == '\n' || c == '\t', "{c:?} in {shown:?}");
@@ -217,7 +217,7 @@ mod tests {
         /// Sanitising a stream piece by piece lets nothing through for any cuts, and keeps each
         /// line break.
         #[test]
-        fn no_cut_lets_a_sequence_through(pieces in prop::collection::vec(hostile(), 0..6)) {
+        fn cutting_lets_no_sequence_through(pieces in prop::collection::vec(hostile(), 0..6)) {
             let shown: String = pieces.iter().map(|piece| clean(piece)).collect();
             prop_assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{shown:?}");
             let lines = |text: &str| text.matches('\n').count();
@@ -225,13 +225,13 @@ mod tests {
         }
 
         #[test]
-        fn what_was_cleaned_stays_as_it_is(text in hostile()) {
+        fn cleaning_is_idempotent(text in hostile()) {
             let shown = clean(&text).into_owned();
             prop_assert_eq!(clean(&shown).into_owned(), shown.clone());
         }
 
         #[test]
-        fn what_people_write_is_not_touched(text in "[ -~äöüßéñ漢字カナ👍🎉✓│\n\t]{0,60}") {
+        fn ordinary_text_is_unchanged(text in "[ -~äöüßéñ漢字カナ👍🎉✓│\n\t]{0,60}") {
             prop_assert_eq!(clean(&text), text.as_str());
         }
     }

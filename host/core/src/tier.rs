@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stranger_s_programs_are_confined_unless_the_operator_says_otherwise() {
+    fn plugin_programs_are_confined_by_default() {
         let cases = [
             (Origin::BuiltIn, None, Tier::Plain),
             (Origin::BuiltIn, Some(true), Tier::Confined),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_s_programs_have_no_network_unless_the_operator_says_which() {
+    fn plugin_programs_have_no_network_by_default() {
         let own = NetworkGrant::Ports([8443].into());
         let cases: [(_, _, &[u16]); 8] = [
             (Origin::Plugin, None, &[]),

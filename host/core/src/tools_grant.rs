@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_and_granted_by_name_is_held() {
+    fn tool_needs_request_and_named_grant() {
         let cases: [(Written<'_>, Written<'_>, Written<'_>); 7] = [
             (&[], &[("files", &["read"])], &[]),
             (&[("files", &["read", "write"])], &[], &[]),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_told_by_name() {
+    fn missing_tools_are_listed_by_name() {
         let told = |asked: Written<'_>, held: Written<'_>| {
             let (asked, held) = (ask(asked), names(held));
             let lacking = lacking(&asked, &held);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_has_a_plain_name() {
+    fn tool_name_must_be_plain() {
         for name in ["read_file", "a.b/c-d", "X"] {
             assert!(is_tool_name(name), "{name}");
         }

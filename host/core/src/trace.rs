@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_a_span_of_its_clients_trace_and_its_children_are_spans_below() {
+    fn task_and_children_join_clients_trace() {
         let [root, child] = ["0199-root", "0199-child"].map(TaskId::new);
         let context = said(&[(TRACEPARENT, ABOVE), (TRACESTATE, "rojo=1")]);
         let trace = Trace::of_client(&root, Some(&context), None).unwrap();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_of_a_trace_begins_one_and_a_name_of_the_workflow_is_kept() {
+    fn task_without_trace_context_begins_trace() {
         let task = TaskId::fresh();
         let of = |members: &[(&str, &str)]| Trace::of_client(&task, Some(&said(members)), None);
         assert_eq!(Trace::of_client(&task, None, None), None);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_counts_more_than_headers_and_what_makes_no_sense_counts_for_nothing() {
+    fn message_overrides_headers_invalid_is_ignored() {
         const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-00";
         const ONE: &str = "aaaaaaaaaaaaaaaa";
         const TWO: &str = "bbbbbbbbbbbbbbbb";
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracestate_is_handed_on_within_its_limits() {
+    fn tracestate_is_propagated_within_limits() {
         let handed = |list: &str| state(list).unwrap_or_else(|| "nothing".to_owned());
         let same =
             ["a=1", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "t@v=x y", "0*/_-=!~", "a=1,a=2"];
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_traceparent_is_as_if_it_were_not_said() {
+    fn invalid_traceparent_is_ignored() {
         for wrong in [
             "",
             "00",

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn each_task_above_counts_what_is_below_it() {
+    fn every_ancestor_counts_its_descendants() {
         let mut trees = Trees::default();
         trees.plant(id("a"), limits(2, 3));
         trees.grow(&id("a"), id("b"), limits(8, 1)).unwrap();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_no_deeper_than_its_root_allows() {
+    fn tree_depth_is_limited_by_root() {
         let mut trees = Trees::default();
         trees.plant(id(0), limits(2, 100));
         trees.grow(&id(0), id(1), limits(100, 100)).unwrap();
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_closed_gets_no_children_at_any_depth() {
+    fn closed_tree_refuses_children_at_any_depth() {
         let mut trees = Trees::default();
         trees.plant(id("a"), TreeLimits::default());
         trees.grow(&id("a"), id("b"), TreeLimits::default()).unwrap();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_stops_what_would_follow() {
+    fn used_up_budget_refuses_further_children() {
         let usage =
             facts(json!({"usage": {"input_tokens": 70, "output_tokens": 40}, "cost_usd": 0.5}));
         let used = Usage::of(Some(&usage));
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_used_before_the_latest_one_counts_as_well() {
+    fn usage_of_earlier_runs_is_added() {
         let mut known =
             facts(json!({"usage": {"input_tokens": 50}, "cost_usd": 0.5, "model": "m"}));
         Usage::settle(&mut known);
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_counts_once_and_ends_what_is_below() {
+    fn repeated_report_counts_usage_once() {
         let tokens = |tokens| Usage { tokens, cost_usd: 0.0 };
         let mut trees = Trees::default();
         trees.plant(id("a"), TreeLimits { tokens: Some(100), ..TreeLimits::default() });
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_narrows_and_never_widens() {
+    fn budget_narrows_and_never_widens_limits() {
         let limits = TreeLimits { tokens: Some(1_000), ..limits(4, 10) };
         let said = facts(json!({"budget": {"depth": 9, "tasks": 2, "tokens": 5, "costUsd": 0.1}}));
         let narrowed = limits.narrowed(Budget::of(Some(&said)).unwrap());
@@ -494,7 +494,7 @@ mod tests {
         /// For any order of growth, usage, closing and ending, no task exceeds the limits of its
         /// tree.
         #[test]
-        fn no_budget_is_passed(steps in proptest::collection::vec((0_u8..5, 0_u32..12, 0_u32..3, 0_u32..4), 1..120)) {
+        fn any_steps_stay_within_tree_limits(steps in proptest::collection::vec((0_u8..5, 0_u32..12, 0_u32..3, 0_u32..4), 1..120)) {
             let mut trees = Trees::default();
             trees.plant(id(0), limits(3, 6));
             let (mut born, mut parents) = (HashMap::from([(0_u32, limits(3, 6))]), HashMap::<u32, u32>::new());

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_version_is_no_update_and_what_cannot_be_told_is_none_either() {
+    fn older_or_incomparable_version_is_downgrade() {
         let line = |text: &str| OneLine::parse(text).ok();
         for (offered, granted, expected) in [
             ("1.0.1", "1.0.0", false),

@@ -38,7 +38,7 @@ mod tests {
     use WorkspaceAccess::{Read, ReadWrite};
 
     #[test]
-    fn less_of_what_is_asked_and_granted_is_held() {
+    fn effective_access_is_smaller_of_both() {
         let ask = |access| WorkspaceAsk { access, reason: None };
         let cases = [
             (None, None, None),

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_said_is_told_oldest_first() {
+    async fn history_is_returned_oldest_first() {
         let (storage, ids) = store(&["a", "a", "live"]).await;
         let contexts = contexts(&storage, "");
         let id = ContextId::new("a");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_conversation_at_rest_is_forgotten() {
+    async fn context_with_live_task_is_not_deleted() {
         let (storage, ids) = store(&["a", "a", "live"]).await;
         let contexts = contexts(&storage, "");
         let forget = async |name| contexts.forget(&ContextId::new(name)).await;
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_live_task_counts_and_may_ask_for_is_kept() {
+    async fn descendants_of_live_task_are_kept() {
         let (storage, ids) = store(&["live"]).await;
         let child = done_for(&storage, &ids[0]).await;
         let grandchild = done_for(&storage, &child).await;
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_old_is_forgotten_and_what_is_live_stays() {
+    async fn retention_deletes_old_tasks_but_not_live() {
         for config in ["contexts.max_age_days = 1", "retention.max_age_days = 1"] {
             let (storage, _) = store(&["a", "live", "b"]).await;
             assert_eq!(contexts(&storage, config).tidy().await, Ok(2));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_goes_oldest_first() {
+    async fn size_limit_deletes_oldest_tasks_first() {
         let (storage, _) = store(&["a"; 100]).await;
         assert_eq!(contexts(&storage, "").tidy().await, Ok(0));
         assert_eq!(contexts(&storage, "retention.max_mb = 0").tidy().await, Ok(0));
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_forgotten_than_must() {
+    fn batch_size_follows_freed_bytes() {
         assert_eq!(how_many(1_000_000, 100_000, 1, 1), 10);
         assert_eq!(how_many(10, 100_000, 1, 8), 1, "large ones go one by one");
         assert_eq!(how_many(1 << 30, 4_096, 64, 64), BATCH);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_tasks_go_one_by_one_until_there_is_room() {
+    async fn large_tasks_are_deleted_one_by_one() {
         let (storage, _) = store(&["a", "b", "c", "d", "e", "f", "g", "h"]).await;
         let contexts = contexts(&storage, "retention.max_mb = 1");
         contexts.tidy().await.unwrap();

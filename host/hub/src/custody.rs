@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_this_users_alone_is_used() {
+    fn own_data_dir_passes_check() {
         let dir = data_dir();
         check(dir.path()).unwrap();
         check(&dir.path().join("not/there/yet")).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_a_hand_in_is_refused_with_what_mends_it() {
+    fn unsafe_paths_are_refused_with_fix() {
         let dir = data_dir();
         let path = |name: &str| dir.path().join(name);
         let mut all = Vec::new();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_anybody_may_replace_is_refused() {
+    fn data_dir_below_world_writable_is_refused() {
         let open = tempfile::tempdir().unwrap();
         let dir = open.path().join("data");
         fs::create_dir(&dir).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_somebody_else_is_refused() {
+    fn foreign_owner_is_refused_with_chown_hint() {
         let dir = data_dir();
         let meta = fs::symlink_metadata(dir.path()).unwrap();
         let why = check_one(dir.path(), &meta, meta.uid() + 1, Kind::Directory).unwrap_err();

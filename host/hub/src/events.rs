@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn numbers_have_no_gap_and_the_end_is_told() {
+    async fn events_are_numbered_gaplessly_until_close() {
         let events = Events::default();
         events.publish(left());
         let mut listener = events.subscribe(&TenantId::default());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_listener_is_told_so_and_holds_up_nobody() {
+    async fn slow_subscriber_is_disconnected_without_delaying_others() {
         let events = Events::default();
         let (mut slow, mut quick) =
             (events.subscribe(&TenantId::default()), events.subscribe(&TenantId::default()));

@@ -217,7 +217,7 @@ mod tests {
 
     /// Buckets are cumulative: each counts durations up to its bound; the last counts all.
     #[test]
-    fn a_duration_is_counted_in_each_bucket_that_it_fits_into() {
+    fn histogram_buckets_are_cumulative() {
         let metrics = Metrics::default();
         for millis in [1, 5, 6, 500, 501, 10_000_000] {
             metrics.answered("ping", true, Duration::from_millis(millis));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn numbers_have_the_names_and_units_that_prometheus_wants() {
+    async fn metrics_follow_prometheus_names_and_units() {
         let metrics = Metrics::default();
         let (agent, task) = (AgentId::parse("echo").unwrap(), TaskId::new("t"));
         let context_id = ContextId::new("c");

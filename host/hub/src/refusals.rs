@@ -180,7 +180,7 @@ mod tests {
     use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_ran_out_of_its_own_time_is_refused_as_that() {
+    async fn health_check_timeout_maps_to_timeout_error() {
         let agent = Fake::new(|_| async { completed("") }).silent().agent(AgentConfig::default());
         let late = agent.ask(Instant::now(), true).await.unwrap_err();
         let refused = A2aError::from(HubError::from(late));

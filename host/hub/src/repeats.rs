@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_is_known_again_within_the_window_and_not_beyond() {
+    async fn request_is_remembered_only_within_window() {
         let repeats = Repeats::within(WINDOW);
         repeats.claim("a").await.unwrap().begun(TaskId::new("t"));
         assert_eq!(found(&repeats, "b").await, None);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_request_waits_for_the_one_that_is_being_carried_out() {
+    async fn identical_request_waits_for_first() {
         let repeats = Repeats::within(WINDOW);
         let first = repeats.claim("a").await.unwrap();
         assert!(timeout(WINDOW / 2, repeats.claim("a")).await.is_err());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_window_begins_with_the_task_and_not_with_what_came_to_nothing_before() {
+    async fn window_starts_when_task_begins() {
         let repeats = Repeats::within(WINDOW);
         drop(repeats.claim("a").await.unwrap());
         assert!(repeats.0.known.lock().claimed.is_empty(), "nothing is left of it");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_takes_longer_than_the_window_is_carried_out_once() {
+    async fn request_longer_than_window_runs_once() {
         let repeats = Repeats::within(WINDOW);
         let first = repeats.claim("a").await.unwrap();
         sleep(WINDOW * 2).await;
@@ -277,7 +277,7 @@ mod tests {
 
     /// The earlier task is gone, so the request is carried out again, by only one of its callers.
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_was_forgotten_is_begun_anew_once() {
+    async fn deleted_task_is_begun_again_once() {
         let repeats = Repeats::within(WINDOW);
         repeats.claim("a").await.unwrap().begun(TaskId::fresh());
         let first = repeats.claim("a").await.unwrap();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_request_is_small_and_its_task_reads_as_before() {
+    fn remembered_request_is_small_and_lossless() {
         assert!(size_of::<(Key, Begun)>() <= 40, "{}", size_of::<(Key, Begun)>());
         for id in [TaskId::fresh().as_str(), "t", "0193B1E2-6B0A-7B0A-8B0A-0193B1E26B0A"] {
             assert_eq!(Begun::of(TaskId::new(id)).task().as_str(), id);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_hub_before_took_in_is_known_for_the_rest_of_its_window() {
+    async fn restored_request_expires_with_its_window() {
         let repeats = Repeats::within(WINDOW);
         sleep(WINDOW).await;
         let fingerprint = hex::encode(digest(&SHA256, b"a"));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_are_remembered_than_there_is_room_for() {
+    async fn oldest_requests_are_dropped_at_limit() {
         let repeats = Repeats::within(WINDOW);
         for n in 0..MOST + 10 {
             repeats.claim(&n.to_string()).await.unwrap().begun(TaskId::new("t"));

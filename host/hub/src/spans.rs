@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_finds_no_room_is_lost_and_counted() {
+    async fn full_queue_drops_and_counts_spans() {
         let agent = AgentId::parse("echo").unwrap();
         let (spans, mut from) = Spans::queue();
         for _ in 0..QUEUE + 3 {

@@ -182,7 +182,7 @@ mod tests {
     };
 
     #[test]
-    fn only_its_user_learns_it() {
+    fn token_file_is_private_and_persistent() {
         let dir = tempfile::tempdir().unwrap();
         let token = Token::open(dir.path()).unwrap();
         let file = dir.path().join(TOKEN_FILE);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tenant_has_a_token_of_its_own() {
+    fn each_tenant_has_own_token() {
         let dir = tempfile::tempdir().unwrap();
         let tenants = ["acme", "other"].map(|name| TenantId::parse(name).unwrap());
         let tokens = Tokens::open(dir.path(), tenants.iter()).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_followed() {
+    fn token_symlink_is_not_followed() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         Token::open(other.path()).unwrap();
         let link = dir.path().join(TOKEN_FILE);

@@ -38,7 +38,7 @@ mod tests {
     use a2a_hub_store::memory::MemoryStorage;
 
     #[tokio::test(start_paused = true)]
-    async fn trouble_and_its_end_are_told_without_anybody_writing() {
+    async fn monitor_reports_store_failure_and_recovery() {
         let storage = Arc::new(MemoryStorage::default());
         let events = Events::default();
         let mut heard = events.subscribe(&TenantId::default());

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn panic_text_stays_out_of_the_error() {
+    async fn error_excludes_panic_text() {
         let work = || -> u8 { panic!("the key is sk-123") };
         let why = run_blocking(work).await.unwrap_err();
         assert_eq!(why.to_string(), "internal error; see the hub's log");

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hierarchy_of_version_2_is_found_among_all_mounts() {
+    fn cgroup_v2_mount_is_found() {
         let mounts = "36 26 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
                       37 26 0:32 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
         assert_eq!(mounted(mounts), Some(PathBuf::from("/sys/fs/cgroup/unified")));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_taken_by_who_is_alone_in_it() {
+    fn only_sole_process_takes_group() {
         let us = Pid::from_raw(41).unwrap();
         let delegated_one = group("cpu memory pids\n", "41\n");
         assert!(take_at(delegated_one.path(), us).unwrap());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_gives_nothing_is_left_as_it_was() {
+    fn failed_takeover_restores_group() {
         let us = Pid::from_raw(41).unwrap();
         let refuses = group("memory\n", "41\n");
         fs::create_dir(refuses.path().join("cgroup.subtree_control")).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_has_walls_of_its_own() {
+    fn tree_group_sets_limits() {
         let dir = tempdir().unwrap();
         let group = dir.path().join("tree-7");
         let ceilings =

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_holds_the_lock_and_signed_it_is_taken_for_the_hub() {
+    fn only_lock_holder_counts_as_hub() {
         let dir = tempfile::tempdir().unwrap();
         assert!(holder(&dir.path().join("none")).unwrap().is_none());
         let (path, file) = lock(dir.path(), std::process::id());

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_is_below_itself_and_its_parent() {
+    fn process_is_below_itself_and_parent() {
         let us = getpid().as_raw_pid();
         let parent = rustix::process::getppid().map(Pid::as_raw_pid);
         assert!(is_below(us) && parent.is_none_or(is_below));

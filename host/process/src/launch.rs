@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_variables_are_not_told() {
+    fn debug_output_omits_variable_values() {
         let launch = Launch {
             agent: "a".to_owned(),
             owner: "task".to_owned(),

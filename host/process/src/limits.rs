@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_raised_for_the_hub_and_stay_for_its_programs() {
+    fn open_file_limit_rises_for_hub_only() {
         let told = |soft, hard| files(soft, hard).map_err(|why| why.to_string());
         assert_eq!(told(Some(1_024), Some(524_288)), Ok((65_536, 1_024)), "as systemd has it");
         assert_eq!(told(Some(64), Some(4_096)), Ok((4_096, 1_024)));

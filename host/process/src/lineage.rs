@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_its_minders_tree_or_unknown_or_outside() {
+    fn process_kin_follows_registered_minder() {
         let minders = Minders::default();
         let mut below = child();
         let pid = i32::try_from(below.id()).unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_whose_it_is_that_holds_it() {
+    fn socket_kin_follows_its_holder() {
         let minders = Minders::default();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_a_connection_before_is_asked_first_and_is_believed_no_more_than_others() {
+    fn recent_clients_are_checked_first() {
         let minders = Minders::default();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_look_is_before_the_tree_could_be_full() {
+    fn pause_shrinks_with_remaining_capacity() {
         let quick = Duration::from_micros(100);
         for (room, expected) in [(0, 50), (64 << 20, 50), (4 << 30, 500), (1 << 40, 2000)] {
             assert_eq!(pause(room, quick), Duration::from_millis(expected), "{room}");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_and_what_is_only_held_open_is_found() {
+    fn mapped_and_open_memory_are_counted() {
         let us = || Process::read(getpid()).unwrap();
         let before = (us().memory(), us().share_of_memory());
         let block = vec![1_u8; 32 << 20];

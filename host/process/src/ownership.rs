@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_counted_for_whom_it_serves_now_and_for_nobody_once_it_is_gone() {
+    fn tree_counts_for_its_current_owner() {
         let trees = watch::Sender::<Trees>::default();
         let behalf = |owner: &str| OnBehalf {
             agent: "codex".to_owned(),

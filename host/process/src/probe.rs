@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_program_is_waited_for_that_is_slow_on_a_cold_machine_and_not_for_ever() {
+    async fn slow_program_is_awaited_until_timeout() {
         let dir = tempfile::tempdir().unwrap();
         let go = dir.path().join("go");
         let named = go.display().to_string();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_fails_or_is_not_there_is_told_from_one_that_is_slow() {
+    async fn failed_and_missing_programs_are_distinguished() {
         let ask =
             async |program: &str, script| first_line(Path::new(program), &["-c", script]).await;
         let failed = ask("/bin/sh", "echo 1.2; exit 3").await.unwrap_err();

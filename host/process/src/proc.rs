@@ -446,7 +446,7 @@ mod tests {
     use std::os::fd::AsRawFd as _;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn stat_is_parsed_with_any_name() {
         let stat = b"7 (a) S 9 (\xff) R 3 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0";
         let parsed = Process::parse(getpid(), stat).unwrap();
         assert_eq!((parsed.parent, parsed.session, parsed.started), (3, 5, 4711));
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
-    fn the_kernel_tells_of_children() {
+    fn has_children_sees_running_child() {
         let mut child = std::process::Command::new("/bin/sleep").arg("1000").spawn().unwrap();
         assert_ne!(has_children(), Some(false));
         child.kill().unwrap();
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     #[expect(unsafe_code, reason = "a table of descriptors of its own is what is tested")]
-    fn a_thread_shares_its_descriptors_unless_it_has_some_of_its_own() {
+    fn unshared_descriptors_of_threads_are_found() {
         let descriptors = |thread: Pid| {
             let process = Process::read(getpid()).unwrap();
             let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_hides_what_a_process_takes() {
+    fn binary_name_does_not_hide_memory() {
         std::thread::spawn(|| {
             rustix::thread::set_name(c"\xff: \xff").unwrap();
             let all = fs::read("/proc/thread-self/status").unwrap();
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_knows_us_and_our_line() {
+    fn table_contains_own_process_and_ancestors() {
         let us = Process::read(getpid()).unwrap();
         assert!(all().contains(&us) && us.is_own());
         assert!(

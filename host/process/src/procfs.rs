@@ -113,7 +113,7 @@ mod tests {
     use std::os::fd::AsRawFd as _;
 
     #[test]
-    fn what_is_told_is_what_the_file_has() {
+    fn content_equals_plain_read() {
         for file in ["/proc/filesystems", "/proc/self/environ", "/proc/self/limits"] {
             assert_eq!(told(file).unwrap(), fs::read(file).unwrap());
         }
@@ -122,7 +122,7 @@ mod tests {
 
     /// Several pages long, in lines: the kernel returns it in pages that are not quite full.
     #[test]
-    fn nothing_is_lost_of_a_long_file() {
+    fn long_file_is_read_completely() {
         let barrier = std::sync::Barrier::new(151);
         std::thread::scope(|scope| {
             (0..150).for_each(|_| drop(scope.spawn(|| barrier.wait())));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_has_names_files_and_links() {
+    fn directory_lists_numbers_files_links() {
         let open: Vec<_> = (0..600).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let directory = Directory::open("/proc/self/fd").unwrap();
         let numbers: HashSet<_> = directory.numbers().into_iter().collect();

@@ -153,7 +153,7 @@ mod tests {
     use crate::mapped_file::MappedFile;
 
     #[test]
-    fn code_that_was_let_go_of_runs_on() {
+    fn released_code_still_runs() {
         let mapped = MappedFile::of_this_program().unwrap();
         assert_eq!(&mapped.bytes()[..4], b"\x7fELF");
         let sum: u64 = mapped.bytes().iter().map(|byte| u64::from(*byte)).sum();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_unused_once_a_burst_of_work_is_over_that_brought_it_in() {
+    fn code_is_unused_after_work_burst() {
         let file = MappedFile::of_this_program().unwrap();
         let read = || file.bytes().iter().step_by(4096).fold(0_u8, |sum, byte| sum ^ *byte);
         let work = |time: Duration| {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn holes_between_what_is_in_use_are_given_back() {
+    async fn fragmented_free_memory_is_released() {
         let giving = give_back();
         let using = async {
             sleep(2 * LOOK).await;

@@ -274,7 +274,7 @@ mod tests {
     use crate::confine::Step;
 
     #[test]
-    fn orders_and_reports_survive_the_wire() {
+    fn orders_and_reports_round_trip() {
         let looks = [Look::Settle, Look::Prune, Look::Weigh].map(Order::Look);
         for order in
             [Order::Interrupt, Order::End(Duration::from_millis(2500))].iter().chain(&looks)
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_survives_the_wire() {
+    fn launch_round_trips() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let pipes = [(); 3].map(|()| io::pipe().unwrap().0.into());
         let env =

@@ -167,7 +167,7 @@ async fn read_to(child: &mut Child, end: &str) -> String {
 }
 
 #[tokio::test]
-async fn input_comes_back_from_cat() {
+async fn cat_echoes_its_input() {
     let hub = Fixture::new();
     let mut cat = hub.start("/bin/cat", &[]).await;
     cat.write_stdin(b"hello, ").await.unwrap();
@@ -185,7 +185,7 @@ async fn input_comes_back_from_cat() {
 }
 
 #[tokio::test]
-async fn a_line_of_five_megabytes_goes_in_and_out_whole() {
+async fn five_megabyte_line_round_trips() {
     let hub = Fixture::new();
     let mut cat = hub.start("/bin/cat", &[]).await;
     let mut line = b"0123456789abcdef".repeat(5 * 1024 * 1024 / 16);
@@ -198,7 +198,7 @@ async fn a_line_of_five_megabytes_goes_in_and_out_whole() {
 }
 
 #[tokio::test]
-async fn writing_to_a_program_that_ended_says_so() {
+async fn write_to_closed_stdin_fails() {
     let hub = Fixture::new();
     let mut child = hub.sh("exec 0</dev/null; echo closed; sleep 1000").await;
     read_to(&mut child, "closed\n").await;
@@ -211,7 +211,7 @@ async fn writing_to_a_program_that_ended_says_so() {
 }
 
 #[tokio::test]
-async fn exits_are_told_apart() {
+async fn exit_codes_and_signals_are_distinguished() {
     let hub = Fixture::new();
     for (script, expected) in [
         ("exit 0", Exit::Code(0)),
@@ -229,7 +229,7 @@ async fn exits_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_start_says_why() {
+async fn start_failure_names_its_reason() {
     let hub = Fixture::new();
     let plain = hub.data.path().join("plain");
     fs::write(&plain, "text").unwrap();
@@ -268,7 +268,7 @@ async fn a_program_that_cannot_start_says_why() {
 }
 
 #[tokio::test]
-async fn the_environment_is_what_was_given_and_the_markers() {
+async fn environment_is_given_variables_and_markers() {
     let hub = Fixture::new();
     let env = [("A", "1"), ("EMPTY", ""), ("A2A_HUB_OWNER", "somebody else"), ("A", "2=3")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
@@ -286,7 +286,7 @@ async fn the_environment_is_what_was_given_and_the_markers() {
 }
 
 #[tokio::test]
-async fn it_starts_in_its_directory_with_signals_as_new() {
+async fn program_starts_with_default_signals() {
     let hub = Fixture::new();
     let mut child = hub.sh("pwd -P; grep -E '^Sig(Blk|Ign)' /proc/self/status").await;
     let (stdout, _, _) = finish(&mut child).await;
@@ -300,7 +300,7 @@ async fn it_starts_in_its_directory_with_signals_as_new() {
 }
 
 #[tokio::test]
-async fn output_waits_until_it_is_asked_for() {
+async fn unread_output_blocks_the_program() {
     let hub = Fixture::new();
     let mut child = hub.start("/usr/bin/yes", &[]).await;
     for _ in 0..100 {
@@ -343,7 +343,7 @@ async fn dropped_waits_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_child_left_in_the_background_goes_with_the_program() {
+async fn background_children_die_with_program() {
     let hub = Fixture::new();
     let mut child = hub.sh("sleep 1000 & setsid sleep 1000 & echo done").await;
     // The children hold the pipe as well, so `finish` would not return before their end.
@@ -352,7 +352,7 @@ async fn a_child_left_in_the_background_goes_with_the_program() {
 }
 
 #[tokio::test]
-async fn a_pipe_held_by_a_stranger_delays_the_exit_and_loses_nothing() {
+async fn stranger_holding_pipe_loses_no_output() {
     let hub = Fixture::new();
     let mut child = hub.sh("read line; echo last words; exit 3").await;
     let program = count_reaches(hub.data.path(), 2, "last words").await;
@@ -365,7 +365,7 @@ async fn a_pipe_held_by_a_stranger_delays_the_exit_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_interrupt_reaches_the_program() {
+async fn interrupt_reaches_program() {
     // The tests' parent may ignore SIGINT, and so its descendants. Listening ends that.
     let _listening = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
     let hub = Fixture::new();
@@ -382,7 +382,7 @@ const STUBBORN: &str = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 1000 &
     (setsid sh -c 'sleep 1000 & echo ready; wait' &) ; while :; do sleep 1000; done";
 
 #[tokio::test]
-async fn a_kill_ends_sessions_daemons_and_the_deaf() {
+async fn kill_ends_sessions_and_daemons() {
     let hub = Fixture::new();
     let mut child = hub.sh(STUBBORN).await;
     read_to(&mut child, "ready\n").await;
@@ -396,7 +396,7 @@ async fn a_kill_ends_sessions_daemons_and_the_deaf() {
 }
 
 #[tokio::test]
-async fn who_heeds_the_request_is_not_kept_waiting() {
+async fn program_heeding_sigterm_exits_early() {
     let data = tempfile::tempdir().unwrap();
     let hub = Fixture { supervisor: supervisor(data.path(), PATIENCE * 2), data };
     let mut child =
@@ -408,7 +408,7 @@ async fn who_heeds_the_request_is_not_kept_waiting() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_all_and_starts_nothing_more() {
+async fn shutdown_ends_trees_and_refuses_starts() {
     let hub = Fixture::new();
     let mut children = Vec::new();
     for owner in ["task-1", "task-2", "task-2"] {
@@ -473,7 +473,7 @@ async fn a_hundred_programs_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_lost_minder_takes_its_tree_along_and_no_other() {
+async fn killed_minder_takes_only_its_tree() {
     let hub = Fixture::new();
     let mut sibling = hub.start("/bin/cat", &[]).await;
     let path = hub.data.path().display();
@@ -546,7 +546,7 @@ async fn one_hub() {
 }
 
 #[tokio::test]
-async fn a_hub_killed_outright_leaves_nobody() {
+async fn killed_hub_leaves_no_process() {
     let data = tempfile::tempdir().unwrap();
     let (mut hub, _stdout) = another_hub(data.path(), "", STUBBORN);
     assert!(alive(data.path()).len() >= 5, "hub, minder, program, and what it started");
@@ -556,7 +556,7 @@ async fn a_hub_killed_outright_leaves_nobody() {
 }
 
 #[tokio::test]
-async fn what_a_hub_and_its_minders_leave_is_swept_at_the_next_start() {
+async fn leftovers_are_swept_at_next_start() {
     let data = tempfile::tempdir().unwrap();
     let other = Fixture::new();
     let _other_hubs = other.start("/bin/sleep", &["1000"]).await;
@@ -582,7 +582,7 @@ async fn what_a_hub_and_its_minders_leave_is_swept_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn descriptors_that_the_hub_was_started_with_go_no_further() {
+async fn inherited_descriptors_do_not_reach_programs() {
     let data = tempfile::tempdir().unwrap();
     let before = "exec 7</etc/passwd 9</etc/hostname;";
     let (mut hub, mut stdout) = another_hub(data.path(), before, "echo ready; ls -l /proc/self/fd");

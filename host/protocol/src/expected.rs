@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn no_type_of_rust_is_told() {
+    fn serde_error_names_no_rust_type() {
         let wrong = [
             r#"{"count": "many"}"#,
             r#"{"count": -1}"#,

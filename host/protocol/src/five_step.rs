@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_is_read_and_each_wrong_member_is_named() {
+    fn invalid_submission_names_each_member() {
         let right = json!({"requesting_agent_id": "requesting-agent-01", "skill_id": "browse_extract",
             "input_data": {"search_topic": "why", "extraction_instruction": "sum up"}, "more": 1});
         let read_right = read(&right).unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_takes_no_json_reads_the_input_as_text() {
+    fn text_only_agent_gets_input_as_text() {
         let agent = AgentId::parse("echo").unwrap();
         let send = |modes: &[&str], input: Value| {
             let body = json!({"requesting_agent_id": "r", "skill_id": "s", "input_data": input});
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_members_and_has_the_status_of_rest() {
+    fn submission_refusal_names_members_and_status() {
         let violation = Violation { pointer: "/search_topic".into(), why: "is missing".into() };
         let (status, body) = refusal(&unfit("browse_extract", &[violation]));
         assert_eq!(status, 400);

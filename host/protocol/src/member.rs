@@ -33,7 +33,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn members_of_objects_are_set_and_taken() {
+    fn object_members_are_set_and_taken() {
         let mut object = json!({ "a": 1 });
         set(&mut object, "a", 2);
         set(&mut object, "b", "x");
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn other_shapes_stay_as_they_are() {
+    fn non_object_values_stay_unchanged() {
         for shape in [json!(true), json!(1), json!(1.5), json!("x"), json!([]), json!([1])] {
             let mut value = shape.clone();
             set(&mut value, "a", 1);

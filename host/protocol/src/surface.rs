@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 
 #[test]
-fn dialect_is_as_clients_know_it() {
+fn hub_dialect_matches_snapshot() {
     let mut described = openrpc::discover("0.0.0");
     leave_texts_out(&mut described);
     let mut out = String::new();
@@ -20,7 +20,7 @@ fn dialect_is_as_clients_know_it() {
 }
 
 #[test]
-fn errors_are_as_clients_know_them() {
+fn error_codes_match_snapshot() {
     let mut out = String::new();
     for kind in ErrorKind::ALL {
         writeln!(out, "{} {}", kind.hub_code(), kind.reason()).unwrap();
@@ -29,7 +29,7 @@ fn errors_are_as_clients_know_them() {
 }
 
 #[test]
-fn metadata_is_as_clients_know_it() {
+fn metadata_names_match_snapshot() {
     let names: Vec<_> = hub_metadata::names().collect();
     insta::assert_snapshot!("metadata", names.join("\n"));
 }

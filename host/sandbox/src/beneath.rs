@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_lies_below_is_opened_and_nothing_else() {
+    async fn only_paths_below_are_opened() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(dir.path().join("a"), "x").unwrap();
         fs::create_dir(dir.path().join("sub")).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_times_of_a_pipe_are_not_waited_for() {
+    async fn setting_fifo_times_does_not_block() {
         let dir = tempfile::tempdir().unwrap();
         pipe(&dir.path().join("pipe"));
         fs::write(dir.path().join("a"), "x").unwrap();
@@ -272,7 +272,7 @@ mod tests {
     /// A concurrent thread renames a FIFO and a link to the outside over the file, as fast as it
     /// can.
     #[tokio::test]
-    async fn who_swaps_a_file_for_a_pipe_or_a_link_holds_nobody_up_and_shows_nothing() {
+    async fn toctou_fifo_swap_does_not_block() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(outside.path().join("secret"), "secret").unwrap();
         let (place, secret) = (dir.path().to_owned(), outside.path().join("secret"));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_short_and_what_it_seems() {
+    fn card_with_deceptive_text_is_refused() {
         assert_eq!(told(|_| {}), Ok(()));
         assert_eq!(told(|card| card["description"] = json!("größer ❤️, 👩‍👩‍👧\n\tand more")), Ok(()));
         let wrong = [

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_carries_the_code_of_its_components_and_nothing_else_changes() {
+    fn bundled_code_loads_and_is_reproducible() {
         let dir = tempfile::tempdir().unwrap();
         let program = written(dir.path(), "program", b"\x7fELF and so on");
         let component = wat::parse_str(COMPONENT).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_damaged_is_not_there() {
+    fn truncated_or_damaged_bundle_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let program = written(dir.path(), "program", b"program");
         assert!(opened(&program).unwrap().is_none());

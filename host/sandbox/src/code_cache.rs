@@ -229,7 +229,7 @@ mod tests {
 
     /// Write access to the directory does not allow an attacker to run code.
     #[test]
-    fn only_what_this_hub_kept_under_this_name_is_found() {
+    fn only_authentic_entries_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let ours = cache(dir.path(), 1);
         assert!(matches!(ours.code("a"), Kept::Nothing));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_remembered_until_more_is_allowed() {
+    fn refusal_holds_until_limits_grow() {
         let dir = tempfile::tempdir().unwrap();
         let ours = cache(dir.path(), 1);
         let limits = CompileLimits { cpu: Duration::from_secs(60), memory: 1 << 30 };
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_or_too_old_goes() {
+    fn large_and_old_entries_are_evicted() {
         let at = |days: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(days * 24 * 60 * 60);
         let file = |days, mb: u64, name: &str| (at(days), mb << 20, PathBuf::from(name));
         assert!(surplus(Vec::new()).is_empty());

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_of_one_key_one_name_and_these_bytes() {
+    fn tag_covers_key_name_and_bytes() {
         let (key, other) = (CacheKey::new(&[1; 32]), CacheKey::new(&[2; 32]));
         let file =
             |key: &CacheKey, name, kept: &[u8]| [key.mark(name, kept).as_ref(), kept].concat();

@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_refused_before_it_is_read() {
+    fn oversized_input_is_refused_unparsed() {
         let long = format!("[{}0]", "0,".repeat(MAX_JSON / 2));
         let Err(Failure::Invalid(why)) = json_from_guest("a data part", &long) else { panic!() };
         assert!(why.contains("raw part of type `application/json`"), "{why}");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guest_says_of_its_health_is_plain_lines() {
+    fn health_report_is_sanitised() {
         let status = agent::HealthStatus::Degraded;
         let said = |text: &str| Some(text.to_owned());
         let version = said(&"9".repeat(1 << 20));
@@ -404,7 +404,7 @@ mod tests {
 
     /// A2A 1.0, section 4.1.7.
     #[test]
-    fn an_artifact_without_parts_is_refused_when_it_is_made() {
+    fn artifact_without_parts_is_refused() {
         let piece = |parts| {
             let (name, description, metadata, extensions) = (None, None, None, Vec::new());
             let id = "draft".to_owned();

@@ -241,13 +241,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_guests_run_as_there_are_mappings_and_addresses_for() {
+    fn pool_size_follows_mapping_limit() {
         let most = [None, Some(65_530), Some(1_048_576), Some(0)].map(most_instances);
         assert_eq!(most, [8_003, 8_003, 10_000, 1]);
     }
 
     #[test]
-    fn without_a_pool_as_many_guests_run_as_there_are_addresses_for() {
+    fn guest_limit_follows_address_space() {
         assert_eq!(without_pool(4_000, None), 4_000, "it failed for another reason");
         assert_eq!(without_pool(4_000, Some(8 << 30)), 51);
         assert_eq!(without_pool(10, Some(8 << 30)), 10);

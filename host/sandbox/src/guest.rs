@@ -248,7 +248,7 @@ mod tests {
     use wasmtime::{Instance, Module};
 
     #[tokio::test]
-    async fn a_full_pool_is_no_fault_of_the_guests() {
+    async fn full_pool_reports_hub_full() {
         let engine =
             Engine::new(&EngineSettings { max_instances: 1, ..Default::default() }).unwrap();
         let module = wat::parse_str("(module (memory 1))").unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agent_that_traps_again_and_again_is_soon_behind_others() {
+    async fn repeated_traps_lower_the_priority() {
         let engine = Engine::new(&EngineSettings::default()).unwrap();
         let module = wat::parse_str("(module (func $trap unreachable) (start $trap))").unwrap();
         let module = Module::new(&engine.inner, module).unwrap();

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_summed_over_all_memories() {
+    fn memory_limit_covers_all_memories() {
         let mut limiter = MemoryLimiter::new(&Limits { memory_bytes: 100, ..Limits::default() });
         let mut grow = |from, to| limiter.memory_growing(from, to, None).unwrap();
         assert!(grow(0, 60));

@@ -176,14 +176,14 @@ mod tests {
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     #[test]
-    fn a_component_says_what_it_asks_for() {
+    fn manifest_is_read_from_component() {
         let ask = read(&component(&[b"[process.git]\nargs=[[\"log\"]]"])).unwrap();
         assert!(ask.process["git"].args.allow(&["log".to_owned()]));
         assert_eq!(read(&component(&[])).unwrap(), Ask::default());
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn manifest_errors_name_the_problem() {
         let wrong = |manifests: &[&[u8]]| read(&component(manifests)).unwrap_err().to_string();
         assert_eq!(wrong(&[b"", b""]), "it carries more than one manifest");
         assert_eq!(wrong(&[&[0xff]]), "its manifest is not UTF-8 text");
@@ -202,7 +202,7 @@ mod tests {
         );
     }
     #[test]
-    fn a_manifest_takes_the_place_of_those_that_are_there() {
+    fn embed_replaces_existing_manifests() {
         let old = section(b"[memory]\nmax_bytes = 1");
         let name = with_section(EMPTY.to_vec(), CUSTOM, b"\x04notekept");
         let module = with_section(b"\0asm\x01\0\0\0".to_vec(), CUSTOM, &old);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_packed_that_would_not_join() {
+    fn embed_refuses_invalid_input() {
         let refused =
             |bytes: &[u8], manifest: &[u8]| embed(bytes, manifest).unwrap_err().to_string();
         assert!(refused(EMPTY, b"[proces.git]").contains("unknown field `proces`"));

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_told_in_the_end() {
+    fn held_back_text_is_emitted_at_end() {
         let (more, new) = (true, false);
         let mut one = redaction();
         let pieces = [("x abcd", new, false), ("efgh abc", more, false), ("d.", more, false)];
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_piece_without_text_takes_the_rest_along() {
+    fn final_chunk_includes_held_back_text() {
         let mut one = redaction();
         told(&mut one, &[("abcd", false, false)]);
         let mut artifact = piece(vec![Part::data(json!(1))]);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_text() {
+    fn secret_across_message_parts_is_redacted() {
         let parts = vec![
             Part::text("abcd"),
             Part::data(json!({ "abcdefgh": ["abcdefgh", 1] })),

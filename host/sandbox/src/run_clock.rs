@@ -158,7 +158,7 @@ mod tests {
     use a2a_hub_core::replay::{Asked, Entry, Recorded, StepMode};
 
     #[test]
-    fn random_numbers_depend_on_how_far_the_run_is_and_not_on_what_was_left_out() {
+    fn random_numbers_depend_on_journal_position() {
         let clock = Arc::new(RunClock::at(0));
         let mut one = Random::new(7, Arc::clone(&clock));
         let mut other = Random::new(7, Arc::clone(&clock));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn time_stands_still_between_answers_and_runs_in_a_step() {
+    fn clock_advances_only_within_steps() {
         let asked = Asked::new("x", "");
         let entry = Entry::Answer(asked.clone(), ());
         let journal = vec![Recorded { at_ms: 6_000, entry }];

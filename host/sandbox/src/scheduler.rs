@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_uses_more_than_its_share_goes_on_at_low_priority() {
+    async fn excessive_cpu_use_lowers_priority() {
         let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
         let account = account(&scheduler);
         let (begun, greedy) = (here(), Arc::clone(&account));
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_costs_nothing_and_what_is_long_is_paid_in_advance() {
+    async fn waits_are_free_and_work_prepaid() {
         let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
         let account = account(&scheduler);
         let waits = tokio::time::sleep(Duration::from_millis(100));
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn short_runs_of_others_hold_off_the_greedy_and_nothing_that_the_hub_does_for_them() {
+    async fn short_runs_throttle_greedy_agent() {
         let scheduler = Scheduler::on(2);
         let account = account(&scheduler);
         account.pay(A_LOT);
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_can_be_ended_wherever_it_is() {
+    async fn cancel_ends_run_on_any_thread() {
         let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
         let account = account(&scheduler);
         let held = Arc::new(());
@@ -576,7 +576,7 @@ mod tests {
 
     #[tokio::test]
     #[should_panic(expected = "broken")]
-    async fn a_panic_is_passed_on() {
+    async fn panic_is_propagated_to_caller() {
         let (scheduler, end) = (Scheduler::default(), CancellationToken::new());
         let account = account(&scheduler);
         let greedy = Arc::clone(&account);

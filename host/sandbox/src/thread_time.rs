@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_the_kernel_and_does_not_count_what_is_slept() {
+    fn estimate_follows_kernel_and_excludes_sleep() {
         let (begun, of_kernel) = (thread_used(now()), ask());
         for _ in 0..20 {
             thread::sleep(Duration::from_millis(2));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ticks_while_somebody_is_polled_and_rests_when_nobody_is() {
+    fn ticker_runs_only_during_polls() {
         let (pulse, ticks, ticker) = ticking();
         until(|| pulse.rests.load(SeqCst));
         assert_eq!(ticks.load(SeqCst), 0, "nobody is there to be interrupted");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_just_when_it_begins_to_rest_is_not_overlooked() {
+    fn poll_at_sleep_wakes_ticker() {
         let (pulse, ticks, _ticker) = ticking();
         for round in 0..40 {
             let polled = pulse.polls();

@@ -151,7 +151,7 @@ mod tests {
 
     /// The paused clock advances as soon as everybody waits, by as much.
     #[tokio::test(start_paused = true)]
-    async fn who_is_too_fast_waits_and_loses_nothing() {
+    async fn fast_guest_waits_without_loss() {
         let rates = Rates { events: 100, ..Rates::default() };
         let (mut paces, cancel) = (Paces::new(&rates), CancellationToken::new());
         let begun = Instant::now();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_can_be_cancelled() {
+    async fn rate_limit_wait_is_cancellable() {
         let (hour, cancel) = (Duration::from_secs(3_600), CancellationToken::new());
         let begun = Instant::now();
         let cancels = async {

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_that_is_known_is_not_sent_again() {
+    fn known_etag_gets_not_modified() {
         let ask = |known: Option<&str>| {
             let known = known.map(|tag| (header::IF_NONE_MATCH, tag.parse().unwrap()));
             fresh("{}".to_owned(), None, &known.into_iter().collect())

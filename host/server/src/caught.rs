@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn panic_is_an_error_without_its_text() {
+    async fn panic_becomes_error_without_details() {
         let why = caught(async { panic!("the key is sk-123") }).await.map(|(): ()| ()).unwrap_err();
         assert_eq!(why, A2aError::internal());
         assert!(!format!("{why:?}").contains("sk-123"));

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_an_endpoint() {
+    fn path_resolves_to_endpoint_and_rest() {
         let echo = AgentId::parse("echo").unwrap();
         for (path, agent, below) in [
             ("/a2a", None, ""),

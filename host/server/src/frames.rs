@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_found_whatever_pieces_they_come_in() {
+    fn frame_headers_are_found_across_chunks() {
         let sent = [
             b"PREFACE".to_vec(),
             frame(4, b""),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn window_updates_for_nothing_are_a_flood_and_those_for_data_are_none() {
+    async fn unearned_window_updates_are_a_flood() {
         let update = frame(WINDOW_UPDATE, &[0, 0, 0, 1]);
         let mut idle = FrameCounter::new(0);
         let taken = (0..100_000).take_while(|_| idle.came(&update).is_ok()).count();

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_reads_hears_it_all() {
+    async fn reading_client_receives_whole_stream() {
         let mut told = pin!(patiently(numbers(4), PATIENCE, None));
         for n in 0..4 {
             tokio::time::sleep(PATIENCE - Duration::from_millis(1)).await;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_leaves_a_stream_unread_is_told_that_it_was_given_up() {
+    async fn unread_stream_ends_with_deadline_exceeded() {
         let told = patiently(numbers(4), PATIENCE, None);
         tokio::time::sleep(PATIENCE * 2).await;
         let told: Vec<_> = told.collect().await;
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(told[1].as_ref().unwrap_err().code(), Code::DeadlineExceeded);
     }
     #[tokio::test(start_paused = true)]
-    async fn a_stream_ends_when_its_client_waits_no_longer() {
+    async fn stream_ends_at_client_deadline() {
         let endless = stream::iter([Ok(vec![1])]).chain(stream::pending());
         let started = Instant::now();
         let told = patiently(endless, PATIENCE, Some(started + PATIENCE * 3));

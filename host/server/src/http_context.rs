@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_comes_in_the_header_or_the_query() {
+    fn version_is_read_from_header_or_query() {
         let headers = |said: Option<&'static str>| {
             said.map(|said| (VERSION, HeaderValue::from_static(said))).into_iter().collect()
         };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_come_in_lists() {
+    fn extension_headers_are_merged() {
         let headers: HeaderMap = [
             (EXTENSIONS[0].clone(), HeaderValue::from_static("urn:a, urn:b")),
             (EXTENSIONS[1].clone(), HeaderValue::from_static("urn:c,")),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_comes_in_headers() {
+    fn trace_is_read_from_headers() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("traceparent", "00-a"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_client_was_cut_off_is_read() {
+    fn last_event_id_is_parsed() {
         let read = |said: &'static str| {
             last_event(
                 &[(HeaderName::from_static("last-event-id"), said.parse().unwrap())]
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_grpc_is_told_by_its_media_type() {
+    fn grpc_is_recognized_by_media_type() {
         let is = |media: &'static str| {
             is_grpc(
                 &[(header::CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect(),

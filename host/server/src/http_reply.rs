@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_of_a_request_has_its_status_and_its_media_type() {
+    async fn response_has_status_and_media_type() {
         let row = |status, media: &str, again: &str, body: &str| {
             (status, media.to_owned(), again.to_owned(), body.to_owned())
         };

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bad_line_costs_only_itself_whatever_pieces_it_comes_in() {
+    async fn bad_line_is_skipped_across_chunks() {
         let (ok, long) = (|line: &str| Ok(line.to_owned()), || Err(ErrorKind::InvalidRequest));
         for piece in 1..=20 {
             let told = all(b"abc\nabcd\nab\r\n\nabcdefghijk\nabc", piece).await;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_of_a_line_without_an_end_is_bounded() {
+    async fn endless_line_has_bounded_buffer() {
         let (mut client, server) = duplex(1 << 20);
         let mut reader = LineReader::new(server, 10, PATIENCE);
         for _ in 0..1_000 {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_line_must_come_to_its_end_and_silence_between_lines_is_free() {
+    async fn unfinished_line_times_out_unlike_silence() {
         let dawdled = dawdled("line", PATIENCE).message;
         let long = "the line is longer than 3 bytes; it was left out";
         assert_eq!(silent_after("").await, ["heard still"]);

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_metrics_is_for_those_who_ask_for_it_by_name() {
+    fn openmetrics_requires_explicit_accept() {
         let prometheus_2 = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
             text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
         for wants in [
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn prometheus_is_told_what_its_own_format_knows() {
+    fn prometheus_text_drops_openmetrics_features() {
         let open = "# HELP a_build The version.\n# TYPE a_build info\na_build_info{version=\"1\"} 1\n\
             # HELP a_up_seconds Since it started.\n# TYPE a_up_seconds gauge\n# UNIT a_up_seconds seconds\na_up_seconds 1.5\n\
             # HELP a_build_more Not that one.\n# TYPE a_build_more gauge\na_build_more 2\n# EOF\n";

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_web_page_cannot_reach_the_hub() {
+    fn web_page_request_is_refused() {
         let get = |headers: &str| status(&Method::GET, headers);
         assert_eq!(get("host: 127.0.0.1:8080"), 200);
         assert_eq!(get("host: LOCALHOST:8080"), 200);
@@ -318,7 +318,7 @@ mod tests {
     /// Absolute form is how proxies are addressed. A forwarded request would have a `Host` that the
     /// client invented.
     #[test]
-    fn a_target_with_the_authority_of_another_server_is_refused() {
+    fn foreign_target_authority_is_refused() {
         let get = |target: &str| status_of(&Method::GET, target, "host: 127.0.0.1:8080", false);
         for own in
             ["/", "http://127.0.0.1:8080/", "http://LocalHost:8080/x", "https://hub.example/"]
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_packed_is_refused_with_a_reason() {
+    fn encoded_body_is_refused() {
         let post = |header: &str| {
             let headers = format!("host: 127.0.0.1:8080|content-type: application/json|{header}");
             status_of(&Method::POST, "/", &headers, true)
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_shown_as_a_bearer() {
+    fn token_is_read_from_bearer_header() {
         let shown = |value: &'static str| {
             let headers = [(header::AUTHORIZATION, value.parse().unwrap())].into_iter().collect();
             bearer(&headers).map(str::to_owned)
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_not_known_is_told_the_dialects_own_number() {
+    async fn unauthenticated_error_has_dialect_code() {
         let told_of = async |status, path: &str| {
             let body = refusal(status, "the reason", path).into_body();
             let body = axum::body::to_bytes(body, 1 << 10).await.unwrap();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_json() {
+    fn post_body_must_be_json_or_grpc() {
         let post = |media: &str| {
             status(&Method::POST, &format!("host: localhost:8080|content-type: {media}"))
         };
@@ -405,7 +405,7 @@ mod tests {
 
     /// As in HTTP/2.
     #[tokio::test]
-    async fn a_body_of_which_no_header_tells_is_a_body() {
+    async fn body_without_header_needs_media_type() {
         let at = SocketAddr::from(([127, 0, 0, 1], 8080));
         let dir = tempfile::tempdir().unwrap();
         let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_connected_to_a_unix_socket_is_what_its_process_is() {
+    async fn unix_peer_is_identified_by_process() {
         let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
         let peer = theirs.peer_cred().unwrap();
         let who = |lineage: Lineages| over_unix(&theirs, &peer, &lineage);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_is_of_one_process() {
+    fn pidfd_matches_only_its_pid() {
         let us = rustix::process::getpid();
         let handle = rustix::process::pidfd_open(us, rustix::process::PidfdFlags::empty()).unwrap();
         assert!(is(&handle, us.as_raw_pid()));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_tells_it_too() {
+    fn tcp_peer_is_identified_by_inode() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (ours, theirs) = listener.accept().unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn as_many_as_come_meanwhile_are_told_by_one_look() {
+    async fn concurrent_lookups_share_one_batch() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = listener.local_addr().unwrap();
         let clients: Vec<_> = (0..50).map(|_| TcpStream::connect(here).unwrap()).collect();

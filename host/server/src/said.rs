@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_the_message_that_any_client_would_send() {
+    fn built_message_carries_all_fields() {
         let agent = AgentId::parse("echo").unwrap();
         let all = Beginning {
             agent: Some(&agent),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_its_task_and_its_question() {
+    fn built_answer_names_task_and_question() {
         let Ok(Operation::StreamMessage(send)) = answer(&TaskId::new("t"), text("yes"), Some("q"))
         else {
             panic!()

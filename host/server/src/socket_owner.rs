@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_tell_whose_it_is() {
+    fn socket_table_yields_owner() {
         assert_eq!(
             found(TCP, "127.0.0.1:50354", "127.0.0.1:8080"),
             Some((1001, 30518)),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_names_the_same_as_its_tables() {
+    fn sock_diag_agrees_with_socket_tables() {
         for (at, to) in
             [("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "::ffff:127.0.0.1"), ("::1", "::1")]
         {

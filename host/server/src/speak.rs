@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_asked_for_another_protocol_by_name() {
+    fn upgrade_request_names_protocol() {
         let asked = Asked::read(
             r#"{"jsonrpc":"2.0","id":7,"method":"hub/speak","params":{"protocol":"mcp","workingDirectory":"/w"}}"#,
         );

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_carries_its_number() {
+    fn event_carries_sequence_number() {
         let told = |number| {
             String::from_utf8(frame(&Update { number, text: b"{}".to_vec(), is_error: false }))
         };

@@ -105,7 +105,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_is_given_up() {
+    async fn client_that_reads_nothing_is_disconnected() {
         let (hub, _client) = tokio::io::duplex(8);
         let start = Instant::now();
         let broken = WriteTimeout::new(hub, PATIENCE).write_all(&[0; 9]).await.unwrap_err();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_slow_is_waited_for() {
+    async fn slow_client_stays_connected() {
         let (hub, mut client) = tokio::io::duplex(1);
         let mut hub = WriteTimeout::new(hub, PATIENCE);
         let reads = async {

@@ -137,7 +137,7 @@ mod tests {
     use tokio::time::advance;
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_with_room_for_small_writes_only_does_not_change_its_mind_with_each() {
+    async fn condition_does_not_flap_between_writes() {
         let judgement = Judgement::default();
         let is_failing = || judgement.told.borrow().is_failing();
         judgement.wrote();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn trouble_is_news_once_and_has_one_beginning() {
+    async fn repeated_failure_keeps_its_start_time() {
         let judgement = Judgement::default();
         assert!(judgement.failed("full", "make room"));
         let StorageCondition::Failing { since: begun, .. } = judgement.told.borrow().clone() else {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_asks_is_told_the_truth_of_the_last_second() {
+    async fn probe_result_is_cached_for_one_second() {
         let storage = Arc::new(MemoryStorage::default());
         let readiness = Readiness::of(storage.clone());
         assert_eq!(readiness.now().await, StorageCondition::Ok);

@@ -33,35 +33,35 @@ use tokio::task::JoinSet;
 
 /// Runs the suite; `make` creates an empty store each time.
 pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
-    a_log_reads_as_it_was_written(&make()).await;
-    what_a_client_may_nest_can_be_read_back(&make()).await;
-    whoever_comes_second_is_refused(&make()).await;
-    who_asked_is_kept_with_what_they_caused(&make()).await;
-    events_are_added_all_or_none(&make()).await;
-    a_log_begins_with_its_creation(&make()).await;
-    a_final_task_never_changes(&make()).await;
-    a_task_is_the_fold_of_its_log(&make()).await;
-    tasks_do_not_wait_for_each_other(Arc::new(make())).await;
-    of_those_who_race_one_wins(Arc::new(make())).await;
-    heads_are_found_by_what_they_say(&make()).await;
-    a_conversation_is_what_was_said_in_final_tasks(&make()).await;
-    pages_follow_each_other(&make()).await;
-    contexts_are_what_their_tasks_come_to(&make()).await;
-    only_what_is_over_is_forgotten(&make()).await;
-    where_news_go_is_kept_with_the_task(&make()).await;
-    how_far_news_went_is_never_taken_back(&make()).await;
-    memories_are_kept_apart(&make()).await;
-    a_memory_stays_within_its_grant(&make()).await;
-    a_memory_racing_itself_stays_within_its_grant(Arc::new(make())).await;
-    requests::requests_are_found_by_when_they_were_made(&make()).await;
-    tenants::what_is_one_tenants_is_not_anothers(&make()).await;
-    trees::what_is_below_a_live_task_is_not_forgotten(&make()).await;
-    journals::a_journal_is_kept_in_order_until_its_task_is_over(&make()).await;
-    minds::a_mind_is_kept_for_its_place_and_no_other(&make()).await;
-    minds::changes_are_made_all_or_none_within_the_room_there_is(&make()).await;
-    minds::items_are_found_by_their_words(&make()).await;
-    minds::what_is_used_together_comes_along(&make()).await;
-    minds::a_mind_goes_with_its_conversation(&make()).await;
+    log_reads_as_written(&make()).await;
+    deepest_json_is_readable(&make()).await;
+    stale_append_is_refused(&make()).await;
+    principal_is_stored_with_events(&make()).await;
+    append_is_atomic(&make()).await;
+    log_begins_with_creation(&make()).await;
+    final_task_refuses_events(&make()).await;
+    task_is_fold_of_its_log(&make()).await;
+    concurrent_tasks_append_independently(Arc::new(make())).await;
+    one_of_racing_appends_wins(Arc::new(make())).await;
+    heads_match_filters(&make()).await;
+    conversation_contains_final_tasks_messages(&make()).await;
+    pages_follow_cursor(&make()).await;
+    contexts_summarize_their_tasks(&make()).await;
+    only_finished_tasks_are_deleted(&make()).await;
+    push_configs_live_with_their_task(&make()).await;
+    push_cursor_never_goes_back(&make()).await;
+    memories_are_separate_by_owner(&make()).await;
+    memory_stays_within_grant(&make()).await;
+    racing_writes_stay_within_grant(Arc::new(make())).await;
+    requests::requests_are_found_by_time(&make()).await;
+    tenants::tenants_are_isolated(&make()).await;
+    trees::descendants_of_live_task_are_kept(&make()).await;
+    journals::journal_is_kept_until_task_ends(&make()).await;
+    minds::context_memory_is_separate_by_place(&make()).await;
+    minds::context_memory_change_is_atomic_within_limits(&make()).await;
+    minds::items_are_found_by_words(&make()).await;
+    minds::items_used_together_are_associated(&make()).await;
+    minds::context_memory_is_deleted_with_context(&make()).await;
 }
 
 async fn texts(storage: &impl Storage, context: &str, limit: usize) -> Vec<String> {
@@ -69,7 +69,7 @@ async fn texts(storage: &impl Storage, context: &str, limit: usize) -> Vec<Strin
     said.iter().map(Message::joined_text).collect()
 }
 
-async fn a_log_reads_as_it_was_written(storage: &impl Storage) {
+async fn log_reads_as_written(storage: &impl Storage) {
     let task = TaskId::fresh();
     assert_eq!(storage.events(&task, 0, 10).await, Ok(Vec::new()));
     let written = [created(&task, "c"), working(), chunk("one"), chunk("two \"\n\u{0}é")];
@@ -88,7 +88,7 @@ async fn a_log_reads_as_it_was_written(storage: &impl Storage) {
     assert_eq!(storage.events(&task, u64::MAX, 10).await, Ok(Vec::new()));
 }
 
-async fn what_a_client_may_nest_can_be_read_back(storage: &impl Storage) {
+async fn deepest_json_is_readable(storage: &impl Storage) {
     let task = TaskId::fresh();
     let deepest = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
     let part = Part::data(serde_json::from_str(&deepest).unwrap());
@@ -99,7 +99,7 @@ async fn what_a_client_may_nest_can_be_read_back(storage: &impl Storage) {
     assert_eq!(storage.task(&task).await.unwrap().unwrap().task.history.len(), 2);
 }
 
-async fn whoever_comes_second_is_refused(storage: &impl Storage) {
+async fn stale_append_is_refused(storage: &impl Storage) {
     let task = TaskId::fresh();
     let conflict =
         |expected, found| Err(StorageError::Conflict { task: task.clone(), expected, found });
@@ -111,7 +111,7 @@ async fn whoever_comes_second_is_refused(storage: &impl Storage) {
     assert_eq!(storage.events(&task, 0, 10).await.unwrap().len(), 2);
 }
 
-async fn who_asked_is_kept_with_what_they_caused(storage: &impl Storage) {
+async fn principal_is_stored_with_events(storage: &impl Storage) {
     let task = TaskId::fresh();
     assert_eq!(storage.askers(&task).await, Ok(Vec::new()));
     let (operator, client) = (Principal::Operator, Principal::Client("a:/\u{e9}".to_owned()));
@@ -125,7 +125,7 @@ async fn who_asked_is_kept_with_what_they_caused(storage: &impl Storage) {
     assert_eq!(storage.askers(&task).await, Ok(Vec::new()));
 }
 
-async fn events_are_added_all_or_none(storage: &impl Storage) {
+async fn append_is_atomic(storage: &impl Storage) {
     let task = TaskId::fresh();
     storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
     let over = Err(StorageError::Illegal(IllegalEvent::Over(TaskState::Completed)));
@@ -143,7 +143,7 @@ async fn events_are_added_all_or_none(storage: &impl Storage) {
     assert_eq!(storage.append(&task, 2, vec![chunk("x")]).await, Ok(3));
 }
 
-async fn a_log_begins_with_its_creation(storage: &impl Storage) {
+async fn log_begins_with_creation(storage: &impl Storage) {
     let (task, other) = (TaskId::fresh(), TaskId::fresh());
     let uncreated = Err(StorageError::Uncreated(task.clone()));
     assert_eq!(storage.append(&task, 0, vec![working()]).await, uncreated);
@@ -157,7 +157,7 @@ async fn a_log_begins_with_its_creation(storage: &impl Storage) {
     assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 1 }));
 }
 
-async fn a_final_task_never_changes(storage: &impl Storage) {
+async fn final_task_refuses_events(storage: &impl Storage) {
     let reply = Arc::new(TaskEvent::Reply(Message::text(Role::Agent, "done")));
     let ends = TaskState::ALL.into_iter().filter(|state| state.is_final());
     for end in ends.map(|state| status(state, 5, Some("done"))).chain([reply]) {
@@ -176,7 +176,7 @@ async fn a_final_task_never_changes(storage: &impl Storage) {
     assert_eq!(storage.counts().await, Ok(Counts { live: 0, total: 5 }));
 }
 
-async fn a_task_is_the_fold_of_its_log(storage: &impl Storage) {
+async fn task_is_fold_of_its_log(storage: &impl Storage) {
     let task = TaskId::fresh();
     assert_eq!(storage.task(&task).await, Ok(None));
     let mut log = vec![created(&task, "c"), working()];
@@ -202,7 +202,7 @@ async fn a_task_is_the_fold_of_its_log(storage: &impl Storage) {
     }
 }
 
-async fn tasks_do_not_wait_for_each_other<S: Storage + 'static>(storage: Arc<S>) {
+async fn concurrent_tasks_append_independently<S: Storage + 'static>(storage: Arc<S>) {
     let mut writers = JoinSet::new();
     for n in 0..100 {
         let storage = Arc::clone(&storage);
@@ -227,7 +227,7 @@ async fn tasks_do_not_wait_for_each_other<S: Storage + 'static>(storage: Arc<S>)
     assert_eq!(storage.tally().await, Ok(vec![working]));
 }
 
-async fn of_those_who_race_one_wins<S: Storage + 'static>(storage: Arc<S>) {
+async fn one_of_racing_appends_wins<S: Storage + 'static>(storage: Arc<S>) {
     let task = TaskId::fresh();
     storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
     for seq in 2..12 {
@@ -243,7 +243,7 @@ async fn of_those_who_race_one_wins<S: Storage + 'static>(storage: Arc<S>) {
     }
 }
 
-async fn heads_are_found_by_what_they_say(storage: &impl Storage) {
+async fn heads_match_filters(storage: &impl Storage) {
     let ids: Vec<_> = (0..6).map(|_| TaskId::fresh()).collect();
     for (n, id) in ids.iter().enumerate() {
         let context = if n < 4 { "left" } else { "right" };
@@ -298,7 +298,7 @@ async fn heads_are_found_by_what_they_say(storage: &impl Storage) {
     assert_eq!((failed.created, failed.updated), (at(0), at(8)));
 }
 
-async fn a_conversation_is_what_was_said_in_final_tasks(storage: &impl Storage) {
+async fn conversation_contains_final_tasks_messages(storage: &impl Storage) {
     let ids: Vec<_> = (0..4).map(|_| TaskId::fresh()).collect();
     for (id, context) in ids.iter().zip(["ours", "ours", "theirs", "ours"]) {
         storage.append(id, 0, vec![created(id, context), working()]).await.unwrap();
@@ -318,7 +318,7 @@ async fn a_conversation_is_what_was_said_in_final_tasks(storage: &impl Storage) 
     assert_eq!(texts(storage, "nobody's", 10).await, [""; 0]);
 }
 
-async fn pages_follow_each_other(storage: &impl Storage) {
+async fn pages_follow_cursor(storage: &impl Storage) {
     let ids: Vec<_> = (0..7).map(|_| TaskId::fresh()).collect();
     for (n, id) in ids.iter().enumerate() {
         storage
@@ -373,7 +373,7 @@ async fn pages_follow_each_other(storage: &impl Storage) {
     assert_eq!(storage.head(&TaskId::fresh()).await, Ok(None));
 }
 
-async fn contexts_are_what_their_tasks_come_to(storage: &impl Storage) {
+async fn contexts_summarize_their_tasks(storage: &impl Storage) {
     let ids: Vec<_> = (0..5).map(|_| TaskId::fresh()).collect();
     for (id, context) in ids.iter().zip(["a", "b", "a", "c", "b"]) {
         storage.append(id, 0, vec![created(id, context), working()]).await.unwrap();
@@ -405,7 +405,7 @@ async fn contexts_are_what_their_tasks_come_to(storage: &impl Storage) {
     assert_eq!(storage.contexts(one("nobody's")).await, Ok(Vec::new()));
 }
 
-async fn only_what_is_over_is_forgotten(storage: &impl Storage) {
+async fn only_finished_tasks_are_deleted(storage: &impl Storage) {
     let ids: Vec<_> = (0..30).map(|_| TaskId::fresh()).collect();
     for (n, id) in ids.iter().enumerate() {
         storage.append(id, 0, vec![created(id, "c"), working()]).await.unwrap();
@@ -434,7 +434,7 @@ async fn pushes(storage: &impl Storage, filter: PushFilter) -> Vec<(String, u64)
     found.into_iter().map(|push| (push.config.id.to_string(), push.progress.sent)).collect()
 }
 
-async fn where_news_go_is_kept_with_the_task(storage: &impl Storage) {
+async fn push_configs_live_with_their_task(storage: &impl Storage) {
     let (task, other) = (TaskId::fresh(), TaskId::fresh());
     assert_eq!(storage.set_push(push(&task, "a"), 0).await, Ok(false), "there is no task yet");
     for id in [&task, &other] {
@@ -467,7 +467,7 @@ async fn where_news_go_is_kept_with_the_task(storage: &impl Storage) {
     assert_eq!(storage.set_push(push(&task, "a"), 0).await, Ok(false));
 }
 
-async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
+async fn push_cursor_never_goes_back(storage: &impl Storage) {
     let (task, id) = (TaskId::fresh(), PushConfigId::new("a"));
     storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
     storage.set_push(push(&task, "a"), 0).await.unwrap();
@@ -498,7 +498,7 @@ async fn how_far_news_went_is_never_taken_back(storage: &impl Storage) {
     assert_eq!(pushes(storage, PushFilter::default()).await.len(), 1);
 }
 
-async fn memories_are_kept_apart(storage: &impl Storage) {
+async fn memories_are_separate_by_owner(storage: &impl Storage) {
     let [one, two] = ["one", "two"].map(|name| InstallationId::from(&agent(name)));
     assert_eq!(storage.recall(&one, "k").await, Ok(None));
     for key in ["b", "a/2", "a", "a/1", "é", "a0"] {
@@ -518,7 +518,7 @@ async fn memories_are_kept_apart(storage: &impl Storage) {
     assert_eq!(storage.recall(&two, "a").await, Ok(Some(b"\0\xff".to_vec())));
 }
 
-async fn a_memory_stays_within_its_grant(storage: &impl Storage) {
+async fn memory_stays_within_grant(storage: &impl Storage) {
     let owner = InstallationId::from(&agent("one"));
     let full =
         |would_hold| Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes: 10 });
@@ -535,7 +535,7 @@ async fn a_memory_stays_within_its_grant(storage: &impl Storage) {
     assert_eq!(storage.keys(&owner, "").await.unwrap(), ["b", "é"]);
 }
 
-async fn a_memory_racing_itself_stays_within_its_grant<S: Storage + 'static>(storage: Arc<S>) {
+async fn racing_writes_stay_within_grant<S: Storage + 'static>(storage: Arc<S>) {
     let mut racers = JoinSet::new();
     for n in 10..60 {
         let (storage, one) = (Arc::clone(&storage), InstallationId::from(&agent("one")));

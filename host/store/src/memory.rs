@@ -572,12 +572,12 @@ mod tests {
     use crate::contract::{self, chunk, created, status};
 
     #[tokio::test]
-    async fn keeps_the_contract() {
+    async fn memory_store_passes_contract_suite() {
         contract::suite(MemoryStorage::default).await;
     }
 
     #[tokio::test]
-    async fn fails_when_told_to() {
+    async fn writes_fail_after_event_limit() {
         let storage = MemoryStorage::failing_after(3);
         let task = TaskId::fresh();
         let begin = vec![created(&task, "c"), status(TaskState::Working, 1, None), chunk("x")];

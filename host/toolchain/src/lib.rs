@@ -125,7 +125,7 @@ mod tests {
 
     /// `docs/reference/sdk-rust.md` shows the same build with Debian's packages as the code.
     #[test]
-    fn reference_builds_with_debians_packages_as_we_do() {
+    fn reference_matches_debian_build() {
         let guide = include_str!("../../../docs/reference/sdk-rust.md");
         let packages = DEBIAN_PACKAGES.join(" ");
         let install = format!("apt-get install --no-install-recommends {packages}\n");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn debians_cargo_hears_nothing_that_was_meant_for_ours() {
+    fn debian_cargo_drops_foreign_environment() {
         let cargo = Toolchain::Debian.cargo();
         for name in ["CARGO", "RUSTUP_TOOLCHAIN", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER"] {
             assert!(cargo.unset.contains(&name), "{name}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_active_compiler_counts_where_it_has_the_target() {
+    fn active_compiler_needs_target_library() {
         let sysroot = std::env::temp_dir().join(format!("a2a-hub-sysroot-{}", std::process::id()));
         let library = sysroot.join("lib/rustlib").join(TARGET).join("lib");
         std::fs::create_dir_all(&library).unwrap();

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_a_unified_difference() {
+    fn change_is_unified_diff() {
         let change = FileChange::between("/w/a.txt", Some("one\ntwo\n"), "one\nthree\n");
         assert_eq!(
             change.diff.as_deref(),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_difference_is_cut_between_characters() {
+    fn huge_diff_is_cut_between_characters() {
         let change = FileChange { path: "p".into(), diff: Some("ä€".repeat(MAX_DIFF)) };
         let text = change.artifact().joined_text();
         assert!(text.ends_with("… cut here\n"));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_chooses_among_what_the_operator_allows() {
+    fn client_chooses_within_operators_list() {
         let host = ScriptedHost::new();
         let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
         assert_eq!(of(&json!({})), Choices::default());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_narrows_tools_and_servers_and_adds_none() {
+    fn client_only_narrows_tools_and_servers() {
         let host = ScriptedHost::new();
         host.setting("allowed_tools", "Bash,WebFetch");
         host.setting(
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hub_is_a_server_where_others_may_be_called() {
+    fn hub_server_requires_delegation() {
         let host = ScriptedHost::new();
         let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
         assert!(of(&json!({})).servers().is_empty(), "nobody granted it other agents");
@@ -262,7 +262,7 @@ mod tests {
 
     /// A client's names become arguments of a program.
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_names_are_refused() {
         let host = ScriptedHost::new();
         for odd in [
             json!("--yolo"),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_goes_on_keeps_what_it_began_with() {
+    fn resumed_task_keeps_earlier_choices() {
         let host = ScriptedHost::new();
         let first = asking(&json!({ "model": "large", "effort": "low" })).message;
         let ours = Message { task_id: Some("task-1".into()), ..first.clone() };

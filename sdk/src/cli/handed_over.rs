@@ -93,7 +93,7 @@ mod tests {
     use crate::testing::ScriptedHost;
 
     #[test]
-    fn what_was_handed_over_is_told_as_data() {
+    fn inherited_memory_is_quoted_as_data() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         assert_eq!(handed_over(&ctx), "");
@@ -123,7 +123,7 @@ mod tests {
 
     /// Another agent's text cannot pose as a different speaker in this agent's prompt.
     #[test]
-    fn a_hostile_thought_stays_a_quoted_line() {
+    fn hostile_thought_stays_quoted_line() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         let hostile =
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_is_bounded() {
+    fn inherited_section_size_is_bounded() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         for n in 0..100 {

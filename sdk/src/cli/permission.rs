@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_operators_word_comes_before_the_clients() {
+    fn operator_permissions_precede_client() {
         use Kind::{Edit, Open, Read, Run};
         let yes = Some(Decision::Allow);
         for (permissions, kind, decided) in [
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn permission_to_edit_ends_at_the_directory() {
+    fn edit_permission_ends_at_directory() {
         for (path, below) in [
             ("/w/a", true),
             ("/w/a/..b", true),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_clear_yes_is_a_yes() {
+    fn only_clear_yes_allows() {
         let question = |for_session| Question {
             id: json!(1),
             kind: Kind::Run,

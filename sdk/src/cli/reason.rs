@@ -71,7 +71,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn reference_names_every_reason_and_no_other() {
+    fn reference_lists_every_reason() {
         let page = include_str!("../../../docs/reference/failure-reasons.md");
         let (_, table) = page.split_once("| reason of an adapter |").unwrap();
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_told_whole() {
+    fn short_history_is_complete() {
         assert_eq!(history(&said(&[])), "");
         let mut task = said(&["one".into(), "two".into()]);
         task.history[1].role = Role::Agent;
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_in_its_middle_and_those_before_are_counted() {
+    fn long_message_loses_middle_and_predecessors() {
         let long = format!("begin {} end", "ä".repeat(HISTORY_BYTES));
         let told = history(&said(&["a".into(), "b".into(), long.clone(), "newest".into()]));
         assert!(told.starts_with("[The 2 messages before are left out.]\nuser: begin ä"), "{told}");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_of_a_message_is_not_told() {
+    fn tiny_rest_of_message_is_omitted() {
         let nearly = "x".repeat(HISTORY_BYTES - WORTH_TELLING);
         let told = history(&said(&["y".repeat(2000), nearly]));
         assert!(

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_was_lost_begins_anew() {
+    fn smaller_total_restarts_counter() {
         let mut session = Session::new("s");
         let grown = [3.0, 5.0, 5.0, 1.0, 4.0].map(|total| session.grown("tokens", total));
         assert_eq!(grown.map(f64::to_bits), [3.0, 2.0, 0.0, 1.0, 3.0].map(f64::to_bits));

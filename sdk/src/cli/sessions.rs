@@ -110,7 +110,7 @@ mod tests {
     use crate::testing::ScriptedHost;
 
     #[test]
-    fn the_longest_unused_make_room() {
+    fn least_recently_used_sessions_are_dropped() {
         let host = ScriptedHost::new();
         let ctx = host.context();
         for n in 0..16 {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_at_all_is_done_without() {
+    fn too_large_session_is_not_stored() {
         let host = ScriptedHost::new();
         host.memory_bytes(10);
         let ctx = host.context();

@@ -416,7 +416,7 @@ mod tests {
 
     /// Clients can render the answers as the Markdown that they are.
     #[test]
-    fn the_card_says_that_answers_are_markdown() {
+    fn card_declares_markdown_output() {
         let card = card::<Fake>("Drives a program.", "1").to_json();
         let card: Value = serde_json::from_str(&card).unwrap();
         let modes = ["text/plain", "text/markdown", "text/x-diff"];
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_dies_takes_its_question_along() {
+    fn program_exit_withdraws_question() {
         let host = ScriptedHost::new();
         fake(&host, "ask rm\n").exit(137);
         let outcome = run_fake(&host);
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_may_take_its_question_back_and_goes_on() {
+    fn withdrawn_question_lets_program_continue() {
         let host = ScriptedHost::new();
         // The second question is still queued when it is withdrawn; the third belongs to another
         // program.
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_asked_one_after_the_other() {
+    fn questions_are_asked_one_at_a_time() {
         let host = ScriptedHost::new();
         host.answer("yes");
         host.answer("no");
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_answers_is_a_denial() {
+    fn unanswered_question_is_denied() {
         for failure in [Failure::Timeout, Failure::Unavailable("no client".into())] {
             let host = ScriptedHost::new();
             host.fail_answer(failure);
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_tries_again_for_so_long_and_no_longer() {
+    fn retries_end_after_timeout() {
         let host = ScriptedHost::new();
         host.setting("retry_timeout", "0");
         fake(&host, "retry no room\n").pauses().stdout("done late\n");
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_talks_on_behind_its_end_is_not_heard() {
+    fn output_after_end_is_ignored() {
         let host = ScriptedHost::new();
         let program = fake(&host, "done at once\nsay more\n").pauses().stdout("say more\n");
         assert_eq!(run_fake(&host).text(), "at once");
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_is_too_long_is_refused_with_the_limit() {
+    fn too_long_prompt_is_refused_with_limit() {
         let host = ScriptedHost::new();
         let refused = run::<Fake>(&host.context(), &task("eleven char")).unwrap_err();
         let Failure::Invalid(why) = refused else { panic!("{refused:?}") };

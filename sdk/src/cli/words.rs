@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_killed_did_not_say_why() {
+    fn killed_program_has_no_last_words() {
         let exit = |status| Exit {
             status,
             stderr: "a warning\nthe reason \n    at x\n[now] [DEBUG] {\n  x\n}\n".into(),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_one_short_line() {
+    fn status_is_one_short_line() {
         assert_eq!(
             running("Bash", &json!({ "command": "cargo test\nrm x" })),
             "running Bash: cargo test …"

@@ -29,7 +29,7 @@ const MANIFEST: &str = include_str!("../../../docs/reference/manifest.md");
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the developer says whether to write the file")]
-fn examples_of_the_book_are_those_that_compile() {
+fn book_examples_compile() {
     let expected = rendered();
     if std::env::var("A2A_HUB_BOOK").is_ok_and(|what| what == "write") {
         std::fs::write(EXAMPLES_PATH, &expected).expect("write the examples");
@@ -42,7 +42,7 @@ fn examples_of_the_book_are_those_that_compile() {
 }
 
 #[test]
-fn example_of_a_manifest_is_the_one_that_is_compiled_in() {
+fn manifest_example_matches_embedded_manifest() {
     let manifest = blocks(MANIFEST, "toml").next().expect("an example");
     assert_eq!(manifest, include_str!("../manifest.toml"));
 }

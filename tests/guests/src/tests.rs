@@ -9,7 +9,7 @@ fn says(host: &ScriptedHost, text: &str) -> String {
 }
 
 #[test]
-fn every_behaviour_has_a_name_of_its_own_and_the_card_lists_it() {
+fn behaviour_names_are_unique_and_listed() {
     let names: HashSet<_> = BEHAVIOURS.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), BEHAVIOURS.len());
     let card = TestGuest::card().to_json();
@@ -17,35 +17,35 @@ fn every_behaviour_has_a_name_of_its_own_and_the_card_lists_it() {
 }
 
 #[test]
-fn an_unknown_behaviour_is_rejected_with_the_known_ones() {
+fn unknown_behaviour_is_rejected_with_list() {
     let outcome = ScriptedHost::new().run::<TestGuest>("dance").unwrap();
     assert_eq!(outcome.state(), Some(TaskState::Rejected));
     assert!(outcome.text().contains("`dance`") && outcome.text().contains("flood"));
 }
 
 #[test]
-fn a_flood_has_as_many_pieces_as_asked() {
+fn flood_emits_requested_number_of_chunks() {
     let host = ScriptedHost::new();
     assert_eq!(says(&host, "flood 3"), "3 pieces");
     assert_eq!(host.artifact("flood").unwrap(), "1\n2\n3\n");
 }
 
 #[test]
-fn a_clock_ticks_as_often_as_told() {
+fn tick_emits_requested_number_of_chunks() {
     let host = ScriptedHost::new();
     assert_eq!(says(&host, "tick 3 1"), "ticked 3 times");
     assert_eq!(host.artifact("tick").unwrap(), "1\n2\n3\n");
 }
 
 #[test]
-fn a_question_is_answered_with_its_answer() {
+fn ask_repeats_the_answer() {
     let host = ScriptedHost::new();
     host.answer("blue");
     assert_eq!(says(&host, "ask"), "blue");
 }
 
 #[test]
-fn terms_are_scripted() {
+fn terms_report_scripted_values() {
     let host = ScriptedHost::new();
     assert_eq!(says(&host, "terms"), "; ");
     host.extension("urn:x");
@@ -54,7 +54,7 @@ fn terms_are_scripted() {
 }
 
 #[test]
-fn a_shell_runs_what_it_is_told() {
+fn sh_runs_given_script() {
     let host = ScriptedHost::new();
     host.program("sh").args(&["-c", "echo a; exit 3"]).stdout("a\n").stderr("oh").exit(3);
     assert_eq!(says(&host, "sh echo a; exit 3"), "exit 3: oh");
@@ -62,7 +62,7 @@ fn a_shell_runs_what_it_is_told() {
 }
 
 #[test]
-fn what_comes_first_is_scripted() {
+fn pose_reports_scripted_first_event() {
     let host = ScriptedHost::new();
     host.program("sleep");
     assert_eq!(says(&host, "pose 1 which?"), "exit 0");
@@ -79,7 +79,7 @@ fn what_comes_first_is_scripted() {
 }
 
 #[test]
-fn a_denial_is_told_and_a_cancellation_is_not() {
+fn denial_is_reported_but_cancellation_propagates() {
     let host = ScriptedHost::new();
     host.program("rm").refused(Failure::Denied("no grant".into()));
     assert_eq!(says(&host, "exec rm -rf /"), "denied: no grant");
@@ -88,7 +88,7 @@ fn a_denial_is_told_and_a_cancellation_is_not() {
 }
 
 #[test]
-fn settings_and_files_are_scripted() {
+fn settings_and_files_use_scripted_values() {
     let host = ScriptedHost::new();
     assert_eq!(says(&host, "setting permissions"), "ask");
     assert_eq!(says(&host, "setting model"), "not set");
@@ -99,7 +99,7 @@ fn settings_and_files_are_scripted() {
 }
 
 #[test]
-fn memory_keeps_the_rest_of_the_line() {
+fn remember_stores_rest_of_line() {
     let host = ScriptedHost::new();
     assert_eq!(says(&host, "remember colour deep blue"), "colour is 9 bytes");
     assert_eq!(says(&host, "recall colour"), "deep blue");
@@ -107,7 +107,7 @@ fn memory_keeps_the_rest_of_the_line() {
 }
 
 #[test]
-fn a_program_that_is_kept_goes_on_where_it_was() {
+fn parked_program_continues_its_script() {
     let host = ScriptedHost::new();
     let program = host
         .program("sh")

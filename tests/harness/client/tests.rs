@@ -35,7 +35,7 @@ fn unix(owner: &mut JoinSet<io::Result<()>>, dir: &std::path::Path, lines: &'sta
 }
 
 #[tokio::test]
-async fn a_call_has_a_result_or_a_refusal() {
+async fn call_returns_result_or_refusal() {
     let mut owner = JoinSet::new();
     let client = http(&mut owner, 200, json!({"result": {"id": "t"}})).await;
     assert_eq!(client.call("tasks/get", json!({})).await, Ok(json!({"id": "t"})));
@@ -52,7 +52,7 @@ async fn a_call_has_a_result_or_a_refusal() {
 }
 
 #[tokio::test]
-async fn a_stream_over_http_has_events_with_ids() {
+async fn http_stream_has_event_ids() {
     let mut owner = JoinSet::new();
     let client = http(&mut owner, 200, Value::Null).await;
     let mut updates = client.stream("message/stream", json!({})).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_stream_over_http_has_events_with_ids() {
 }
 
 #[tokio::test]
-async fn a_stream_over_the_socket_says_where_it_ends() {
+async fn socket_stream_needs_end_marker() {
     let mut owner = JoinSet::new();
     let dir = tempfile::tempdir().unwrap();
     let lines = "{\"result\":1}\n{\"result\":{\"kind\":\"stream-end\"}}\n";

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_apart_by_their_numbers() {
+    fn python_versions_are_compared_by_number() {
         assert_eq!(version("3.12.1"), Some((3, 12)));
         assert_eq!(version("3.9.18").map(|version| version >= OLDEST), Some(false));
         assert_eq!(version("3.14.0rc1").map(|version| version >= OLDEST), Some(true));

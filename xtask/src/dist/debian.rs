@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_version_of_the_c_library_counts() {
+    fn newest_required_glibc_is_found() {
         let program = b"\0GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.2.5\0GLIBC_PRIVATE\0GLIBC_9.9 in a text\0";
         assert_eq!(newest_glibc(program), Some((2, 34)));
         assert_eq!(newest_glibc(b"static"), None);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unit_starts_the_program_of_the_system() {
+    fn system_unit_starts_installed_program() {
         let own = "# A user unit\n# Put it into ~/.config\nExecStart=%h/.local/bin/a2a-hub start\n";
         let unit = system_unit(own).unwrap();
         assert_eq!(unit, "# A user unit\nExecStart=/usr/bin/a2a-hub start\n");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_licence_keeps_its_paragraphs() {
+    fn licence_keeps_its_paragraphs() {
         assert!(copyright("One\n\nTwo\n").ends_with("License: Apache-2.0\n One\n .\n Two\n"));
     }
 }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_depends_on_what_is_in_it_and_on_nothing_else() {
+    fn archive_depends_only_on_contents() {
         let dir = tempfile::tempdir().unwrap();
         let packed = |name: &str, order: [&str; 2], epoch| {
             let top = dir.path().join(name).join("top");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn afresh_leaves_nothing() {
+    fn afresh_empties_the_folder() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("a/b");
         for _ in 0..2 {

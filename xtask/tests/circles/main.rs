@@ -39,7 +39,7 @@ const CLEAN: &[&str] = &[
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
 #[test]
-fn no_files_use_each_other_in_a_circle() {
+fn files_have_no_use_cycles() {
     for krate in CLEAN {
         let edges = edges(&files(krate));
         assert!(!edges.is_empty(), "{krate}: no file uses another; is its folder right?");
@@ -141,7 +141,7 @@ mod tests {
     const ROOT: (&str, &str) = ("lib.rs", "mod a; mod b;");
 
     #[test]
-    fn an_import_a_path_and_a_macro_are_uses() {
+    fn imports_paths_and_macros_are_uses() {
         let used = [
             "use crate::b::B;",
             "use super::b::{self, B as C};",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_use_of_an_item_is_no_edge() {
+    fn reexports_and_tests_are_no_edges() {
         let unused = [
             "pub use crate::b::B;",
             "pub(crate) use crate::b::{B, B as C};",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_leads_to_the_file_that_defines_the_item() {
+    fn use_resolves_to_defining_file() {
         let told = of(&[
             ("lib.rs", "mod a; mod b; pub use b::{c, deep::E}; #[path = \"odd.rs\"] mod d;"),
             ("a.rs", "use crate::{E, c::C, d::D, b::K}; fn f() { crate::b::C2; crate::b::f(); }"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_may_be_called_as_a_module_is() {
+    fn function_and_module_may_share_name() {
         let told = of(&[
             ROOT,
             ("a.rs", "use crate::b::task; fn f() { task(); task::g(); }"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_and_told() {
+    fn cycles_are_found_and_printed() {
         let files = [
             ("lib.rs", "mod a; mod b; mod c; mod d;"),
             ("a.rs", "use crate::b::B; pub struct A;"),

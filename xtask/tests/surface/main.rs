@@ -14,7 +14,7 @@ use std::{
 };
 
 #[test]
-fn contract_is_as_guests_know_it() {
+fn contract_matches_snapshot() {
     let mut out = String::new();
     for (path, text) in files("wit", "wit") {
         out.push_str(&format!("== {path}\n"));
@@ -28,7 +28,7 @@ fn contract_is_as_guests_know_it() {
 }
 
 #[test]
-fn rust_sdk_is_as_authors_know_it() {
+fn rust_sdk_surface_matches_snapshot() {
     let mut out = String::new();
     for (path, text) in files("sdk/src", "rs") {
         let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
@@ -41,7 +41,7 @@ fn rust_sdk_is_as_authors_know_it() {
 }
 
 #[test]
-fn python_sdk_is_as_authors_know_it() {
+fn python_sdk_surface_matches_snapshot() {
     let mut names = BTreeSet::new();
     for (path, text) in files("sdk-python/a2a_hub", "py") {
         let mut class = String::new();
@@ -70,7 +70,7 @@ fn python_sdk_is_as_authors_know_it() {
 }
 
 #[test]
-fn javascript_sdk_is_as_authors_know_it() {
+fn javascript_sdk_surface_matches_snapshot() {
     let mut out = String::new();
     for name in ["index.d.ts", "testing.d.ts"] {
         let text = fs::read_to_string(root().join("sdk-js").join(name)).unwrap();

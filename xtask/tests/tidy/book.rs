@@ -20,7 +20,7 @@ const COMMANDS: &str = "docs/reference/cli.md";
 const WITH_VALUE: [&str; 5] = ["--socket", "--config", "--data-dir", "--tenant", "--format"];
 
 #[test]
-fn links_of_pages_lead_to_files_and_headings() {
+fn links_resolve_to_files_and_headings() {
     let mut followed = 0;
     for (page, text) in pages() {
         for link in links(&text) {
@@ -39,7 +39,7 @@ fn links_of_pages_lead_to_files_and_headings() {
 }
 
 #[test]
-fn summary_has_each_page_once_under_its_title() {
+fn summary_lists_each_page_once() {
     let told: Vec<_> = titled_links(&read(SUMMARY))
         .into_iter()
         .map(|(title, file)| (resolved(SUMMARY, &file), title))
@@ -60,7 +60,7 @@ fn summary_has_each_page_once_under_its_title() {
 }
 
 #[test]
-fn commands_of_the_book_are_those_of_the_program() {
+fn book_commands_exist_in_program() {
     let known = commands();
     assert!(known.len() > 40, "{} commands are told in {COMMANDS}", known.len());
     let mut read = 0;

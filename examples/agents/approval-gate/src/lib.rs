@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_approved_goes_on() {
+    fn approved_task_calls_next_agent() {
         let (host, outcome) = told(" Yes! ");
         assert_eq!(
             (outcome.state(), outcome.text()),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_a_no() {
+    fn any_other_answer_rejects_task() {
         for answer in ["no", "", "not yes", "yes, but not today", "allowed?", "deny"] {
             let (host, outcome) = told(answer);
             assert_eq!(outcome.state(), Some(TaskState::Rejected), "{answer}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anybody_to_go_on_it_is_approved() {
+    fn approval_without_next_agent_completes_task() {
         let host = ScriptedHost::new();
         host.answer("allow");
         assert_eq!(host.run::<ApprovalGate>("deploy").unwrap().text(), "Approved.");

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_is_read_as_people_see_it() {
+    fn html_is_converted_to_visible_text() {
         let html = "<html><head><title>Tea &amp; milk</title><STYLE>p { color: red }</STYLE></head><body>\n\
             <!-- <p>not this</p> --><h1>Tea</h1><p>Black&nbsp;tea,\n &#8220;hot&#x201D;.</p><script>if (a<b) alert('x')</script >\
             <p>5 &lt; 6 &unknown; <b>bold</b></p><p>cut <a href";
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_where_it_may_be() {
+    fn text_splits_into_sentences_and_passages() {
         assert_eq!(
             sentences("One. Two is 3.5 long! Three?\nFour e.g"),
             ["One.", "Two is 3.5 long!", "Three?", "Four e.g"]

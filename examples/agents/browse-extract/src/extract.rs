@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_ranked_and_none_is_said_twice() {
+    fn ranking_returns_sentences_without_duplicates() {
         let wanted =
             Wanted { topic: "Why is the sky blue?".into(), instruction: "Name the effect".into() };
         let passages = [

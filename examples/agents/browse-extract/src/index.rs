@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_passage_that_holds_the_rare_words_is_first() {
+    fn passage_with_rare_words_ranks_first() {
         let mut index = Index::default();
         let passages = [
             "Rust is a language for systems.",
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn more_of_a_word_counts_more_and_more_of_other_words_less() {
+    fn short_passage_outranks_longer_ones() {
         let mut index = Index::default();
         ["tea", "tea tea coffee", "tea coffee milk sugar water and much more of it", "coffee"]
             .iter()

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_ranked_where_there_is_no_model() {
+    fn without_model_sentences_are_ranked() {
         let host = ScriptedHost::new();
         host.setting("sources", "https://a.example/?q={query} https://b.example/");
         host.respond(page(PAGE));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_given_passages_as_data_and_what_it_says_is_told() {
+    fn model_gets_passages_as_data() {
         let host = ScriptedHost::new();
         host.setting("sources", "https://a.example/");
         host.setting("model_url", "https://model.example/v1/chat/completions");
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_fails_is_told_and_sentences_are_ranked() {
+    fn model_failure_falls_back_to_ranking() {
         let host = ScriptedHost::new();
         host.setting("sources", "https://a.example/");
         host.setting("model_url", "https://model.example/v1/chat/completions");
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_searched_where_no_sources_are_listed() {
+    fn without_sources_folder_is_searched() {
         let dir = std::env::temp_dir().join(format!("browse-extract-{}", std::process::id()));
         fs::create_dir_all(dir.join("docs/.git")).unwrap();
         fs::write(
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_read_as_data_or_as_text() {
+    fn request_is_read_from_data_or_text() {
         assert_eq!(wanted(&asked("tea")).unwrap().instruction, "Name the effect");
         let text = wanted(&task("tea")).unwrap();
         assert_eq!((text.topic.as_str(), text.instruction.as_str()), ("tea", INSTRUCTION));
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_with_nothing_to_search_says_so() {
+    fn health_names_missing_sources() {
         let host = ScriptedHost::new();
         assert!(host.health::<BrowseExtract>().fix.unwrap().contains("set `sources`"));
         host.setting("sources", "https://a.example/");
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_cancelled_ends_while_it_searches() {
+    fn cancelled_task_stops_searching() {
         let host = ScriptedHost::new();
         host.setting("sources", "https://a.example/ https://b.example/");
         host.respond(page(PAGE));

@@ -128,14 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_listed_and_asked_for_the_topic() {
+    fn source_urls_contain_encoded_topic() {
         let all = listed(" https://a.example/?q={query}\n,https://b.example/x ", "tea & ü");
         assert_eq!(all, ["https://a.example/?q=tea%20%26%20%C3%BC", "https://b.example/x"]);
         assert_eq!(listed(&"https://a.example ".repeat(50), "x").len(), MAX_SOURCES);
     }
 
     #[test]
-    fn what_is_no_text_is_missed() {
+    fn unusable_responses_are_reported_with_reason() {
         let answer = |status, media: &str| {
             let headers = vec![("Content-Type".to_owned(), media.to_owned())];
             read("u", &Response { status, headers, body: b"<p>hi".to_vec() })

@@ -128,7 +128,7 @@ mod tests {
     };
 
     #[test]
-    fn an_answer_is_streamed_and_the_conversation_goes_along() {
+    fn answer_is_streamed_with_earlier_messages_sent() {
         let host = ScriptedHost::new();
         host.setting("url", "http://127.0.0.1:1/v1/chat/completions");
         host.respond_in_pieces(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_with_what_mends_it() {
+    fn model_errors_fail_task_with_reason() {
         let fails = |status: u16, body: &str| {
             let host = ScriptedHost::new();
             host.respond(Response { status, headers: Vec::new(), body: body.into() });

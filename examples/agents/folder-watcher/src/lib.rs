@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_changed_or_removed_is_told() {
+    fn changed_files_are_listed() {
         let before = files(&[("a", 1), ("src/b", 1), ("c", 1)]);
         let now = files(&[("a", 1), ("src/b", 2), ("d", 1)]);
         assert_eq!(changes(&before, &now), ["+ d", "~ src/b", "- c"]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_read_as_people_write_it() {
+    fn durations_with_units_are_parsed() {
         let seconds = |text| span(text).map(|span| span.as_secs());
         assert_eq!(["90s", "10m", "2h"].map(seconds), [Some(90), Some(600), Some(7_200)]);
         for wrong in ["", "m", "10", "10d", "-1s", "9999999h", "1é"] {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn it_watches_for_as_long_as_it_is_told_to() {
+    fn watch_ends_after_requested_duration() {
         // The scripted hub lets no time pass, so nothing changes meanwhile.
         let host = ScriptedHost::new();
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));

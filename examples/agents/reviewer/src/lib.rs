@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_is_kept_whole_and_its_first_line_is_posted() {
+    fn review_becomes_artifact_and_posted_summary() {
         let host = hub(Outcome::completed("done"));
         host.respond(Response { status: 204, headers: Vec::new(), body: Vec::new() });
         let outcome = host.run::<Reviewer>("diff --git a/x.rs b/x.rs").unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_review_or_be_posted_to_is_told_with_what_mends_it() {
+    fn failed_review_or_post_reports_fix() {
         let host = hub(Outcome::completed("done"));
         host.respond(Response { status: 500, headers: Vec::new(), body: Vec::new() });
         let outcome = host.run::<Reviewer>("diff").unwrap();

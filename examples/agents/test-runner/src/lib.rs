@@ -150,7 +150,7 @@ mod tests {
                          test result: FAILED. 1 passed; 1 failed; 1 ignored\n";
 
     #[test]
-    fn failures_are_named_in_the_report_and_the_log_is_whole() {
+    fn report_names_failures_beside_full_log() {
         let host = ScriptedHost::new();
         host.program("tests").args(&["--", "login"]).stdout(CARGO).exit(101);
         let outcome = host.run::<TestRunner>("login").unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn tap_is_read_as_well_and_no_test_is_no_success() {
+    fn tap_is_parsed_and_zero_tests_fail() {
         let host = ScriptedHost::new();
         host.program("tests").args(&[]).stdout("1..2\nok 1 - opens\nok 2 - closes\n");
         assert_eq!(host.run::<TestRunner>("all").unwrap().text(), "2 passed");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_it_is_never_passes_all() {
+    fn progress_is_capped_at_100_percent() {
         let mut found = Found { planned: 2, ..Found::default() };
         assert_eq!(found.percent(), 0);
         found.passed = 1;

@@ -36,7 +36,7 @@ fn some_commits() -> Vec<Commit> {
 }
 
 #[test]
-fn changes_are_told_by_kind() {
+fn changes_are_grouped_by_kind() {
     let commits = some_commits();
     let files = files(&commits, |_| true).unwrap();
     let text = [overview(&commits), groups(&commits), people_line(&commits), files].join("\n\n");
@@ -70,7 +70,7 @@ fn long_lists_are_cut_and_counted() {
 }
 
 #[test]
-fn owners_come_by_lines_then_commits() {
+fn owners_are_sorted_by_lines_then_commits() {
     let commits = some_commits();
     let people = tally::people(&commits);
     let line =
@@ -86,7 +86,7 @@ fn owners_come_by_lines_then_commits() {
 }
 
 #[test]
-fn who_is_away_is_not_asked_alone() {
+fn inactive_expert_comes_with_active_one() {
     let today = date(2026, 11, 21);
     let ranked = [("Ada", START - 400 * DAY), ("Bob", START)];
     let ask = |ranked: &[(&str, i64)]| whom_to_ask(ranked.iter().copied(), today);
@@ -99,7 +99,7 @@ fn who_is_away_is_not_asked_alone() {
 }
 
 #[test]
-fn a_commit_is_told_with_its_message() {
+fn commit_is_shown_with_message() {
     let mut told = made("d", "Ada", 1, "feat: move", &[("src/b.rs", 3)]);
     told.body = "Because.\n\nSee *there*.".into();
     told.files[0].renamed_from = Some("src/a.rs".into());
@@ -129,7 +129,7 @@ fn a_commit_is_told_with_its_message() {
 }
 
 #[test]
-fn help_speaks_of_this_repository() {
+fn help_uses_names_of_repository() {
     let examples = Examples {
         path: Some("src/a.rs".into()),
         tag: Some("v1.1".into()),
@@ -153,7 +153,7 @@ fn help_speaks_of_this_repository() {
 }
 
 #[test]
-fn every_example_is_understood() {
+fn help_examples_are_parsed() {
     use crate::question::Question;
     let examples = Examples {
         path: Some("src/a.rs".into()),

@@ -93,7 +93,7 @@ fn every_invocation() -> Vec<Command> {
 }
 
 #[test]
-fn every_invocation_fits_a_form_and_every_form_is_used() {
+fn manifest_forms_match_invocations_exactly() {
     let (forms, variables) = granted();
     let mut unused: Vec<&Vec<String>> = forms.iter().collect();
     for command in every_invocation() {
@@ -110,7 +110,7 @@ fn every_invocation_fits_a_form_and_every_form_is_used() {
 }
 
 #[test]
-fn what_would_run_programs_fits_no_form() {
+fn dangerous_arguments_match_no_form() {
     let (forms, _) = granted();
     let base = BASE.map(str::to_owned);
     let evil: [&[&str]; 8] = [

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_with_a_rename_a_binary_file_and_an_empty_commit() {
+    fn log_parses_renames_binaries_and_empty_commits() {
         let output = "100e79c\0Ada\x001767225600\0e68ad42\0fix: f\0\0\n1\t0\tsrc/y.rs\0\
                       e68ad42\0Bob\x001767225500\x00172da30 aaaaaaa\0feat: move\0\0\n-\t-\tbin\x000\t0\t\0src/x.rs\0src/y.rs\0\
                       aaaaaaa\0Ada\x001767225400\x00172da30\0nothing\0\0\
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn light_and_annotated_tags_name_commits() {
+    fn lightweight_and_annotated_tags_name_commits() {
         let tags =
             tags("v1.1\x1f1767225600\x1fe24bbd2\x1fe68ad42\nv1\x1f1767225500\x1f172da30\x1f\n");
         assert_eq!(tags[0].commit, "e68ad42");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn blame_remembers_authors() {
+    fn blame_keeps_author_of_repeated_commit() {
         let output = "aaa 1 1 2\nauthor Ada\nsummary x\nfilename f\n\tone\naaa 2 2\n\tauthor of tabs\n\
                       bbb 3 3 1\nauthor Bob\nfilename f\n\t\n";
         let told: Vec<String> =
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn grep_tells_places() {
+    fn grep_output_gives_positions() {
         let places = grep("abc:src/a:b.rs\x0012\0let x\n", "abc");
         assert_eq!(places, [Place { path: "src/a:b.rs".into(), line: 12 }]);
     }

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_a_value_or_its_text() {
+    fn request_is_parsed_from_value_or_text() {
         let value = json!({ "jsonrpc": "2.0", "method": "tasks/send", "params": { "task_id": "t" }, "id": 1 });
         let read_value = read(value.clone().into()).unwrap();
         assert_eq!(read(value.to_string().into()).unwrap(), read_value);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_a_plain_string_or_one_of_a2a() {
+    fn message_is_string_or_a2a_message() {
         let (id, send) =
             send_task(json!({ "task_id": "task_123", "message": "Please process this data." }))
                 .unwrap();

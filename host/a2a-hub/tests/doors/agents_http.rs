@@ -46,7 +46,7 @@ async fn hub_for(server: &WebServer) -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn an_agent_uses_a_key_that_it_never_sees() -> Result<()> {
+async fn secret_header_is_added_and_redacted() -> Result<()> {
     let server = WebServer::start().await?;
     let hub = hub_for(&server).await?;
     let client = Client::http(&hub);
@@ -79,7 +79,7 @@ async fn an_agent_uses_a_key_that_it_never_sees() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_reaches_nothing_else() -> Result<()> {
+async fn requests_outside_grant_are_denied() -> Result<()> {
     let server = WebServer::start().await?;
     let hub = hub_for(&server).await?;
     let client = Client::http(&hub);
@@ -116,7 +116,7 @@ async fn an_agent_reaches_nothing_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_ends() -> Result<()> {
+async fn oversized_or_endless_response_is_ended() -> Result<()> {
     let server = WebServer::start().await?;
     let hub = hub_for(&server).await?;
     let client = Client::http(&hub);
@@ -146,7 +146,7 @@ async fn an_answer_without_end_ends() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_answer_is_told_as_it_comes() -> Result<()> {
+async fn http_response_is_streamed() -> Result<()> {
     let server = WebServer::start().await?;
     let hub = hub_for(&server).await?;
     let client = Client::http(&hub);
@@ -170,7 +170,7 @@ async fn an_answer_is_told_as_it_comes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_revocation_ends_an_answer_that_is_being_read() -> Result<()> {
+async fn revocation_ends_open_http_response() -> Result<()> {
     let server = WebServer::start().await?;
     let hub = hub_for(&server).await?;
     let client = Client::http(&hub);
@@ -192,7 +192,7 @@ async fn a_revocation_ends_an_answer_that_is_being_read() -> Result<()> {
 
 /// Uses any language's file functions in the directory that the client names.
 #[tokio::test]
-async fn an_agent_reads_and_writes_the_directory_of_its_task() -> Result<()> {
+async fn agent_files_are_limited_to_workdir() -> Result<()> {
     let config = GRANT.replace("files = true", "files = true\n workspace = 'read-write'");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;

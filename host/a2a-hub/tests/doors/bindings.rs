@@ -137,7 +137,7 @@ async fn pass_on(
 }
 
 #[tokio::test]
-async fn an_agent_does_the_same_whatever_way_it_is_reached() -> Result<()> {
+async fn remote_agent_behaves_same_over_bindings() -> Result<()> {
     let there = There::start().await?;
     let here = there.hub_before().await?;
     for (way, ..) in WAYS {
@@ -180,7 +180,7 @@ async fn live(client: &Client, theirs: &Client, way: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_broken_stream_is_taken_up_again_whatever_it_travels_on() -> Result<()> {
+async fn broken_remote_stream_resumes_over_bindings() -> Result<()> {
     let there = There::start().await?;
     let here = there.hub_before().await?;
     let client = Client::http(&here);
@@ -201,7 +201,7 @@ async fn a_broken_stream_is_taken_up_again_whatever_it_travels_on() -> Result<()
 }
 
 #[tokio::test]
-async fn a_refusal_means_the_same_whatever_way_it_comes() -> Result<()> {
+async fn error_kind_is_same_over_bindings() -> Result<()> {
     let there = There::start().await?;
     for (way, ..) in WAYS {
         refuse(&there.agent(way).await?).await.context(way)?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::{fs, io::Write as _, time::Duration};
 
 #[tokio::test]
-async fn the_tier_of_each_agent_is_told() -> Result<()> {
+async fn status_shows_confinement_tiers() -> Result<()> {
     let builder = InProcessHub::builder()
         .config(format!("{GRANT}\n[agents.trusted]\nconfine = false\ngrant.process.sh = {{}}"));
     let guests = test_guests()?;
@@ -42,7 +42,7 @@ async fn the_tier_of_each_agent_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_granted_program_signals_neither_hub_nor_minder_and_leaves_nobody() -> Result<()> {
+async fn confined_program_cannot_signal_outside_processes() -> Result<()> {
     let hub = hub_with_guest().await?;
     let script = format!(
         "kill -KILL {} 2>/dev/null && echo killed the hub; kill -KILL $PPID 2>/dev/null; kill -KILL -1 2>/dev/null; \
@@ -56,8 +56,7 @@ async fn a_granted_program_signals_neither_hub_nor_minder_and_leaves_nobody() ->
 }
 
 #[tokio::test]
-async fn whoever_takes_too_much_memory_with_all_it_started_is_ended_and_told_by_how_much()
--> Result<()> {
+async fn process_tree_over_memory_is_ended() -> Result<()> {
     let config = format!("{GRANT}\n[agents.guest.confined]\nmax_memory_mb = 96");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", &test_guests()?).start().await?;
@@ -88,7 +87,7 @@ except OSError as why: print('http no')
 "#;
 
 #[tokio::test]
-async fn a_granted_program_reaches_no_door_of_the_hub() -> Result<()> {
+async fn confined_program_cannot_reach_hub_endpoints() -> Result<()> {
     let web = "\n[agents.web.grant.process.sh]\n[agents.web.confined]\nnetwork = true";
     let guests = test_guests()?;
     let hub = InProcessHub::builder()
@@ -115,7 +114,7 @@ async fn a_granted_program_reaches_no_door_of_the_hub() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_the_whole_system_is_refused_with_the_way_out() -> Result<()> {
+async fn root_directory_workspace_is_refused() -> Result<()> {
     let whole = "[agents.guest]\n    workspaces = ['/']\n";
     let config = GRANT.replace("[agents.guest]\n", whole);
     let hub =

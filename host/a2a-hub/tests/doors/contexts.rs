@@ -45,7 +45,7 @@ async fn tasks_are_listed_newest_first() -> Result<()> {
 }
 
 #[tokio::test]
-async fn conversations_are_listed_shown_and_forgotten() -> Result<()> {
+async fn conversations_are_listed_shown_and_deleted() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     say(&client, "a", "flood 1").await?;
@@ -81,7 +81,7 @@ async fn conversations_are_listed_shown_and_forgotten() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_lost_stream_is_taken_up_again() -> Result<()> {
+async fn resubscription_continues_lost_stream() -> Result<()> {
     let hub = hub_with_guest().await?;
     for client in [Client::http(&hub), Client::unix(&hub)] {
         let (id, mut lost) = stream(&client, "guest", "tick 8 100").await?;
@@ -109,7 +109,7 @@ async fn a_lost_stream_is_taken_up_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_question_is_heard_once_and_answered_questions_do_not_end_a_stream() -> Result<()> {
+async fn open_question_ends_stream_answered_does_not() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let asked = send(&client, "guest", "ask").await?;

@@ -21,7 +21,7 @@ fn hold_the_store(hub: &InProcessHub) -> Result<rusqlite::Connection> {
 /// An event that cannot be stored is not reported, and the task does not stay in the state
 /// `working`.
 #[tokio::test]
-async fn a_task_that_cannot_be_stored_fails_as_soon_as_it_can_be() -> Result<()> {
+async fn unstorable_task_fails_once_storage_works() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let (id, updates) = stream(&client, "guest", "tick 400 50").await?;
@@ -39,7 +39,7 @@ async fn a_task_that_cannot_be_stored_fails_as_soon_as_it_can_be() -> Result<()>
 
 /// Clients that disconnect while their task is being stored leave no task that never runs.
 #[tokio::test]
-async fn who_leaves_at_the_wrong_moment_leaves_no_task_undone() -> Result<()> {
+async fn disconnect_during_storing_leaves_no_orphan_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let held = hold_the_store(&hub)?;
     let host = hub.http().trim_start_matches("http://");

@@ -18,7 +18,7 @@ async fn hub_that_calls(agents: &str) -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn a_component_calls_others_and_hears_what_comes_of_it() -> Result<()> {
+async fn component_calls_agents_and_gets_results() -> Result<()> {
     let hub = hub_that_calls("'echo', 'guest'").await?;
     let client = Client::http(&hub);
     let task = send(&client, "guest", "call echo hello there").await?;
@@ -43,7 +43,7 @@ async fn a_component_calls_others_and_hears_what_comes_of_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cancel_ends_the_programs_of_the_whole_tree() -> Result<()> {
+async fn cancel_ends_programs_of_task_tree() -> Result<()> {
     let hub = hub_that_calls("'guest'").await?;
     let client = Client::http(&hub);
     let (task, mut updates) =
@@ -59,7 +59,7 @@ async fn a_cancel_ends_the_programs_of_the_whole_tree() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_child_asks_its_parents_client_answers() -> Result<()> {
+async fn child_question_is_answered_by_root_client() -> Result<()> {
     let hub = hub_that_calls("'guest'").await?;
     let client = Client::http(&hub);
     let task = send(&client, "guest", "call guest call guest ask which colour").await?;
@@ -79,7 +79,7 @@ async fn what_a_child_asks_its_parents_client_answers() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_turn_is_enough_for_who_calls_its_own_kind() -> Result<()> {
+async fn self_delegation_needs_one_run_permit() -> Result<()> {
     let config = granted("'guest'").replace("max_running = 100", "max_running = 1");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -90,7 +90,7 @@ async fn one_turn_is_enough_for_who_calls_its_own_kind() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_tree_has_a_budget_that_its_client_may_narrow() -> Result<()> {
+async fn task_tree_budget_is_enforced() -> Result<()> {
     let config =
         format!("{}\n    [agents.guest.limits.tree]\n    depth = 2\n", granted("'guest', 'echo'"));
     let hub =
@@ -114,7 +114,7 @@ async fn a_tree_has_a_budget_that_its_client_may_narrow() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_tree_is_told_as_one_answer() -> Result<()> {
+async fn task_tree_is_returned_whole() -> Result<()> {
     let hub = hub_that_calls("'echo', 'guest'").await?;
     let client = Client::http(&hub);
     let asks = send(&client, "guest", "call guest call guest ask which colour").await?;

@@ -20,7 +20,7 @@ async fn hub(agent: &str, config: impl Into<String>) -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn a_review_by_another_agent_is_kept_and_its_summary_posted() -> Result<()> {
+async fn reviewer_delegates_and_posts_summary() -> Result<()> {
     let server = WebServer::start().await?;
     let config = format!(
         "[agents.reviewer.settings]\nreviewer = 'echo'\npost_to = '{}'\n\
@@ -43,7 +43,7 @@ async fn a_review_by_another_agent_is_kept_and_its_summary_posted() -> Result<()
 }
 
 #[tokio::test]
-async fn a_change_in_the_workspace_ends_the_wait_for_one() -> Result<()> {
+async fn watcher_reports_workspace_change() -> Result<()> {
     let config = "[agents.folder-watcher.settings]\nevery = '1'\n[agents.folder-watcher.grant]\nworkspace = 'read'\n";
     let hub = hub("folder-watcher", config).await?;
     let client = Client::http(&hub);
@@ -60,7 +60,7 @@ async fn a_change_in_the_workspace_ends_the_wait_for_one() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_model_is_streamed_with_a_key_that_the_agent_never_sees() -> Result<()> {
+async fn llm_agent_streams_without_seeing_key() -> Result<()> {
     let model = ModelServer::start()?;
     let port = model.url().rsplit(':').next().context("no port")?.parse()?;
     let config = format!(
@@ -95,7 +95,7 @@ async fn a_model_is_streamed_with_a_key_that_the_agent_never_sees() -> Result<()
 }
 
 #[tokio::test]
-async fn tests_are_run_and_reported_as_artifacts() -> Result<()> {
+async fn test_runner_reports_artifacts() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let program = dir.path().join("run-tests");
     let script = "#!/bin/sh\necho 'running 2 tests'\necho 'test opens ... ok'\necho 'test closes ... FAILED'\nexit 101\n";
@@ -119,7 +119,7 @@ async fn tests_are_run_and_reported_as_artifacts() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_approved_goes_on_also_after_a_restart() -> Result<()> {
+async fn approved_task_continues_after_restart() -> Result<()> {
     let config = "[agents.approval-gate.settings]\nthen = 'echo'\n[agents.approval-gate.grant]\ndelegate = ['echo']\n";
     let mut hub = hub("approval-gate", config).await?;
     let client = Client::http(&hub);

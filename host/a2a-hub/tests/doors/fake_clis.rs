@@ -157,22 +157,22 @@ const TRIALS: &[Trial] = &[
 ];
 
 #[tokio::test]
-async fn codex_can_be_anything() -> Result<()> {
+async fn misbehaving_codex_fails_cleanly() -> Result<()> {
     endures(&CODEX).await
 }
 
 #[tokio::test]
-async fn claude_can_be_anything() -> Result<()> {
+async fn misbehaving_claude_fails_cleanly() -> Result<()> {
     endures(&CLAUDE).await
 }
 
 #[tokio::test]
-async fn gemini_can_be_anything() -> Result<()> {
+async fn misbehaving_gemini_fails_cleanly() -> Result<()> {
     endures(&GEMINI).await
 }
 
 #[tokio::test]
-async fn vibe_can_be_anything() -> Result<()> {
+async fn misbehaving_vibe_fails_cleanly() -> Result<()> {
     endures(&VIBE).await
 }
 
@@ -182,7 +182,7 @@ const GIVES_UP: &str = r#"{"type":"result","subtype":"error_max_turns","is_error
 /// A program exits slowly: its client does not wait for that, but the next task of the conversation
 /// does.
 #[tokio::test]
-async fn a_task_ends_before_its_program_does() -> Result<()> {
+async fn next_task_waits_for_slow_exit() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let fake = bin.path().join(CLAUDE.program);
     let says = |lines: &[&str]| lines.join("' '");

@@ -24,7 +24,7 @@ async fn hub() -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn an_agent_is_found_in_anybodys_words_and_told_with_why() -> Result<()> {
+async fn agents_are_found_by_words_with_reasons() -> Result<()> {
     let hub = hub().await?;
     for client in [Client::http(&hub), Client::unix(&hub)] {
         let find = async |params: Value| client.call("hub/agents/find", params).await;
@@ -55,7 +55,7 @@ async fn an_agent_is_found_in_anybodys_words_and_told_with_why() -> Result<()> {
 
 /// Sends the requests of a registry's clients, which read each result as a card.
 #[tokio::test]
-async fn a_registrys_client_finds_cards_by_skill_and_tags() -> Result<()> {
+async fn registry_client_finds_cards_by_tags() -> Result<()> {
     let hub = hub().await?;
     let url = format!("http://{}/agents", hub.http());
     let get = async |query: &str| {
@@ -82,7 +82,7 @@ async fn a_registrys_client_finds_cards_by_skill_and_tags() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_alias_is_the_agent_on_every_door() -> Result<()> {
+async fn alias_works_over_every_transport() -> Result<()> {
     let hub = hub().await?;
     for client in [Client::http(&hub), Client::unix(&hub)] {
         let task = send(&client, "parrot", "hello").await?;
@@ -114,7 +114,7 @@ async fn an_alias_is_the_agent_on_every_door() -> Result<()> {
 /// A component in the plugins folder cannot take over an alias that the operator gave to another
 /// agent.
 #[tokio::test]
-async fn a_component_takes_no_alias_of_the_operators() -> Result<()> {
+async fn component_cannot_take_operator_alias() -> Result<()> {
     let hub = hub().await?;
     let client = Client::unix(&hub);
     let params = json!({ "agentId": "parrot", "path": test_guests()? });
@@ -125,7 +125,7 @@ async fn a_component_takes_no_alias_of_the_operators() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_finds_those_that_it_may_call_and_no_others() -> Result<()> {
+async fn agent_finds_only_callable_agents() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     let found = send(&client, "guest", r#"find {"limit":100}"#).await?;
@@ -141,7 +141,7 @@ async fn an_agent_finds_those_that_it_may_call_and_no_others() -> Result<()> {
 /// Aliases in a manifest take effect once the operator granted the component something, and never
 /// override another name.
 #[tokio::test]
-async fn the_aliases_of_a_manifest_count_once_something_is_granted() -> Result<()> {
+async fn manifest_aliases_require_a_grant() -> Result<()> {
     let hub = hub().await?;
     let client = Client::unix(&hub);
     let bytes = fs::read(test_guests()?.with_file_name("echo.wasm"))?;
@@ -175,7 +175,7 @@ async fn the_aliases_of_a_manifest_count_once_something_is_granted() -> Result<(
 }
 
 #[tokio::test]
-async fn names_in_the_configuration_that_no_agent_has_are_told_until_one_has_them() -> Result<()> {
+async fn unknown_agent_names_in_config_warn() -> Result<()> {
     let config = "default_agent = 'lori'\nroot_agent = 'ecko'\n[agents.ecko]\n[agents.later]\n[agents.gone]\nenabled = false\n";
     let hub = InProcessHub::builder().config(config).start().await?;
     let client = Client::unix(&hub);
@@ -201,7 +201,7 @@ async fn names_in_the_configuration_that_no_agent_has_are_told_until_one_has_the
 /// A hub queries the hubs that it has as registries, which do not query further ones; an agent
 /// found there can be called once the operator has configured it.
 #[tokio::test]
-async fn agents_of_other_hubs_are_found_and_called_only_once_they_are_named() -> Result<()> {
+async fn registry_agents_need_configuration_for_calls() -> Result<()> {
     let there = hub().await?;
     let url = format!("http://{}", there.http());
     let config = format!(

@@ -25,7 +25,7 @@ async fn specialist(source: &WebServer, model: Option<&ModelServer>) -> Result<I
 
 /// Follows the example of the protocol's description, step by step.
 #[tokio::test]
-async fn a_specialist_is_discovered_given_a_task_and_heard_to_its_result() -> Result<()> {
+async fn five_step_example_runs_to_result() -> Result<()> {
     let (source, model) = (WebServer::start().await?, ModelServer::start()?);
     let hub = specialist(&source, Some(&model)).await?;
     let base = format!("http://{}/agents/browse-extract", hub.http());
@@ -95,7 +95,7 @@ async fn a_specialist_is_discovered_given_a_task_and_heard_to_its_result() -> Re
 }
 
 #[tokio::test]
-async fn the_agent_that_has_the_skill_works_and_cards_name_both_endpoints() -> Result<()> {
+async fn submission_is_routed_by_skill() -> Result<()> {
     let config = "[agents.browse-extract.grant]\nworkspace = 'read'\n";
     let agent = example_agent("browse-extract")?;
     let hub =
@@ -162,7 +162,7 @@ async fn the_agent_that_has_the_skill_works_and_cards_name_both_endpoints() -> R
 }
 
 #[tokio::test]
-async fn several_listen_and_who_was_cut_off_goes_on() -> Result<()> {
+async fn task_updates_support_reconnect_and_sharing() -> Result<()> {
     let hub = InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
     let url = behave(&hub, "ask").await?;
     let (mut one, mut other) =
@@ -217,7 +217,7 @@ async fn several_listen_and_who_was_cut_off_goes_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_submission_is_told_member_by_member() -> Result<()> {
+async fn invalid_submission_lists_member_errors() -> Result<()> {
     let config = "[agents.browse-extract.grant]\nworkspace = 'read'\n";
     let agent = example_agent("browse-extract")?;
     let hub = InProcessHub::builder()
@@ -312,7 +312,7 @@ async fn what_is_wrong_with_a_submission_is_told_member_by_member() -> Result<()
 }
 
 #[tokio::test]
-async fn the_door_is_guarded_as_the_others_are() -> Result<()> {
+async fn five_step_endpoints_reject_web_pages() -> Result<()> {
     let hub = InProcessHub::builder().config("max_streams = 1\n").start().await?;
     let client = reqwest::Client::new();
     let right = task("echo", json!({ "text": "hi" })).to_string();
@@ -362,7 +362,7 @@ async fn the_door_is_guarded_as_the_others_are() -> Result<()> {
 
 /// A program that claims to be the operator keeps its own identity, even with the operator's token.
 #[tokio::test]
-async fn an_agents_program_submits_to_no_agent_but_those_that_its_agent_may_call() -> Result<()> {
+async fn agent_program_submits_only_within_grant() -> Result<()> {
     let config = GRANT
         .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
         .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
@@ -409,7 +409,7 @@ async fn an_agents_program_submits_to_no_agent_but_those_that_its_agent_may_call
 
 /// An open stream counts towards the limit of streams.
 #[tokio::test]
-async fn there_are_so_many_listeners_at_once() -> Result<()> {
+async fn listeners_count_towards_stream_limit() -> Result<()> {
     let config = format!("max_streams = 1\n{GRANT}");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;

@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_secs(3);
 
 /// Removed requests are listed like added ones.
 #[tokio::test]
-async fn what_an_update_asks_for_is_told_line_by_line() -> Result<()> {
+async fn update_lists_changed_requests() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     hub.plug("guest", &echo()?)?;
@@ -42,7 +42,7 @@ async fn what_an_update_asks_for_is_told_line_by_line() -> Result<()> {
 }
 
 #[tokio::test]
-async fn in_a_development_loop_each_build_goes_on_with_the_grant() -> Result<()> {
+async fn dev_grant_covers_each_build() -> Result<()> {
     let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     grant(&hub, NewGrant { dev: true, ..by_command(digest(&test_guests()?)?) })?;
@@ -61,7 +61,7 @@ async fn in_a_development_loop_each_build_goes_on_with_the_grant() -> Result<()>
 /// Covers a task that runs a program, one that waits for an answer with a program and a file, and a
 /// queued one.
 #[tokio::test]
-async fn a_revocation_reaches_a_task_in_each_phase() -> Result<()> {
+async fn revocation_reaches_task_in_each_phase() -> Result<()> {
     let config = GRANT.replace("max_running = 100", "max_running = 3");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -119,7 +119,7 @@ async fn a_revocation_reaches_a_task_in_each_phase() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_narrowed_takes_away_just_what_is_gone() -> Result<()> {
+async fn narrowed_grant_ends_only_revoked_programs() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let (shell, mut shown) = stream(&client, "guest", "sh echo begun; sleep 600").await?;
@@ -137,7 +137,7 @@ async fn what_is_narrowed_takes_away_just_what_is_gone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn another_plugin_under_the_same_name_finds_nothing_of_the_one_before() -> Result<()> {
+async fn new_plugin_inherits_nothing_by_name() -> Result<()> {
     let (hub, dir) = (hub_with_guest().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     assert_eq!(said(&send(&client, "guest", "remember colour blue").await?), "colour is 4 bytes");
@@ -160,7 +160,7 @@ async fn another_plugin_under_the_same_name_finds_nothing_of_the_one_before() ->
 }
 
 #[tokio::test]
-async fn a_removed_plugin_leaves_nothing_behind() -> Result<()> {
+async fn removed_plugin_leaves_no_data() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::http(&hub);
     grant(&hub, by_command(digest(&test_guests()?)?))?;
@@ -186,7 +186,7 @@ async fn a_removed_plugin_leaves_nothing_behind() -> Result<()> {
 
 /// A task that began before an update ends with the original component and its grant.
 #[tokio::test]
-async fn an_update_that_is_let_in_loses_no_running_task() -> Result<()> {
+async fn admitted_update_keeps_running_tasks() -> Result<()> {
     let (hub, dir) = (hub_with_guest().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let (running, mut heard) =
@@ -205,7 +205,7 @@ async fn an_update_that_is_let_in_loses_no_running_task() -> Result<()> {
 }
 
 #[tokio::test]
-async fn grants_that_cannot_be_read_are_told_and_nothing_is_lost() -> Result<()> {
+async fn unreadable_grants_file_is_reported_and_kept() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     send(&client, "guest", "remember colour blue").await?;
@@ -240,7 +240,7 @@ async fn grants_that_cannot_be_read_are_told_and_nothing_is_lost() -> Result<()>
 
 /// The dynamic loader could run code that the guest wrote into a file.
 #[tokio::test]
-async fn a_program_that_others_could_replace_is_not_started() -> Result<()> {
+async fn replaceable_program_is_not_started() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let shared = dir.path().join("shared");
     fs::create_dir(&shared)?;
@@ -261,7 +261,7 @@ async fn a_program_that_others_could_replace_is_not_started() -> Result<()> {
 
 /// Only updates signed with the recorded key are admitted.
 #[tokio::test]
-async fn an_update_that_the_key_of_the_grant_signed_goes_on_with_it() -> Result<()> {
+async fn signed_update_keeps_grant() -> Result<()> {
     let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let (maker, other) =
@@ -309,7 +309,7 @@ fn guests_of_version(dir: &tempfile::TempDir, version: &str) -> Result<PathBuf> 
 
 /// Old versions have valid signatures and may have known vulnerabilities (downgrade attack).
 #[tokio::test]
-async fn a_signed_update_that_is_older_or_says_no_version_waits_for_the_operator() -> Result<()> {
+async fn signed_downgrade_waits_for_operator() -> Result<()> {
     let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let maker = KeyPair::generate_unencrypted_keypair()?;

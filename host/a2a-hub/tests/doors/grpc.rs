@@ -38,7 +38,7 @@ fn kinds(told: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn every_operation_of_1_0_is_there() -> Result<()> {
+async fn v1_operations_are_supported() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = GrpcClient::v1(&hub)?;
     let call = async |method, params| guest.call(method, params).await.map(|(answer, _)| answer);
@@ -99,7 +99,7 @@ async fn every_operation_of_1_0_is_there() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_operation_of_0_3_is_there() -> Result<()> {
+async fn v03_operations_are_supported() -> Result<()> {
     let hub = hub_with_guest().await?;
     let old = GrpcClient::v03(&hub)?;
     let call = async |method, params| old.call(method, params).await.map(|(answer, _)| answer);
@@ -150,7 +150,7 @@ async fn every_operation_of_0_3_is_there() -> Result<()> {
 }
 
 #[tokio::test]
-async fn refusals_say_what_was_wrong() -> Result<()> {
+async fn errors_have_codes_and_details() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = GrpcClient::v1(&hub)?;
     let refused =
@@ -188,7 +188,7 @@ async fn extensions_are_activated_by_metadata() -> Result<()> {
 }
 
 #[tokio::test]
-async fn grpc_is_guarded_as_http_is() -> Result<()> {
+async fn grpc_rejects_web_pages_like_http() -> Result<()> {
     let hub = hub_with_guest().await?;
     // A foreign host name, in addition to the authority that every call has.
     for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example")] {
@@ -209,7 +209,7 @@ async fn grpc_is_guarded_as_http_is() -> Result<()> {
 
 /// Covers clients that rely on the server to enforce their deadline.
 #[tokio::test]
-async fn a_call_ends_when_its_client_waits_no_longer_and_its_task_goes_on() -> Result<()> {
+async fn call_deadline_ends_call_not_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let hurried = GrpcClient::v1(&hub)?.with("grpc-timeout", "400m")?;
     let working = || v1("sh sleep 1; echo done");

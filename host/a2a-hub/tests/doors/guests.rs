@@ -9,7 +9,7 @@ use tokio::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_fault_is_told_on_its_task() -> Result<()> {
+async fn guest_fault_fails_task_with_reason() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     for (text, reason, word) in [
@@ -33,7 +33,7 @@ async fn each_fault_is_told_on_its_task() -> Result<()> {
 
 /// A panic's text names a file of the build machine, and may contain anything.
 #[tokio::test(flavor = "multi_thread")]
-async fn panic_text_is_in_the_log_and_not_on_the_task() -> Result<()> {
+async fn panic_text_is_logged_not_returned() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let before = hub.log().len();
@@ -46,7 +46,7 @@ async fn panic_text_is_in_the_log_and_not_on_the_task() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chatty_guest_fills_no_log() -> Result<()> {
+async fn guest_log_output_is_limited() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     for (text, done) in [("log-flood 100000", "100000 lines"), ("log-nothing", "said nothing")] {
@@ -60,7 +60,7 @@ async fn a_chatty_guest_fills_no_log() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_are_served_while_some_misbehave() -> Result<()> {
+async fn misbehaving_guests_do_not_delay_others() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let mut bad = JoinSet::new();

@@ -69,7 +69,7 @@ async fn hub() -> Result<Hub> {
 
 /// A hub in memory does not recognise repeated messages, whatever the configuration says.
 #[tokio::test]
-async fn a_hub_in_memory_is_one_under_any_configuration() -> Result<()> {
+async fn memory_hub_ignores_idempotency_configuration() -> Result<()> {
     let mut config = Config { max_tasks: Some(8), ..Config::default() };
     (config.http.enabled, config.socket.enabled) = (false, false);
     let hub = builder().config(config).register("data_processor", Worker)?.start().await?;
@@ -94,7 +94,7 @@ fn text_of(task: &Task) -> String {
 }
 
 #[tokio::test]
-async fn a_call_is_a_value_or_its_text_and_is_answered_in_the_shape_of_l_a2a() -> Result<()> {
+async fn json_rpc_call_returns_local_a2a_response() -> Result<()> {
     let hub = hub().await?;
     let agent = hub.local().agent("data_processor").context("it is there")?;
     assert_eq!(agent.id().as_str(), "data-processor");
@@ -130,7 +130,7 @@ async fn a_call_is_a_value_or_its_text_and_is_answered_in_the_shape_of_l_a2a() -
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_an_error_of_json_rpc_under_its_id() -> Result<()> {
+async fn invalid_calls_return_json_rpc_errors() -> Result<()> {
     let hub = hub().await?;
     let agent = hub.local().agent("data_processor").context("it is there")?;
     assert_eq!(agent.call(send(1, Some("t"), "hello")).await["result"], "HELLO");
@@ -167,7 +167,7 @@ async fn what_is_wrong_is_an_error_of_json_rpc_under_its_id() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_under_the_same_id() -> Result<()> {
+async fn answer_under_same_id_continues_task() -> Result<()> {
     let hub = hub().await?;
     let agent = hub.local().agent("data_processor").context("it is there")?;
     let (heard, events) = mpsc::channel();
@@ -184,7 +184,7 @@ async fn a_question_is_answered_under_the_same_id() -> Result<()> {
 }
 
 #[tokio::test]
-async fn agents_call_those_that_a_rule_lets_them_call() -> Result<()> {
+async fn agent_calls_follow_rules() -> Result<()> {
     let builder = builder().register("boss", Worker)?.register("worker", Worker)?;
     let hub = builder.register("other", Worker)?.allow("boss", "worker")?.start().await?;
     let ask = async |agent: &str, text: &str| {
@@ -221,7 +221,7 @@ async fn agents_call_those_that_a_rule_lets_them_call() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_callback_that_panics_or_blocks_hurts_nobody() -> Result<()> {
+async fn faulty_callback_affects_no_other() -> Result<()> {
     let hub = hub().await?;
     let agent = hub.local().agent("data_processor").context("it is there")?;
     let (heard, events) = mpsc::channel();
@@ -259,7 +259,7 @@ async fn a_callback_that_panics_or_blocks_hurts_nobody() -> Result<()> {
 }
 
 #[tokio::test]
-async fn no_more_callbacks_listen_than_there_are_threads_for() -> Result<()> {
+async fn callback_count_is_limited() -> Result<()> {
     let hub = hub().await?;
     let full = (0..2_000).find(|n| hub.local().subscribe(format!("t{n}"), |_| ()).is_err());
     assert_eq!(full, Some(1_024));
@@ -268,7 +268,7 @@ async fn no_more_callbacks_listen_than_there_are_threads_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_same_id_begins_one_task_however_many_call_at_once() -> Result<()> {
+async fn concurrent_calls_with_id_create_one_task() -> Result<()> {
     let hub = hub().await?;
     let agent = hub.local().agent("data_processor").context("it is there")?;
     let all = (0..16).map(|n| agent.call(send(n, Some("t"), "hello")));
@@ -280,7 +280,7 @@ async fn the_same_id_begins_one_task_however_many_call_at_once() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_typed_message_is_handed_over_and_kept_on_a_disk_if_that_is_asked_for() -> Result<()> {
+async fn typed_messages_persist_in_disk_hub() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let stored = || Hub::builder(dir.path()).built_in(BuiltIn::default());
     let hub = stored().register("worker", Worker)?.start().await?;

@@ -41,7 +41,7 @@ fn running(hub: &InProcessHub, command: &str) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn the_next_task_goes_on_with_the_program_of_the_last() -> Result<()> {
+async fn next_task_reuses_kept_program() -> Result<()> {
     for tier in ["confine = false", "confine = true"] {
         let hub = keeping(tier, "").await?;
         let client = Client::http(&hub);
@@ -61,8 +61,7 @@ async fn the_next_task_goes_on_with_the_program_of_the_last() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_task_left_in_the_background_is_gone_when_it_is_over_and_helpers_stay() -> Result<()>
-{
+async fn background_processes_end_and_helpers_stay() -> Result<()> {
     for tier in ["confine = false", "confine = true"] {
         let hub = keeping(tier, "").await?;
         let client = Client::http(&hub);
@@ -88,7 +87,7 @@ async fn sends(client: &Client, text: &str, more: (&str, Value)) -> Result<Strin
 }
 
 #[tokio::test]
-async fn another_directory_fewer_permissions_or_another_file_are_another_program() -> Result<()> {
+async fn kept_program_requires_same_circumstances() -> Result<()> {
     let tools = tempfile::tempdir()?;
     let shell = tools.path().join("sh");
     let write = |text: &str| -> Result<()> {
@@ -123,7 +122,7 @@ async fn another_directory_fewer_permissions_or_another_file_are_another_program
 }
 
 #[tokio::test]
-async fn of_two_tasks_that_take_up_the_same_one_gets_it() -> Result<()> {
+async fn concurrent_tasks_never_share_kept_program() -> Result<()> {
     let hub = keeping("confine = false", "").await?;
     let client = Client::http(&hub);
     assert_eq!(says(&client, COUNT).await?, "new 1");
@@ -138,7 +137,7 @@ async fn of_two_tasks_that_take_up_the_same_one_gets_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn no_more_are_kept_than_there_is_room_for_and_none_too_long() -> Result<()> {
+async fn kept_programs_respect_count_and_timeout() -> Result<()> {
     let hub = keeping("confine = false", "kept_programs = 3").await?;
     let client = Client::http(&hub);
     assert_eq!(says(&client, "keep-many 40").await?, "40 parked");
@@ -163,7 +162,7 @@ async fn no_more_are_kept_than_there_is_room_for_and_none_too_long() -> Result<(
 }
 
 #[tokio::test]
-async fn those_that_are_kept_make_room_for_one_that_is_started() -> Result<()> {
+async fn kept_programs_yield_to_new_ones() -> Result<()> {
     let config = "
         [agents.guest]
         confine = false
@@ -183,7 +182,7 @@ async fn those_that_are_kept_make_room_for_one_that_is_started() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_that_floods_while_nobody_listens_is_ended() -> Result<()> {
+async fn flooding_idle_program_is_ended() -> Result<()> {
     let hub = keeping("confine = false", "").await?;
     let client = Client::http(&hub);
     says(&client, "keep k after='sleep 0.5; while :; do echo flood; done'; echo set").await?;
@@ -194,7 +193,7 @@ async fn one_that_floods_while_nobody_listens_is_ended() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_grant_that_is_taken_back_ends_what_is_kept_by_it() -> Result<()> {
+async fn revocation_ends_kept_program() -> Result<()> {
     let hub = InProcessHub::builder().plugin("guest", test_guests()?).start().await?;
     grant(&hub, by_command(digest(&test_guests()?)?))?;
     let client = Client::http(&hub);
@@ -244,7 +243,7 @@ for line in sys.stdin:
 "#;
 
 #[tokio::test]
-async fn a_connection_that_a_program_holds_asks_for_the_task_that_it_serves_now() -> Result<()> {
+async fn kept_connection_acts_for_current_task() -> Result<()> {
     let tools = tempfile::tempdir()?;
     let holder = tools.path().join("holder");
     fs::write(&holder, HOLDER)?;

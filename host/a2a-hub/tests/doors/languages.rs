@@ -64,12 +64,12 @@ const JAVASCRIPT: Language = Language {
 };
 
 #[tokio::test]
-async fn python_does_all_that_an_agent_can() -> Result<()> {
+async fn python_agent_supports_all_features() -> Result<()> {
     PYTHON.story().await
 }
 
 #[tokio::test]
-async fn javascript_does_all_that_an_agent_can() -> Result<()> {
+async fn javascript_agent_supports_all_features() -> Result<()> {
     JAVASCRIPT.story().await
 }
 

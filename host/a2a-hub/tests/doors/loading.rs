@@ -71,7 +71,7 @@ fn refusals(hub: &InProcessHub) -> Result<Vec<PathBuf>> {
 /// Endless compilation is ended, reported with a fix, and remembered; other components do not wait
 /// for it.
 #[tokio::test]
-async fn a_compile_bomb_is_ended_told_and_remembered_and_delays_nobody() -> Result<()> {
+async fn compile_bomb_is_ended_and_remembered() -> Result<()> {
     // Caches the built-in agents, which could not be compiled within the short limit below.
     drop(InProcessHub::start().await?);
     let bombs = tempfile::tempdir()?;
@@ -131,7 +131,7 @@ fn of_echo_and_another(cache: &Path) -> Result<(Vec<PathBuf>, PathBuf)> {
 /// Compiled code is executed without verification by the compiler, so another component's code in
 /// place of a trusted one's must not run.
 #[tokio::test]
-async fn compiled_code_that_somebody_swapped_is_not_run() -> Result<()> {
+async fn swapped_compiled_code_is_recompiled() -> Result<()> {
     let mut hub = InProcessHub::start().await?;
     hub.stop().await?;
     let (echos, other) = of_echo_and_another(&hub.data_dir().join("cache"))?;
@@ -163,7 +163,7 @@ async fn agent(client: &Client, id: &str) -> Result<Value> {
 /// Only components signed with a configured key join, once the signature exists; an unsigned one
 /// replaces nothing.
 #[tokio::test]
-async fn a_component_joins_once_a_known_key_has_signed_it() -> Result<()> {
+async fn component_requires_known_signature() -> Result<()> {
     let (key, stranger) =
         (KeyPair::generate_unencrypted_keypair()?, KeyPair::generate_unencrypted_keypair()?);
     let config =
@@ -214,7 +214,7 @@ async fn a_component_joins_once_a_known_key_has_signed_it() -> Result<()> {
 
 /// A hub refuses a data directory that another user may change.
 #[tokio::test]
-async fn a_data_directory_with_a_link_in_it_is_refused_with_what_mends_it() -> Result<()> {
+async fn insecure_data_directory_is_refused() -> Result<()> {
     let mut hub = InProcessHub::start().await?;
     hub.stop().await?;
     let (plugins, elsewhere) = (hub.data_dir().join("plugins"), hub.home().join("plugins"));

@@ -18,7 +18,7 @@ async fn hub() -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn a_connection_speaks_what_it_is_asked_for_and_survives_what_is_no_message() -> Result<()> {
+async fn socket_connection_survives_malformed_lines() -> Result<()> {
     let hub = hub().await?;
     let lines = [
         speak(&json!({ "protocol": "morse" })),
@@ -38,7 +38,7 @@ async fn a_connection_speaks_what_it_is_asked_for_and_survives_what_is_no_messag
 }
 
 #[tokio::test]
-async fn a_connection_changes_its_language_between_requests() -> Result<()> {
+async fn pending_request_blocks_protocol_switch() -> Result<()> {
     let hub = hub().await?;
     let text = json!({ "kind": "text", "text": "sh sleep 1; echo done" });
     let message = json!({ "messageId": "1", "role": "user", "parts": [text] });
@@ -66,7 +66,7 @@ for data in [body, None]:
 "#;
 
 #[tokio::test]
-async fn a_session_is_of_no_use_to_anybody_else() -> Result<()> {
+async fn session_is_bound_to_its_client() -> Result<()> {
     let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -116,7 +116,7 @@ for method, params, head in [
     reason = "a client of the operator's is no program of the hub's"
 )]
 #[tokio::test]
-async fn an_agents_program_is_announced_tools_only() -> Result<()> {
+async fn agent_program_sees_only_tools_capability() -> Result<()> {
     let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -181,7 +181,7 @@ async fn answered(response: reqwest::Response) -> Result<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn an_id_that_is_under_way_is_no_other_requests() -> Result<()> {
+async fn duplicate_pending_id_is_rejected() -> Result<()> {
     let hub = hub().await?;
     let client = Posts::begin(&hub).await?;
     let first = client.call(7, "guest", "sh sleep 0.5; echo first").await?;
@@ -199,7 +199,7 @@ async fn an_id_that_is_under_way_is_no_other_requests() -> Result<()> {
 }
 
 #[tokio::test]
-async fn second_call_under_an_id_on_the_socket_is_refused() -> Result<()> {
+async fn duplicate_socket_id_is_rejected() -> Result<()> {
     let hub = hub().await?;
     let call = |id: u32, message: &str| {
         let params = json!({ "name": "guest", "arguments": { "message": message } });
@@ -222,7 +222,7 @@ async fn second_call_under_an_id_on_the_socket_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() -> Result<()> {
+async fn unknown_tool_is_protocol_error() -> Result<()> {
     let hub = hub().await?;
     let client = Posts::begin(&hub).await?;
     for name in ["nobody", "no such tool"] {
@@ -236,7 +236,7 @@ async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_no_message_gets_an_error_of_json_rpc() -> Result<()> {
+async fn malformed_body_gets_json_rpc_error() -> Result<()> {
     let hub = hub().await?;
     for (body, code) in [("{", -32700), ("[]", -32600)] {
         let refused = Posts::new(&hub).post(body).await?;
@@ -248,7 +248,7 @@ async fn what_is_no_message_gets_an_error_of_json_rpc() -> Result<()> {
 
 /// A client that abandons sessions exhausts only its own.
 #[tokio::test]
-async fn sessions_that_are_left_behind_make_room() -> Result<()> {
+async fn abandoned_sessions_are_evicted() -> Result<()> {
     let hub = hub().await?;
     let first = Posts::begin(&hub).await?;
     let second = Posts::begin(&hub).await?;
@@ -264,7 +264,7 @@ async fn sessions_that_are_left_behind_make_room() -> Result<()> {
 
 /// Over HTTP, MCP has the same guard as all other endpoints.
 #[tokio::test]
-async fn a_web_page_reaches_no_tool() -> Result<()> {
+async fn web_page_cannot_call_tools() -> Result<()> {
     let hub = hub().await?;
     let post = |headers: &[(&str, &str)]| {
         let mut request = reqwest::Client::new()

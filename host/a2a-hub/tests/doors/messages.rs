@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_stream_tells_what_the_task_then_holds() -> Result<()> {
+async fn stream_matches_stored_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let (id, updates) = stream(&client, "guest", "flood 300").await?;
@@ -26,7 +26,7 @@ async fn a_stream_tells_what_the_task_then_holds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_answer_lets_the_task_go_on() -> Result<()> {
+async fn answer_continues_waiting_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let asked = send(&client, "guest", "ask").await?;
@@ -53,7 +53,7 @@ async fn an_answer_lets_the_task_go_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_context_remembers_what_was_said() -> Result<()> {
+async fn history_spans_tasks_of_conversation() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let first = send(&client, "guest", "no-outcome-message").await?;
@@ -66,7 +66,7 @@ async fn a_context_remembers_what_was_said() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_question_can_be_cancelled() -> Result<()> {
+async fn waiting_task_can_be_cancelled() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let asked = send(&client, "guest", "auth").await?;
@@ -77,7 +77,7 @@ async fn a_question_can_be_cancelled() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_task_has_so_long_and_no_longer() -> Result<()> {
+async fn task_timeout_fails_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let mut slow = message_to("guest", "nap 600000");
@@ -91,7 +91,7 @@ async fn a_task_has_so_long_and_no_longer() -> Result<()> {
 
 /// Continuous output does not postpone the deadline.
 #[tokio::test]
-async fn a_task_that_never_stops_talking_has_so_long_too() -> Result<()> {
+async fn output_does_not_extend_task_timeout() -> Result<()> {
     let config = GRANT.replace("events = 5000", "events = 100000");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -104,7 +104,7 @@ async fn a_task_that_never_stops_talking_has_so_long_too() -> Result<()> {
 
 /// An unanswered question has a deadline.
 #[tokio::test]
-async fn a_question_has_a_deadline() -> Result<()> {
+async fn unanswered_question_times_out() -> Result<()> {
     let config = GRANT.replace("max_running", "answer_timeout_ms = 200\nmax_running");
     let config = config.replacen("[agents.guest.limits]", "[agents.guest.limits] # first", 1);
     let hub =
@@ -124,7 +124,7 @@ async fn a_question_has_a_deadline() -> Result<()> {
 }
 
 #[tokio::test]
-async fn status_counts() -> Result<()> {
+async fn status_counts_tasks_and_agents() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     send(&client, "guest", "reply x").await?;
@@ -146,7 +146,7 @@ async fn status_counts() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_malformed_request_says_what_is_wrong() -> Result<()> {
+async fn malformed_request_error_names_field() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::unix(&hub);
     let mut message = message_to("echo", "hi");
@@ -163,7 +163,7 @@ async fn a_malformed_request_says_what_is_wrong() -> Result<()> {
 
 /// Runs many sleeping tasks at once, of which each is answered.
 #[tokio::test]
-async fn many_tasks_at_once() -> Result<()> {
+async fn many_concurrent_tasks_complete() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let sends = (0..100).map(|n| {
@@ -178,7 +178,7 @@ async fn many_tasks_at_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn cancel_ends_the_task_and_its_programs() -> Result<()> {
+async fn cancel_ends_task_and_programs() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let (id, mut updates) = stream(&client, "guest", "sh setsid sleep 600 & sleep 600").await?;
@@ -195,7 +195,7 @@ async fn cancel_ends_the_task_and_its_programs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_works_only_where_it_may() -> Result<()> {
+async fn program_runs_only_in_workspaces() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let at = |directory: &str| {

@@ -17,7 +17,7 @@ async fn scrape(hub: &InProcessHub, accept: &str) -> Result<(String, String)> {
 }
 
 #[tokio::test]
-async fn what_goes_on_in_the_hub_is_counted() -> Result<()> {
+async fn metrics_count_hub_activity() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let secret = "a word that nobody else should read";

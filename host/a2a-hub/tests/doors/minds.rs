@@ -27,7 +27,7 @@ async fn forget(client: &Client, task: &Value, child: &Value) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_child_receives_exactly_what_the_rule_says() -> Result<()> {
+async fn child_inherits_memory_by_rule() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     let call = "think-and-call other minimal mind of the database at depth for fact1";
@@ -70,7 +70,7 @@ async fn a_child_receives_exactly_what_the_rule_says() -> Result<()> {
 
 /// A CLI agent receives the memory in its first prompt, as data.
 #[tokio::test]
-async fn a_cli_agents_first_prompt_has_it_as_a_marked_section() -> Result<()> {
+async fn cli_prompt_marks_inherited_memory() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let fake = bin.path().join("claude");
     let script = r#"#!/bin/sh

@@ -118,7 +118,7 @@ fn more(task: &Value, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn both_versions_are_answered_in_their_own_words() -> Result<()> {
+async fn each_version_gets_its_own_format() -> Result<()> {
     let hub = hub_with_guest().await?;
     for path in ["/agents/guest", "/agents/guest/"] {
         let guest = Endpoint::of(&hub, path);
@@ -144,7 +144,7 @@ async fn both_versions_are_answered_in_their_own_words() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stream_is_one_message_or_a_task() -> Result<()> {
+async fn stream_is_one_message_or_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let kinds = |told: &[Value]| -> Vec<String> {
@@ -177,7 +177,7 @@ async fn a_stream_is_one_message_or_a_task() -> Result<()> {
 
 /// Python's clients of 0.3 fail on an event without data.
 #[tokio::test]
-async fn a_stream_has_no_empty_events() -> Result<()> {
+async fn stream_has_no_empty_events() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let request = json!({"jsonrpc": "2.0", "id": 7, "method": "message/stream", "params": v03("tick 2 3500")});
@@ -190,7 +190,7 @@ async fn a_stream_has_no_empty_events() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on() -> Result<()> {
+async fn follow_up_messages_continue_conversation() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let asked = guest.result("SendMessage", v1("ask")).await?;
@@ -235,7 +235,7 @@ async fn a_conversation_goes_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_client_waits_as_long_as_it_wants() -> Result<()> {
+async fn client_chooses_blocking_or_returning() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let mut at_once = v1("tick 100 100");
@@ -277,7 +277,7 @@ async fn a_client_waits_as_long_as_it_wants() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tasks_are_listed_page_by_page() -> Result<()> {
+async fn tasks_are_listed_in_pages() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let mut ids = Vec::new();
@@ -327,7 +327,7 @@ async fn tasks_are_listed_page_by_page() -> Result<()> {
 
 /// Clients of both versions receive every kind of part.
 #[tokio::test]
-async fn every_kind_of_part_comes_through() -> Result<()> {
+async fn part_kinds_reach_both_versions() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let mut new = guest.result("SendMessage", v1("parts")).await?["task"].take();
@@ -362,7 +362,7 @@ async fn every_kind_of_part_comes_through() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_knows_no_task_but_its_own() -> Result<()> {
+async fn agent_endpoint_hides_other_tasks() -> Result<()> {
     let hub = hub_with_guest().await?;
     let (guest, echo) = (Endpoint::of(&hub, "/agents/guest"), Endpoint::of(&hub, "/agents/echo"));
     let task = guest.result("SendMessage", v1("ask")).await?["task"]["id"].take();
@@ -382,7 +382,7 @@ async fn an_agent_knows_no_task_but_its_own() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_hub_passes_messages_on() -> Result<()> {
+async fn hub_endpoint_routes_messages() -> Result<()> {
     let hub = InProcessHub::builder()
         .config(format!("default_agent = \"echo\"\n{GRANT}"))
         .plugin("guest", test_guests()?)
@@ -415,7 +415,7 @@ async fn the_hub_passes_messages_on() -> Result<()> {
 
 /// Checks the errors of each method on each binding.
 #[tokio::test]
-async fn each_binding_refuses_in_its_own_way() -> Result<()> {
+async fn each_binding_has_its_error_format() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let mut told = String::new();

@@ -42,7 +42,7 @@ async fn let_in(hub: &InProcessHub) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_must_come_to_its_end() -> Result<()> {
+async fn slow_http_request_times_out() -> Result<()> {
     let hub = impatient_hub(8).await?;
     for begun in ["POST / HT", "POST / HTTP/1.1\r\nhost: localhost\r\nx-slow"] {
         let mut connection = TcpStream::connect(hub.http()).await?;
@@ -69,7 +69,7 @@ async fn a_request_must_come_to_its_end() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_line_must_come_to_its_end_and_silence_between_lines_may_last() -> Result<()> {
+async fn slow_line_times_out_idle_does_not() -> Result<()> {
     let hub = impatient_hub(8).await?;
     let (read, mut write) = UnixStream::connect(hub.socket()).await?.into_split();
     let mut answers = BufReader::new(read).lines();
@@ -92,7 +92,7 @@ async fn a_line_must_come_to_its_end_and_silence_between_lines_may_last() -> Res
 
 /// The stream exceeds the system's socket buffers.
 #[tokio::test]
-async fn a_client_that_never_reads_is_hung_up_on() -> Result<()> {
+async fn client_that_never_reads_is_disconnected() -> Result<()> {
     let hub = impatient_hub(1).await?;
     let address: SocketAddr = hub.http().parse()?;
     let socket = TcpSocket::new_v4()?;
@@ -113,7 +113,7 @@ async fn a_client_that_never_reads_is_hung_up_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_leaves_a_quiet_stream_makes_room_at_once() -> Result<()> {
+async fn closed_idle_stream_frees_its_slot() -> Result<()> {
     let hub = impatient_hub(1).await?;
     let client = Client::unix(&hub);
     let (task, quiet) = stream(&client, "guest", "nap 600000").await?;
@@ -127,7 +127,7 @@ async fn whoever_leaves_a_quiet_stream_makes_room_at_once() -> Result<()> {
 
 /// Like `echo ... | socat`: closes its writing half and goes on reading.
 #[tokio::test]
-async fn whoever_has_said_all_still_listens() -> Result<()> {
+async fn half_closed_socket_still_gets_events() -> Result<()> {
     let hub = impatient_hub(1).await?;
     let (read, mut write) = UnixStream::connect(hub.socket()).await?.into_split();
     let params = message_to("guest", "tick 5 300");
@@ -142,7 +142,7 @@ async fn whoever_has_said_all_still_listens() -> Result<()> {
 
 /// Sends an absolute URI, as to a proxy, with another Host header.
 #[tokio::test]
-async fn the_hub_is_no_proxy() -> Result<()> {
+async fn absolute_uri_with_foreign_host_fails() -> Result<()> {
     let hub = InProcessHub::start().await?;
     for (target, status) in [("/health", "200"), ("http://evil.example/health", "403")] {
         let mut connection = TcpStream::connect(hub.http()).await?;
@@ -157,7 +157,7 @@ async fn the_hub_is_no_proxy() -> Result<()> {
 
 /// HTTP/2 frames without a request: each costs the hub more than its sender.
 #[tokio::test]
-async fn a_flood_of_http2_control_frames_is_cut_off() -> Result<()> {
+async fn http2_control_flood_is_disconnected() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let window_update: &[u8] = &[0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];

@@ -26,7 +26,7 @@ fn has(status: &Value, agent: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_copy_under_another_name_is_another_agent() -> Result<()> {
+async fn copied_component_is_another_agent() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::unix(&hub);
     let status = client.call("hub/status", json!({})).await?;
@@ -42,7 +42,7 @@ async fn a_copy_under_another_name_is_another_agent() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_cannot_join_is_told_and_displaces_nothing() -> Result<()> {
+async fn invalid_plugin_is_rejected_and_replaces_nothing() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::unix(&hub);
     let folder = hub.data_dir().join("plugins");
@@ -81,7 +81,7 @@ async fn what_cannot_join_is_told_and_displaces_nothing() -> Result<()> {
 /// A task ends on the version of its agent that it started with, even if the agent is replaced or
 /// removed meanwhile.
 #[tokio::test]
-async fn reload_loses_no_task() -> Result<()> {
+async fn replaced_plugin_keeps_running_tasks() -> Result<()> {
     let hub = InProcessHub::builder().plugin("parrot", test_guests()?).start().await?;
     let client = Client::unix(&hub);
     let (replaced, removed) =
@@ -104,7 +104,7 @@ async fn reload_loses_no_task() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_plugin_is_granted_nothing_by_default() -> Result<()> {
+async fn plugin_has_no_grant_by_default() -> Result<()> {
     let hub = InProcessHub::builder().plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
     let process = send(&client, "guest", "sleep 0").await?;
@@ -115,7 +115,7 @@ async fn a_plugin_is_granted_nothing_by_default() -> Result<()> {
 }
 
 #[tokio::test]
-async fn memory_outlives_the_hub_and_has_a_limit() -> Result<()> {
+async fn agent_memory_persists_within_limit() -> Result<()> {
     let mut hub = crate::stage::hub_with_guest().await?;
     let client = Client::http(&hub);
     assert_eq!(said(&send(&client, "guest", "remember colour blue").await?), "colour is 4 bytes");
@@ -128,7 +128,7 @@ async fn memory_outlives_the_hub_and_has_a_limit() -> Result<()> {
 
 /// An agent sees only the agents that its grant lists.
 #[tokio::test]
-async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
+async fn agent_lists_only_callable_agents() -> Result<()> {
     let config = "
         agents.one.grant.delegate = ['echo', 'two', 'one', 'nobody']
         agents.two.grant.delegate = ['*']
@@ -147,7 +147,7 @@ async fn an_agent_knows_of_those_it_may_call() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_pinned_digest_must_match() -> Result<()> {
+async fn pinned_digest_mismatch_rejects_plugin() -> Result<()> {
     let pinned = format!("[agents.parrot]\nsha256 = \"{}\"", "0".repeat(64));
     let hub = InProcessHub::builder().config(pinned).plugin("parrot", echo()?).start().await?;
     let status = Client::unix(&hub).call("hub/status", json!({})).await?;

@@ -26,7 +26,7 @@ async fn hub_with(setting: &str, value: impl Into<toml::Value>) -> Result<InProc
 }
 
 #[tokio::test]
-async fn news_arrive_with_what_proves_them() -> Result<()> {
+async fn notification_has_headers_and_signature() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     let client = Client::http(&hub);
     let done = client.call("message/send", pushed("flood 3", &receiver.url("/news"))).await?;
@@ -50,7 +50,7 @@ async fn news_arrive_with_what_proves_them() -> Result<()> {
 
 /// The hub retries an event until it is delivered, and only then sends the next one.
 #[tokio::test]
-async fn events_arrive_one_by_one_in_their_order() -> Result<()> {
+async fn events_are_delivered_in_order() -> Result<()> {
     let receiver = Receiver::start()?.answering(&[200, 200, 200, 503]);
     let hub = hub_with_guest().await?;
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
@@ -81,7 +81,7 @@ async fn events_arrive_one_by_one_in_their_order() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_fails_is_tried_again_and_no_redirect_is_followed() -> Result<()> {
+async fn failed_delivery_is_retried_without_redirect() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[503, 302]));
     let client = Client::http(&hub);
     client.call("message/send", pushed("flood 1", &receiver.url("/news"))).await?;
@@ -94,7 +94,7 @@ async fn what_fails_is_tried_again_and_no_redirect_is_followed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_receiver_that_hangs_holds_up_no_other() -> Result<()> {
+async fn hanging_receiver_delays_no_other() -> Result<()> {
     let hub = hub_with_guest().await?;
     let (deaf, well) = (Receiver::start()?, Receiver::start()?);
     deaf.always(Some(0));
@@ -112,7 +112,7 @@ async fn a_receiver_that_hangs_holds_up_no_other() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_config_is_kept_replaced_and_forgotten() -> Result<()> {
+async fn push_config_is_stored_replaced_deleted() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     let client = Client::http(&hub);
     let asked = send(&client, "guest", "ask").await?;
@@ -138,7 +138,7 @@ async fn a_config_is_kept_replaced_and_forgotten() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_client_names_no_receiver_that_the_operator_does_not_trust() -> Result<()> {
+async fn untrusted_receiver_host_is_refused() -> Result<()> {
     let (hub, receiver) = (hub_with("trusted_hosts", vec!["localhost"]).await?, Receiver::start()?);
     let client = Client::http(&hub);
     let refused = client.call("message/send", pushed("flood 1", &receiver.url("/"))).await;
@@ -149,7 +149,7 @@ async fn a_client_names_no_receiver_that_the_operator_does_not_trust() -> Result
 }
 
 #[tokio::test]
-async fn a_receiver_that_wants_no_more_is_left_alone() -> Result<()> {
+async fn gone_receiver_gets_no_retry() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[410]));
     let client = Client::http(&hub);
     client.call("message/send", pushed("flood 1", &receiver.url("/"))).await?;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 #[tokio::test]
-async fn an_answer_to_another_question_is_refused_with_the_one_that_is_asked() -> Result<()> {
+async fn answer_to_wrong_question_is_refused() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let asked = send(&client, "guest", "permit").await?;
@@ -37,7 +37,7 @@ async fn an_answer_to_another_question_is_refused_with_the_one_that_is_asked() -
 /// A client's library may put the question's id into the request's metadata, where it counts as in
 /// the message.
 #[tokio::test]
-async fn question_named_by_request_counts() -> Result<()> {
+async fn request_metadata_can_name_question() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let asked = send(&client, "guest", "permit").await?;

@@ -20,7 +20,7 @@ async fn cancel(client: &Client, task: &str) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn tasks_wait_in_order_and_then_are_refused() -> Result<()> {
+async fn full_queue_refuses_further_tasks() -> Result<()> {
     let hub = narrow_hub("").await?;
     let client = Client::unix(&hub);
     let (first, _) = occupy(&client).await?;
@@ -47,7 +47,7 @@ async fn tasks_wait_in_order_and_then_are_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_can_be_cancelled_and_runs_out_of_time() -> Result<()> {
+async fn queued_task_cancels_and_times_out() -> Result<()> {
     let hub = narrow_hub("").await?;
     let client = Client::http(&hub);
     let (first, _) = occupy(&client).await?;
@@ -64,7 +64,7 @@ async fn a_task_that_waits_can_be_cancelled_and_runs_out_of_time() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_task_that_waits_for_its_client_holds_up_nobody() -> Result<()> {
+async fn waiting_task_releases_run_permit() -> Result<()> {
     let hub = narrow_hub("").await?;
     let client = Client::unix(&hub);
     let asked = send(&client, "guest", "ask").await?;
@@ -82,7 +82,7 @@ async fn a_task_that_waits_for_its_client_holds_up_nobody() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_is_given_as_much_history_as_it_is_set() -> Result<()> {
+async fn history_setting_limits_agent_history() -> Result<()> {
     for (history, expected) in
         [(0, ""), (3, "one\nreply two\ntwo"), (9, "reply one\none\nreply two\ntwo")]
     {

@@ -34,7 +34,7 @@ fn change(hub: &InProcessHub, change: impl FnOnce(&mut Installations)) -> Result
 /// Each resource that an agent hoards has a limit with a clear error, and other agents notice
 /// nothing.
 #[tokio::test]
-async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
+async fn hoarding_agent_hits_clear_limits() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     for (text, wanted) in [
@@ -78,7 +78,7 @@ async fn whoever_hoards_or_asks_for_too_much_is_told_and_ended() -> Result<()> {
 
 /// A line that an agent logs stays one line in the operator's log, in each format.
 #[tokio::test]
-async fn nobody_forges_a_line_of_the_log() -> Result<()> {
+async fn log_lines_cannot_be_forged() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let forged = "2026-01-01T00:00:00Z ERROR forged";
@@ -97,7 +97,7 @@ async fn nobody_forges_a_line_of_the_log() -> Result<()> {
 /// The operator revokes a grant while the hub itself writes the grants file, before it has read the
 /// revocation. The revocation still reaches running tasks.
 #[tokio::test]
-async fn a_revocation_is_not_lost_in_a_change_of_the_hubs_own() -> Result<()> {
+async fn revocation_survives_concurrent_hub_write() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::http(&hub);
     let other = AgentId::parse("other")?;
@@ -133,7 +133,7 @@ async fn a_revocation_is_not_lost_in_a_change_of_the_hubs_own() -> Result<()> {
 
 /// Running tasks lose directories, paths and pins that the operator revokes.
 #[tokio::test]
-async fn a_narrower_grant_reaches_the_programs_that_run() -> Result<()> {
+async fn narrowed_grant_ends_running_programs() -> Result<()> {
     let (hub, place) = (InProcessHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let place = place.path().canonicalize()?;
@@ -176,7 +176,7 @@ async fn a_narrower_grant_reaches_the_programs_that_run() -> Result<()> {
 
 /// Invalid files in the plugins folder, of each file type.
 #[tokio::test]
-async fn files_that_are_none_change_nothing() -> Result<()> {
+async fn invalid_plugin_files_are_rejected() -> Result<()> {
     let (hub, dir) = (hub_with_guest().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let plugins = hub.data_dir().join("plugins");
@@ -265,8 +265,7 @@ async fn files_that_are_none_change_nothing() -> Result<()> {
 /// The hub compiles and grants exactly the bytes that it hashed, even if the file changes
 /// meanwhile.
 #[tokio::test]
-async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_component() -> Result<()>
-{
+async fn replaced_file_never_runs_under_grant() -> Result<()> {
     let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let (granted, other) = (test_guests()?, another_build(&dir)?);
@@ -309,7 +308,7 @@ async fn a_file_that_is_replaced_while_it_is_granted_or_compiled_is_another_comp
 
 /// Grants files that another user wrote, or that are invalid.
 #[tokio::test]
-async fn a_hostile_file_of_grants_grants_nothing() -> Result<()> {
+async fn hostile_grants_file_grants_nothing() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::http(&hub);
     hub.plug("guest", &test_guests()?)?;
@@ -384,7 +383,7 @@ async fn a_hostile_file_of_grants_grants_nothing() -> Result<()> {
 
 /// Only the operator grants: neither a transport nor an agent's input can.
 #[tokio::test]
-async fn no_door_grants_anything() -> Result<()> {
+async fn transports_and_messages_cannot_grant() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let digest = digest(&test_guests()?)?;

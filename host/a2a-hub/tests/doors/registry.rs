@@ -32,7 +32,7 @@ fn is_arrival(event: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_agent_is_shown_and_asked() -> Result<()> {
+async fn agent_details_and_health_are_shown() -> Result<()> {
     let hub = InProcessHub::start().await?;
     for client in [Client::http(&hub), Client::unix(&hub)] {
         let health = agents(&client, "health", "echo").await?;
@@ -52,7 +52,7 @@ async fn an_agent_is_shown_and_asked() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_is_taken_in_and_let_go() -> Result<()> {
+async fn agent_is_registered_and_deregistered() -> Result<()> {
     let mut hub = InProcessHub::start().await?;
     let client = Client::unix(&hub);
     let mut events = listen(&Client::http(&hub)).await?;
@@ -91,7 +91,7 @@ async fn an_agent_is_taken_in_and_let_go() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_no_agent_is_refused_and_leaves_nothing() -> Result<()> {
+async fn invalid_registration_leaves_no_trace() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::http(&hub);
     let folder = hub.data_dir().join("plugins");
@@ -112,7 +112,7 @@ async fn what_is_no_agent_is_refused_and_leaves_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_built_in_agent_comes_back() -> Result<()> {
+async fn deregistered_built_in_can_be_reloaded() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::unix(&hub);
     let gone = agents(&client, "deregister", "echo").await?;
@@ -126,7 +126,7 @@ async fn a_built_in_agent_comes_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_reload_that_fails_leaves_the_agent_as_it_was() -> Result<()> {
+async fn failed_reload_keeps_agent() -> Result<()> {
     let hub = InProcessHub::builder().plugin("parrot", echo()?).start().await?;
     let client = Client::unix(&hub);
     let mut events = listen(&client).await?;
@@ -145,7 +145,7 @@ async fn a_reload_that_fails_leaves_the_agent_as_it_was() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_crashes_is_left_alone_for_a_while() -> Result<()> {
+async fn crashing_agent_opens_circuit_breaker() -> Result<()> {
     let breaker = "[breaker]\nfailures = 2\npause_ms = 1500";
     let hub =
         InProcessHub::builder().config(breaker).plugin("guest", test_guests()?).start().await?;
@@ -178,7 +178,7 @@ async fn an_agent_that_crashes_is_left_alone_for_a_while() -> Result<()> {
 /// An operator who fixed an agent and requests a health check need not wait. An agent that still
 /// fails is blocked again at once.
 #[tokio::test]
-async fn a_good_check_that_was_asked_for_lets_tasks_through_again() -> Result<()> {
+async fn requested_health_check_closes_breaker() -> Result<()> {
     let breaker = "[breaker]\nfailures = 2\npause_ms = 60000\n[health]\ninterval_ms = 100";
     let hub =
         InProcessHub::builder().config(breaker).plugin("guest", test_guests()?).start().await?;
@@ -210,7 +210,7 @@ async fn a_good_check_that_was_asked_for_lets_tasks_through_again() -> Result<()
 }
 
 #[tokio::test]
-async fn every_transport_tells_the_same_events() -> Result<()> {
+async fn hub_events_are_same_over_transports() -> Result<()> {
     let mut hub = InProcessHub::start().await?;
     let (http, unix) = (Client::http(&hub), Client::unix(&hub));
     // A health check now keeps the periodic ones out of the streams.
@@ -246,7 +246,7 @@ async fn every_transport_tells_the_same_events() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_interface_describes_itself() -> Result<()> {
+async fn rpc_discover_returns_openrpc() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let document = Client::http(&hub).call("rpc.discover", json!({})).await?;
     assert_eq!(document["openrpc"], "1.3.2");
@@ -257,7 +257,7 @@ async fn the_interface_describes_itself() -> Result<()> {
 
 /// Sixteen agents with endless health checks do not delay the health of the others.
 #[tokio::test]
-async fn strangers_that_spin_hold_up_no_health_check() -> Result<()> {
+async fn spinning_health_checks_delay_no_other() -> Result<()> {
     let mut config = "[agents.liar.settings]\nhealth = 'lie'\n".to_owned();
     let mut builder = InProcessHub::builder().plugin("liar", test_guests()?);
     for n in 0..16 {

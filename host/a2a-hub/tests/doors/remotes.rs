@@ -22,7 +22,7 @@ async fn hub_before(there: &InProcessHub) -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn a_remote_agent_works_as_one_of_our_own() -> Result<()> {
+async fn remote_agent_works_like_local() -> Result<()> {
     let there = hub_with_guest().await?;
     let here = hub_before(&there).await?;
     let client = Client::http(&here);
@@ -42,7 +42,7 @@ async fn a_remote_agent_works_as_one_of_our_own() -> Result<()> {
 }
 
 #[tokio::test]
-async fn its_questions_are_our_clients_and_its_conversations_ours() -> Result<()> {
+async fn remote_questions_and_history_are_relayed() -> Result<()> {
     let there = hub_with_guest().await?;
     let here = hub_before(&there).await?;
     let client = Client::http(&here);
@@ -61,7 +61,7 @@ async fn its_questions_are_our_clients_and_its_conversations_ours() -> Result<()
 }
 
 #[tokio::test]
-async fn cancel_is_passed_on() -> Result<()> {
+async fn cancel_reaches_remote_task() -> Result<()> {
     let there = hub_with_guest().await?;
     let here = hub_before(&there).await?;
     let client = Client::http(&here);
@@ -82,7 +82,7 @@ async fn cancel_is_passed_on() -> Result<()> {
 
 /// A changed card may come from somebody else.
 #[tokio::test]
-async fn another_card_than_the_pinned_is_told() -> Result<()> {
+async fn pinned_card_mismatch_rejects_remote() -> Result<()> {
     let there = hub_with_guest().await?;
     let remote = format!(
         "[remote.far]\nurl = 'http://{}/agents/guest'\nsha256 = '{}'\n",
@@ -123,7 +123,7 @@ fn sign(card: &mut Value, key: &Ed25519KeyPair) {
 /// With configured keys, the signature decides: an unsigned card is rejected, and a changed card
 /// needs no approval.
 #[tokio::test]
-async fn a_signed_card_may_change_and_an_unsigned_one_is_none() -> Result<()> {
+async fn signed_card_may_change_unsigned_fails() -> Result<()> {
     let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).map_err(|why| anyhow!("{why}"))?;
     let x = BASE64.encode(key.public_key());
     let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "k", "x": x });

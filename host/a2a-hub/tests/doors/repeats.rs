@@ -15,7 +15,7 @@ async fn tasks(client: &Client) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn the_same_request_at_once_begins_one_task() -> Result<()> {
+async fn concurrent_repeats_create_one_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let (client, message) = (Client::http(&hub), message_to("guest", "tick 2 100"));
     let all = (0..8).map(|_| client.call("message/send", message.clone()));
@@ -29,7 +29,7 @@ async fn the_same_request_at_once_begins_one_task() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_a_window_each_message_is_a_task_of_its_own() -> Result<()> {
+async fn zero_window_disables_deduplication() -> Result<()> {
     let config = format!("idempotency_window_ms = 0\n{GRANT}");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -45,7 +45,7 @@ async fn without_a_window_each_message_is_a_task_of_its_own() -> Result<()> {
 
 /// Another conversation makes another request, and so does a deleted one.
 #[tokio::test]
-async fn what_was_forgotten_is_begun_anew() -> Result<()> {
+async fn deleted_conversation_forgets_its_requests() -> Result<()> {
     let hub = hub_with_guest().await?;
     let (client, mut message) = (Client::http(&hub), message_to("guest", "flood 1"));
     let first = client.call("message/send", message.clone()).await?;
@@ -59,7 +59,7 @@ async fn what_was_forgotten_is_begun_anew() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_task_of_one_agent_takes_no_message_for_another() -> Result<()> {
+async fn task_rejects_message_for_other_agent() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let asked = send(&client, "guest", "ask").await?;
@@ -77,7 +77,7 @@ async fn a_task_of_one_agent_takes_no_message_for_another() -> Result<()> {
 
 /// A disconnected client repeats its answer, which is no answer to the task's later question.
 #[tokio::test]
-async fn what_is_said_to_a_task_again_is_not_said_twice() -> Result<()> {
+async fn repeated_answer_is_stored_once() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let task = send(&client, "guest", "ask").await?;
@@ -100,7 +100,7 @@ async fn what_is_said_to_a_task_again_is_not_said_twice() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_answer_that_asks_for_one_receiver_too_many_is_not_taken() -> Result<()> {
+async fn answer_over_receiver_limit_is_refused() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let task = send(&client, "guest", "ask").await?;

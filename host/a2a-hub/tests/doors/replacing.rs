@@ -81,8 +81,7 @@ fn files(dir: &Path) -> Result<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_is_replaced_five_hundred_times_loses_no_task_and_keeps_nothing() -> Result<()>
-{
+async fn frequent_replacement_loses_and_leaks_nothing() -> Result<()> {
     let (hub, dir) = (InProcessHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let builds = [build(&dir, b'b')?, build(&dir, b'c')?];

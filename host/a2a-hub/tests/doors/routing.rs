@@ -113,7 +113,7 @@ fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn a_group_is_served_in_turn_and_the_choice_is_told() -> Result<()> {
+async fn group_is_served_round_robin() -> Result<()> {
     let hub = three("").await?;
     let mut served = Vec::new();
     for _ in 0..6 {
@@ -143,7 +143,7 @@ async fn a_group_is_served_in_turn_and_the_choice_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_that_is_busy_or_left_alone_is_passed_over_and_one_that_began_is_not() -> Result<()> {
+async fn unavailable_agents_are_passed_over() -> Result<()> {
     let release = Arc::new(Notify::new());
     let waits = Arc::clone(&release);
     let busy = Native::new(move |_: Stage| {
@@ -201,7 +201,7 @@ async fn one_that_is_busy_or_left_alone_is_passed_over_and_one_that_began_is_not
 }
 
 #[tokio::test]
-async fn all_refuse_and_each_reason_is_told() -> Result<()> {
+async fn failed_routing_lists_all_reasons() -> Result<()> {
     let hub =
         three("breaker.failures = 1\naliases.one = ['a']\naliases.nobody = ['missing']").await?;
     ask(&hub, "fail", json!({ "targetAgent": "a" })).await?;
@@ -229,7 +229,7 @@ async fn all_refuse_and_each_reason_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_older_version_is_refused_or_taken_where_that_is_allowed() -> Result<()> {
+async fn older_version_requires_allow_older() -> Result<()> {
     let each = [("old", "1.2.0"), ("older", "1.1.0")].into_iter();
     let with = |builder: Builder| {
         each.clone()
@@ -257,7 +257,7 @@ async fn an_older_version_is_refused_or_taken_where_that_is_allowed() -> Result<
 }
 
 #[tokio::test]
-async fn a_conversation_stays_with_the_agent_that_has_it() -> Result<()> {
+async fn affinity_keeps_conversation_with_agent() -> Result<()> {
     let hub = three("routing.reviewer.balance = 'affinity'").await?;
     for n in 0..8 {
         let context = ContextId::new(format!("context-{n}"));
@@ -281,7 +281,7 @@ async fn a_conversation_stays_with_the_agent_that_has_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_least_loaded_is_given_the_next_message() -> Result<()> {
+async fn least_loaded_agent_is_chosen() -> Result<()> {
     let hub_config = "
         aliases.reviewer = ['idle', 'loaded']
         routing.balance = 'least-loaded'
@@ -324,7 +324,7 @@ async fn the_least_loaded_is_given_the_next_message() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_again_is_answered_by_the_same_task() -> Result<()> {
+async fn repeated_group_message_returns_same_task() -> Result<()> {
     let hub = three("idempotency_window_ms = 60000").await?;
     let send = message("hi", json!({ "targetAgent": "reviewer" }));
     let first = handle(&hub, send.clone()).await?;
@@ -340,7 +340,7 @@ async fn a_message_that_comes_again_is_answered_by_the_same_task() -> Result<()>
 }
 
 #[tokio::test]
-async fn one_that_rejects_at_once_is_passed_over_whoever_asks() -> Result<()> {
+async fn rejecting_agent_is_passed_over() -> Result<()> {
     let config = "
         aliases.reviewer = ['a', 'b', 'c']
         aliases.alone = ['a']
@@ -369,7 +369,7 @@ async fn one_that_rejects_at_once_is_passed_over_whoever_asks() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_an_agents_program_sends_again_is_done_once_for_each_task() -> Result<()> {
+async fn program_repeats_are_deduplicated_per_task() -> Result<()> {
     let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begun, waits) = (Arc::clone(&started), Arc::clone(&release));
     let boss = Native::new(move |stage: Stage| {
@@ -445,7 +445,7 @@ fn caller() -> Native {
 }
 
 #[tokio::test]
-async fn a_group_reaches_an_agents_grant_and_no_further() -> Result<()> {
+async fn group_is_limited_to_caller_grant() -> Result<()> {
     let config = "
         aliases.reviewer = ['a', 'b', 'c']
         agents.boss.grant.delegate = ['b', 'c']

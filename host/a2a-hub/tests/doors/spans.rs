@@ -106,7 +106,7 @@ fn text(span: &Span, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_tree_of_tasks_is_a_tree_of_spans() -> Result<()> {
+async fn task_tree_becomes_span_tree() -> Result<()> {
     let collector = Collector::start().await?;
     let hub = collector.hub().await?;
     let client = Client::http(&hub)
@@ -149,7 +149,7 @@ async fn a_tree_of_tasks_is_a_tree_of_spans() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_stops_sends_the_last_spans_first() -> Result<()> {
+async fn stopping_hub_flushes_spans() -> Result<()> {
     let collector = Collector::start().await?;
     let mut hub = collector.hub().await?;
     send(&Client::http(&hub), "echo", "hello").await?;
@@ -159,7 +159,7 @@ async fn a_hub_that_stops_sends_the_last_spans_first() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_costs_spans_only_and_is_told_once() -> Result<()> {
+async fn unavailable_receiver_loses_only_spans() -> Result<()> {
     let collector = Collector::start().await?;
     collector.shared.is_ill.store(true, Ordering::Relaxed);
     let hub = collector.hub().await?;

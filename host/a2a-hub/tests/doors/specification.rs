@@ -275,7 +275,7 @@ case "$1" in --version) echo 2.1.329 ;; auth) echo '{"loggedIn":true}' ;; *) exi
 "#;
 
 #[tokio::test]
-async fn each_example_is_answered_in_the_shape_it_shows() -> Result<()> {
+async fn specification_examples_match_their_shapes() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let claude = bin.path().join("claude");
     fs::write(&claude, CLAUDE)?;
@@ -368,7 +368,7 @@ async fn tasks_are_listed_by_any_state() -> Result<()> {
 
 /// The card's shape follows the TypeScript types of the specification.
 #[tokio::test]
-async fn cards_are_found_at_well_known_places() -> Result<()> {
+async fn well_known_cards_match_specification() -> Result<()> {
     let hub = hub_with_guest().await?;
     let shape = json!({
         "protocolVersion": "1.0", "name": "", "description": "", "version": "",

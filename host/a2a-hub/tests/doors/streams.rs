@@ -36,7 +36,7 @@ async fn lines(socket: &Path, said: &[String]) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_costs_only_itself() -> Result<()> {
+async fn overlong_line_fails_alone() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let status = json!({"jsonrpc": "2.0", "id": 1, "method": "hub/status"}).to_string();
     let told = lines(hub.socket(), &["x".repeat((8 << 20) + 2), status]).await?;
@@ -49,7 +49,7 @@ async fn a_line_that_is_too_long_costs_only_itself() -> Result<()> {
 
 /// A disconnected client sends the number of its last event and gets the later events.
 #[tokio::test]
-async fn events_are_numbered_and_a_stream_goes_on_after_any_of_them() -> Result<()> {
+async fn stream_resumes_after_last_event_id() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let (id, mut updates) = stream(&client, "guest", "flood 3").await?;
@@ -83,7 +83,7 @@ async fn events_are_numbered_and_a_stream_goes_on_after_any_of_them() -> Result<
 }
 
 #[tokio::test]
-async fn streams_beyond_the_limit_are_asked_to_come_again() -> Result<()> {
+async fn streams_over_limit_get_retry_after() -> Result<()> {
     let config = format!("max_streams = 1\n{GRANT}");
     let hub =
         InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
@@ -104,7 +104,7 @@ async fn streams_beyond_the_limit_are_asked_to_come_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_that_holds_too_much_is_told_where() -> Result<()> {
+async fn oversized_member_error_names_field() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let mut message = message_to("guest", "hi");
     message["message"]["metadata"]["note"] = json!("x".repeat((256 << 10) + 1));
@@ -119,7 +119,7 @@ async fn a_request_that_holds_too_much_is_told_where() -> Result<()> {
 /// All users of a machine share the loopback interface. Only root can run this test, as another
 /// user.
 #[tokio::test]
-async fn another_user_needs_the_token() -> Result<()> {
+async fn other_system_user_needs_token() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let token = std::fs::read_to_string(hub.data_dir().join("http-token"))?;
     let Some(stranger) = Stranger::new(&hub) else { return Ok(()) };

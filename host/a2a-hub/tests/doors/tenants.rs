@@ -13,7 +13,7 @@ use serde_json::json;
 
 /// An agent's memory and its child tasks belong to the tenant that it works for.
 #[tokio::test]
-async fn an_agent_keeps_the_tenants_it_works_for_apart() -> Result<()> {
+async fn agent_keeps_tenants_apart() -> Result<()> {
     let config = format!("{GRANT}{TENANTS}")
         .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
     let hub =

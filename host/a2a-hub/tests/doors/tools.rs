@@ -26,7 +26,7 @@ async fn hub(tools: &str) -> Result<(InProcessHub, TempDir)> {
 }
 
 #[tokio::test]
-async fn a_hostile_server_costs_its_calls_and_nothing_else() -> Result<()> {
+async fn hostile_server_fails_only_its_calls() -> Result<()> {
     let all =
         "'read', 'big', 'line', 'chatter', 'never', 'hang', 'die', 'wrong', 'shapeless', 'asks'";
     let (hub, _place) = hub(all).await?;
@@ -69,7 +69,7 @@ async fn a_hostile_server_costs_its_calls_and_nothing_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_that_never_stops_talking_waits_and_is_ended() -> Result<()> {
+async fn flooding_server_is_throttled_and_ended() -> Result<()> {
     let (hub, _place) = hub("'read', 'chatter'").await?;
     let told = call(&hub, "chatter 2000").await?;
     assert!(told.contains("time"), "{told}");
@@ -80,7 +80,7 @@ async fn a_server_that_never_stops_talking_waits_and_is_ended() -> Result<()> {
 
 /// The server is another hub, whose agents are its tools.
 #[tokio::test]
-async fn a_server_at_a_url_is_called_by_the_agents_rules_for_http() -> Result<()> {
+async fn remote_server_follows_agent_http_grant() -> Result<()> {
     let server = InProcessHub::start().await?;
     let port = server.http().rsplit(':').next().unwrap_or_default().to_owned();
     let config = |methods: &str| {
@@ -108,7 +108,7 @@ async fn a_server_at_a_url_is_called_by_the_agents_rules_for_http() -> Result<()
 }
 
 #[tokio::test]
-async fn what_is_taken_away_ends_calls_and_the_server() -> Result<()> {
+async fn revocation_ends_calls_and_server() -> Result<()> {
     let (hub, place) = hub("'read', 'never'").await?;
     let client = Client::unix(&hub);
     which(&hub).await?;

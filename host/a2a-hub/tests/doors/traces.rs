@@ -54,7 +54,7 @@ async fn latest(hub: &InProcessHub) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_task_is_a_span_of_its_clients_trace_on_every_binding() -> Result<()> {
+async fn task_joins_client_trace_over_bindings() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let at = |path: &str| format!("http://{}{path}", hub.http());
     let v1 = [&HEADERS[..], &[("a2a-version", "1.0")]].concat();
@@ -108,7 +108,7 @@ async fn a_task_is_a_span_of_its_clients_trace_on_every_binding() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_message_counts_more_than_headers_and_nonsense_for_nothing() -> Result<()> {
+async fn message_trace_overrides_headers() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = Client::http(&hub);
     let in_headers = client
@@ -127,7 +127,7 @@ async fn a_message_counts_more_than_headers_and_nonsense_for_nothing() -> Result
 }
 
 #[tokio::test]
-async fn what_an_agent_elsewhere_does_is_a_span_below_and_of_the_same_workflow() -> Result<()> {
+async fn remote_task_is_child_span() -> Result<()> {
     let there = hub_with_guest().await?;
     let far = format!("[remote.far]\nurl = 'http://{}/agents/echo'\n", there.http());
     let config = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['far']");
@@ -151,7 +151,7 @@ async fn what_an_agent_elsewhere_does_is_a_span_below_and_of_the_same_workflow()
 }
 
 #[tokio::test]
-async fn what_is_sent_elsewhere_says_its_trace_in_headers() -> Result<()> {
+async fn remote_requests_carry_trace_headers() -> Result<()> {
     let there = hub_with_guest().await?;
     let front = Front::start(&there, 0, None).await?;
     let remote = format!("[remote.far]\nurl = '{}'\n", front.url);
@@ -182,7 +182,7 @@ async fn what_is_sent_elsewhere_says_its_trace_in_headers() -> Result<()> {
 }
 
 #[tokio::test]
-async fn notifications_say_which_trace_their_task_is_in() -> Result<()> {
+async fn notifications_carry_trace_header() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     let client = Client::http(&hub).header("traceparent", TRACEPARENT);
     let mut params = message_to("guest", "flood 1");

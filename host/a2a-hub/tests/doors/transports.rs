@@ -19,7 +19,7 @@ const CHANGING: [&str; 6] = ["id", "taskId", "contextId", "messageId", "timestam
 type Way = Box<dyn Fn(&'static str, Value, bool) -> BoxFuture<'static, Result<Vec<Value>>>>;
 
 #[tokio::test]
-async fn every_transport_gives_the_same_answers() -> Result<()> {
+async fn responses_are_same_over_transports() -> Result<()> {
     let hub = InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
     let (inside, _dir) = hub_in_process().await?;
     let ways: [(&str, Way); 4] = [

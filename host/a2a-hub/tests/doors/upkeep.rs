@@ -12,7 +12,7 @@ use std::fs;
 /// Workspaces and limits of a new configuration count for new tasks. A running task keeps those
 /// that it started with.
 #[tokio::test]
-async fn a_workspace_and_a_limit_count_once_the_configuration_is_reloaded() -> Result<()> {
+async fn reloaded_limits_apply_to_new_tasks() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let other = hub.home().join("other");
@@ -49,7 +49,7 @@ async fn a_workspace_and_a_limit_count_once_the_configuration_is_reloaded() -> R
 }
 
 #[tokio::test]
-async fn more_agents_than_there_is_room_for_are_told_of() -> Result<()> {
+async fn excessive_max_tasks_is_warned() -> Result<()> {
     let hub = InProcessHub::builder().config("max_tasks = 20000\n").start().await?;
     let client = Client::http(&hub);
     let status = client.call("hub/status", json!({})).await?;

@@ -16,7 +16,7 @@ async fn answer(client: &Client, task: &Value, text: &str) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_makes_room_for_others_and_goes_on_with_its_answer() -> Result<()> {
+async fn waiting_task_is_parked_and_resumed() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let config = format!("max_tasks = 2\n{GRANT}");
     let hub = InProcessHub::builder().config(config).plugin("guest", resuming_guests(dir.path())?);

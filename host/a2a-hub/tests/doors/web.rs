@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_web_page_cannot_reach_the_hub() -> Result<()> {
+async fn web_page_cannot_reach_hub() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let client = reqwest::Client::new();
     let url = |path: &str| format!("http://{}{path}", hub.http());
@@ -27,7 +27,7 @@ async fn a_web_page_cannot_reach_the_hub() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_huge_request_is_refused() -> Result<()> {
+async fn oversized_http_body_is_refused() -> Result<()> {
     let hub = InProcessHub::start().await?;
     let body = format!("\"{}\"", "x".repeat(9 << 20));
     let client = reqwest::Client::new();

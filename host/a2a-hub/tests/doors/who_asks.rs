@@ -23,7 +23,7 @@ async fn hub() -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn a_program_cannot_answer_for_the_client() -> Result<()> {
+async fn agent_program_cannot_answer_for_client() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     let (task, mut updates) = stream(&client, "guest", "ask which colour").await?;

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_what_operator_client_and_caller_say_counts() {
+    fn strictest_permission_of_all_parties_wins() {
         for (set, said, is_child, counts) in [
             ("full", &[None][..], false, "full"),
             ("full", &[None], true, "ask"),

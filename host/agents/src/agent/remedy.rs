@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plug_in_is_granted_by_a_command_that_can_be_copied() {
+    fn plugin_hint_is_shell_quoted_command() {
         let plugin = AgentId::parse("notes").unwrap();
         let lack = |arguments: &[&str]| Lack {
             capability: "delegate".to_owned(),

@@ -88,7 +88,7 @@ mod tests {
 
     /// Another tested version is shown as a detail and is no error.
     #[test]
-    fn what_an_agent_adds_to_its_health_is_told() {
+    fn detail_is_error_only_when_unhealthy() {
         let report = |status| Report {
             status,
             version: Some("2".to_owned()),
@@ -103,7 +103,7 @@ mod tests {
 
     /// A slow agent is installed: advice to install it would not help.
     #[test]
-    fn an_agent_that_does_not_answer_in_time_is_asked_again() {
+    fn late_health_check_suggests_retry() {
         let late = judge(Err(Failure::Timeout), HEALTH_DEADLINE, HEALTH_DEADLINE);
         assert_eq!(late.status, HealthStatus::Unhealthy);
         let said = late.error_message.unwrap_or_default();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plug_in_s_programs_are_confined_and_a_built_in_s_are_not() {
+    fn only_plugin_programs_are_confined_by_default() {
         let (default, data) = (AgentConfig::default(), Path::new("/data"));
         assert!(confining(Origin::Plugin, &default, data).is_some());
         assert!(confining(Origin::BuiltIn, &default, data).is_none());
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sees_its_workspace_its_home_and_its_instance_and_the_hub_s_data_are_hidden() {
+    fn confinement_exposes_own_directories_hides_data() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         for directory in ["data/homes/any", "data/files/1-0/tmp", "work", "tools/bin", "tools/lib"]

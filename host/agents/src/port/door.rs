@@ -60,7 +60,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     #[test]
-    fn the_command_is_found_last_and_by_no_link() {
+    fn hub_command_is_last_on_path() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         fs::create_dir(root.join("bin")).unwrap();

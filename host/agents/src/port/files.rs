@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_lives_as_long_as_its_instance() {
+    async fn dropped_instance_removes_its_directory() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
         let (one, two) = (files.of("t", granted()), files.of("t", granted()));
@@ -311,8 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_for_a_program_that_was_taken_up_stands_beside_it_and_goes_with_its_task()
-     {
+    async fn shared_file_is_removed_with_its_task() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
         let (first, second) = (files.of("t", granted()), files.of("u", granted()));
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_is_not_written_through() {
+    async fn write_through_link_is_refused() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
         let one = files.of("t", granted());
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_that_comes_late_brings_nothing_back() {
+    async fn late_write_does_not_recreate_directory() {
         let data = tempfile::tempdir().unwrap();
         let one = files(data.path()).of("t", granted());
         one.put("a", Vec::new()).await.unwrap();
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_hub_left_is_swept() {
+    fn sweep_removes_leftovers_of_killed_hub() {
         let data = tempfile::tempdir().unwrap();
         let left = data.path().join(FOLDER).join("1-0");
         fs::create_dir_all(&left).unwrap();

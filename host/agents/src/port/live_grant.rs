@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_taken_away_is_told_and_what_is_given_is_not() {
+    async fn watch_fires_on_revocation_only() {
         let live = LiveGrant::new(remembering(Some(10)));
         let watch = live.clone().watch(|held| held.memory_bytes.is_some());
         live.0.send_replace(remembering(Some(100)));

@@ -121,7 +121,7 @@ mod tests {
     use a2a_hub_store::memory::MemoryStorage;
 
     #[tokio::test]
-    async fn what_is_remembered_for_one_tenant_is_nothing_to_another() {
+    async fn tenants_cannot_read_each_others_values() {
         let owner = InstallationId::from(&AgentId::parse("a").unwrap());
         let held = EffectiveGrant { memory_bytes: Some(1 << 10), ..EffectiveGrant::default() };
         let live = LiveGrant::new(Arc::new(held));

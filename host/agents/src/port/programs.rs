@@ -475,7 +475,7 @@ mod tests {
     };
 
     #[test]
-    fn a_program_is_told_from_another_by_its_place_its_size_and_when_it_was_written() {
+    fn fingerprint_covers_path_size_and_mtime() {
         let dir = tempfile::tempdir().unwrap();
         let (program, link) = (dir.path().join("real"), dir.path().join("link"));
         fs::write(&program, "one").unwrap();

@@ -122,7 +122,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn a_secret_is_a_file_of_the_hub_alone() {
+    fn secret_file_must_be_private() {
         let data = tempfile::tempdir().unwrap();
         let store = SecretStore::new(data.path());
         let folder = data.path().join(FOLDER);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_told_of_until_its_loading_ends() {
+    fn compiling_entry_disappears_on_drop() {
         let all = Mutex::default();
         let one = |file: &str| CompilingPlugin {
             file: file.to_owned(),

@@ -511,7 +511,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn only_own_plain_files_are_read() {
+    fn shared_or_linked_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.wasm");
         fs::write(&file, "x").unwrap();
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_and_other_files_do_not_count() {
+    fn only_visible_wasm_files_count() {
         let dir = tempfile::tempdir().unwrap();
         for name in [".a.wasm", "b.wasm.part", "c.wasm"] {
             fs::write(dir.path().join(name), "").unwrap();

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_is_told_with_what_it_asks_for_and_the_way_out() {
+    fn held_back_message_names_changes_and_remedy() {
         let held = |serves, changes: &[&str]| HeldBackError {
             agent: AgentId::parse("notes").unwrap(),
             held: HeldBack {

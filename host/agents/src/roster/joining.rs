@@ -61,7 +61,7 @@ mod tests {
     use futures::FutureExt as _;
 
     #[tokio::test]
-    async fn agents_are_settled_once_each_has_joined_or_cannot() {
+    async fn settled_after_last_guard_drops() {
         let joining = Joining::default();
         let (one, other) = (joining.one(), joining.one());
         joining.started();

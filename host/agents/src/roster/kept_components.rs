@@ -150,7 +150,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn a_copy_is_found_by_its_digest_and_is_nothing_else() {
+    fn copy_is_verified_by_digest() {
         let dir = tempfile::tempdir().unwrap();
         let kept = KeptComponents::of(dir.path());
         let sha256 = digest_of(b"one");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_grant_names_is_not_kept() {
+    fn retain_removes_unused_copies() {
         let dir = tempfile::tempdir().unwrap();
         let kept = KeptComponents::of(dir.path());
         kept.retain(&BTreeSet::new()).unwrap();

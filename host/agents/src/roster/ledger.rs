@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_takes_nothing_away_and_is_followed_again_once_it_is_mended() {
+    fn damaged_file_keeps_known_grants() {
         let dir = tempfile::tempdir().unwrap();
         let (ledger, cli) = (Ledger::open(dir.path()), GrantsFile::of(dir.path()));
         assert!(ledger.refresh().is_none());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_changes_just_before_the_hub_does_is_followed_all_the_same() {
+    fn revocation_before_own_write_is_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (ledger, cli) = (Ledger::open(dir.path()), GrantsFile::of(dir.path()));
         let notes = AgentId::parse("notes").unwrap();

@@ -437,7 +437,7 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
     }
 
     #[test]
-    fn component_is_added_granted_and_removed_whole() {
+    fn add_grant_deny_remove_round_trip() {
         let (dir, config) = (tempfile::tempdir().unwrap(), Config::default());
         let editor = PluginEditor::new(dir.path(), &config, "a test");
         editor.carry_out(add(Some(grant(7, None)))).unwrap();
@@ -459,7 +459,7 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
     }
 
     #[test]
-    fn grant_made_from_outdated_one_is_refused() {
+    fn grant_from_outdated_base_is_refused() {
         let (dir, config) = (tempfile::tempdir().unwrap(), Config::default());
         let editor = PluginEditor::new(dir.path(), &config, "a test");
         editor.carry_out(add(Some(grant(7, None)))).unwrap();

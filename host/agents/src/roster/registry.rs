@@ -242,7 +242,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_file_appears_whole_or_not_at_all() {
+    fn place_is_atomic_and_never_overwrites() {
         let dir = tempfile::tempdir().unwrap();
         let there = || {
             let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());

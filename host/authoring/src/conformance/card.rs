@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_has_what_a2a_has_in_each() {
+    fn incomplete_card_lists_missing_members() {
         assert_eq!(found(|_| {}), [] as [&str; 0]);
         let wrong = [
             found(|card| card["skills"] = json!([])),

@@ -459,7 +459,7 @@ mod tests {
     use a2a_hub_runtime::Crash;
 
     #[test]
-    fn what_is_used_is_asked_for_by_its_name() {
+    fn used_capability_matches_manifest_request() {
         let ask: Ask = toml::from_str(
             "[process.git]\nargs = [[\"log\"]]\n[memory]\nmax_bytes = 1\n[http.\"*.example.com\"]\n",
         )
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_may_fail_in_words_and_not_break() {
+    fn only_traps_and_limits_break_run() {
         let of = |failure| broke(&Came::Ended(Ended::Failed(failure)));
         for fine in [
             Failure::Denied("no".to_owned()),

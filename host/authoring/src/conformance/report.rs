@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_names_each_check_whatever_came_of_it() {
+    fn aborted_report_lists_all_checks() {
         let report = report().cut_off("it does not load");
         assert_eq!(report.checks.len(), RULES.len() - 1);
         assert!(!report.is_passed());

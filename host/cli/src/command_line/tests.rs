@@ -11,7 +11,7 @@ const MARKER: &str = "<!-- generated: `A2A_HUB_BOOK=write cargo nextest run -p a
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the developer says whether to write the file")]
-fn reference_has_every_command_and_option() {
+fn reference_matches_clap_commands() {
     let (prose, _) = PAGE.split_once(MARKER).expect("the marker stands below the prose");
     let expected = format!("{prose}{MARKER}{}", rendered());
     if std::env::var("A2A_HUB_BOOK").is_ok_and(|what| what == "write") {

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_a_full_disk_took_are_counted_and_told_once_there_is_room() {
+    fn lines_lost_to_full_disk_are_reported() {
         let disk = Disk::with_room(6);
         let (told, hears) = mpsc::channel();
         let queue = Queue::before(disk.clone(), move |lost| told.send(lost).unwrap()).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stalls_holds_up_nobody_and_costs_lines_only() {
+    fn stalled_reader_sheds_lines_without_blocking() {
         let (read, reads) = mpsc::channel();
         let (told, hears) = mpsc::channel();
         let queue = Queue::before(Stalled(reads), move |lost| told.send(lost).unwrap()).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_written_before_the_end() {
+    fn close_flushes_queued_lines() {
         let disk = Disk::with_room(1 << 20);
         let queue = Queue::before(disk.clone(), |_| {}).unwrap();
         (0..1_000).for_each(|n| queue.offer(format!("{n}\n").as_bytes()));

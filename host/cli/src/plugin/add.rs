@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_component_is_called_by_its_file_unless_it_says_its_name() {
+    fn component_name_defaults_to_file_stem() {
         let component = |manifest: &str, path: &str| Component {
             path: path.into(),
             bytes: Vec::new(),

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lines_of_the_agent_itself_are_told() {
+    fn only_own_log_lines_are_reported() {
         let notes = AgentId::parse("notes").unwrap();
         for (line, wanted) in [
             (r#"{"message":"x","agent":"notes","task":"t"}"#, true),

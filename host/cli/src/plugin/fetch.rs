@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_on_the_way_can_put_another_component() {
+    fn download_requires_https_or_loopback() {
         for url in
             ["https://host/x.wasm", "http://127.0.0.1:8080/x.wasm", "http://localhost/x.wasm"]
         {

@@ -88,7 +88,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_component_asks_for_is_shown_with_its_reasons() {
+    fn requested_capabilities_are_shown_with_reasons() {
         let told = json!({ "file": "notes.wasm", "sha256": "abc", "bytes": 70_000, "id": "notes", "version": "1.2",
             "publisher": null, "description": "Keeps notes.", "asks": [
             { "capability": "process.git", "what": "run `git`", "reason": "to read the history", "details": ["run `git` with `log`"] },

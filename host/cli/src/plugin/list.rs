@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_can_name_no_agent_is_told_below() {
+    fn invalid_file_name_is_listed_below() {
         let plugins = json!([{ "agentId": "broken" }]);
         let rejected = json!([
             { "file": "broken.wasm", "error": "it is not WebAssembly" },
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_with_what_they_may_not_and_what_waits() {
+    fn plugin_table_shows_missing_and_pending() {
         let digest = "ab".repeat(32);
         let plugins = json!([
             { "agentId": "notes", "joined": true, "sha256": digest, "version": "1.0", "description": "Keeps notes.",

@@ -37,7 +37,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn how_a_plugin_stands_is_told_in_a_line() {
+    fn grant_effect_is_one_line() {
         assert!(line(None).contains("next start"));
         assert_eq!(line(Some(&Value::Null)), "the hub knows it no more");
         assert_eq!(line(Some(&json!({ "error": "it traps" }))), "it is not loaded: it traps");

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_see_what_failed_and_what_mends_it() {
+    fn report_shows_failures_with_fixes() {
         let check = |id, rule, verdict, found: &str, fix| {
             let found = found.to_owned();
             Check { id, rule, verdict, found, fix }

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_all_but_other_agents_and_variables_that_run_code() {
+    fn all_excludes_delegation_and_loader_variables() {
         insta::assert_snapshot!(granted(Grant::default(), &["--all"]), @r"
         memory = true
 
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_comes_on_top_of_what_was_granted() {
+    fn named_permissions_extend_existing_grant() {
         let before = Grant { memory: Allowance::Bytes(10), ..Grant::default() };
         let more = [
             "--program",
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_granted_with_headers_that_hold_secrets() {
+    fn hosts_are_granted_with_secret_headers() {
         let ask: Ask = toml::from_str(
             "[http.'api.example.com']\n[http.'*']\n[workspace]\naccess = 'read-write'",
         )
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_cannot_be_granted() {
+    fn unrequested_permission_is_refused() {
         let refused = |args: &[&str]| granted(Grant::default(), args);
         insta::assert_snapshot!(refused(&["--program", "rm"]), @"the plug-in does not ask to run `rm`, so that granting it has no effect; it asks for `git`, `sh`: see `a2a-hub plugin inspect`");
         insta::assert_snapshot!(refused(&["--files"]), @"the plug-in asks for no files, so that granting it has no effect; it asks for nothing of it: see `a2a-hub plugin inspect`");
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_the_operators_numbers_and_the_last_one_counts() {
+    fn last_limit_option_wins() {
         let before = wanted(&["--limit", "cpu_ms=7", "--limit", "events=9"]);
         let before = before.on_top_of(Grant::default(), &ask()).unwrap();
         insta::assert_snapshot!(granted(before, &["--limit", "cpu_ms=5000", "--memory"]), @r"
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_alone_names_nothing() {
+    fn key_and_dev_name_no_permission() {
         assert!(wanted(&[]).is_empty());
         assert!(wanted(&["--dev", "--key", "RW", "--pin"]).is_empty());
         assert!(!wanted(&["--memory"]).is_empty());

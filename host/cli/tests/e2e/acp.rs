@@ -105,7 +105,7 @@ fn prompt(session: &Value, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_mode_that_the_operator_takes_away_is_told_and_counts_no_more() -> Result<()> {
+async fn revoked_mode_is_reported_and_refused() -> Result<()> {
     let config = |permissions: &str| {
         let own = format!("[agents.guest]\n    permissions = '{permissions}'\n");
         GRANT.replace("[agents.guest]\n", &own)
@@ -135,7 +135,7 @@ async fn a_mode_that_the_operator_takes_away_is_told_and_counts_no_more() -> Res
 
 /// A killed editor must not leave a task running.
 #[tokio::test]
-async fn an_editor_that_goes_away_takes_its_turn_along() -> Result<()> {
+async fn killed_editor_cancels_its_task() -> Result<()> {
     let hub = hub().await?;
     let mut editor = Editor::start(&hub)?;
     let begin = json!({ "cwd": hub.workspace(), "mcpServers": [] });

@@ -18,22 +18,18 @@ use crate::stage::{
 };
 use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_of_task};
 use anyhow::{Context as _, Result, bail};
-use confined::{a_confined_program_edits_its_workspace, a_confined_program_works_and_sees_no_key};
-use conversations::{
-    a_session_of_the_programs_own_goes_on,
-    two_messages_of_a_conversation_are_answered_one_after_the_other,
-};
+use confined::{confined_program_edits_its_workspace, confined_program_works_without_reading_keys};
+use conversations::{concurrent_messages_are_answered_in_sequence, external_session_is_resumed};
 use kept::{
-    a_first_turn_finds_a_program_that_was_started_ahead, a_kept_program_that_is_gone_is_replaced,
-    other_terms_have_another_program, the_next_turn_is_answered_by_the_same_program,
+    changed_settings_start_another_program, dead_idle_program_is_replaced,
+    first_turn_uses_prestarted_program, next_turn_reuses_program,
 };
-use limits::{a_prompt_over_its_limit_is_refused, too_many_turns_are_told_as_such};
+use limits::{oversized_prompt_is_refused_with_limit, turn_limit_fails_with_max_turns};
 use program_files::ProgramFiles;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use settings::{
-    a_model_and_an_effort_reach_the_program, a_tool_that_the_operator_allows_is_used_unasked,
-    what_the_operator_adds_reaches_the_program,
+    allowed_tool_runs_without_asking, chosen_model_reaches_program, operator_settings_reach_program,
 };
 use std::{env, ffi::OsString, fs, os::unix::fs::symlink, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -56,42 +52,42 @@ macro_rules! conformance {
 
 conformance! {
     [claude = crate::adapters::CLAUDE, codex = crate::adapters::CODEX, gemini = crate::adapters::GEMINI, vibe = crate::adapters::VIBE] {
-        an_answer_is_streamed_and_told_whole
-        a_prompt_is_text_and_nothing_else
-        a_tool_asks_before_it_acts
-        the_operators_permissions_count
-        permission_to_edit_ends_at_a_link_that_leads_away
-        permission_to_edit_lets_nobody_read_elsewhere_unasked
-        a_model_and_an_effort_reach_the_program
-        a_program_that_dies_takes_its_question_along
-        a_refusal_of_the_model_is_told_in_its_words
-        a_cut_answer_is_made_whole_or_is_no_success
-        a_missing_login_is_asked_for
-        a_healthy_agent_tells_its_version
-        cancel_leaves_nothing_running
-        a_killed_program_is_a_failure
-        a_conversation_goes_on_after_a_restart
-        a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on
-        a_picture_reaches_the_model
-        two_messages_of_a_conversation_are_answered_one_after_the_other
-        what_the_operator_adds_reaches_the_program
-        a_tool_that_the_operator_allows_is_used_unasked
-        a_session_of_the_programs_own_goes_on
-        the_next_turn_is_answered_by_the_same_program
-        a_kept_program_that_is_gone_is_replaced
-        other_terms_have_another_program
-        a_first_turn_finds_a_program_that_was_started_ahead
-        a_confined_program_works_and_sees_no_key
-        a_confined_program_edits_its_workspace
+        answer_is_streamed_then_sent_whole
+        prompt_is_never_parsed_as_command
+        tool_asks_for_permission_first
+        operator_permissions_limit_program
+        edit_permission_excludes_link_targets_outside
+        reading_outside_workspace_asks_first
+        chosen_model_reaches_program
+        killed_program_withdraws_its_question
+        model_error_message_reaches_client
+        truncated_answer_is_completed_or_fails
+        missing_login_is_auth_required
+        health_check_reports_version
+        cancel_ends_all_processes
+        killed_program_fails_task
+        conversation_continues_after_restart
+        task_is_recovered_after_hub_kill
+        image_part_reaches_model
+        concurrent_messages_are_answered_in_sequence
+        operator_settings_reach_program
+        allowed_tool_runs_without_asking
+        external_session_is_resumed
+        next_turn_reuses_program
+        dead_idle_program_is_replaced
+        changed_settings_start_another_program
+        first_turn_uses_prestarted_program
+        confined_program_works_without_reading_keys
+        confined_program_edits_its_workspace
     }
 }
 
 conformance! {
-    [codex_limits = crate::adapters::CODEX] { a_prompt_over_its_limit_is_refused }
+    [codex_limits = crate::adapters::CODEX] { oversized_prompt_is_refused_with_limit }
 }
 
 conformance! {
-    [gemini_limits = crate::adapters::GEMINI] { too_many_turns_are_told_as_such }
+    [gemini_limits = crate::adapters::GEMINI] { turn_limit_fails_with_max_turns }
 }
 
 /// A hub, and a model server for its agent.
@@ -211,7 +207,7 @@ impl Stage {
     }
 }
 
-async fn an_answer_is_streamed_and_told_whole(vendor: &Vendor) -> Result<()> {
+async fn answer_is_streamed_then_sent_whole(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let prompt = "-x --help [[slow:60]] [[words:12]]";
     let (id, updates) = stream(&stage.client(), vendor.agent, prompt).await?;
@@ -230,7 +226,7 @@ async fn an_answer_is_streamed_and_told_whole(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-async fn a_prompt_is_text_and_nothing_else(vendor: &Vendor) -> Result<()> {
+async fn prompt_is_never_parsed_as_command(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let secret = stage.hub.home().join("secret.txt");
     fs::write(&secret, "open sesame")?;
@@ -243,7 +239,7 @@ async fn a_prompt_is_text_and_nothing_else(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-async fn a_tool_asks_before_it_acts(vendor: &Vendor) -> Result<()> {
+async fn tool_asks_for_permission_first(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     for (decision, done) in [("no", false), ("yes", true)] {
         let file = stage.hub.workspace().join(format!("{decision}.txt"));
@@ -260,7 +256,7 @@ async fn a_tool_asks_before_it_acts(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
+async fn operator_permissions_limit_program(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
     let file = stage.hub.workspace().join("new.txt");
     let task = stage.send(&(vendor.write)(&file.display().to_string())).await?;
@@ -291,7 +287,7 @@ async fn the_operators_permissions_count(vendor: &Vendor) -> Result<()> {
 }
 
 /// A repository may contain links to directories or files outside: the program asks, or refuses.
-async fn permission_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> Result<()> {
+async fn edit_permission_excludes_link_targets_outside(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
     let (work, outside) = (stage.hub.workspace(), tempfile::tempdir()?);
     let file = outside.path().join("file.txt");
@@ -309,7 +305,7 @@ async fn permission_to_edit_ends_at_a_link_that_leads_away(vendor: &Vendor) -> R
 }
 
 /// A key in the home directory is outside of the workspace.
-async fn permission_to_edit_lets_nobody_read_elsewhere_unasked(vendor: &Vendor) -> Result<()> {
+async fn reading_outside_workspace_asks_first(vendor: &Vendor) -> Result<()> {
     let Some(read) = vendor.read else { return Ok(()) };
     let stage = vendor.stage_with(Some(KEY), "permissions = 'edit'").await?;
     let secret = stage.hub.home().join("id_ed25519");
@@ -328,7 +324,7 @@ async fn permission_to_edit_lets_nobody_read_elsewhere_unasked(vendor: &Vendor) 
     Ok(())
 }
 
-async fn a_program_that_dies_takes_its_question_along(vendor: &Vendor) -> Result<()> {
+async fn killed_program_withdraws_its_question(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let asked = stage.send(&(vendor.run)("touch never")).await?;
     assert_eq!(state(&asked), "input-required", "{asked}");
@@ -347,7 +343,7 @@ async fn a_program_that_dies_takes_its_question_along(vendor: &Vendor) -> Result
     Ok(())
 }
 
-async fn a_refusal_of_the_model_is_told_in_its_words(vendor: &Vendor) -> Result<()> {
+async fn model_error_message_reaches_client(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     for (status, reason) in [(400, "api_error"), (429, "rate_limited")] {
         let begun = Instant::now();
@@ -362,7 +358,7 @@ async fn a_refusal_of_the_model_is_told_in_its_words(vendor: &Vendor) -> Result<
     Ok(())
 }
 
-async fn a_cut_answer_is_made_whole_or_is_no_success(vendor: &Vendor) -> Result<()> {
+async fn truncated_answer_is_completed_or_fails(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let task = stage.send("[[drop]] [[words:6]]").await?;
     if state(&task) == "completed" {
@@ -374,7 +370,7 @@ async fn a_cut_answer_is_made_whole_or_is_no_success(vendor: &Vendor) -> Result<
     Ok(())
 }
 
-async fn a_missing_login_is_asked_for(vendor: &Vendor) -> Result<()> {
+async fn missing_login_is_auth_required(vendor: &Vendor) -> Result<()> {
     for key in [None, Some("sk-wrong")] {
         let stage = vendor.stage_with(key, "").await?;
         let task = stage.send("hello").await?;
@@ -384,7 +380,7 @@ async fn a_missing_login_is_asked_for(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-async fn a_healthy_agent_tells_its_version(vendor: &Vendor) -> Result<()> {
+async fn health_check_reports_version(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let health = stage.checked().await?;
     assert_eq!(
@@ -394,7 +390,7 @@ async fn a_healthy_agent_tells_its_version(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-async fn cancel_leaves_nothing_running(vendor: &Vendor) -> Result<()> {
+async fn cancel_ends_all_processes(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), "permissions = 'full'").await?;
     let client = stage.client();
     let data = stage.hub.data_dir().canonicalize()?;
@@ -416,7 +412,7 @@ async fn cancel_leaves_nothing_running(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-async fn a_killed_program_is_a_failure(vendor: &Vendor) -> Result<()> {
+async fn killed_program_fails_task(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let prompt = "[[slow:200]] [[words:300]]";
     let (id, mut updates) = stream(&stage.client(), vendor.agent, prompt).await?;
@@ -435,7 +431,7 @@ async fn a_killed_program_is_a_failure(vendor: &Vendor) -> Result<()> {
     no_program_left(&stage.hub.data_dir(), Duration::from_secs(1)).await
 }
 
-async fn a_conversation_goes_on_after_a_restart(vendor: &Vendor) -> Result<()> {
+async fn conversation_continues_after_restart(vendor: &Vendor) -> Result<()> {
     let mut stage = vendor.stage().await?;
     let first = stage.send("remember the word plum").await?;
     assert_eq!(state(&first), "completed", "{first}");
@@ -454,9 +450,7 @@ async fn a_conversation_goes_on_after_a_restart(vendor: &Vendor) -> Result<()> {
     Ok(())
 }
 
-async fn a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on(
-    vendor: &Vendor,
-) -> Result<()> {
+async fn task_is_recovered_after_hub_kill(vendor: &Vendor) -> Result<()> {
     let mut stage = vendor.stage().await?;
     // Short, because a retold conversation contains the prompt, and the model executes it again.
     let prompt = "[[slow:200]] [[words:60]]";
@@ -472,7 +466,7 @@ async fn a_hub_killed_outright_leaves_nothing_running_and_the_task_goes_on(
     Ok(())
 }
 
-async fn a_picture_reaches_the_model(vendor: &Vendor) -> Result<()> {
+async fn image_part_reaches_model(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     // An image of one pixel.
     let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -490,7 +484,7 @@ async fn a_picture_reaches_the_model(vendor: &Vendor) -> Result<()> {
 /// A thread that may write to a directory from its start would make Codex trust that directory
 /// permanently.
 #[tokio::test]
-async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
+async fn codex_ignores_untrusted_directory_config() -> Result<()> {
     for permissions in ["edit", "full"] {
         let settings = format!("permissions = '{permissions}'");
         let stage = CODEX.stage_with(Some(KEY), &settings).await?;
@@ -511,7 +505,7 @@ async fn codex_runs_nothing_that_a_directory_configures() -> Result<()> {
 
 /// By default, the program retries for minutes and reports that only in its debug log.
 #[tokio::test]
-async fn gemini_tells_that_it_tries_again_and_is_given_so_long() -> Result<()> {
+async fn gemini_retries_are_reported_and_bounded() -> Result<()> {
     let stage = GEMINI.stage_with(Some(KEY), "settings.retry_timeout = 3").await?;
     // Removes the limit of retries that operators are advised to set.
     fs::write(stage.files.path().join(".gemini/settings.json"), "{}")?;
@@ -528,7 +522,7 @@ async fn gemini_tells_that_it_tries_again_and_is_given_so_long() -> Result<()> {
 }
 
 #[tokio::test]
-async fn each_program_can_be_tried_without_an_account() -> Result<()> {
+async fn each_program_passes_offline_trial() -> Result<()> {
     let home = tempfile::tempdir()?;
     let mut places = Vec::new();
     for vendor in [CLAUDE, CODEX, GEMINI, VIBE] {

@@ -20,7 +20,7 @@ async fn sent(hub: &TestHub, args: &[&str]) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_program_gets_every_part_of_the_answer() -> Result<()> {
+async fn json_output_contains_every_part() -> Result<()> {
     let hub = hub_with_guest().await?;
     let told = sent(&hub, &["send", "guest", "parts", "--context", "c-1"]).await?;
     let parts = told["artifacts"][0]["parts"].as_array().context("no parts")?;
@@ -69,7 +69,7 @@ async fn files_are_saved_and_nothing_is_overwritten() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_latest_conversation_of_a_directory_goes_on() -> Result<()> {
+async fn continue_resumes_latest_directory_conversation() -> Result<()> {
     let hub = hub_with_guest().await?;
     let refused = run(&hub, &["send", "guest", "history", "--continue"]).await?;
     assert_eq!(refused.code, Some(2));
@@ -100,7 +100,7 @@ async fn an_empty_message_is_refused() -> Result<()> {
 
 /// JSON is UTF-8; a path need not be.
 #[tokio::test]
-async fn a_directory_that_cannot_be_told_is_refused_by_its_name() -> Result<()> {
+async fn non_utf8_directory_is_refused() -> Result<()> {
     let hub = hub_with_guest().await?;
     let dir = hub.workspace().join(OsStr::from_bytes(b"caf\xe9"));
     fs::create_dir(&dir)?;
@@ -114,7 +114,7 @@ async fn a_directory_that_cannot_be_told_is_refused_by_its_name() -> Result<()> 
 
 /// `send ... | head`: also while the agent is silent, so that no write can fail.
 #[tokio::test]
-async fn a_task_whose_reader_left_is_cancelled() -> Result<()> {
+async fn closed_output_cancels_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     for (asked, args) in [
@@ -151,7 +151,7 @@ async fn a_task_whose_reader_left_is_cancelled() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_task_that_is_watched_goes_on_without_its_watcher() -> Result<()> {
+async fn closed_watch_leaves_task_running() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let (task, _updates) = crate::stage::stream(&client, "guest", "tick 1000 20").await?;

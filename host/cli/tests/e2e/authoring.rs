@@ -155,7 +155,7 @@ pub(crate) fn typed(language: &str, name: &str) -> Vec<String> {
 /// Runs the commands of a new project's README outside of the repository, then checks the agent's
 /// behaviour in detail, and changes the agent while it runs.
 #[tokio::test]
-async fn readme_leads_from_nothing_to_a_granted_agent_in_rust() -> Result<()> {
+async fn readme_commands_lead_to_granted_rust_agent() -> Result<()> {
     let hub = TestHub::start().await?;
     let (client, desk) = (Client::http(&hub), Desk::of(&hub)?);
     desk.done(&desk.path(), &["plugin", "new", "my-agent"]).await?;
@@ -262,7 +262,7 @@ pub(crate) async fn typed_at(
 }
 
 #[tokio::test]
-async fn a_build_that_is_called_off_leaves_nothing_running() -> Result<()> {
+async fn interrupted_build_leaves_no_process() -> Result<()> {
     let hub = TestHub::start().await?;
     let desk = Desk::of(&hub)?;
     let project = desk.path();
@@ -289,7 +289,7 @@ async fn a_build_that_is_called_off_leaves_nothing_running() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_with_the_way_out() -> Result<()> {
+async fn authoring_errors_name_fix() -> Result<()> {
     let mut hub = TestHub::start().await?;
     {
         let desk = Desk::of(&hub)?;
@@ -357,7 +357,7 @@ async fn what_is_wrong_is_told_with_the_way_out() -> Result<()> {
 
 /// Packs and signs another tool's component, which a hub with a strict policy then accepts.
 #[tokio::test]
-async fn what_is_packed_and_signed_joins_a_hub_that_wants_it_so() -> Result<()> {
+async fn signed_component_passes_strict_policy() -> Result<()> {
     let plain = TestHub::start().await?;
     let desk = Desk::of(&plain)?;
     let dir = desk.path();

@@ -35,7 +35,7 @@ fn plain(told: &str, home: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_backup_is_made_while_the_hub_works_and_restored_while_none_does() -> Result<()> {
+async fn live_backup_is_restored_while_stopped() -> Result<()> {
     let dir = home()?;
     let (home, copy) = (dir.path(), dir.path().join("copy"));
     let copy = copy.to_str().context("no text")?;
@@ -126,7 +126,7 @@ async fn cut_log_is_reported_everywhere_and_kept() -> Result<()> {
 }
 
 #[tokio::test]
-async fn empty_database_beside_its_log_is_not_begun_anew() -> Result<()> {
+async fn empty_database_with_log_is_refused() -> Result<()> {
     let dir = home()?;
     let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
     well(home, &["start", "--no-http"]).await?;
@@ -149,7 +149,7 @@ async fn empty_database_beside_its_log_is_not_begun_anew() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_store_that_is_found_without_its_log_is_told() -> Result<()> {
+async fn missing_log_is_reported_as_warning() -> Result<()> {
     let dir = home()?;
     let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
     well(home, &["start", "--no-http"]).await?;
@@ -176,7 +176,7 @@ async fn a_store_that_is_found_without_its_log_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_was_killed_has_its_log_and_warns_of_nothing() -> Result<()> {
+async fn killed_hub_recovers_without_warnings() -> Result<()> {
     let mut hub = TestHub::start().await?;
     send(&Client::http(&hub), "echo", "hello").await?;
     hub.kill9().await?;

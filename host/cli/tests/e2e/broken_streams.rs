@@ -103,7 +103,7 @@ fn object(ran: &Ran) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_before_its_task_is_a_failure() -> Result<()> {
+async fn premature_stream_end_exits_with_fault() -> Result<()> {
     for (end, why) in [
         (End::InOrder, "the stream ended before the task did"),
         (End::Error, "the stream broke"),
@@ -130,7 +130,7 @@ async fn a_stream_that_ends_before_its_task_is_a_failure() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_is_told_of_a_broken_stream_in_one_object() -> Result<()> {
+async fn broken_stream_is_one_json_object() -> Result<()> {
     let hub = FakeHub::start(unfinished(), End::InOrder)?;
     let told = object(&hub.run(&["--format", "json", "send", "x", "hi"]).await?)?;
     let told = told.to_string().replace(&hub.dir.path().display().to_string(), "DIR");
@@ -146,7 +146,7 @@ async fn a_program_is_told_of_a_broken_stream_in_one_object() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_exit_in_an_answer_is_that_of_the_process() -> Result<()> {
+async fn json_exit_matches_process_exit_code() -> Result<()> {
     for (state, exit) in [("completed", 0), ("failed", 1), ("input-required", 3)] {
         let events = unfinished().into_iter().chain([status(state)]).collect();
         let hub = FakeHub::start(events, End::InOrder)?;
@@ -158,7 +158,7 @@ async fn the_exit_in_an_answer_is_that_of_the_process() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_is_told_of_every_failure_in_one_object() -> Result<()> {
+async fn every_failure_is_one_json_object() -> Result<()> {
     let dir = tempfile::tempdir()?;
     std::fs::write(dir.path().join("bad.toml"), "http = 3")?;
     let bad = dir.path().join("bad.toml").display().to_string();
@@ -207,7 +207,7 @@ async fn forgetful(asked: Json<Value>) -> Response {
 }
 
 #[tokio::test]
-async fn a_stream_from_elsewhere_that_ends_before_its_task_is_a_failure() -> Result<()> {
+async fn premature_remote_stream_end_is_failure() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
     let card = json!({ "name": "forgetful", "description": "forgets", "version": "1", "url": &url, "skills": [],

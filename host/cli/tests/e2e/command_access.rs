@@ -180,7 +180,7 @@ fn is_refused(output: &str) -> bool {
 }
 
 #[tokio::test]
-async fn agents_program_gives_no_command_of_the_operators() -> Result<()> {
+async fn agent_program_is_refused_operator_commands() -> Result<()> {
     let stage = Stage::new().await?;
     let known: BTreeSet<_> = commands(&stage.hub, "").await?;
     let tried: BTreeSet<_> = known
@@ -222,7 +222,7 @@ async fn agents_program_gives_no_command_of_the_operators() -> Result<()> {
 }
 
 #[tokio::test]
-async fn operator_gives_every_command() -> Result<()> {
+async fn operator_may_run_every_command() -> Result<()> {
     let stage = Stage::new().await?;
     let data = stage.hub.data_dir().display().to_string();
     for (n, (line, _)) in COMMANDS.iter().enumerate() {
@@ -267,7 +267,7 @@ async fn operator_gives_every_command() -> Result<()> {
 /// Without a running hub, every program of this user counts as the operator, except below an
 /// agent's program.
 #[tokio::test]
-async fn command_below_agents_program_writes_nothing_without_hub() -> Result<()> {
+async fn agent_program_writes_nothing_without_hub() -> Result<()> {
     let stage = Stage::new().await?;
     // Data directory of a hub that does not run.
     let other = stage.hub.workspace().join("other-data");
@@ -305,7 +305,7 @@ async fn command_below_agents_program_writes_nothing_without_hub() -> Result<()>
 /// Another user of the machine reaches neither the hub nor its files.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-async fn another_user_gives_no_command() -> Result<()> {
+async fn other_user_is_refused_every_command() -> Result<()> {
     if !rustix::process::geteuid().is_root() || !Path::new("/usr/bin/setpriv").exists() {
         eprintln!("skipped: to try it as another user needs root and setpriv");
         return Ok(());

@@ -55,7 +55,7 @@ pub(crate) async fn run(hub: &TestHub, args: &[&str]) -> Result<Ran> {
 }
 
 #[tokio::test]
-async fn send_prints_the_answer_and_nothing_else() -> Result<()> {
+async fn send_prints_only_the_answer() -> Result<()> {
     let hub = hub_with_guest().await?;
     let ran = run(&hub, &["send", "echo", "hello there"]).await?;
     assert_eq!(
@@ -84,7 +84,7 @@ async fn send_prints_the_answer_and_nothing_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn exit_codes_tell_what_happened() -> Result<()> {
+async fn exit_codes_reflect_task_outcome() -> Result<()> {
     let hub = hub_with_guest().await?;
     let failed = run(&hub, &["send", "guest", "fail"]).await?;
     assert_eq!((failed.code, failed.stderr.trim()), (Some(1), "failed, as told"));
@@ -110,7 +110,7 @@ async fn exit_codes_tell_what_happened() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_a_hub_it_says_how_to_start_one() -> Result<()> {
+async fn commands_without_hub_suggest_start() -> Result<()> {
     let dir = tempfile::tempdir()?;
     for args in [&["status"][..], &["stop"], &["agents"], &["send", "echo", "hi"]] {
         let ran = finish(command(&dir.path().join("none.sock"), dir.path(), args)?).await?;
@@ -121,7 +121,7 @@ async fn without_a_hub_it_says_how_to_start_one() -> Result<()> {
 }
 
 #[tokio::test]
-async fn status_and_agents_are_for_people() -> Result<()> {
+async fn status_and_agents_print_text() -> Result<()> {
     let hub = hub_with_guest().await?;
     let status = run(&hub, &["status"]).await?;
     assert!(status.stdout.contains("tasks   0 active, 0 in all"), "{}", status.stdout);
@@ -135,7 +135,7 @@ async fn status_and_agents_are_for_people() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_not_there_is_found_at_the_start() -> Result<()> {
+async fn missing_workspace_is_refused_at_start() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let config = dir.path().join("config.toml");
     std::fs::write(&config, "agents.echo.workspaces = [\"/nowhere/to/work\"]")?;
@@ -173,7 +173,7 @@ async fn start_and_stop_in_the_background() -> Result<()> {
 }
 
 #[tokio::test]
-async fn stop_lets_tasks_finish_and_says_what_it_cut_off() -> Result<()> {
+async fn stop_drains_tasks_and_reports_cancelled() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let socket = dir.path().join("hub.sock");
     let plugins = dir.path().join(".a2a-hub/plugins");
@@ -225,7 +225,7 @@ async fn stop_lets_tasks_finish_and_says_what_it_cut_off() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_cannot_start_says_why() -> Result<()> {
+async fn failed_start_reports_reason() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let socket = dir.path().join("hub.sock");
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -281,7 +281,7 @@ async fn cancelled_by(signal: Signal, hub: &TestHub) -> Result<()> {
 }
 
 #[tokio::test]
-async fn files_and_a_directory_go_with_a_message() -> Result<()> {
+async fn send_passes_files_and_directory() -> Result<()> {
     let hub = hub_with_guest().await?;
     let notes = hub.home().join("notes.md");
     std::fs::write(&notes, "hello")?;
@@ -305,7 +305,7 @@ async fn files_and_a_directory_go_with_a_message() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_task_is_shown_and_cancelled_by_its_id() -> Result<()> {
+async fn task_is_shown_and_cancelled() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let (id, mut updates) = stream(&client, "guest", "sh echo begun; sleep 600").await?;
@@ -321,7 +321,7 @@ async fn a_task_is_shown_and_cancelled_by_its_id() -> Result<()> {
 }
 
 #[tokio::test]
-async fn settings_come_from_everywhere_and_slips_are_told() -> Result<()> {
+async fn settings_merge_layers_and_report_typos() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let socket = dir.path().join("hub.sock");
     std::fs::create_dir_all(dir.path().join(".a2a-hub"))?;
@@ -348,7 +348,7 @@ async fn settings_come_from_everywhere_and_slips_are_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
+async fn logs_and_doctor_show_background_hub() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
@@ -381,7 +381,7 @@ async fn logs_and_doctor_tell_of_a_hub_in_the_background() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_log_is_begun_anew_while_the_hub_runs() -> Result<()> {
+async fn log_rotates_while_hub_runs() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
@@ -405,7 +405,7 @@ async fn a_log_is_begun_anew_while_the_hub_runs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_programs_are_passed_is_never_logged() -> Result<()> {
+async fn program_environment_is_never_logged() -> Result<()> {
     let path = std::env::var_os("PATH").context("no PATH")?;
     let path = format!("{}:/hush-hush", path.to_str().context("PATH is not text")?);
     let grant = format!("{GRANT}\n[logging]\nlevel = \"debug\"");
@@ -419,7 +419,7 @@ async fn what_programs_are_passed_is_never_logged() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tasks_and_conversations_are_listed_and_forgotten() -> Result<()> {
+async fn tasks_and_conversations_are_listed_and_deleted() -> Result<()> {
     let hub = hub_with_guest().await?;
     let sent = run(&hub, &["--format", "json", "send", "echo", "hello list"]).await?;
     let sent: Value = serde_json::from_str(&sent.stdout)?;
@@ -438,7 +438,7 @@ async fn tasks_and_conversations_are_listed_and_forgotten() -> Result<()> {
 }
 
 #[tokio::test]
-async fn watching_ends_with_the_task() -> Result<()> {
+async fn watch_ends_with_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let (id, mut updates) = stream(&Client::unix(&hub), "guest", "count 20").await?;
     until(&mut updates, |event| event["kind"] == "artifact-update").await?;
@@ -451,7 +451,7 @@ async fn watching_ends_with_the_task() -> Result<()> {
 /// Options of `send` about the model reach the agent as the message's metadata, locally and
 /// remotely.
 #[tokio::test]
-async fn what_is_chosen_for_a_message_goes_with_it() -> Result<()> {
+async fn send_options_reach_message_metadata() -> Result<()> {
     let hub = hub_with_guest().await?;
     let url = format!("http://{}/agents/echo", hub.http());
     let chosen =

@@ -44,7 +44,7 @@ async fn unpack(archive: &Path, to: &Path) -> Result<()> {
 }
 
 #[tokio::test]
-async fn old_data_directory_is_opened_replayed_and_served() -> Result<()> {
+async fn old_data_directory_is_replayed() -> Result<()> {
     let (hub, tasks) = hub_on_old_data().await?;
     let client = Client::http(&hub);
     let task = async |name: &str| get(&client, &tasks[name]).await;

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::{fs, time::Duration};
 
 #[tokio::test]
-async fn a_granted_program_works_in_its_workspace_and_reads_no_secret() -> Result<()> {
+async fn confined_program_sees_only_its_workspace() -> Result<()> {
     let hub = hub_with_guest().await?;
     let (data, home, workspace) = (hub.data_dir(), hub.home(), hub.workspace());
     fs::create_dir_all(home.join(".ssh"))?;
@@ -61,7 +61,7 @@ async fn a_granted_program_works_in_its_workspace_and_reads_no_secret() -> Resul
 /// Only a program whose agent may call others sees the hub's socket and command, and nothing next
 /// to them.
 #[tokio::test]
-async fn a_granted_program_whose_agent_may_call_others_reaches_the_hub_as_its_task() -> Result<()> {
+async fn confined_program_reaches_hub_as_task() -> Result<()> {
     let calls = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['echo']");
     let guests = test_guests()?;
     let hub = TestHub::builder()
@@ -120,7 +120,7 @@ fn untried(program: &str) {
 
 /// Helpers that could act on a program's behalf. Rows of missing programs are skipped.
 #[tokio::test]
-async fn nobody_does_for_a_granted_program_what_it_may_not_do() -> Result<()> {
+async fn helpers_cannot_bypass_confinement() -> Result<()> {
     let hub = hub_with_guest().await?;
     let file = hub.home().join("made-by-another");
     let shown = file.display();
@@ -152,7 +152,7 @@ async fn nobody_does_for_a_granted_program_what_it_may_not_do() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_killed_takes_confined_programs_along() -> Result<()> {
+async fn killed_hub_ends_confined_programs() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let script = "sh setsid env -i /bin/sleep 600 & exec env -i /bin/sleep 600";

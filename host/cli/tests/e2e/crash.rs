@@ -10,7 +10,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
+async fn killed_task_fails_and_keeps_events() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let done = send(&client, "guest", "flood 5").await?;
@@ -49,7 +49,7 @@ async fn a_running_task_ends_honestly_and_keeps_its_events() -> Result<()> {
 
 /// The client's next message starts a fresh run of the agent.
 #[tokio::test]
-async fn a_task_that_waited_goes_on_in_the_next_hub() -> Result<()> {
+async fn waiting_task_continues_after_restart() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let asked = send(&Client::http(&hub), "guest", "ask").await?;
     let to_cancel = send(&Client::http(&hub), "guest", "auth").await?;
@@ -74,7 +74,7 @@ async fn a_task_that_waited_goes_on_in_the_next_hub() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_can_resume_is_sent_on_its_way_again() -> Result<()> {
+async fn resuming_agent_asks_to_continue() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let guests = resuming_guests(dir.path())?;
     let mut hub = TestHub::builder().plugin("guest", guests).start().await?;
@@ -100,7 +100,7 @@ async fn an_agent_that_can_resume_is_sent_on_its_way_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_second_hub_keeps_its_hands_off() -> Result<()> {
+async fn second_hub_refuses_same_data_directory() -> Result<()> {
     let hub = hub_with_guest().await?;
     let second = crate::command_line::run(
         &hub,
@@ -121,7 +121,7 @@ async fn a_second_hub_keeps_its_hands_off() -> Result<()> {
 
 /// A disk may lose a page. One damaged task must not keep the hub from starting.
 #[tokio::test]
-async fn a_damaged_task_keeps_no_hub_from_starting() -> Result<()> {
+async fn damaged_task_does_not_block_start() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let damaged = send(&client, "guest", "ask").await?;
@@ -141,7 +141,7 @@ async fn a_damaged_task_keeps_no_hub_from_starting() -> Result<()> {
 }
 
 #[tokio::test]
-async fn stopping_cuts_tasks_off_and_says_so() -> Result<()> {
+async fn stop_fails_running_tasks_with_reason() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let (id, mut updates) = stream(&Client::http(&hub), "guest", "sh sleep 600").await?;
     until(&mut updates, |event| event["status"]["state"] == "working").await?;

@@ -23,7 +23,7 @@ async fn hub_that_calls(agents: &str) -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn a_tree_is_drawn() -> Result<()> {
+async fn task_tree_command_shows_levels() -> Result<()> {
     let hub = hub_that_calls("'guest'").await?;
     let client = Client::http(&hub);
     let asks = send(&client, "guest", "call guest call guest ask which colour").await?;
@@ -36,7 +36,7 @@ async fn a_tree_is_drawn() -> Result<()> {
 
 /// Inside an agent's shell, the command line acts for that agent, on behalf of its task.
 #[tokio::test]
-async fn a_program_gives_tasks_to_the_agents_that_its_agent_may_call() -> Result<()> {
+async fn program_may_call_only_granted_agents() -> Result<()> {
     // A confined program sees neither the command nor the hub's socket.
     let plain =
         granted("'echo'").replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
@@ -109,7 +109,7 @@ async fn documented_commands_work_inside_a_program() -> Result<()> {
 
 /// The leaf's run is lost. Its restartable agent and all agents above ask again.
 #[tokio::test]
-async fn a_question_below_is_asked_anew_at_the_root_after_a_kill() -> Result<()> {
+async fn child_question_is_asked_again_after_kill() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let hub = TestHub::builder().config(granted("'guest'"));
     let mut hub = hub.plugin("guest", resuming_guests(dir.path())?).start().await?;
@@ -172,7 +172,7 @@ fn all_said(task: &Value) -> String {
 }
 
 #[tokio::test]
-async fn no_child_outlives_a_hub_that_is_killed() -> Result<()> {
+async fn killed_hub_fails_child_tasks() -> Result<()> {
     let mut hub = hub_that_calls("'guest'").await?;
     let client = Client::http(&hub);
     let (task, mut updates) = stream(&client, "guest", "call guest sh sleep 600").await?;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
 
 #[tokio::test]
-async fn an_agent_elsewhere_answers_as_one_here_does() -> Result<()> {
+async fn remote_agent_answers_like_local() -> Result<()> {
     let (here, there) = (hub_with_guest().await?, hub_with_guest().await?);
     let url = format!("http://{}/agents/guest", there.http());
     let ran = run(&here, &["send", &url, "flood 3", "--stream"]).await?;
@@ -34,7 +34,7 @@ async fn an_agent_elsewhere_answers_as_one_here_does() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_broken_stream_of_an_old_agent_is_taken_up_again() -> Result<()> {
+async fn broken_stream_of_v03_agent_resumes() -> Result<()> {
     let hub = hub_with_guest().await?;
     let front = Front::start(&hub, 2, None).await?;
     // Any variable that is always set.
@@ -54,7 +54,7 @@ async fn a_broken_stream_of_an_old_agent_is_taken_up_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_cannot_be_talked_to_is_said() -> Result<()> {
+async fn foreign_origin_and_missing_token_are_refused() -> Result<()> {
     let hub = hub_with_guest().await?;
     let there = format!("http://{}", hub.http());
     let front = Front::start(&hub, 0, Some(&there)).await?;
@@ -70,7 +70,7 @@ async fn what_cannot_be_talked_to_is_said() -> Result<()> {
 /// A card may name another origin. Requests without a token follow it; a token is sent there only
 /// if the user allows it.
 #[tokio::test]
-async fn a_token_follows_a_card_to_another_origin_where_the_user_allows_it() -> Result<()> {
+async fn token_reaches_only_allowed_origins() -> Result<()> {
     let hub = hub_with_guest().await?;
     let there = Front::start(&hub, 0, None).await?;
     let origin = there.url.trim_end_matches("/old");
@@ -117,7 +117,7 @@ async fn odd(path: &str) -> Response {
 }
 
 #[tokio::test]
-async fn what_is_no_agent_is_said_with_a_way_out() -> Result<()> {
+async fn invalid_agent_url_errors_name_fix() -> Result<()> {
     let hub = TestHub::start().await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let there = format!("http://{}", listener.local_addr()?);
@@ -162,7 +162,7 @@ async fn what_is_no_agent_is_said_with_a_way_out() -> Result<()> {
 
 /// A remote task can be limited, cancelled and watched like a local one.
 #[tokio::test]
-async fn a_task_elsewhere_is_limited_watched_and_cancelled() -> Result<()> {
+async fn remote_task_is_limited_watched_and_cancelled() -> Result<()> {
     let (here, there) = (hub_with_guest().await?, hub_with_guest().await?);
     let url = format!("http://{}/agents/guest", there.http());
     let far = Client::http(&there);

@@ -15,7 +15,7 @@ use tokio::{
 const WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn the_rust_client_prints_what_an_agent_streams() -> Result<()> {
+async fn rust_client_example_prints_stream() -> Result<()> {
     let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
     let url = format!("http://{}/agents/guest", hub.http());
     let told = output(example("client").args([&url, "flood", "2"])).await?;
@@ -27,7 +27,7 @@ async fn the_rust_client_prints_what_an_agent_streams() -> Result<()> {
 
 /// Calls the hub inside its own program, and over HTTP with the other example.
 #[tokio::test]
-async fn an_embedded_hub_hosts_a_function_of_its_program() -> Result<()> {
+async fn embedded_hub_example_serves_function() -> Result<()> {
     let mut program = example("embedded");
     let spawned = program.arg("0").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     let mut embedded = spawned.spawn()?;
@@ -45,7 +45,7 @@ async fn an_embedded_hub_hosts_a_function_of_its_program() -> Result<()> {
 
 /// Expects the output from the specification of L-A2A, and two additional updates of the hub.
 #[tokio::test]
-async fn agents_of_one_process_call_one_another_directly() -> Result<()> {
+async fn in_process_example_matches_specification() -> Result<()> {
     let told = output(&mut example("in_process")).await?;
     let lines: Vec<_> = told.lines().collect();
     ensure!(

@@ -77,7 +77,7 @@ struct Ledger {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_can_be_killed_at_any_moment() -> Result<()> {
+async fn random_kills_lose_no_reported_event() -> Result<()> {
     let number = |name, otherwise| match env::var_os(name) {
         Some(text) => text
             .to_str()

@@ -14,7 +14,7 @@ async fn hub() -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn the_command_line_finds_agents_and_says_why() -> Result<()> {
+async fn agents_find_lists_matches_with_reasons() -> Result<()> {
     let hub = hub().await?;
     let found = run(&hub, &["agents", "--find", "git history", "--tags", "git"]).await?;
     assert!(
@@ -32,7 +32,7 @@ async fn the_command_line_finds_agents_and_says_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_command_line_tells_which_registry_knows_an_agent() -> Result<()> {
+async fn agents_find_names_remote_registry() -> Result<()> {
     let there = hub().await?;
     let url = format!("http://{}", there.http());
     let config = format!("registry.team.url = '{url}'\nregistry.gone.url = 'http://127.0.0.1:1'\n");

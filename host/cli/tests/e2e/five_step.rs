@@ -21,7 +21,7 @@ async fn specialist(source: &WebServer, model: Option<&ModelServer>) -> Result<T
 }
 
 #[tokio::test]
-async fn updates_go_on_after_the_hub_was_killed() -> Result<()> {
+async fn updates_resume_after_hub_kill() -> Result<()> {
     let mut hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
     let waits = behave(&hub, "ask").await?;
     let asked = Updates::listen(&waits, None).await?.until("input-required").await?;
@@ -50,7 +50,7 @@ async fn updates_go_on_after_the_hub_was_killed() -> Result<()> {
 
 /// Runs both requesting agents against the real specialist.
 #[tokio::test]
-async fn the_requesting_agents_of_the_examples_do_all_five_steps() -> Result<()> {
+async fn example_requesters_complete_five_steps() -> Result<()> {
     let source = WebServer::start().await?;
     let hub = specialist(&source, None).await?;
     let url = format!("http://{}/agents/browse-extract", hub.http());

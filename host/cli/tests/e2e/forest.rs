@@ -166,7 +166,7 @@ async fn check(client: &Client, root: &str) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn every_tree_ends_and_nothing_outlives_its_parent() -> Result<()> {
+async fn every_tree_ends_children_before_parents() -> Result<()> {
     let durable = durable_guest()?;
     let mut builder = TestHub::builder().config(config());
     for agent in ["ash", "oak", "elm"] {

@@ -71,7 +71,7 @@ fn register(component: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_everything_works_again_once_there_is_room() -> Result<()> {
+async fn full_disk_is_reported_and_recovered() -> Result<()> {
     let (hub, mut events) = hub_with_news().await?;
     let (client, receiver) = (Client::http(&hub), Receiver::start()?);
     let echo = test_guests()?.with_file_name("echo.wasm");
@@ -140,7 +140,7 @@ async fn a_full_disk_is_told_and_everything_works_again_once_there_is_room() -> 
 }
 
 #[tokio::test]
-async fn status_and_doctor_tell_of_a_full_disk_before_anybody_writes() -> Result<()> {
+async fn status_and_doctor_report_full_disk() -> Result<()> {
     let hub = hub_with_guest().await?;
     set_room(&hub, false)?;
     eventually_async(SOON, async || {
@@ -161,7 +161,7 @@ async fn status_and_doctor_tell_of_a_full_disk_before_anybody_writes() -> Result
 
 /// A delivery state that a worker could not store must not stop its further work.
 #[tokio::test]
-async fn notifications_go_on_after_the_disk_was_full() -> Result<()> {
+async fn notifications_resume_after_full_disk() -> Result<()> {
     let (hub, mut events) = hub_with_news().await?;
     let (client, receiver) = (Client::http(&hub), Receiver::start()?);
     receiver.always(Some(503));
@@ -180,7 +180,7 @@ async fn notifications_go_on_after_the_disk_was_full() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_whose_disk_is_full_stops_in_time_and_the_next_one_tells_the_truth() -> Result<()> {
+async fn full_disk_hub_stops_and_recovers() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let asked = send(&client, "guest", "ask").await?;
@@ -224,7 +224,7 @@ pub(crate) async fn run_program_after(
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_written_is_no_damaged_one() -> Result<()> {
+async fn unwritable_store_is_not_called_damaged() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let full = run_after(dir.path(), "ulimit -f 0; exec", "start --foreground --no-http").await?;
     assert_eq!(full.code, Some(2), "{}", full.stderr);

@@ -11,7 +11,7 @@ use anyhow::Result;
 use serde_json::json;
 
 #[tokio::test]
-async fn an_update_is_held_back_and_the_granted_one_serves_on_also_after_a_kill() -> Result<()> {
+async fn update_is_held_back_across_kill() -> Result<()> {
     let (mut hub, dir) = (hub_with_guest().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     let (old, new) = (digest(&test_guests()?)?, another_build(&dir)?);

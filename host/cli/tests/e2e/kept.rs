@@ -17,7 +17,7 @@ async fn keeping(agent: &str, limits: &str) -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn one_that_is_used_ends_with_its_task_and_all_with_grant_agent_and_hub() -> Result<()> {
+async fn idle_programs_end_with_agent_and_hub() -> Result<()> {
     let mut hub = keeping("confine = false", "").await?;
     let client = Client::http(&hub);
     assert_eq!(says(&client, COUNT).await?, "new 1");

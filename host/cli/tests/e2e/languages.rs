@@ -22,7 +22,7 @@ fn repository() -> &'static Path {
 }
 
 #[tokio::test]
-async fn the_python_sdk_its_template_and_its_example_pass_their_tests() -> Result<()> {
+async fn python_sdk_template_and_example_pass() -> Result<()> {
     let root = repository();
     for folder in ["sdk-python/tests", "examples/data-analyst"] {
         python_tests(&root.join(folder)).await.with_context(|| folder.to_owned())?;
@@ -31,7 +31,7 @@ async fn the_python_sdk_its_template_and_its_example_pass_their_tests() -> Resul
 }
 
 #[tokio::test]
-async fn the_javascript_sdk_its_template_and_its_example_pass_their_tests() -> Result<()> {
+async fn javascript_sdk_template_and_example_pass() -> Result<()> {
     let tools = languages().join("node_modules");
     node_tests(&tools.join("a2a-hub/test")).await.context("sdk-js")?;
     node_tests(&languages().join("link-checker")).await.context("examples/link-checker")?;

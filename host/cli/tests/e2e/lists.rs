@@ -20,7 +20,7 @@ async fn listed(hub: &TestHub, args: &[&str]) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn the_beginning_of_a_name_will_do() -> Result<()> {
+async fn unique_id_prefix_is_accepted() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let first = send(&client, "echo", "one").await?;
@@ -84,7 +84,7 @@ async fn the_beginning_of_a_name_will_do() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tasks_are_listed_by_agent_time_and_page() -> Result<()> {
+async fn task_list_filters_and_pages() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     for (agent, text) in [("echo", "one"), ("guest", "flood 1"), ("echo", "two")] {
@@ -112,7 +112,7 @@ async fn tasks_are_listed_by_agent_time_and_page() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_list_is_shown_again_when_it_changes() -> Result<()> {
+async fn watched_task_list_updates_on_change() -> Result<()> {
     let hub = hub_with_guest().await?;
     let mut command =
         command(hub.socket(), &hub.home(), &["--format", "json", "tasks", "--watch"])?;
@@ -137,7 +137,7 @@ async fn lines_next(
 }
 
 #[tokio::test]
-async fn a_slip_is_told_the_nearest_name() -> Result<()> {
+async fn unknown_name_suggests_nearest() -> Result<()> {
     let hub = hub_with_guest().await?;
     for args in [&["send", "ehco", "hi"][..], &["agent", "show", "ehco"]] {
         let ran = run(&hub, args).await?;
@@ -149,7 +149,7 @@ async fn a_slip_is_told_the_nearest_name() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_shell_completes_what_the_hub_knows() -> Result<()> {
+async fn shell_completes_agents_and_tasks() -> Result<()> {
     let hub = hub_with_guest().await?;
     let task = send(&Client::unix(&hub), "echo", "hello \x1b[2J there").await?;
     let task = task["id"].as_str().context("no id")?;
@@ -182,7 +182,7 @@ fn tokio_command(program: &std::ffi::OsStr) -> tokio::process::Command {
 }
 
 #[tokio::test]
-async fn a_hub_starts_when_it_is_needed() -> Result<()> {
+async fn send_starts_hub_on_demand() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let data = dir.path().join(".a2a-hub");
     std::fs::create_dir_all(&data)?;

@@ -59,7 +59,7 @@ async fn run(home: &Path, args: &[&str]) -> Result<Ran> {
 }
 
 #[tokio::test]
-async fn a_log_reader_that_goes_away_ends_no_hub() -> Result<()> {
+async fn closed_log_pipe_keeps_hub_running() -> Result<()> {
     let dir = home()?;
     let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
     drop(log);
@@ -74,7 +74,7 @@ async fn a_log_reader_that_goes_away_ends_no_hub() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_log_reader_that_stalls_holds_up_nobody() -> Result<()> {
+async fn stalled_log_pipe_does_not_block() -> Result<()> {
     let dir = home()?;
     let Foreground { mut hub, log } = Foreground::start(dir.path(), "debug").await?;
     // More than a pipe's capacity, and no reader.
@@ -90,7 +90,7 @@ async fn a_log_reader_that_stalls_holds_up_nobody() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_log_in_a_file_has_no_colours() -> Result<()> {
+async fn log_file_has_no_colours() -> Result<()> {
     let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| {
@@ -107,7 +107,7 @@ async fn a_log_in_a_file_has_no_colours() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Result<()> {
+async fn late_start_failure_reports_only_cause() -> Result<()> {
     let dir = home()?;
     let data = dir.path().join(".a2a-hub");
     // Blocks the run file, which is written last: the agents have joined by then, and the log says
@@ -123,7 +123,7 @@ async fn a_late_start_failure_tells_its_cause_and_not_the_log_before_it() -> Res
 }
 
 #[tokio::test]
-async fn a_line_about_a_task_names_the_task_its_workflow_and_its_agent() -> Result<()> {
+async fn task_log_lines_have_span_fields() -> Result<()> {
     let config = GRANT.replace("    memory = true", "    memory = true\n    delegate = ['guest']");
     let config = config.replace("cpu_ms = 3000", "cpu_ms = 600");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;

@@ -113,7 +113,7 @@ async fn javascript_over_http() -> Result<()> {
 /// A program that an agent started has the same permissions through MCP as through other
 /// transports.
 #[tokio::test]
-async fn an_agents_program_may_no_more_by_mcp_than_by_any_other_door() -> Result<()> {
+async fn mcp_grants_program_no_extra_access() -> Result<()> {
     let config = GRANT
         .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
         .replace("    memory = true", "    memory = true\n    delegate = ['echo']");

@@ -5,7 +5,7 @@ use a2a_hub_tests::{Client, TestHub, test_guests};
 use anyhow::{Context as _, Result};
 
 #[tokio::test]
-async fn a_program_gets_a_clean_environment() -> Result<()> {
+async fn program_gets_clean_environment() -> Result<()> {
     let hub = TestHub::builder()
         .config(GRANT)
         .plugin("guest", test_guests()?)

@@ -26,7 +26,7 @@ async fn mind(client: &Client, agent: &str, context: &Value, query: &str) -> Res
 }
 
 #[tokio::test]
-async fn a_mind_is_of_one_conversation_and_agent_and_outlives_the_hub() -> Result<()> {
+async fn context_memory_is_scoped_and_durable() -> Result<()> {
     let mut hub = hub().await?;
     let client = Client::http(&hub);
     let first = send(&client, "guest", "think of the parser").await?;
@@ -55,7 +55,7 @@ async fn a_mind_is_of_one_conversation_and_agent_and_outlives_the_hub() -> Resul
 }
 
 #[tokio::test]
-async fn an_agents_program_hands_over_and_a_client_has_nothing_to() -> Result<()> {
+async fn only_programs_can_pass_on_memory() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     let first = send(&client, "guest", "think of the parser").await?;
@@ -80,7 +80,7 @@ async fn an_agents_program_hands_over_and_a_client_has_nothing_to() -> Result<()
 }
 
 #[tokio::test]
-async fn what_a_child_received_is_shown() -> Result<()> {
+async fn task_show_lists_inherited_memory() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     let call = "think-and-call other minimal mind of the database at depth for fact1";

@@ -59,7 +59,7 @@ async fn first_answer(hub: &Path, home: &Path, first: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn the_first_start_of_a_program_that_carries_code_compiles_nothing() -> Result<()> {
+async fn bundled_code_avoids_first_compilation() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let hub = dir.path().join("a2a-hub");
     let to = hub.to_str().context("no UTF-8")?;
@@ -85,7 +85,7 @@ async fn the_first_start_of_a_program_that_carries_code_compiles_nothing() -> Re
 }
 
 #[tokio::test]
-async fn carrying_says_what_is_wrong() -> Result<()> {
+async fn carry_to_invalid_path_fails() -> Result<()> {
     let ran = ran(hub_binary()?, &["__carry", "/nonexistent/place"]).await?;
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("No such file or directory"), "{}", ran.stderr);
@@ -112,7 +112,7 @@ async fn dist(program: &Path, to: &Path, more: &[&str]) -> Result<Ran> {
 /// `dist --check` builds the packages twice and compares them; another program gives other
 /// packages.
 #[tokio::test]
-async fn debian_and_other_packages_are_the_same_each_time() -> Result<()> {
+async fn debian_and_other_packages_are_reproducible() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let program = dir.path().join("program");
     let packed = async |said: &str, name: &str| -> Result<String> {
@@ -184,7 +184,7 @@ async fn dpkg(system: &Path, arguments: &[&str]) -> Result<Ran> {
 }
 
 #[tokio::test]
-async fn debian_installs_it_runs_it_and_is_rid_of_it_again() -> Result<()> {
+async fn debian_package_installs_runs_and_purges() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let to = dir.path().join("packages");
     let made = dist(&hub_binary()?, &to, &["--quick"]).await?;

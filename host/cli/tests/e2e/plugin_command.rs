@@ -23,7 +23,7 @@ async fn told(hub: &TestHub, args: &[&str]) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_strangers_component_is_looked_at_added_granted_denied_and_removed() -> Result<()> {
+async fn plugin_lifecycle_from_add_to_remove() -> Result<()> {
     let hub = TestHub::builder().config("agents.stranger.confine = false").start().await?;
     let (client, guests) = (Client::http(&hub), test_guests()?);
     let file = guests.to_str().context("no text")?;
@@ -87,7 +87,7 @@ async fn a_strangers_component_is_looked_at_added_granted_denied_and_removed() -
 }
 
 #[tokio::test]
-async fn an_update_is_compared_and_let_in_by_the_operator_alone() -> Result<()> {
+async fn update_is_diffed_and_needs_approval() -> Result<()> {
     let (hub, dir) = (TestHub::start().await?, tempfile::tempdir()?);
     let (old, new) = (test_guests()?, another_build(&dir)?);
     let [old, new] = [&old, &new].map(|path| path.display().to_string());
@@ -136,7 +136,7 @@ async fn an_update_is_compared_and_let_in_by_the_operator_alone() -> Result<()> 
 }
 
 #[tokio::test]
-async fn what_is_fetched_must_be_signed() -> Result<()> {
+async fn downloaded_component_must_be_signed() -> Result<()> {
     let hub = TestHub::start().await?;
     let bytes = fs::read(test_guests()?)?;
     let server = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

@@ -109,29 +109,29 @@ async fn each_is_found(faults: &[(&str, &str)]) -> Result<()> {
 }
 
 #[tokio::test]
-async fn faults_in_what_a_component_says_of_itself_are_found() -> Result<()> {
+async fn card_and_health_faults_are_found() -> Result<()> {
     each_is_found(CARDS).await
 }
 
 #[tokio::test]
-async fn faults_in_what_it_makes_of_messages_are_found() -> Result<()> {
+async fn message_handling_faults_are_found() -> Result<()> {
     each_is_found(MESSAGES).await
 }
 
 #[tokio::test]
-async fn a_deaf_component_and_one_that_takes_no_denial_are_found() -> Result<()> {
+async fn cancellation_and_denial_faults_are_found() -> Result<()> {
     let quick: Vec<_> = CONDUCT.iter().filter(|(fault, _)| *fault != "tells-on").copied().collect();
     ensure!(quick.len() + 1 == CONDUCT.len());
     each_is_found(&quick).await
 }
 
 #[tokio::test]
-async fn one_that_tells_on_beyond_its_limits_is_found() -> Result<()> {
+async fn output_beyond_limits_is_found() -> Result<()> {
     each_is_found(&CONDUCT[1..2]).await
 }
 
 #[tokio::test]
-async fn an_honest_component_passes_and_people_see_what_was_tried() -> Result<()> {
+async fn correct_component_passes_all_checks() -> Result<()> {
     let bench = Bench::new()?;
     let (code, report) = bench.report(&bench.plant("")?).await?;
     let failed = checks(&report, "failed");
@@ -153,7 +153,7 @@ async fn an_honest_component_passes_and_people_see_what_was_tried() -> Result<()
 
 /// The command ends and reports the reason, whatever its input is.
 #[tokio::test]
-async fn what_is_no_component_or_will_not_even_say_its_card_is_told() -> Result<()> {
+async fn invalid_component_or_card_is_reported() -> Result<()> {
     let bench = Bench::new()?;
     let none = bench.path().join("none.wasm");
     fs::write(&none, b"\0asm\x01\0\0\0")?;

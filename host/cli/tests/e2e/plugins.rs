@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 
 /// A file exists for the programs of its task only: not after the task, and not after a crash.
 #[tokio::test]
-async fn files_go_with_their_task_or_with_their_hub() -> Result<()> {
+async fn task_files_are_removed_with_task() -> Result<()> {
     let mut hub = crate::stage::hub_with_guest().await?;
     let client = Client::http(&hub);
     let written = |task: &Value| PathBuf::from(said(task));
@@ -51,7 +51,7 @@ async fn settings_reach_their_agent() -> Result<()> {
 
 /// The operator sets a program's path and environment, independently of its permissions.
 #[tokio::test]
-async fn programs_are_placed_and_furnished() -> Result<()> {
+async fn operator_sets_program_path_and_environment() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let shell = dir.path().join("shell");
     fs::write(&shell, "#!/bin/sh\necho placed\nexec /bin/sh \"$@\"\n")?;

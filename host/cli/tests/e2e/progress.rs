@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 #[tokio::test]
-async fn the_command_line_shows_how_far_a_task_is_and_what_mends_it() -> Result<()> {
+async fn send_shows_progress_and_fix() -> Result<()> {
     let hub = hub_with_guest().await?;
     let ran = run(&hub, &["send", "guest", "progress", "--stream"]).await?;
     assert_eq!(ran.code, Some(1));
@@ -19,7 +19,7 @@ async fn the_command_line_shows_how_far_a_task_is_and_what_mends_it() -> Result<
 }
 
 #[tokio::test]
-async fn a_question_without_a_word_says_so() -> Result<()> {
+async fn question_without_text_is_explained() -> Result<()> {
     let hub = hub_with_guest().await?;
     let ran = run(&hub, &["send", "guest", "ask-silently"]).await?;
     assert_eq!(ran.code, Some(3));

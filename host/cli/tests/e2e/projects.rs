@@ -17,12 +17,12 @@ use tokio::time::Instant;
 const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
 #[tokio::test]
-async fn one_in_python_is_made_built_granted_and_changed() -> Result<()> {
+async fn python_project_is_created_and_developed() -> Result<()> {
     story("python", "agent.py").await
 }
 
 #[tokio::test]
-async fn one_in_javascript_is_made_built_granted_and_changed() -> Result<()> {
+async fn javascript_project_is_created_and_developed() -> Result<()> {
     story("js", "agent.js").await
 }
 

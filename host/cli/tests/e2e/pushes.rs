@@ -23,7 +23,7 @@ async fn hub_with(setting: &str, value: &str) -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_shown_and_can_be_tried_again() -> Result<()> {
+async fn dead_delivery_is_listed_and_retried() -> Result<()> {
     let (hub, receiver) = (hub_with("GIVE_UP_MS", "800").await?, Receiver::start()?);
     receiver.always(Some(500));
     let client = Client::http(&hub);
@@ -60,7 +60,7 @@ async fn what_is_given_up_is_shown_and_can_be_tried_again() -> Result<()> {
 
 /// The hub is killed after the event, before its delivery.
 #[tokio::test]
-async fn what_a_killed_hub_did_not_send_the_next_one_sends() -> Result<()> {
+async fn unsent_notification_survives_kill() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let receiver = Receiver::start()?;
     let address = receiver.address();

@@ -19,7 +19,7 @@ async fn shown(client: &Client, task: &Value) -> Result<Value> {
 
 /// After any kind of end. The agent that receives "yes" learns that nothing was allowed.
 #[tokio::test]
-async fn a_permission_is_not_given_across_a_restart() -> Result<()> {
+async fn permission_is_void_after_restart() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     for graceful in [false, true] {
         let before = send(&Client::http(&hub), "guest", "permit").await?;
@@ -61,7 +61,7 @@ async fn a_permission_is_not_given_across_a_restart() -> Result<()> {
 
 /// An accepted answer reaches the agent, if necessary after a restart, with its original meaning.
 #[tokio::test]
-async fn an_answer_that_was_taken_is_heard_after_a_kill() -> Result<()> {
+async fn accepted_answer_survives_kill() -> Result<()> {
     let config = GRANT.replace("max_running = 100", "max_running = 1");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?);
     let mut hub = hub.start().await?;
@@ -103,7 +103,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","ses
 "#;
 
 #[tokio::test]
-async fn a_program_that_goes_on_is_told_that_nothing_was_allowed() -> Result<()> {
+async fn resumed_program_learns_permission_is_void() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let claude = bin.path().join("claude");
     fs::write(&claude, CLAUDE)?;

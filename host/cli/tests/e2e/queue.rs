@@ -16,7 +16,7 @@ async fn narrow_hub(more: &str) -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn what_waited_starts_after_a_crash() -> Result<()> {
+async fn queued_task_starts_after_crash() -> Result<()> {
     let mut hub = narrow_hub("").await?;
     let client = Client::unix(&hub);
     let (first, _) = occupy(&client).await?;

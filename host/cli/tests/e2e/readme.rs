@@ -68,7 +68,7 @@ fn block(heading: &str) -> Vec<&'static str> {
 /// Starts, uses and stops a hub. A command that needs an account may fail, except for a usage
 /// error.
 #[tokio::test]
-async fn its_commands_run() -> Result<()> {
+async fn readme_commands_succeed_as_shown() -> Result<()> {
     let mut machine = Machine::new().await?;
     let lines = block("## Use it");
     ensure!(lines.last() == Some(&"a2a-hub stop"), "where are the commands? {lines:?}");
@@ -96,7 +96,7 @@ async fn its_commands_run() -> Result<()> {
 }
 
 #[tokio::test]
-async fn it_names_no_command_and_no_flag_that_is_not_there() -> Result<()> {
+async fn readme_commands_and_flags_exist() -> Result<()> {
     let machine = Machine::new().await?;
     let commands = commands();
     ensure!(commands.len() > 15, "where are the commands? {commands:?}");
@@ -155,7 +155,7 @@ fn commands() -> BTreeSet<(String, Vec<String>)> {
 }
 
 #[test]
-fn these_rules_read_what_they_should() {
+fn readme_parser_finds_commands() {
     let found = commands();
     let has = |command: &str, flag: Option<&str>| {
         found.iter().any(|(name, flags)| {

@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_secs(3);
 /// A plug-in under the name of a removed one receives the permissions that the operator names for
 /// it, and none of its predecessor's.
 #[tokio::test]
-async fn a_namesake_inherits_nothing_by_the_next_grant() -> Result<()> {
+async fn namesake_inherits_no_grant_or_memory() -> Result<()> {
     let (hub, dir) = (TestHub::start().await?, tempfile::tempdir()?);
     let client = Client::http(&hub);
     grant(&hub, NewGrant { key: Some("RWQ".to_owned()), ..by_command(digest(&test_guests()?)?) })?;

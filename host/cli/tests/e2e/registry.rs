@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 /// The error names the installation command, and the next health check finds an installed program.
 #[tokio::test]
-async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
+async fn agent_recovers_when_program_appears() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let config = "[health]\ninterval_ms = 200\n[breaker]\nfailures = 2";
     let path = format!("{}:/usr/bin:/bin", bin.path().display());
@@ -40,7 +40,7 @@ async fn an_agent_without_its_program_waits_for_it() -> Result<()> {
 /// The error comes before a task is created, with the fix; afterwards, the next message is
 /// accepted.
 #[tokio::test]
-async fn an_agent_that_is_known_not_to_work_is_given_no_task() -> Result<()> {
+async fn unhealthy_agent_refuses_before_task() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let path = format!("{}:/usr/bin:/bin", bin.path().display());
     let config = "[breaker]\nfailures = 1000";

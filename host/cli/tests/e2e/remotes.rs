@@ -104,7 +104,7 @@ async fn hub_before(there: &TestHub) -> Result<TestHub> {
 
 /// A remote task that waits for its client is answered through the restarted hub.
 #[tokio::test]
-async fn a_question_outlives_the_hub_that_passed_it_on() -> Result<()> {
+async fn remote_question_survives_kill() -> Result<()> {
     let there = hub_with_guest().await?;
     let mut here = hub_before(&there).await?;
     let asked = send(&Client::http(&here), "far", "ask").await?;
@@ -122,7 +122,7 @@ async fn a_question_outlives_the_hub_that_passed_it_on() -> Result<()> {
 
 /// The restarted hub reports what the agent did in the meantime, without duplicates.
 #[tokio::test]
-async fn a_task_at_work_outlives_the_hub_that_passed_it_on() -> Result<()> {
+async fn remote_task_survives_local_restart() -> Result<()> {
     for graceful in [false, true] {
         let there = hub_with_guest().await?;
         let mut here = hub_before(&there).await?;
@@ -149,7 +149,7 @@ async fn a_task_at_work_outlives_the_hub_that_passed_it_on() -> Result<()> {
 
 /// Cancelling a readmitted task cancels the remote task as well.
 #[tokio::test]
-async fn a_task_that_was_taken_up_can_be_cancelled() -> Result<()> {
+async fn readmitted_remote_task_can_be_cancelled() -> Result<()> {
     let there = hub_with_guest().await?;
     let mut here = hub_before(&there).await?;
     let (id, _updates) = long_task(&here).await?;
@@ -163,7 +163,7 @@ async fn a_task_that_was_taken_up_can_be_cancelled() -> Result<()> {
 
 /// The task ends like the remote one: the agent's hub was killed, and reports so after its restart.
 #[tokio::test]
-async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
+async fn remote_failure_is_reported_unchanged() -> Result<()> {
     let door = Door::new().await?;
     let mut there = door.hub().await?;
     let here = door.visitor().await?;
@@ -182,7 +182,7 @@ async fn the_end_of_the_other_hub_is_told_as_it_was() -> Result<()> {
 
 /// A hub that starts before its remote agents keeps their tasks.
 #[tokio::test]
-async fn an_agent_that_comes_late_is_waited_for() -> Result<()> {
+async fn tasks_wait_for_late_remote_agent() -> Result<()> {
     let door = Door::new().await?;
     let mut there = door.hub().await?;
     let mut here = door.visitor().await?;
@@ -201,7 +201,7 @@ async fn an_agent_that_comes_late_is_waited_for() -> Result<()> {
 
 /// The hub does not poll forever for a task that the agent has lost.
 #[tokio::test]
-async fn a_task_that_the_agent_forgot_fails() -> Result<()> {
+async fn task_lost_by_remote_fails() -> Result<()> {
     let door = Door::new().await?;
     let mut there = door.hub().await?;
     let mut here = door.visitor().await?;
@@ -225,7 +225,7 @@ async fn hub_before_front(front: &Front, more: &str) -> Result<TestHub> {
 
 /// A changed card is used only after the operator has approved it.
 #[tokio::test]
-async fn a_card_that_changed_is_used_once_it_is_approved() -> Result<()> {
+async fn changed_card_needs_approval() -> Result<()> {
     let there = hub_with_guest().await?;
     let front = Front::start(&there, 0, None).await?;
     let mut here = hub_before_front(&front, "").await?;

@@ -11,7 +11,7 @@ async fn tasks(client: &Client) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn a_request_is_known_again_after_a_kill() -> Result<()> {
+async fn repeated_request_is_recognised_after_kill() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let message = message_to("guest", "ask");
     let asked = Client::unix(&hub).call("message/send", message.clone()).await?;

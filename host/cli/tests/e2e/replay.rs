@@ -116,7 +116,7 @@ impl Point {
 }
 
 #[tokio::test]
-async fn wherever_the_hub_is_killed_the_answer_arrives_once_and_the_tree_completes() -> Result<()> {
+async fn kill_at_any_point_delivers_answer_once() -> Result<()> {
     let mut hub = start().await?;
     let points = [
         Point::Begun,
@@ -200,7 +200,7 @@ async fn wherever_the_hub_is_killed_the_answer_arrives_once_and_the_tree_complet
 
 /// The hub is stopped or killed, and again during the replay.
 #[tokio::test]
-async fn a_run_goes_on_however_often_its_hub_ends() -> Result<()> {
+async fn run_continues_after_repeated_restarts() -> Result<()> {
     let mut hub = start().await?;
     let file = hub.workspace().join("effects");
     let steps = ["a", "b", "c", "d"].map(|it| format!("step {it} {}", leaves(it, &file)));
@@ -230,7 +230,7 @@ async fn a_run_goes_on_however_often_its_hub_ends() -> Result<()> {
 }
 
 #[tokio::test]
-async fn of_a_step_that_was_cut_off_the_client_says_whether_it_is_done_again() -> Result<()> {
+async fn client_decides_about_interrupted_step() -> Result<()> {
     let mut hub = start().await?;
     for (said_to_it, effects_left, came_to) in [("again", "xx", "x"), ("no", "x", "failed: ")] {
         let file = hub.workspace().join(said_to_it);
@@ -260,7 +260,7 @@ async fn of_a_step_that_was_cut_off_the_client_says_whether_it_is_done_again() -
 
 /// Independent of the capabilities of the client that answers.
 #[tokio::test]
-async fn what_a_run_was_begun_with_is_what_it_is_begun_with_again() -> Result<()> {
+async fn replay_keeps_initial_client_capabilities() -> Result<()> {
     let mut hub = start().await?;
     let mut message = message_to("top", "modes\nsay-last\nask and now?\nmodes");
     message["configuration"] = json!({ "blocking": false, "acceptedOutputModes": ["text/plain"] });
@@ -276,7 +276,7 @@ async fn what_a_run_was_begun_with_is_what_it_is_begun_with_again() -> Result<()
 }
 
 #[tokio::test]
-async fn an_agent_that_does_otherwise_when_it_is_run_again_fails_and_says_where() -> Result<()> {
+async fn diverging_replay_fails_with_position() -> Result<()> {
     let mut hub = start().await?;
     let file = hub.workspace().join("changing");
     fs::write(&file, "one")?;
@@ -296,7 +296,7 @@ async fn an_agent_that_does_otherwise_when_it_is_run_again_fails_and_says_where(
 }
 
 #[tokio::test]
-async fn what_is_not_recorded_is_reached_in_a_step_only() -> Result<()> {
+async fn unrecorded_calls_need_a_step() -> Result<()> {
     let hub = start().await?;
     let client = Client::http(&hub);
     let task = send(&client, "top", "outside\ninside\nsetting permissions\nchildren").await?;
@@ -345,7 +345,7 @@ impl Updated {
 }
 
 #[tokio::test]
-async fn a_run_is_gone_on_with_by_the_component_that_began_it() -> Result<()> {
+async fn replay_uses_original_component() -> Result<()> {
     let Updated { mut hub, task } = Updated::begin().await?;
     hub.restart().await?;
     answer(&hub, &task, "yes").await?;
@@ -364,7 +364,7 @@ async fn a_run_is_gone_on_with_by_the_component_that_began_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_earlier_component_holds_no_more_than_the_operator_leaves_it() -> Result<()> {
+async fn replayed_component_obeys_current_grant() -> Result<()> {
     let Updated { mut hub, task } = Updated::begin().await?;
     hub.restart().await?;
     let revoked = plugin(&hub, &["revoke", "top"]).await?;
@@ -376,7 +376,7 @@ async fn an_earlier_component_holds_no_more_than_the_operator_leaves_it() -> Res
 }
 
 #[tokio::test]
-async fn a_run_whose_component_is_gone_fails_and_says_so() -> Result<()> {
+async fn replay_without_component_fails() -> Result<()> {
     let Updated { mut hub, task } = Updated::begin().await?;
     fs::remove_dir_all(hub.data_dir().join("replays"))?;
     // These agents have the same component, of which the hub would create a copy again.
@@ -392,7 +392,7 @@ async fn a_run_whose_component_is_gone_fails_and_says_so() -> Result<()> {
 /// A message during the first run starts a separate run, with separate calls and random numbers, in
 /// each hub.
 #[tokio::test]
-async fn the_next_run_on_a_task_is_not_answered_with_what_the_first_one_heard() -> Result<()> {
+async fn runs_of_task_have_separate_journals() -> Result<()> {
     let mut hub = start().await?;
     let id = begin(&hub, "sleep 500\ncall echo one\nrandom").await?;
     answer(&hub, &id, "call echo two\nrandom\nsleep 3000\ncall echo three").await?;

@@ -157,7 +157,7 @@ async fn fill(client: &Client, tasks: u64) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_journal_holds_an_answer_of_a_hub_that_is_not_up() -> Result<()> {
+async fn journals_never_record_shutdown_refusals() -> Result<()> {
     let kills = match env::var_os("A2A_HUB_RESTARTS") {
         Some(said) => said.to_str().and_then(|said| said.parse().ok()),
         None => Some(KILLS),

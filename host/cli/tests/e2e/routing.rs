@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_group_is_an_agent_to_the_command_line_and_to_official_clients() -> Result<()> {
+async fn group_acts_as_agent_for_clients() -> Result<()> {
     let config = format!("{GRANT}\n[aliases]\nreviewer = ['echo', 'guest', 'missing']\n");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);

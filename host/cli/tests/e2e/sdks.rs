@@ -214,20 +214,20 @@ macro_rules! call {
 }
 
 call! {
-    the_hub_calls_python_1_on_jsonrpc: Py1 on "JSONRPC";
-    the_hub_calls_python_1_on_rest: Py1 on "HTTP+JSON";
-    the_hub_calls_python_1_on_grpc: Py1 on "GRPC";
-    the_hub_calls_python_1_that_does_not_stream: Py1 on "HTTP+JSON" "--no-streaming";
-    the_hub_calls_python_0_3_on_jsonrpc: Py0 on "JSONRPC";
-    the_hub_calls_python_0_3_on_rest: Py0 on "HTTP+JSON";
-    the_hub_calls_python_0_3_on_grpc: Py0 on "GRPC";
-    the_hub_calls_python_0_3_that_does_not_stream: Py0 on "JSONRPC" "--no-streaming";
+    hub_calls_python_1_on_jsonrpc: Py1 on "JSONRPC";
+    hub_calls_python_1_on_rest: Py1 on "HTTP+JSON";
+    hub_calls_python_1_on_grpc: Py1 on "GRPC";
+    hub_calls_python_1_without_streaming: Py1 on "HTTP+JSON" "--no-streaming";
+    hub_calls_python_0_3_on_jsonrpc: Py0 on "JSONRPC";
+    hub_calls_python_0_3_on_rest: Py0 on "HTTP+JSON";
+    hub_calls_python_0_3_on_grpc: Py0 on "GRPC";
+    hub_calls_python_0_3_without_streaming: Py0 on "JSONRPC" "--no-streaming";
 }
 
 /// Runs `examples/client.py` as a reader would.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
-async fn the_example_in_python_1_prints_what_an_agent_streams() -> Result<()> {
+async fn example_python_1_prints_stream() -> Result<()> {
     let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
     let url = format!("http://{}/agents/guest", hub.http());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/client.py");
@@ -241,7 +241,7 @@ async fn the_example_in_python_1_prints_what_an_agent_streams() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_hub_calls_python_1_on_grpc_over_tls() -> Result<()> {
+async fn hub_calls_python_1_grpc_over_tls() -> Result<()> {
     let folder = TempDir::new()?;
     let path = folder.path().to_str().context("a folder with a strange name")?;
     call(Sdk::Py1, &["GRPC", "--certificate", path], Some(folder.path())).await
@@ -249,7 +249,7 @@ async fn the_hub_calls_python_1_on_grpc_over_tls() -> Result<()> {
 
 /// A card that an SDK signed is trusted by its key, and by no other.
 #[tokio::test]
-async fn a_card_that_python_1_signed_is_checked() -> Result<()> {
+async fn card_signed_by_python_1_is_verified() -> Result<()> {
     let place = Sdk::Py1.find()?;
     let dir = tempfile::tempdir()?;
     let file = |name: &str| dir.path().join(name).display().to_string();

@@ -13,7 +13,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(40);
 
 #[tokio::test]
-async fn a_receiver_that_is_down_is_told_by_doctor() -> Result<()> {
+async fn doctor_reports_unreachable_otlp_receiver() -> Result<()> {
     let config = format!("[telemetry.otlp]\nendpoint = 'http://127.0.0.1:1'\n{GRANT}");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);

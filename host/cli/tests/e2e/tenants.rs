@@ -20,7 +20,7 @@ async fn shared_hub() -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> {
+async fn tenant_token_is_scoped_on_every_binding() -> Result<()> {
     let mut hub = shared_hub().await?;
     let mode = fs::metadata(hub.data_dir().join("tenants/acme"))?.permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -90,7 +90,7 @@ async fn a_tenants_token_opens_what_is_its_own_on_every_binding() -> Result<()> 
 
 /// The command line selects a tenant, and suggests existing ones.
 #[tokio::test]
-async fn the_operator_asks_for_a_tenant_on_the_command_line() -> Result<()> {
+async fn tenant_option_selects_tenant() -> Result<()> {
     let hub = shared_hub().await?;
     let sent = run(&hub, &["--tenant", "acme", "send", "echo", "for acme"]).await?;
     assert_eq!((sent.code, sent.stdout.trim()), (Some(0), "for acme"), "{}", sent.stderr);

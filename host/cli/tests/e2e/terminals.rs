@@ -71,7 +71,7 @@ fn obeyed(shown: &str) -> Vec<char> {
 }
 
 #[tokio::test]
-async fn a_terminal_obeys_no_agent() -> Result<()> {
+async fn terminal_never_executes_agent_escapes() -> Result<()> {
     let hub = hub_with_guest().await?;
     for words in [
         vec!["send", "echo", HOSTILE],
@@ -126,7 +126,7 @@ async fn hostile_agent(serving: &mut JoinSet<io::Result<()>>) -> Result<String> 
 }
 
 #[tokio::test]
-async fn a_terminal_obeys_no_card_no_file_name_and_no_plugin() -> Result<()> {
+async fn terminal_never_executes_card_escapes() -> Result<()> {
     let mut serving = JoinSet::new();
     let url = hostile_agent(&mut serving).await?;
     let config = format!("[remote.bad]\nurl = '{url}'\n");
@@ -166,7 +166,7 @@ async fn a_terminal_obeys_no_card_no_file_name_and_no_plugin() -> Result<()> {
 
 /// A foreground hub's log contains text from agents and file names.
 #[tokio::test]
-async fn a_terminal_obeys_no_log() -> Result<()> {
+async fn terminal_never_executes_log_escapes() -> Result<()> {
     for pretty in ["true", "false"] {
         let dir = home()?;
         let (home, socket) = (dir.path(), dir.path().join("hub.sock"));
@@ -209,7 +209,7 @@ async fn a_terminal_obeys_no_log() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_pipe_gets_every_byte_and_so_does_who_wants_them() -> Result<()> {
+async fn pipe_and_raw_get_every_byte() -> Result<()> {
     let hub = hub_with_guest().await?;
     assert_eq!(run(&hub, &["send", "echo", HOSTILE]).await?.stdout, format!("{HOSTILE}\n"));
     let shown = finish(typed(&hub, &["send", "echo", HOSTILE, "--raw"])?).await?.stdout;
@@ -219,8 +219,7 @@ async fn a_pipe_gets_every_byte_and_so_does_who_wants_them() -> Result<()> {
 
 /// A conversation can continue however its task ended.
 #[tokio::test]
-async fn who_sits_at_a_terminal_is_told_the_conversation_of_every_task_that_is_over() -> Result<()>
-{
+async fn terminal_shows_continuation_command() -> Result<()> {
     let hub = hub_with_guest().await?;
     for words in [["send", "echo", "hi"], ["send", "guest", "fail"], ["send", "guest", "panic"]] {
         let shown = finish(typed(&hub, &words)?).await?.stdout;
@@ -231,7 +230,7 @@ async fn who_sits_at_a_terminal_is_told_the_conversation_of_every_task_that_is_o
 
 /// Input that an agent provoked by a forged question must not answer the next real one.
 #[tokio::test]
-async fn what_was_typed_before_the_question_is_no_answer() -> Result<()> {
+async fn typeahead_never_answers_question() -> Result<()> {
     let hub = hub_with_guest().await?;
     let mut script = typed(&hub, &["send", "guest", "ask"])?;
     let mut child = script.stdin(Stdio::piped()).spawn()?;

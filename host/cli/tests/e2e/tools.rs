@@ -27,7 +27,7 @@ async fn hub(tools: &str) -> Result<(TestHub, TempDir)> {
 }
 
 #[tokio::test]
-async fn an_agent_calls_the_tools_that_it_was_granted_and_no_others() -> Result<()> {
+async fn agent_calls_only_granted_tools() -> Result<()> {
     let (hub, _place) = hub("'read', 'noise'").await?;
     let client = Client::unix(&hub);
     assert_eq!(servers(hub.pid()), 0, "nobody has asked for it");

@@ -42,8 +42,7 @@ async fn ids(client: &Client) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn a_grant_counts_once_the_configuration_is_reloaded_and_is_taken_from_running_tasks_too()
--> Result<()> {
+async fn reload_applies_and_revokes_grants() -> Result<()> {
     let hub = TestHub::builder().config(without_programs());
     let hub = hub.plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
@@ -94,7 +93,7 @@ async fn sighup_reloads_the_configuration() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_bad_configuration_changes_nothing_and_says_why() -> Result<()> {
+async fn invalid_configuration_is_refused_on_reload() -> Result<()> {
     let hub = hub_with_guest().await?;
     let bad = [
         ("[agents.guest]\nenabeld = true", "did you mean `agents.guest.enabled`?"),
@@ -116,7 +115,7 @@ async fn a_bad_configuration_changes_nothing_and_says_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn agents_come_and_go_with_their_settings_and_what_needs_a_restart_is_named() -> Result<()> {
+async fn reload_adds_and_removes_agents() -> Result<()> {
     let there = TestHub::start().await?;
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
@@ -168,7 +167,7 @@ fn running(home: &Path) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_restart_is_a_new_hub_started_as_the_old_one_was() -> Result<()> {
+async fn restart_keeps_original_arguments() -> Result<()> {
     let dir = home()?;
     let (home, data) = (dir.path(), dir.path().join(".a2a-hub"));
     fs::create_dir_all(home.join("work"))?;
@@ -210,7 +209,7 @@ async fn a_restart_is_a_new_hub_started_as_the_old_one_was() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_in_the_foreground_is_restarted_by_who_started_it() -> Result<()> {
+async fn restart_refuses_foreground_hub() -> Result<()> {
     let hub = hub_with_guest().await?;
     let data = hub.data_dir().display().to_string();
     let refused = run(&hub, &["--data-dir", &data, "restart"]).await?;
@@ -223,7 +222,7 @@ async fn a_hub_in_the_foreground_is_restarted_by_who_started_it() -> Result<()> 
 /// A client that never completes its request and a program that ignores signals delay the first
 /// shutdown, but not the second; cancelled tasks are recorded in either case.
 #[tokio::test]
-async fn a_second_signal_ends_the_hub_at_once() -> Result<()> {
+async fn second_signal_stops_hub_at_once() -> Result<()> {
     // The first signal drains or cancels the running tasks; the second arrives during either.
     for drain in ["60000", "0"] {
         let hub = TestHub::builder().config(GRANT).plugin("guest", test_guests()?);
@@ -257,7 +256,7 @@ async fn a_second_signal_ends_the_hub_at_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_hangs_is_told_from_one_that_works_and_can_be_killed() -> Result<()> {
+async fn hanging_hub_is_detected_and_killed() -> Result<()> {
     let mut hub = hub_with_guest().await?;
     let (id, mut updates) = stream(&Client::http(&hub), "guest", "sh sleep 600").await?;
     until(&mut updates, |event| event["status"]["state"] == "working").await?;
@@ -300,7 +299,7 @@ async fn a_hub_that_hangs_is_told_from_one_that_works_and_can_be_killed() -> Res
 
 /// A process whose id an old lock file contains is not a hub.
 #[tokio::test]
-async fn nobody_else_is_killed_in_the_place_of_a_hub() -> Result<()> {
+async fn force_stop_never_kills_other_process() -> Result<()> {
     let dir = home()?;
     let data = dir.path().join(".a2a-hub");
     fs::create_dir_all(&data)?;
@@ -320,7 +319,7 @@ async fn nobody_else_is_killed_in_the_place_of_a_hub() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_answers_ends_in_order_even_by_force() -> Result<()> {
+async fn force_stop_lets_responsive_hub_exit() -> Result<()> {
     let dir = home()?;
     assert_eq!(at(dir.path(), &["start", "--no-http"]).await?.code, Some(0));
     let stopped = at(dir.path(), &["stop", "--force"]).await?;
@@ -331,7 +330,7 @@ async fn a_hub_that_answers_ends_in_order_even_by_force() -> Result<()> {
 
 /// `script` provides the hub's terminal, which disappears with it.
 #[tokio::test]
-async fn a_hub_on_a_terminal_that_is_closed_ends_in_order() -> Result<()> {
+async fn closed_terminal_stops_foreground_hub() -> Result<()> {
     let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let hub = a2a_hub_tests::hub_binary()?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 #[tokio::test]
-async fn those_that_cannot_be_started_again_have_a_limit_and_a_way_out() -> Result<()> {
+async fn waiting_tasks_are_limited_and_cancellable() -> Result<()> {
     let config = GRANT.replace("max_running = 100", "max_running = 100\n    max_waiting = 2");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let client = Client::http(&hub);
@@ -42,7 +42,7 @@ async fn those_that_cannot_be_started_again_have_a_limit_and_a_way_out() -> Resu
 }
 
 #[tokio::test]
-async fn a_stop_tells_what_it_cut_off_and_not_what_waits() -> Result<()> {
+async fn stop_reports_only_cancelled_tasks() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let waits = send(&client, "guest", "ask").await?;

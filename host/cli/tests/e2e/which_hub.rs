@@ -26,7 +26,7 @@ async fn run_with(home: &Path, args: &str, variables: &[(&str, &str)]) -> Result
 }
 
 #[tokio::test]
-async fn a_hub_is_found_by_its_data_directory_whatever_became_of_its_configuration() -> Result<()> {
+async fn hub_is_found_by_data_directory() -> Result<()> {
     let dir = home()?;
     let run = async |args: &str| run(dir.path(), args).await;
     let data = dir.path().join(".a2a-hub");
@@ -72,7 +72,7 @@ async fn a_hub_is_found_by_its_data_directory_whatever_became_of_its_configurati
 
 /// The command line takes precedence over the environment, even for different settings.
 #[tokio::test]
-async fn a_data_directory_on_the_command_line_means_its_own_hub() -> Result<()> {
+async fn data_dir_option_overrides_socket_variable() -> Result<()> {
     let dir = home()?;
     let [one, two] = ["one", "two"].map(|name| dir.path().join(name).display().to_string());
     let socket = format!("{one}.sock");

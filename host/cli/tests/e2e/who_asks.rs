@@ -24,7 +24,7 @@ async fn hub() -> Result<TestHub> {
 }
 
 #[tokio::test]
-async fn an_agents_program_is_not_the_operator_however_it_knocks() -> Result<()> {
+async fn agent_program_is_never_operator() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     let ask = arguments(&hub, "hub/status", &json!({}));
@@ -52,7 +52,7 @@ async fn an_agents_program_is_not_the_operator_however_it_knocks() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_program_that_kills_its_minder_is_nobody() -> Result<()> {
+async fn program_without_minder_is_anonymous() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     let ask = arguments(&hub, "hub/status", &json!({}));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sound_is_refused_in_words() {
+    fn invalid_change_is_refused_with_reason() {
         let deep = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
         assert_eq!(sound(&remember("fact/1", deep(MAX_DEPTH))), Ok(()));
         let refused = [
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_private_passes(marks in prop::collection::vec(any::<[bool; 4]>(), 0..20)) {
+        fn private_parts_are_never_acquired(marks in prop::collection::vec(any::<[bool; 4]>(), 0..20)) {
             let mut memory = WorkingMemory::default();
             let mut items = Vec::new();
             for (n, [thought, decision, variable, item]) in marks.iter().enumerate() {

@@ -92,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_was_decided_and_what_is_open_is_told_in_short() {
+    fn decisions_and_open_points_are_summarised() {
         let thought = |content: &str| Thought { content: content.to_owned(), ..Thought::default() };
         let decision = |key: &str, value, reason: Option<&str>| Decision {
             key: key.to_owned(),

@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn texts_come_into_one_form_and_values_stay() {
+    fn texts_are_normalised_values_stay() {
         let memory = WorkingMemory {
             goal: Some(" \u{1b}[2Jship\r\nit \u{7}".to_owned()),
             thoughts: vec![Thought { content: " \u{0} ".to_owned(), ..Thought::default() }],
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn normal_is_normal_and_sizes_are_those_of_json(text in "\\PC*|.{0,60}") {
+        fn normalising_is_idempotent_and_sizes_match_json(text in "\\PC*|.{0,60}") {
             let once = normal(&text);
             prop_assert_eq!(&normal(&once), &once);
             prop_assert!(!once.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_says_what_is_handed_over() {
+    fn inherit_options_are_read_from_metadata() {
         assert_eq!(of(&json!({"other": 1})), Ok(None));
         assert_eq!(of(&json!({"inheritWorkingMemory": false, "memoryScope": "full"})), Ok(None));
         let plain = Inherit { working_memory: true, ..Inherit::default() };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_in_words() {
+    fn invalid_inherit_options_are_refused() {
         let refused = [
             json!({"inheritWorkingMemory": "yes"}),
             json!({"inheritMemory": 1}),

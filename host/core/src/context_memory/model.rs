@@ -215,7 +215,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_item_has_the_shape_of_the_protocol_of_recalled_items() {
+    fn item_serializes_as_recalled_memory_item() {
         let wire = json!({"id": "fact1", "type": "semantic", "data": {"info": "details"}, "metadata": {"score": 0.9}});
         let item: Item = serde_json::from_value(wire.clone()).unwrap();
         assert_eq!((item.id.as_str(), item.kind.as_str()), ("fact1", "semantic"));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_thoughts_and_decisions_go() {
+    fn oldest_thoughts_and_decisions_are_dropped() {
         let mut memory = WorkingMemory::default();
         for n in 0..MAX_THOUGHTS + 5 {
             memory
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_private_anywhere_is_private() {
+    fn private_marker_at_any_depth_counts() {
         let item = |data, metadata: Value| {
             let metadata = metadata.as_object().cloned();
             Item { id: "i".to_owned(), kind: semantic(), data, metadata }

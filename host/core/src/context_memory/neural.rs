@@ -40,14 +40,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_first_few_are_paired() {
+    fn first_recalled_items_are_paired() {
         assert_eq!(pairs(&[3, 1, 2]), [(1, 3), (2, 3), (1, 2)]);
         assert!(pairs::<u8>(&[]).is_empty() && pairs(&[1]).is_empty() && pairs(&[1, 1]).is_empty());
     }
 
     proptest! {
         #[test]
-        fn pairs_are_few_and_the_same_each_time(recalled in prop::collection::vec(0u8..20, 0..40)) {
+        fn pairs_are_bounded_and_deterministic(recalled in prop::collection::vec(0u8..20, 0..40)) {
             let found = pairs(&recalled);
             prop_assert!(found.len() <= MAX_TOGETHER * (MAX_TOGETHER - 1) / 2);
             prop_assert!(found.iter().all(|(one, other)| one < other));
@@ -58,7 +58,7 @@ mod tests {
         }
 
         #[test]
-        fn more_uses_are_never_weaker(uses in 0u32..u32::MAX) {
+        fn more_uses_never_weaken_association(uses in 0u32..u32::MAX) {
             prop_assert!(strength(uses) <= strength(uses + 1) && (0.0..1.0001).contains(&strength(uses)));
         }
     }

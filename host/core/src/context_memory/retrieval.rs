@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_found_by_words_of_their_id_tags_type_and_data() {
+    fn items_match_words_of_all_fields() {
         let mut tagged = item("fact-4", json!(1));
         tagged.metadata = json!({"tags": ["billing"]}).as_object().cloned();
         let items = [
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_are_as_good_the_newer_comes_first_and_what_belongs_together_comes_along() {
+    fn newer_item_ranks_first_associated_follow() {
         let items =
             [item("a", json!("red fox")), item("b", json!("red fox")), item("c", json!("owl"))];
         assert_eq!(recall(&items, "fox", &[]), [1, 0]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_names_what_its_words_name() {
+    fn task_message_words_name_parts() {
         let message = query_words("Set the apiKey and use the database you chose");
         let listed = ["budget".to_owned()];
         let named = ["api_key", "database", "budget", "api-key-2", "", "ToThe", "budget2"]
@@ -232,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_ranking_is_of_what_was_found_and_does_not_depend_on_the_order_of_words(
+        fn ranking_is_independent_of_word_order(
             found in prop::collection::vec(prop::collection::btree_map(0u64..30, 1u32..5, 0..10), 0..5),
         ) {
             let postings: Vec<Postings> = found.iter().map(|items| Postings {

@@ -50,7 +50,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_lesser_of_two_budgets_counts() {
+    fn smaller_of_two_budgets_applies() {
         let budget = |bytes, tokens| MemoryBudget { bytes, tokens }.in_bytes();
         assert_eq!(budget(None, None), DEFAULT_BYTES);
         assert_eq!(budget(Some(100), None), 100);
@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_fits_is_within_the_budget_in_its_order_and_nothing_is_lost(
+        fn fit_keeps_order_budget_and_all_pieces(
             sizes in prop::collection::vec(0usize..200, 0..30), bytes in 0usize..1_500,
         ) {
             let named = |(n, size): (usize, &usize)| Piece::Variable(n.to_string(), json!("x".repeat(*size)));

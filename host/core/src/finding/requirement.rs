@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_versions_will_do() {
+    fn requirement_compares_versions() {
         use Fit::{Fits, Older, Other};
         for (asked, version, expected) in [
             ("2", "2.9.1", Fits),

@@ -52,7 +52,7 @@ fn found(query: &AgentQuery) -> Vec<String> {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "what is reached is printed for whoever changes it")]
-fn questions_in_anybodys_words_find_the_agent_that_was_meant() {
+fn free_text_questions_find_right_agent() {
     let index = Index::new(described());
     let questions: Vec<_> = include_str!("tests/questions.tsv")
         .lines()
@@ -84,7 +84,7 @@ fn questions_in_anybodys_words_find_the_agent_that_was_meant() {
 }
 
 #[test]
-fn each_hit_says_why() {
+fn each_hit_lists_its_reasons() {
     let index = Index::new(described());
     let query = AgentQuery {
         tags: vec!["Git".to_owned()],
@@ -97,7 +97,7 @@ fn each_hit_says_why() {
 }
 
 #[test]
-fn a_name_is_an_id_or_an_alias_or_what_the_card_says_or_the_nearest_of_all() {
+fn name_matches_id_alias_card_or_nearest() {
     let mut agents = described();
     agents[0].aliases = vec!["coder".to_owned()];
     // Its name is another agent's id: the id takes precedence.
@@ -159,7 +159,7 @@ fn all_criteria_must_hold() {
 }
 
 #[test]
-fn two_versions_of_one_agent_are_told_apart() {
+fn version_requirement_selects_agent_version() {
     let of = |id: &str, version: &str| Description {
         id: id.to_owned(),
         name: "Polyglot".to_owned(),
@@ -193,7 +193,7 @@ fn two_versions_of_one_agent_are_told_apart() {
 }
 
 #[test]
-fn meaning_counts_where_it_is_known() {
+fn known_similarity_ranks_by_meaning() {
     let index = Index::new(described());
     let place = |id: &str| index.agents().iter().position(|agent| agent.id == id).unwrap();
     let mut similar = vec![-0.1; index.agents().len()];
@@ -206,7 +206,7 @@ fn meaning_counts_where_it_is_known() {
 
 /// An agent whose card repeats the query's words ranks behind one that has the skill.
 #[test]
-fn a_card_that_is_stuffed_with_words_wins_nothing_by_it() {
+fn keyword_stuffing_does_not_raise_rank() {
     let all_tags: Vec<_> = cards()
         .iter()
         .flat_map(|(_, card)| card.skills.iter().flat_map(|skill| skill.tags.clone()))
@@ -240,7 +240,7 @@ fn a_card_that_is_stuffed_with_words_wins_nothing_by_it() {
 }
 
 #[test]
-fn no_card_costs_more_than_a_bounded_part_of_it() {
+fn hostile_card_is_read_in_part() {
     let huge = "x".repeat(1 << 20);
     let skill = |n: usize| json!({"id": format!("s{n}"), "name": huge[..1_000], "description": "\u{1b}[2J\u{202e}x", "tags": vec!["t"; 500]});
     let skills: Vec<_> = (0..1_000).map(skill).collect();
@@ -259,7 +259,7 @@ fn no_card_costs_more_than_a_bounded_part_of_it() {
 proptest! {
     /// The order of the cards does not change the result, and no query fails.
     #[test]
-    fn the_same_is_found_in_whatever_order_they_come(text in "[a-z ]{0,60}", odd in ".{0,40}", seed in any::<u64>()) {
+    fn result_is_independent_of_card_order(text in "[a-z ]{0,60}", odd in ".{0,40}", seed in any::<u64>()) {
         let (mut turned, text) = (described(), format!("{text} {odd} git code meeting"));
         let count = turned.len();
         turned.rotate_left(usize::try_from(seed % count as u64).unwrap());

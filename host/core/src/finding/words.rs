@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_one_stem_are_the_same() {
+    fn inflected_words_share_one_stem() {
         let stems = |text: &str| {
             Words::default().of(text, 9).into_iter().map(|word| word.stem).collect::<Vec<_>>()
         };
@@ -243,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_sorted_for_it_is_searched() {
+    fn stop_words_are_sorted() {
         assert!(STOP_WORDS.is_sorted());
     }
 
     proptest! {
         #[test]
-        fn no_text_breaks_it(text in ".{0,200}", most in 0usize..50) {
+        fn any_text_is_split_within_limit(text in ".{0,200}", most in 0usize..50) {
             prop_assert!(Words::default().of(&text, most).len() <= most);
         }
     }

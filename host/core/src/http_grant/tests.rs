@@ -25,7 +25,7 @@ const API: &str =
     r#"{"api.example.com": {"methods": ["GET", "POST"], "paths": ["/v1", "/files/"]}}"#;
 
 #[test]
-fn a_request_lies_in_what_is_asked_and_granted() {
+fn request_needs_manifest_and_grant() {
     let held = held(API, r#"{"api.example.com": {}}"#);
     let cases = [
         ("GET", "https://api.example.com/v1"),
@@ -63,7 +63,7 @@ fn a_request_lies_in_what_is_asked_and_granted() {
 }
 
 #[test]
-fn a_path_is_the_same_for_everybody_who_reads_it() {
+fn ambiguous_paths_are_refused() {
     let held = held(API, r#"{"api.example.com": {}}"#);
     for path in [
         "/v1/../admin",
@@ -89,7 +89,7 @@ fn a_path_is_the_same_for_everybody_who_reads_it() {
 }
 
 #[test]
-fn a_url_means_the_same_to_everybody_who_reads_it() {
+fn ambiguous_urls_are_refused() {
     let held = held(r#"{"*": {}}"#, r#"{"api.example.com": {}, "127.0.0.1": {}, "::1": {}}"#);
     for url in [
         "https://user@api.example.com/",
@@ -123,7 +123,7 @@ fn a_url_means_the_same_to_everybody_who_reads_it() {
 }
 
 #[test]
-fn a_private_host_is_named_by_itself() {
+fn private_address_needs_grant_for_exact_host() {
     let held = held(
         r#"{"*": {}}"#,
         r#"{"127.0.0.1": {"private": true, "scheme": "http", "ports": [8080]}, "intranet": {"private": true},
@@ -156,7 +156,7 @@ fn a_private_host_is_named_by_itself() {
 }
 
 #[test]
-fn the_operator_narrows_what_is_asked() {
+fn operator_narrows_requested_hosts() {
     let held = held(
         r#"{"*.example.com": {"methods": ["GET", "POST"], "ports": [443, 8443]}}"#,
         r#"{"api.example.com": {"methods": ["GET", "DELETE"], "paths": ["/v1"], "ports": [443, 9000]}}"#,
@@ -175,7 +175,7 @@ fn the_operator_narrows_what_is_asked() {
 }
 
 #[test]
-fn who_gets_a_secret_is_named() {
+fn invalid_host_grants_are_refused() {
     let grants =
         |text: &str| serde_json::from_str::<HttpGrants>(text).map_err(|why| why.to_string());
     let said = |text: &str| grants(text).unwrap_err();
@@ -203,7 +203,7 @@ fn who_gets_a_secret_is_named() {
 }
 
 #[test]
-fn what_is_asked_and_not_granted_is_known() {
+fn requested_hosts_without_grant_are_listed() {
     let asks = r#"{"api.example.com": {}, "www.example.com": {}, "*.example.net": {}, "*": {}}"#;
     let held = held(asks, r#"{"api.example.com": {}, "a.example.net": {}}"#);
     assert_eq!(held.not_granted().collect::<Vec<_>>(), ["www.example.com"]);
@@ -212,7 +212,7 @@ fn what_is_asked_and_not_granted_is_known() {
 proptest! {
     /// Removing a line from a grant never allows more.
     #[test]
-    fn less_granted_is_less_allowed(
+    fn smaller_grant_never_allows_more(
         lines in proptest::collection::btree_map(
             prop::sample::select(vec!["a.b.c", "*.b.c", "*"]),
             (prop::sample::subsequence(vec!["GET", "POST"], 0..=2), prop::sample::subsequence(vec!["/", "/a", "/a/"], 0..=3)),
@@ -239,7 +239,7 @@ proptest! {
 
     /// Every parser reads the granted host from an admitted URL.
     #[test]
-    fn what_is_admitted_leads_to_the_host_that_is_granted(text in "https:[/\\\\]{0,3}[a-z.@:%0-9\\[\\]#?]{0,12}(api\\.example\\.com)?[/@.:?#%a-z0-9]{0,10}") {
+    fn admitted_url_leads_to_granted_host(text in "https:[/\\\\]{0,3}[a-z.@:%0-9\\[\\]#?]{0,12}(api\\.example\\.com)?[/@.:?#%a-z0-9]{0,10}") {
         let held = held(r#"{"*": {}}"#, r#"{"api.example.com": {"paths": ["/v1"]}}"#);
         if let Ok(admitted) = held.admit("a", "GET", &text) {
             prop_assert!(admitted.url.starts_with("https://api.example.com/v1"), "{}", admitted.url);

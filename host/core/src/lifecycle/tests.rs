@@ -80,7 +80,7 @@ fn shown(effects: &[Effect]) -> String {
 
 /// Records are in lower case.
 #[test]
-fn what_is_done_about_each_signal_in_each_phase() {
+fn signal_and_phase_determine_effects() {
     let mut table = String::new();
     for (name, task, now) in phases(start()) {
         writeln!(table, "{name}").unwrap();
@@ -217,7 +217,7 @@ fn what_is_done_about_each_signal_in_each_phase() {
 }
 
 #[test]
-fn the_time_that_a_client_takes_is_not_the_tasks() {
+fn waiting_for_client_extends_task_deadline() {
     let start = start();
     let at = |secs| start + Duration::from_secs(secs);
     let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
@@ -234,7 +234,7 @@ fn the_time_that_a_client_takes_is_not_the_tasks() {
 }
 
 #[test]
-fn an_agent_that_works_on_beside_its_question_uses_the_tasks_time() {
+fn working_beside_question_uses_task_time() {
     let start = start();
     let at = |secs| start + Duration::from_secs(secs);
     let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
@@ -258,7 +258,7 @@ fn an_agent_that_works_on_beside_its_question_uses_the_tasks_time() {
 /// A record holds one question, and a question of another kind needs the state `working` in
 /// between.
 #[test]
-fn a_login_that_is_asked_for_in_place_of_an_answer_is_recorded() {
+fn login_question_replaces_input_question() {
     let start = start();
     let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
@@ -269,7 +269,7 @@ fn a_login_that_is_asked_for_in_place_of_an_answer_is_recorded() {
 }
 
 #[test]
-fn an_agent_waits_no_longer_for_an_answer_than_it_wants_to_nor_than_it_may() {
+fn answer_timeout_is_shorter_of_both() {
     let start = start();
     for (secs, until) in [(Some(5), 5), (Some(6000), 600), (None, 600)] {
         let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
@@ -283,7 +283,7 @@ fn an_agent_waits_no_longer_for_an_answer_than_it_wants_to_nor_than_it_may() {
 }
 
 #[test]
-fn every_fault_says_what_happened() {
+fn every_fault_has_reason_and_text() {
     let told =
         Fault::ALL.map(|fault| format!("{}: {}", fault.reason().name(), fault.text(PATIENCE)));
     insta::assert_snapshot!(told.join("\n"), @r"
@@ -298,7 +298,7 @@ fn every_fault_says_what_happened() {
 
 /// Includes a message that was sent before the question: it is no answer to it.
 #[test]
-fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
+fn message_during_work_starts_another_run() {
     let start = start();
     let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
@@ -334,7 +334,7 @@ fn what_is_said_while_the_agent_works_is_heard_in_another_run() {
 
 /// The agent that asked is replayed, and reaches its question later.
 #[test]
-fn a_question_that_stands_is_answered_whatever_the_agent_tells_beside_it() {
+fn pending_question_takes_answer_during_replay() {
     let start = start();
     let replayed = || {
         let state = TaskState::InputRequired;
@@ -362,7 +362,7 @@ fn a_question_that_stands_is_answered_whatever_the_agent_tells_beside_it() {
 
 /// The agent is restarted after their end.
 #[test]
-fn children_of_a_run_that_is_gone_are_tended_first() {
+fn children_of_lost_run_finish_before_restart() {
     let start = start();
     let tending = || {
         let state = TaskState::InputRequired;
@@ -451,7 +451,7 @@ proptest! {
     /// answered at most once; the queue for the agent is bounded, and each queued message is
     /// delivered once; nothing happens after the end; no timer runs after the end.
     #[test]
-    fn a_task_goes_its_way_whatever_happens(
+    fn any_signals_keep_lifecycle_invariants(
         (task, kept_before) in any_beginning(start()),
         signals in proptest::collection::vec((any_signal(), 0_u64..700), 0..60),
     ) {

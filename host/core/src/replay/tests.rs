@@ -26,7 +26,7 @@ fn ended(step: &str, kept: &str, told: usize) -> Recorded<u32> {
 }
 
 #[test]
-fn what_a_guest_asks_is_answered_from_its_journal_and_then_live() {
+fn guest_is_answered_from_journal_then_live() {
     let journal = vec![answer("a", 1, 20), answer("b", 2, 30)];
     let mut replay = Replay::<_, ()>::new(10, journal, Vec::new());
     assert_eq!((replay.now_ms(), replay.is_live()), (10, false));
@@ -39,7 +39,7 @@ fn what_a_guest_asks_is_answered_from_its_journal_and_then_live() {
 }
 
 #[test]
-fn whoever_asks_something_else_is_told_what_and_where() {
+fn divergence_names_entry_and_call() {
     let mut table = String::new();
     let journals = [vec![answer("a", 1, 0)], vec![begun("s")], vec![begun("s"), answer("a", 1, 0)]];
     for journal in journals {
@@ -114,7 +114,7 @@ fn step_table() {
 }
 
 #[test]
-fn a_step_that_was_cut_off_is_done_again_once_the_client_says_so() {
+fn interrupted_step_repeats_after_client_consent() {
     let journal = vec![
         begun("s"),
         cut_off("s", 2),
@@ -274,7 +274,7 @@ proptest! {
     /// For any number of power failures at any point, the guest reaches its end, and its last run
     /// receives the same answers as before.
     #[test]
-    fn any_prefix_of_the_log_replayed_reaches_the_same_state(
+    fn replaying_any_log_prefix_reaches_same_state(
         guest in prop::collection::vec(act(), 0..8),
         kills in prop::collection::vec(0..6_usize, 0..12),
     ) {

@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
-    fn the_latest_times_count_most_and_all_are_forgotten() {
+    fn latest_values_count_most_and_decay() {
         let now = Instant::now();
         let ms = Duration::from_millis;
         let mut latency = Latency::new(ms(1_000), now);

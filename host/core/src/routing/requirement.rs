@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_will_do_is_too_old_or_is_another_altogether() {
+    fn requirement_distinguishes_matching_and_older_versions() {
         for (required, version, met, older) in [
             ("2", "2.1.0", true, false),
             ("2.1", "2.0.9", false, true),

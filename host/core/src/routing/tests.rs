@@ -41,7 +41,7 @@ fn order(candidates: &[Candidate], wanted: &Wanted, balance: Balance) -> Vec<Str
 }
 
 #[test]
-fn each_way_of_balancing_puts_another_one_first() {
+fn each_strategy_orders_agents_differently() {
     let ms = |ms| Some(Duration::from_millis(ms));
     let all = [
         Candidate { load: 2, latency: ms(100), last_turn: 1, ..agent("quick-and-busy") },
@@ -64,7 +64,7 @@ fn each_way_of_balancing_puts_another_one_first() {
 }
 
 #[test]
-fn who_is_unwell_is_tried_last_and_who_is_left_alone_never() {
+fn unhealthy_agents_come_last_open_never() {
     let all = [
         Candidate { health: HealthStatus::Unhealthy, ..agent("a") },
         Candidate { health: HealthStatus::Degraded, ..agent("b") },
@@ -122,7 +122,7 @@ fn who_is_unwell_is_tried_last_and_who_is_left_alone_never() {
 }
 
 #[test]
-fn each_way_of_balancing_says_why_the_others_wait() {
+fn each_strategy_explains_passed_over_agents() {
     let ms = |ms| Some(Duration::from_millis(ms));
     let all = [
         Candidate { load: 1, latency: ms(100), holds_context: true, ..agent("a") },
@@ -148,7 +148,7 @@ fn each_way_of_balancing_says_why_the_others_wait() {
 }
 
 #[test]
-fn a_version_is_met_or_an_older_one_allowed_or_all_that_there_are_named() {
+fn older_version_needs_permission() {
     let of = |name, version: &str| Candidate { version: version.to_owned(), ..agent(name) };
     let old = [of("a", "1.3.0"), of("b", "v1.4"), of("c", "winter"), of("d", "3.0.0")];
     let said = |candidates: &[Candidate], version, allow| match choose(
@@ -182,7 +182,7 @@ fn a_version_is_met_or_an_older_one_allowed_or_all_that_there_are_named() {
 }
 
 #[test]
-fn where_nobody_can_be_found_it_is_said_why() {
+fn missing_candidate_is_explained() {
     let hidden = Candidate { is_granted: false, skills: vec!["secret".to_owned()], ..agent("a") };
     let of = |candidates: &[Candidate], wanted: &Wanted| {
         choose(candidates, wanted, Balance::RoundRobin, None).unwrap_err().to_string()
@@ -204,7 +204,7 @@ fn where_nobody_can_be_found_it_is_said_why() {
 }
 
 #[test]
-fn a_conversation_stays_with_its_agent_and_moves_only_where_that_goes() {
+fn context_stays_with_agent_until_it_leaves() {
     let names = ["a", "b", "c", "d", "e"];
     let all: Vec<_> = names.iter().map(|name| agent(name)).collect();
     let first = |candidates: &[Candidate], context: &str| {
@@ -293,7 +293,7 @@ proptest! {
     /// No candidate is tried whose breaker is open, that the caller may not use, or that cannot
     /// handle the message. Each possible candidate is either tried or listed with a reason.
     #[test]
-    fn never_to_an_open_breaker_and_everybody_is_accounted_for(
+    fn every_candidate_is_tried_or_explained(
         all in any_candidates(), wanted in any_wanted(), balance in any_balance(), context in prop::option::of("[a-c]"),
     ) {
         let context = context.map(ContextId::new);
@@ -320,7 +320,7 @@ proptest! {
 
     /// The order in which agents are listed does not change the selection.
     #[test]
-    fn stable_under_reordering(
+    fn selection_is_stable_under_reordering(
         (all, mixed) in any_candidates().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
         wanted in any_wanted(), balance in any_balance(), context in prop::option::of("[a-c]"),
     ) {
@@ -332,7 +332,7 @@ proptest! {
     /// Between two turns of an agent, all others that were available had a turn. So agents that are
     /// always available differ by at most one turn.
     #[test]
-    fn fair_within_one_turn(rounds in prop::collection::vec(subsequence(vec!["a", "b", "c", "d"], 0..=3), 1..60)) {
+    fn round_robin_is_fair_within_one_turn(rounds in prop::collection::vec(subsequence(vec!["a", "b", "c", "d"], 0..=3), 1..60)) {
         let (mut turns, wanted) = (Turns::default(), group());
         let round = wanted.route();
         let names = ["a", "b", "c", "d"];

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_rounds_are_kept_than_there_is_room_for() {
+    fn least_recently_used_round_is_dropped() {
         let (mut turns, agent) = (Turns::default(), AgentId::parse("a").unwrap());
         for n in 0..MOST * 2 {
             turns.takes("kept", &agent);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn where_deliveries_fail_in_a_row_one_knocks_for_all() {
+    async fn one_worker_probes_suspended_receiver() {
         let receivers = receivers();
         let receiver = failing(&receivers);
         let start = Instant::now();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_receiver_is_judged_by_itself_and_a_courier_that_leaves_is_not_waited_for() {
+    async fn receivers_have_separate_breakers_and_trials() {
         let receivers = receivers();
         let receiver = failing(&receivers);
         let other = receivers.at("https://example.com:8443".into());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_slow_holds_up_its_own_only() {
+    async fn slow_receiver_delays_only_its_own_deliveries() {
         let receivers = receivers();
         let [slow, well] = ["http://slow", "http://well"].map(|at| receivers.at(at.into()));
         let mut turns = Vec::new();

@@ -305,7 +305,7 @@ mod tests {
 
     /// The rules may have changed since, or the name may resolve to another address.
     #[tokio::test]
-    async fn it_is_asked_again_when_something_is_sent() {
+    async fn receiver_rules_apply_to_each_send() {
         let sender = Sender::new(Rules::default(), None);
         let offered = |url: &str| OfferedPush {
             id: None,
@@ -333,7 +333,7 @@ mod tests {
 
     /// Every notation of an address is recognised.
     #[tokio::test]
-    async fn what_a_client_may_name() {
+    async fn receiver_urls_are_checked_by_rules() {
         let mut lines = Vec::new();
         for url in [
             "https://8.8.8.8/news",

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_the_public_key_can_check() {
+    fn signature_verifies_with_published_key() {
         let dir = tempfile::tempdir().unwrap();
         let signer = WebhookSigner::open(dir.path()).unwrap();
         let signature = signer.sign("task-1", 1_700_000_000, b"{}");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_to_go_signs_until_its_file_is_gone() {
+    fn old_key_signs_until_file_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let [file, old_file] = [KEY_FILE, OLD_KEY_FILE].map(|name| dir.path().join(name));
         let old = WebhookSigner::open(dir.path()).unwrap().keys().remove(0);
@@ -162,7 +162,7 @@ mod tests {
 
     /// RFC 8037, appendix A.
     #[test]
-    fn a_key_is_called_by_its_thumbprint() {
+    fn key_id_is_rfc8037_thumbprint() {
         let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
         let key = SigningKey::read(seed, KEY_FILE).unwrap().public;
         assert_eq!(key.x, "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");

@@ -128,7 +128,7 @@ mod tests {
     use super::in_order;
 
     #[test]
-    fn each_comes_after_its_parent_with_all_below_it() {
+    fn tree_is_listed_depth_first() {
         //            0
         //     1      2      3
         //   4   5           6

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_comes_late_misses_nothing() {
+    async fn late_subscriber_replays_log_without_gaps() {
         let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let events = RECENT * 3;
         let (feed, task) = told(&storage, events, TaskState::Completed).await;
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_all_have_taken_is_let_go() {
+    async fn events_taken_by_all_are_dropped() {
         let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let (feed, task) = told(&storage, 5, TaskState::Working).await;
         assert_eq!(at_hand(&feed), 0, "nobody listens");
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_ends_where_the_task_waits_for_its_client() {
+    async fn stream_ends_at_interrupted_state() {
         let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let (feed, task) = told(&storage, 5, TaskState::InputRequired).await;
         let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 0);
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_goes_on_where_its_listener_has_not_heard_enough() {
+    async fn stream_end_setting_decides_where_stream_ends() {
         for (end, asks, events) in [
             (StreamEnd::Interrupted, TaskState::AuthRequired, 5),
             (StreamEnd::InputRequired, TaskState::InputRequired, 5),
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_feed_that_breaks_off_ends_its_streams() {
+    async fn dropped_feed_ends_its_streams() {
         let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
         let (feed, task) = told(&storage, 5, TaskState::Working).await;
         let subscription = feed.listener().subscribe(task.id, task.context_id, storage, 3);

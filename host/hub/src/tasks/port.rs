@@ -173,7 +173,7 @@ mod tests {
 
     /// Applies to the final event as well, since another run of the agent may follow.
     #[test]
-    fn an_agent_says_nothing_that_only_the_hub_knows() {
+    fn hub_facts_are_stripped_from_agent_metadata() {
         let status =
             TaskStatus { state: TaskState::Working, message: None, timestamp: String::new() };
         let (id, context_id) = (TaskId::new("t"), ContextId::new("c"));

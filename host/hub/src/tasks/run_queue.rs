@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ends_calls_the_next() {
+    fn dropped_permit_goes_to_next_task() {
         let queue = RunQueue::default();
         let Ok(Admitted::Now(first)) = ask(&queue) else { panic!("there is room") };
         let (mut second, mut third) = (place(&queue), place(&queue));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_nobody_takes_is_passed_on() {
+    fn unclaimed_permit_is_passed_on() {
         let queue = RunQueue::default();
         let first = ask(&queue);
         let (second, gone, mut third) = (place(&queue), place(&queue), None::<QueueTicket>);
@@ -325,7 +325,7 @@ mod tests {
         assert!(queue.lines().is_empty());
     }
     #[test]
-    fn a_conversation_has_its_lane_until_its_task_is_over() {
+    fn context_lock_is_held_until_task_ends() {
         let queue = RunQueue::default();
         let Ok(Admitted::Now(mut first)) = ask_for(&queue, Some("c")) else { panic!("no room") };
         let lane = first.take_lane();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_nobody_takes_is_passed_on() {
+    fn unclaimed_context_lock_is_passed_on() {
         let queue = RunQueue::default();
         let first = ask_for(&queue, Some("c"));
         let Ok(Admitted::Later(second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };

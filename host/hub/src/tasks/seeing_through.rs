@@ -96,7 +96,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn it_is_done_where_it_is_awaited_and_goes_on_once_that_is_given_up() {
+    async fn dropped_future_continues_as_spawned_task() {
         let tasks = TaskTracker::new();
         let of_its_own = async { try_id().is_some() };
         assert!(!SeeingThrough::new(of_its_own, &tasks).await.unwrap(), "where it is awaited");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_counted_while_it_is_awaited_and_breaks_alone() {
+    async fn awaited_work_is_tracked_and_panic_contained() {
         let tasks = TaskTracker::new();
         let breaks = SeeingThrough::new(
             async {

@@ -54,7 +54,7 @@ fn busy(heeds: bool) -> Fake {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_says_nothing_is_told_to_be_at_work() {
+async fn silent_agent_is_reported_as_working() {
     for stand in Stand::each() {
         let agent = Fake::new(|_| async {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -70,7 +70,7 @@ async fn an_agent_that_says_nothing_is_told_to_be_at_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_answered_once_and_its_answer_reaches_the_agent() {
+async fn answer_reaches_asking_agent_once() {
     for stand in Stand::each() {
         let task = stand.submit(&curious().agent(config()), "go").await;
         stand.until(&task, TaskState::InputRequired).await;
@@ -83,7 +83,7 @@ async fn a_question_is_answered_once_and_its_answer_reaches_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_takes_too_long_fails_and_its_clients_time_does_not_count() {
+async fn task_timeout_excludes_wait_for_client() {
     for stand in Stand::each() {
         let agent = Fake::new(|stage: Stage| async move {
             let _ = stage.ask("which one?", None).await;
@@ -101,7 +101,7 @@ async fn a_task_that_takes_too_long_fails_and_its_clients_time_does_not_count() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_is_over_for_the_agent_in_time() {
+async fn unanswered_question_times_out_for_agent() {
     for stand in Stand::each() {
         let agent = Fake::new(|stage: Stage| async move {
             match stage.ask("which one?", Some(Duration::from_secs(5))).await {
@@ -116,7 +116,7 @@ async fn a_question_that_nobody_answers_is_over_for_the_agent_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_task_ends_whether_its_agent_heeds_that_or_not() {
+async fn cancel_ends_task_of_unresponsive_agent() {
     for heeds in [true, false] {
         let (stand, fake) = (Stand::new(), busy(heeds));
         let task = stand.submit(&fake.agent(config()), "go").await;
@@ -128,7 +128,7 @@ async fn a_cancelled_task_ends_whether_its_agent_heeds_that_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tasks_wait_for_their_turn_and_one_that_asks_gives_its_turn_back() {
+async fn asking_task_releases_its_run_permit() {
     for stand in Stand::each() {
         let agent = curious().agent(AgentConfig { max_running: Some(1), ..config() });
         let first = stand.submit(&agent, "first").await;
@@ -145,7 +145,7 @@ async fn tasks_wait_for_their_turn_and_one_that_asks_gives_its_turn_back() {
 
 /// After an orderly shutdown, the outcome of a running task depends on its agent's resumability.
 #[tokio::test(start_paused = true)]
-async fn a_hub_that_ends_leaves_its_tasks_as_their_agents_can_go_on_with_them() {
+async fn shutdown_outcome_follows_agent_resumability() {
     for (hold, story) in [
         (Resumability::Nothing, "failed “The hub was stopped while the agent was at work.”"),
         (
@@ -164,7 +164,7 @@ async fn a_hub_that_ends_leaves_its_tasks_as_their_agents_can_go_on_with_them() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_its_client_goes_on_waiting_when_its_hub_ends() {
+async fn waiting_task_survives_shutdown() {
     for stand in Stand::each() {
         let task = stand.submit(&curious().agent(config()), "go").await;
         stand.until(&task, TaskState::InputRequired).await;
@@ -175,7 +175,7 @@ async fn what_waits_for_its_client_goes_on_waiting_when_its_hub_ends() {
 
 /// Events that are not stored are not published; once the store recovers, the task fails.
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_fails_the_task_once_it_takes_that() {
+async fn storage_failure_fails_task_after_recovery() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
         stage.say("at it").await.unwrap();
@@ -199,7 +199,7 @@ async fn a_store_that_refuses_fails_the_task_once_it_takes_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_cannot_be_stored_was_not_said() {
+async fn unstored_answer_can_be_sent_again() {
     let stand = Stand::new();
     let task = stand.submit(&curious().agent(config()), "go").await;
     stand.until(&task, TaskState::InputRequired).await;
@@ -213,7 +213,7 @@ async fn an_answer_that_cannot_be_stored_was_not_said() {
 
 /// After a kill, the outcome of a running task depends on its agent's resumability.
 #[tokio::test(start_paused = true)]
-async fn the_next_hub_takes_tasks_up_as_their_agents_can_go_on_with_them() {
+async fn recovery_outcome_follows_agent_resumability() {
     for (hold, becomes, story) in [
         (
             Resumability::Nothing,
@@ -245,7 +245,7 @@ async fn the_next_hub_takes_tasks_up_as_their_agents_can_go_on_with_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
+async fn stored_answer_is_delivered_after_kill() {
     let killed = Stand::new();
     let task = killed.submit(&curious().agent(config()), "go").await;
     killed.until(&task, TaskState::InputRequired).await;
@@ -264,7 +264,7 @@ async fn an_answer_that_was_taken_reaches_the_agent_after_a_kill() {
 
 /// Another writer appended to the task's log, so this hub's state is stale.
 #[tokio::test(start_paused = true)]
-async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
+async fn conflicting_append_fails_task() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
         stage.say("at it").await.unwrap();
@@ -282,7 +282,7 @@ async fn a_task_that_somebody_else_wrote_to_is_read_again_and_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asked_stands_with_each_event_they_caused() {
+async fn requesting_principal_is_stored_with_events() {
     for stand in Stand::each() {
         let task = stand.submit(&curious().agent(config()), "go").await;
         stand.until(&task, TaskState::InputRequired).await;
@@ -303,7 +303,7 @@ async fn who_asked_stands_with_each_event_they_caused() {
 
 /// Messages to a working agent are delivered in later runs, with the history so far.
 #[tokio::test(start_paused = true)]
-async fn a_message_to_a_task_at_work_is_heard_in_another_run_before_the_task_ends() {
+async fn message_to_working_task_starts_another_run() {
     for stand in Stand::each() {
         let fake = Fake::new(|stage: Stage| async move {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -327,7 +327,7 @@ async fn a_message_to_a_task_at_work_is_heard_in_another_run_before_the_task_end
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_before_a_question_is_no_answer_to_it() {
+async fn message_before_question_does_not_answer_it() {
     let stand = Stand::new();
     let fake = Fake::new(|stage: Stage| async move {
         if stage.work.message.joined_text() != "go" {
@@ -355,7 +355,7 @@ async fn what_was_said_before_a_question_is_no_answer_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_fails_names_the_messages_that_nobody_heard() {
+async fn failed_task_lists_unheard_messages() {
     let stand = Stand::new();
     let fake = Fake::new(|_| async {
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -372,7 +372,7 @@ async fn a_task_that_fails_names_the_messages_that_nobody_heard() {
 /// A message to a working task is stored before its agent receives it, so the hub may be killed in
 /// between.
 #[tokio::test(start_paused = true)]
-async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() {
+async fn queued_message_survives_kill() {
     for hold in [Resumability::Nothing, Resumability::Session, Resumability::Work] {
         let killed = Stand::new();
         let task = killed.submit(&busy(true).holding(hold).agent(config()), "first").await;
@@ -408,7 +408,7 @@ async fn a_message_that_a_killed_hub_kept_is_heard_or_named_after_the_restart() 
 /// Only the hub records which messages were received: an agent that could do so might lose its
 /// client's messages.
 #[tokio::test(start_paused = true)]
-async fn no_agent_can_have_a_message_count_as_heard() {
+async fn agent_cannot_forge_unheard_fact() {
     let killed = Stand::new();
     let fake = Fake::new(|stage: Stage| async move {
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -439,7 +439,7 @@ async fn heard_after(killed: &Stand, task: &TaskId) -> String {
 
 /// A queued task begins with its first message, not with the latest one.
 #[tokio::test(start_paused = true)]
-async fn what_was_said_to_a_task_in_the_queue_is_heard_in_its_order_after_a_kill() {
+async fn queued_task_keeps_message_order_after_kill() {
     let (killed, first_hub) = (Stand::new(), AgentConfig { max_running: Some(1), ..config() });
     let agent = busy(true).agent(first_hub);
     killed.submit(&agent, "other").await;
@@ -451,7 +451,7 @@ async fn what_was_said_to_a_task_in_the_queue_is_heard_in_its_order_after_a_kill
 
 /// The agent receives a stored answer first, even if another message follows it.
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_heard_before_what_was_said_after_it_also_after_a_kill() {
+async fn stored_answer_precedes_later_message_after_kill() {
     let killed = Stand::new();
     let task = killed.submit(&curious().agent(config()), "go").await;
     killed.until(&task, TaskState::InputRequired).await;
@@ -466,7 +466,7 @@ async fn an_answer_is_heard_before_what_was_said_after_it_also_after_a_kill() {
 /// All agents share the capacity: many waiting tasks can exhaust it, although no agent has too
 /// many.
 #[tokio::test(start_paused = true)]
-async fn tasks_of_several_agents_that_wait_leave_half_of_the_room_to_others() {
+async fn waiting_tasks_use_half_of_shared_capacity() {
     let (stand, fake) = (Stand::new(), curious().in_room_for(4));
     let [first, second, third] =
         ["first", "second", "third"].map(|id| fake.agent_called(id, config()));

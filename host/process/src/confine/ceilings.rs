@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_is_told_by_its_release() {
+    fn kernel_release_is_compared_by_version() {
         let cases = [
             ("6.14.0", true),
             ("6.14-rc1", true),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_as_long_as_it_says_and_a_refusal_is_heard() {
+    fn request_length_and_refusal_are_correct() {
         let message = request();
         assert_eq!(message.len(), 32);
         assert_eq!(message[..4], 32_u32.to_ne_bytes());

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_of_npm_is_found_with_its_runtime() {
+    fn npm_script_includes_node_runtime() {
         let disk = Disk::new();
         disk.file("nvm/v22/bin/node", "\u{7f}ELF");
         disk.file("nvm/v22/lib/npm.js", "");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_of_a_virtual_environment_is_found_with_its_python() {
+    fn venv_script_includes_python_installation() {
         let disk = Disk::new();
         disk.file("python/3.12/bin/python3.12", "\u{7f}ELF");
         disk.file("python/3.12/lib/os.py", "");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_directory_that_may_be_a_home_nothing_but_the_program_is_shown() {
+    fn home_directory_exposes_program_only() {
         let disk = Disk::new();
         disk.file("home/tool", "\u{7f}ELF");
         disk.file("home/.ssh/id", "");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_round_in_a_circle_come_to_an_end() {
+    fn circular_links_terminate() {
         let disk = Disk::new();
         disk.link("bin/a", "b");
         disk.link("bin/b", "a");

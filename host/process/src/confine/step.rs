@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_has_a_word_and_a_sentence_of_its_own() {
+    fn step_names_round_trip() {
         for (step, word, _) in STEPS {
             assert_eq!(word.parse(), Ok(*step));
             assert_eq!(step.word(), *word);

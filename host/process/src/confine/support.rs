@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_cannot_give_is_refused_and_never_weakened() {
+    fn missing_kernel_feature_refuses_confinement() {
         let all = Abilities { files: true, tcp: true, scopes: true };
         let old = Abilities { files: true, tcp: false, scopes: false };
         let no_user = NotConfined { step: Step::User, errno: 1, path: String::new() };

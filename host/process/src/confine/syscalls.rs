@@ -300,7 +300,7 @@ mod tests {
 
     /// A classic BPF filter has at most 4,096 instructions, and jumps of at most 255.
     #[test]
-    fn both_filters_fit_the_kernel() {
+    fn filters_fit_kernel_size_limit() {
         let all = [false, true].map(|nests| [false, true].map(|listens| Needs { nests, listens }));
         for needs in all.into_iter().flatten() {
             for filter in [unknown(needs).unwrap(), refused(needs).unwrap()] {

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_deeper_counts_and_nothing_is_hidden_that_is_not_seen() {
+    fn deeper_paths_override_shallower_ones() {
         let confinement = Confinement {
             read: paths(&["/w/data/bin", "/w/project/node_modules", "/w/tool"]),
             write: paths(&["/w/project", "/w/project/hub/home"]),
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_lies_in_a_hidden_place_is_seen() {
+    fn program_in_hidden_directory_is_visible() {
         let confinement = Confinement {
             read: paths(&["/w/hub/tool"]),
             write: paths(&["/w"]),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_of_the_system_is_in_the_view() {
+    fn view_excludes_system_secrets() {
         let seen: Vec<_> = system_view().into_iter().map(|(at, _)| at).collect();
         for secret in [
             "/etc/shadow",
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_table_of_mounts_is_read() {
+    fn mountinfo_line_is_parsed() {
         let line = r"36 35 98:0 /mnt /a\040b rw,nodev,noatime,idmapped master:1 - ext4 /dev/x rw";
         let (at, flags) = mounted(line).unwrap();
         assert_eq!(at, Path::new("/a b"));

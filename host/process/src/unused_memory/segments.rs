@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_pages_that_nobody_may_write_to() {
+    fn only_whole_read_only_pages_count() {
         let rows = [
             row(PT_PHDR, 4, 0x40, 0x200),
             row(PT_LOAD, 4, 0, 0x3123),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_where_the_system_says() {
+    fn segments_match_proc_maps() {
         let found = of_this_program().unwrap();
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let here = of_this_program as fn() -> _ as usize;

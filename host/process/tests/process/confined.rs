@@ -81,7 +81,7 @@ async fn this_machine_confines_programs() {
 }
 
 #[tokio::test]
-async fn a_confined_program_works_in_its_directory() {
+async fn confined_program_works_in_workspace() {
     let house = House::new();
     let script = "read line; echo \"$line\" > made; cat made; pwd; echo x > /tmp/y; mktemp -d >/dev/null; \
         ls /usr/bin/env /etc/passwd /proc/self/status >/dev/null; echo done >/dev/stdout; exit 7";
@@ -104,7 +104,7 @@ async fn a_confined_program_works_in_its_directory() {
 }
 
 #[tokio::test]
-async fn signals_reach_a_confined_program() {
+async fn confined_program_receives_signals() {
     let house = House::new();
     let script = "trap 'echo int' INT; trap 'echo term; exit 3' TERM; echo ready; \
         while :; do sleep 0.01; done";
@@ -121,7 +121,7 @@ async fn signals_reach_a_confined_program() {
 }
 
 #[tokio::test]
-async fn it_sees_what_is_named_and_nothing_else() {
+async fn confined_program_sees_named_paths_only() {
     let house = House::new();
     fs::create_dir(house.path("tool")).unwrap();
     fs::write(house.path("tool/lib"), "code").unwrap();
@@ -156,7 +156,7 @@ async fn it_sees_what_is_named_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_link_on_the_way_is_not_followed() {
+async fn linked_path_prevents_start() {
     let house = House::new();
     symlink(house.path("secret"), house.path("link")).unwrap();
     let launch = launch(&house.path("work"), "/bin/sh", &["-c", "true"]);
@@ -168,7 +168,7 @@ async fn a_link_on_the_way_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_program_that_it_does_not_see_is_told_from_one_that_is_missing() {
+async fn unseen_program_differs_from_missing_one() {
     let house = House::new();
     fs::copy("/bin/true", house.path("secret/tool")).unwrap();
     let program = house.path("secret/tool").display().to_string();
@@ -183,7 +183,7 @@ async fn a_program_that_it_does_not_see_is_told_from_one_that_is_missing() {
 }
 
 #[tokio::test]
-async fn it_sees_and_signals_no_process_but_its_own() {
+async fn confined_program_signals_own_tree_only() {
     let house = House::new();
     let us = std::process::id();
     let script = format!(
@@ -246,7 +246,7 @@ tried('itself', itself)
 ";
 
 #[tokio::test]
-async fn it_reaches_no_socket_that_is_not_granted() {
+async fn only_granted_sockets_are_reachable() {
     let house = House::new();
     let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
@@ -308,7 +308,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
-async fn no_system_call_leads_out() {
+async fn dangerous_system_calls_are_refused() {
     let house = House::new();
     let said = house.python(house.confinement(), CALLS).await;
     let none = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]
@@ -379,7 +379,7 @@ tried('a file system', lambda: False if libc.mount(b'none', b'.', b'tmpfs', 0, N
 ";
 
 #[tokio::test]
-async fn nothing_that_a_program_tries_leads_out() {
+async fn escape_attempts_fail() {
     let house = House::new();
     let secret = house.path("secret/token").display().to_string();
     let args = ["-Ic", ESCAPES, &secret];
@@ -390,7 +390,7 @@ async fn nothing_that_a_program_tries_leads_out() {
 }
 
 #[tokio::test]
-async fn a_fork_bomb_is_bounded_and_ended() {
+async fn fork_bomb_is_bounded_and_killed() {
     let house = House::new();
     let ceilings = Ceilings { processes: 400, ..Ceilings::default() };
     let confinement = Confinement { ceilings, ..house.confinement() };
@@ -405,7 +405,7 @@ async fn a_fork_bomb_is_bounded_and_ended() {
 }
 
 #[tokio::test]
-async fn no_process_takes_memory_without_end() {
+async fn process_memory_is_limited() {
     let house = House::new();
     let ceilings = Ceilings { memory_bytes: Some(256 << 20), ..Ceilings::default() };
     let confinement = Confinement { ceilings, ..house.confinement() };
@@ -419,7 +419,7 @@ async fn no_process_takes_memory_without_end() {
 }
 
 #[tokio::test]
-async fn no_tree_takes_memory_without_end() {
+async fn tree_memory_is_limited() {
     let house = House::new();
     let limit = 256 << 20;
     let ceilings = Ceilings { memory_bytes: Some(limit), ..Ceilings::default() };
@@ -460,7 +460,7 @@ async fn no_tree_takes_memory_without_end() {
 }
 
 #[tokio::test]
-async fn no_file_grows_without_end() {
+async fn file_size_is_limited() {
     let house = House::new();
     let ceilings = Ceilings { file_bytes: 1 << 20, ..Ceilings::default() };
     let confinement = Confinement { ceilings, ..house.confinement() };
@@ -472,7 +472,7 @@ async fn no_file_grows_without_end() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_its_group_and_its_session_ends_with_its_program() {
+async fn new_session_ends_with_confined_program() {
     let house = House::new();
     let away = "(setsid sh -c 'exec env -i /bin/sleep 1717' >/dev/null 2>&1 &); \
         (setsid nohup sh -c 'trap \"\" TERM HUP; exec env -i /bin/sleep 1718' >/dev/null 2>&1 &) ; sleep 0.1; echo ready";
@@ -482,7 +482,7 @@ async fn whoever_leaves_its_group_and_its_session_ends_with_its_program() {
 }
 
 #[tokio::test]
-async fn a_minder_that_is_killed_takes_its_program_along_whatever_that_shed() {
+async fn killed_minder_takes_confined_program() {
     let house = House::new();
     let script =
         "setsid env -i /bin/sleep 1719 & sleep 0.05; echo ready; exec env -i /bin/sleep 1719";
@@ -522,7 +522,7 @@ fn minder_without_namespaces(place: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_machine_that_cannot_confine_starts_nothing_and_says_what_mends_it() {
+async fn missing_confinement_refuses_with_remedy() {
     let house = House::new();
     let minder = minder_without_namespaces(&house.path(""));
     let poor = Supervisor::new(minder, house.hub.data.path().to_path_buf(), GRACE);
@@ -541,7 +541,7 @@ async fn a_machine_that_cannot_confine_starts_nothing_and_says_what_mends_it() {
 
 /// Mounts inside give access to no hidden file, and make no read-only one writable.
 #[tokio::test]
-async fn a_program_that_may_nest_confines_its_own_tools_and_opens_nothing() {
+async fn nested_confinement_opens_nothing() {
     let house = House::new();
     let nests = Confinement { nests: true, ..house.confinement() };
     let script = "unshare --user --map-root-user --mount sh -c 'mount -t tmpfs none /tmp && echo > /tmp/inner && echo inside; \

@@ -6,7 +6,7 @@ use super::*;
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
-async fn a_hurry_cuts_each_grace_short_that_was_begun_and_that_is_to_come() {
+async fn hurry_shortens_current_and_future_grace() {
     let data = tempfile::tempdir().unwrap();
     let hub = Fixture { supervisor: supervisor(data.path(), LONG), data };
     let (mut asked, mut at_work) = (hub.sh(STUBBORN).await, hub.sh(STUBBORN).await);

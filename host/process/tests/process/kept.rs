@@ -35,7 +35,7 @@ async fn does(child: &mut Child, line: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helpers_stay() {
+async fn prune_kills_background_and_spares_helpers() {
     let hub = Fixture::new();
     let mut child = hub.sh(&format!("sleep 2000 & {SHELL}")).await;
     let pid = does(&mut child, "echo $$").await;
@@ -66,7 +66,7 @@ async fn what_was_left_in_the_background_is_ended_and_the_program_and_its_helper
 /// The kernel reports a process whose first thread has ended as a zombie without memory, variables
 /// and descriptors.
 #[tokio::test]
-async fn one_that_goes_on_without_its_first_thread_is_ended_too() {
+async fn process_without_first_thread_is_killed() {
     let hub = Fixture::new();
     let mut child = hub.sh(SHELL).await;
     does(&mut child, ":").await;
@@ -96,7 +96,7 @@ async fn one_that_goes_on_without_its_first_thread_is_ended_too() {
 
 /// A program that forks as fast as it can and exits: no process of it lives long.
 #[tokio::test]
-async fn one_that_hops_from_process_to_process_is_ended_too_or_it_is_told() {
+async fn rapidly_forking_program_dies_with_tree() {
     let hub = Fixture::new();
     let mut child = hub.sh(SHELL).await;
     does(&mut child, ":").await;
@@ -113,7 +113,7 @@ async fn one_that_hops_from_process_to_process_is_ended_too_or_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_tree_is_its_next_owner_s_and_the_former_waits_for_it_no_more() {
+async fn transferred_tree_counts_for_new_owner() {
     let hub = Fixture::new();
     let mut child = hub.sh(SHELL).await;
     let pid: i32 = does(&mut child, "echo $$").await.lines().next().unwrap().parse().unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_retired_program_ends_by_itself_or_is_ended() {
+async fn retired_program_exits_or_is_killed() {
     let hub = Fixture::new();
     // More than the capacity of a pipe: nobody reads it, and the program does not block.
     let saves = "cat >/dev/null; head -c 300000 /dev/zero; echo all >saved";
@@ -18,7 +18,7 @@ async fn a_retired_program_ends_by_itself_or_is_ended() {
 }
 
 #[tokio::test]
-async fn a_dropped_child_ends_and_so_does_a_dropped_start() {
+async fn dropping_child_or_start_kills_program() {
     let hub = Fixture::new();
     let (held, launch) = (Arc::new(()), hub.launch("/bin/sh", &["-c", STUBBORN]));
     let mut child = hub.supervisor.spawn_holding(launch, Arc::clone(&held)).await.unwrap();

@@ -21,7 +21,7 @@ async fn done(job: &str, input: &'static [u8]) -> Result<Vec<u8>, WorkError> {
 }
 
 #[tokio::test]
-async fn work_comes_back_done() {
+async fn worker_returns_result() {
     assert_eq!(done("upper", b"some words").await.unwrap(), b"SOME WORDS");
     assert_eq!(done("upper", b"").await.unwrap(), b"");
     static LARGE: [u8; 1 << 20] = [b'a'; 1 << 20];
@@ -31,7 +31,7 @@ async fn work_comes_back_done() {
 
 /// Work that exceeds a limit fails with that limit, and would fail again.
 #[tokio::test]
-async fn each_limit_ends_the_work_that_exceeds_it() {
+async fn exceeded_limit_fails_the_work() {
     let told = async |job| {
         let why = done(job, b"x").await.unwrap_err();
         assert!(why.is_of_the_work(), "{why}");
@@ -48,13 +48,13 @@ async fn each_limit_ends_the_work_that_exceeds_it() {
 /// The code in a worker may be taken over by its input.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_worker_can_do_its_work_and_nothing_else() {
+async fn worker_is_confined_to_its_socket() {
     let can = String::from_utf8(done("pry", b"x").await.unwrap()).unwrap();
     assert_eq!(can, "start a thread");
 }
 
 #[tokio::test]
-async fn a_worker_that_cannot_be_started_is_no_fault_of_the_work() {
+async fn start_failure_is_not_work_fault() {
     let missing = Worker { program: "/nonexistent/worker".into(), word: "__work" };
     let why = missing.run(&["upper"], Bytes::new(), LIMITS).await.unwrap_err();
     assert!(!why.is_of_the_work() && why.to_string().contains("/nonexistent/worker"), "{why}");
@@ -66,7 +66,7 @@ async fn a_worker_that_cannot_be_started_is_no_fault_of_the_work() {
 
 /// The worker of a dropped future is gone at once, and does not use up its CPU time.
 #[tokio::test]
-async fn a_worker_ends_when_nobody_waits_for_it() {
+async fn dropped_future_kills_worker() {
     let limits = WorkLimits { cpu: Duration::from_secs(3_600), ..LIMITS };
     let own = std::process::id();
     let working = || {

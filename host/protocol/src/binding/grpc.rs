@@ -218,7 +218,7 @@ mod tests {
     use crate::model::message::base64_bytes;
 
     #[test]
-    fn a_timeout_is_digits_and_a_unit() {
+    fn grpc_timeout_is_parsed_or_refused() {
         for (said, ms) in [("1500m", 1_500), ("2S", 2_000), ("1H", 3_600_000), ("5M", 300_000)] {
             assert_eq!(read_timeout(said).unwrap(), Duration::from_millis(ms), "{said}");
         }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_is_known_in_both_versions() {
+    fn grpc_methods_resolve_in_both_versions() {
         let calls = |service: &str| {
             let names = Rpc::names(service);
             let calls = names.iter().map(|name| Call::named(service, name).unwrap());
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_all_that_json_rpc_says() {
+    fn grpc_status_carries_code_and_details() {
         let why = A2aError::invalid("message.parts", "must not be empty");
         let (code, status) = write_status(&why);
         assert_eq!(code, 3);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_without_details_is_told_by_what_there_is() {
+    fn grpc_error_without_details_is_classified() {
         let read = |code: &str, message: &str, details: &[u8]| {
             let why = read_refusal(code.as_bytes(), message.as_bytes(), details);
             why.map_or("none".to_owned(), |why| format!("{:?}: {why}", why.kind))
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn invalid_protobuf_message_is_refused() {
         let call = Call::named(SERVICES[0], "SendMessage").unwrap();
         assert_eq!(call.read(&[0xff]).unwrap_err().kind, ErrorKind::Parse);
         assert_eq!(call.write(Value::Null).unwrap(), Vec::<u8>::new());

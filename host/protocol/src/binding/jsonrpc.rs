@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_keeps_its_type() {
+    fn request_id_keeps_its_json_type() {
         for id in [json!("7"), json!(7), json!(7.5), json!(null)] {
             let request = json!({"jsonrpc": "2.0", "method": "hub/status", "id": id}).to_string();
             let read = one(request.as_bytes(), Beside::Headers);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_has_an_answer() {
+    fn invalid_request_still_gets_response() {
         let told = |request: Value| {
             let read = one(request.to_string().as_bytes(), Beside::Metadata);
             let why = read.params.unwrap_err();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_of_a_batch_is_read_by_itself() {
+    fn batch_requests_are_read_independently() {
         let text = br#"[{"jsonrpc":"2.0","id":1,"method":"a"}, {"jsonrpc":"2.0","method":"b"}, 7]"#;
         let Frame::Batch(batch) = read(text, Beside::Headers) else { panic!("not a batch") };
         let ids: Vec<_> = batch.iter().map(|request| request.id.clone()).collect();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_written_around_what_it_carries() {
+    fn response_wraps_result_or_error() {
         let text = |line: Vec<u8>| String::from_utf8(line).unwrap();
         let service_params = activated(&["urn:x".to_owned()]);
         let envelope = Envelope { id: RequestId::Text("a\n".to_owned()), service_params };
@@ -376,7 +376,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(id: u64, method in ".{0,20}", said in ".{0,20}") {
+        fn written_request_reads_back_unchanged(id: u64, method in ".{0,20}", said in ".{0,20}") {
             let line = write_request(id, &method, &json!({ "said": said }));
             prop_assert!(!line.contains(&b'\n'));
             let params = Ok(Map::from_iter([("said".to_owned(), json!(said))]));
@@ -386,7 +386,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_has_an_answer(bytes: Vec<u8>, params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
             let almost = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
             for text in [&bytes, almost.as_bytes()] {
                 read(text, Beside::Metadata);

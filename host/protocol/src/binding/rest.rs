@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_has_its_method() {
+    fn path_selects_method_version_and_tenant() {
         let push = r#"{"url": "http://x/", "taskId": "other", "task_id": "another"}"#;
         let told = [
             called(Verb::Post, "message:send", "{}"),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_refused() {
+    fn request_without_route_is_refused() {
         let told = [
             called(Verb::Get, "", ""),
             called(Verb::Get, "message:send", ""),
@@ -305,7 +305,7 @@ mod tests {
         /// A server decodes the request of a client in either version: path, query and body
         /// together restore the parameters.
         #[test]
-        fn what_is_written_is_read_again(
+        fn written_request_reads_back_unchanged(
             n in 0..Method::ALL.len(),
             old: bool,
             tenant in proptest::option::of("[a-z/]{1,8}"),

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_stand_in_the_metadata() {
+    fn service_params_are_read_from_metadata() {
         let read =
             |given: Value| ServiceParams::of_metadata(&json!({ "metadata": { MEMBER: given } }));
         let said = read(
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_what_is_active() {
+    fn response_names_activated_extensions() {
         assert_eq!(activated(&[]), None);
         let both = activated(&["urn:a".to_owned(), "urn:b".to_owned()]);
         assert_eq!(both, Some(json!({ "A2A-Extensions": "urn:a, urn:b" })));

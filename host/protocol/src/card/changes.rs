@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn changes_as_people_see_them() {
+    fn card_changes_are_listed_by_member() {
         let interface =
             |url: &str| json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
         let before = json!({

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extended_card_tells_how_an_agent_is_run() {
+    fn extended_card_adds_operating_data() {
         let [v1, hybrid] = shown(r#"{"name":"n","description":"d","version":"1"}"#);
         assert_eq!(v1, hybrid);
         insta::assert_snapshot!(v1, @r#"{"extendedAgentCard":true,"extensions":[{"description":"Tasks may be submitted by the five-step protocol as well","params":{"submit_task":"http://hub/submit_task","task_updates":"http://hub/task_updates/{task_id}"},"uri":"urn:a2a-hub:five-step:v1"},{"description":"How the operator runs each agent: its health, its limits","params":{"agents":{"n":{"maxQueued":64,"maxRunning":8,"status":"healthy","taskTimeoutMs":60000}}},"uri":"urn:a2a-hub:operated:v1"}],"pushNotifications":true,"streaming":true}"#);

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_taken_and_each_member_that_does_not_is_told() {
+    fn violations_name_each_invalid_member() {
         let right = json!({"search_topic": "why", "extraction_instruction": "sum up", "sources": ["https://x"]});
         assert_eq!(told(&browse(), &right), "");
         let wrong =
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_reaches_out_or_never_ends_is_refused() {
+    fn external_or_cyclic_schema_is_refused() {
         let nested = |levels: usize| {
             let mut defs = json!({ "d0": { "type": "string" } });
             for level in 1..=levels {
@@ -429,7 +429,7 @@ mod tests {
 
     /// A backtracking engine would need exponential time for this pattern.
     #[test]
-    fn a_catastrophic_pattern_and_a_huge_input_take_no_time() {
+    fn catastrophic_pattern_and_huge_input_stay_fast() {
         let schema = json!({ "properties": { "text": { "pattern": "^(a+)+$" } } });
         let wrong = json!({ "text": format!("{}b", "a".repeat(200_000)) });
         assert!(
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_checked_with_its_schemas() {
+    fn card_with_invalid_schema_is_refused() {
         let card = |schema: Value| {
             let skill = json!({"id": "s", "name": "S", "description": "d", "inputSchema": schema});
             let card = json!({"name": "n", "description": "d", "version": "1", "skills": [skill]});

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_published_card_has_what_the_specification_wants() {
+    fn published_card_has_required_members() {
         let given = r#"{"name":"n","description":"d","version":"1","url":"http://evil.example","iconUrl":"x",
             "skills":[{"id":"s","name":"S","description":"does s"}],
             "provider":{"organization":"Acme"},"capabilities":{"streaming":false,"pushNotifications":false}}"#;

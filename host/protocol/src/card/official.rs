@@ -252,7 +252,7 @@ mod tests {
         "capabilities":{"extensions":[{"uri":"urn:x","required":true},{"uri":"urn:y"}]}}"#;
 
     #[test]
-    fn a_hybrid_card_is_for_both() {
+    fn hybrid_card_serves_both_versions() {
         let card = AgentCard::parse(GIVEN).unwrap();
         insta::assert_snapshot!(serde_json::to_string_pretty(&card.hybrid(&endpoints(true))).unwrap(), @r#"
         {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_tells_how_its_agent_is_reached() {
+    fn card_lists_interfaces_of_agent() {
         let card = AgentCard::parse(GIVEN).unwrap();
         let ways = |card: &Value| {
             let all = read_interfaces(card).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_of_1_0_has_nothing_else() {
+    fn v1_card_has_only_v1_members() {
         let given = r#"{"name":"n","description":"d","version":"1"}"#;
         let card = AgentCard::parse(given).unwrap();
         let endpoints =
@@ -420,7 +420,7 @@ mod tests {
 
     /// Validators of 0.3 cards accept only `http` and `https` URLs.
     #[test]
-    fn a_client_of_0_3_is_told_of_no_socket() {
+    fn v03_interfaces_omit_unix_socket() {
         let card = AgentCard::parse(GIVEN).unwrap();
         let socket = Some("unix:///run/hub.sock".to_owned());
         let hub = Endpoints { socket, tenant: None, ..endpoints(false) };
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extended_card_is_declared_with_a_scheme_or_not_at_all() {
+    fn extended_card_requires_security_scheme() {
         let card = AgentCard::parse(GIVEN).unwrap();
         for needs_token in [false, true] {
             let (v1, both) =

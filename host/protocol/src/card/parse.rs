@@ -70,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn keeps_what_it_does_not_read() {
+    fn unknown_card_members_are_kept() {
         let text = r#"{"name":"n","description":"d","version":"1","skills":[],"iconUrl":"x"}"#;
         let card = AgentCard::parse(text).unwrap();
         assert_eq!(card.other["iconUrl"], "x");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_missing() {
+    fn invalid_card_error_names_member() {
         let missing = AgentCard::parse(r#"{"name":"n","version":"1"}"#).unwrap_err().to_string();
         assert!(missing.contains("missing field `description`"), "{missing}");
         let wrong = [

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_of_a_card() {
+    fn signed_forms_of_card_match_signers() {
         let card = json!({
             "version": "1", "name": "Z\u{fc}rich", "description": "", "documentationUrl": "", "x": {"unknown": true},
             "capabilities": {"streaming": false, "extensions": [{"uri": "urn:x", "required": false, "params": {"n": 1.0, "e": {}}}]},
@@ -240,7 +240,7 @@ mod tests {
 
     /// Test vectors of RFC 8785: appendix B, and the order of section 3.2.3.
     #[test]
-    fn canonical_json_is_that_of_the_rfc() {
+    fn canonical_json_matches_rfc_8785() {
         let text = |value: Value| String::from_utf8(canonical(value).unwrap().payload).unwrap();
         for (bits, written) in [
             (0x0000_0000_0000_0000_u64, "0"),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_forged_is_not_looked_at() {
+    fn forgeable_signatures_are_ignored() {
         let signature = |header: Value| json!({"protected": BASE64.encode(header.to_string()), "signature": "AA"});
         let read = |signature| match &signatures(&json!({ "signatures": [signature] }))[..] {
             [Ok(it)] => format!("{:?} by {:?}, at {:?}", it.algorithm, it.key, it.key_url),

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_named_with_the_place() {
+    fn exceeded_limit_names_its_path() {
         let long = |length: usize| "x".repeat(length);
         let many: Map<_, _> = (0..=MAX_MEMBERS).map(|n| (format!("k{n}"), json!(n))).collect();
         let cases = [
@@ -232,7 +232,7 @@ mod tests {
 
     /// Control characters would reach logs, tables for people and prompts.
     #[test]
-    fn an_id_holds_no_control_characters() {
+    fn id_with_control_characters_is_refused() {
         let mut message = Message::text(Role::User, "hi");
         check_message(&message, "message").unwrap();
         message.context_id = Some(ContextId::new("a\u{1b}[2J"));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn two_members_of_one_name_are_refused() {
+    fn duplicate_member_names_are_refused() {
         let refused = |text: &str| read(text.as_bytes()).unwrap_err();
         let twice = refused(r#"{"a": [{"b": 1, "c": 2, "b": 3}]}"#);
         assert_eq!(twice.kind, ErrorKind::InvalidRequest);
@@ -274,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn other_json_is_read_as_it_stands(value in any_json()) {
+        fn json_without_duplicates_parses_unchanged(value in any_json()) {
             let text = value.to_string();
             prop_assert_eq!(read(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(&text).unwrap());
         }

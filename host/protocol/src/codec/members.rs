@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn either_name_is_read_and_null_is_absent() {
+    fn camel_and_snake_case_names_are_read() {
         let mut read = members(json!({"taskId": "a", "context_id": "b", "token": null, "x": 1}));
         assert_eq!(read.text("taskId").unwrap().as_deref(), Some("a"));
         assert_eq!(read.text("contextId").unwrap().as_deref(), Some("b"));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_known_in_snake_case() {
+    fn snake_case_form_of_name_is_recognized() {
         for name in ["taskId", "pushNotificationConfig", "x", "id"] {
             let snake = snake_case(name);
             assert_eq!(is_snake_case_of(&snake, name), snake != name, "{name}");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_flags_come_as_text_too() {
+    fn numbers_and_flags_are_read_from_text() {
         for five in [json!(5), json!("5"), json!(5.0)] {
             assert_eq!(members(json!({ "n": five })).count("n").unwrap(), Some(5));
         }

@@ -143,7 +143,7 @@ mod tests {
     /// The descriptors are committed, because building their compiler takes longer than building
     /// this crate.
     #[test]
-    fn the_descriptors_are_those_of_the_proto_files() {
+    fn committed_descriptors_match_proto_files() {
         let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
         let mut compiler = protox::Compiler::new([proto]).unwrap();
         compiler.include_imports(true);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_those_of_the_official_clients() {
+    fn official_sdk_messages_round_trip() {
         let mut kinds = std::collections::BTreeSet::new();
         for line in OFFICIAL.lines() {
             let (name, bytes, mut json): (String, String, Value) =

@@ -452,7 +452,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn members_stand_in_the_order_of_their_names(event in any_event(), task in any_whole_task()) {
+        fn written_members_are_sorted_by_name(event in any_event(), task in any_whole_task()) {
             for form in Form::ALL {
                 same(form, &event)?;
                 same(form, &task)?;
@@ -463,7 +463,7 @@ mod tests {
 
     /// Parts that clients do not send, and those that differ between the packages.
     #[test]
-    fn rare_nouns_have_their_members_in_order_too() {
+    fn members_of_rare_parts_are_sorted() {
         let part = |content| Part {
             filename: Some("f".to_owned()),
             media_type: Some("a/b".to_owned()),

@@ -105,7 +105,7 @@ mod tests {
     proptest! {
         /// The stored task equals the task, and has the same text in each dialect.
         #[test]
-        fn what_is_kept_is_told_as_the_task_is(mut task in any_whole_task()) {
+        fn finished_task_text_equals_answer(mut task in any_whole_task()) {
             let agent = AgentId::parse("echo").unwrap();
             task.status.state = TaskState::Completed;
             // Every task of the hub has a timestamp.
@@ -130,7 +130,7 @@ mod tests {
         }
 
         #[test]
-        fn only_what_is_over_is_kept(mut task in any_whole_task()) {
+        fn only_final_states_are_finished(mut task in any_whole_task()) {
             let agent = AgentId::parse("echo").unwrap();
             for state in TaskState::ALL {
                 task.status.state = state;

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_1_0_names_its_tenant() {
+    fn grpc_v1_request_carries_tenant() {
         let Request { tenant, operation } =
             asks(0, "GetTask", json!({"tenant": "echo", "id": "t", "historyLength": 0}));
         assert_eq!(tenant.as_deref(), Some("echo"));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_0_3_names_ids_by_a_path() {
+    fn grpc_v03_request_names_resources_by_path() {
         let told_of = |method, params| match asks(1, method, params).operation {
             Ok(operation) => format!("{operation:?}"),
             Err(why) => why.to_string(),

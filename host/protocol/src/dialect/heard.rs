@@ -104,7 +104,7 @@ mod tests {
     proptest! {
         /// Each subscriber reads the same text, with and without caching.
         #[test]
-        fn every_listener_is_told_the_same(event in any_event(), is_shared: bool) {
+        fn every_subscriber_reads_same_text(event in any_event(), is_shared: bool) {
             let heard = if is_shared { HeardEvent::shared(event) } else { HeardEvent::new(event) };
             for dialect in ALL {
                 let expected = dialect.write_event(&heard).unwrap().to_string();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_made_once_for_many_and_not_kept_for_one() {
+    fn event_text_is_cached_for_several_subscribers() {
         let event = || SequencedEvent {
             task: TaskId::new("t"),
             context: ContextId::new("c"),

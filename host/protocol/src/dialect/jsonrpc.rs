@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_field() {
+    fn invalid_request_error_names_field() {
         let send = |message: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}});
         let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let deep = (0..64).fold(Value::Null, |inner, _| json!([inner]));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_a_version_beside_is_answered_in_it() {
+    fn version_in_metadata_selects_dialect() {
         let official = |version| Dialect::Official(Wire { version, binding: Binding::JsonRpc });
         let dialect = |method: &str, metadata: Value, beside: Beside| {
             let params = json!({"id": "t", "tenant": "echo", "metadata": metadata});
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_has_an_answer(bytes: Vec<u8>, method in proptest::sample::select(METHODS.iter().map(|method| method.name).collect::<Vec<_>>()), params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, method in proptest::sample::select(METHODS.iter().map(|method| method.name).collect::<Vec<_>>()), params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
             let official = Wire { version: Version::V1, binding: Binding::JsonRpc };
             for spelled in [Dialect::Hub, Dialect::Official(official)] {
                 super::read(&bytes, spelled, Beside::Metadata);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_specification_example() {
+    fn specification_example_is_read() {
         let text = br#"{"jsonrpc":"2.0","method":"message/send","params":{"message":{"kind":"message","messageId":"msg-123","role":"user",
             "parts":[{"kind":"text","text":"Write a hello world function in Python"}],"contextId":"optional-context-id",
             "metadata":{"targetAgent":"claude-code"}},"configuration":{"historyLength":10}},"id":"7"}"#;

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_has_its_method() {
+    fn path_selects_method_version_and_tenant() {
         let push = r#"{"url": "http://x/", "taskId": "other", "task_id": "another"}"#;
         let told = [
             asks(Verb::Get, "tasks/t?historyLength=2", ""),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_rest_request_names_problem() {
         let told = [
             asks(Verb::Get, "", ""),
             asks(Verb::Get, "message:send", ""),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_send() {
+    fn stream_request_is_read_in_both_versions() {
         let one =
             r#"{"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}"#;
         let old =
@@ -155,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_has_an_answer(path in ".{0,40}", query in ".{0,40}", body: Vec<u8>) {
+        fn arbitrary_request_never_panics(path in ".{0,40}", query in ".{0,40}", body: Vec<u8>) {
             for verb in [Verb::Get, Verb::Post, Verb::Delete] {
                 read(verb, &path, Some(&query), &body);
                 read(verb, &format!("tasks/{path}"), Some(&query), b"{}");

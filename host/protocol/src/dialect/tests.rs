@@ -92,7 +92,7 @@ fn asked_of_old() -> Vec<Operation> {
 }
 
 #[test]
-fn what_is_asked_over_json_rpc_is_read() {
+fn jsonrpc_requests_round_trip() {
     let read = |version, name: &str, said: Value| {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": name, "params": said });
         let spelled = official(version, Binding::JsonRpc);
@@ -118,7 +118,7 @@ fn what_is_asked_over_json_rpc_is_read() {
 }
 
 #[test]
-fn what_is_asked_over_rest_is_read() {
+fn rest_requests_round_trip() {
     let mut told = String::new();
     for (version, tenant, all) in
         [(Version::V1, Some("a/b"), asked(PushForm::V1)), (Version::V03, None, asked_of_old())]
@@ -165,7 +165,7 @@ fn what_is_asked_over_rest_is_read() {
 }
 
 #[test]
-fn what_is_asked_over_grpc_is_read() {
+fn grpc_requests_round_trip() {
     let mut told = String::new();
     for (version, tenant, all) in
         [(Version::V1, Some("a/b"), asked(PushForm::V1)), (Version::V03, None, asked_of_old())]
@@ -210,7 +210,7 @@ fn what_is_asked_over_grpc_is_read() {
 }
 
 #[test]
-fn a_method_tells_its_dialect() {
+fn method_name_selects_dialect() {
     let [new, old] = Version::ALL.map(|version| official(version, Binding::JsonRpc));
     assert_eq!(Dialect::of_method("SendMessage", Dialect::Hub), new);
     assert_eq!(Dialect::of_method("message/send", Dialect::Hub), Dialect::Hub);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_as_clients_of_the_local_hub_read_them() {
+    fn answers_match_local_hub_wire_form() {
         let card = AgentCard::parse(r#"{"name":"n","description":"d","version":"1"}"#).unwrap();
         let info = ContextInfo {
             id: ContextId::new("c"),

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wire_form() {
+    fn hub_event_wire_form() {
         let event =
             |seq, what| HubEvent { seq, timestamp: "2026-01-01T00:00:00.000Z".to_owned(), what };
         let agent_id = AgentId::parse("echo").unwrap();

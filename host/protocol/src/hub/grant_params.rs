@@ -135,7 +135,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn wrong_parameters_are_refused_by_name() {
+    fn wrong_grant_parameters_are_refused_by_name() {
         let digest = "ab".repeat(32);
         let refused = [
             grant(json!({ "agentId": "notes", "sha256": "ab", "grant": {} })),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn grant_is_read_with_its_terms() {
+    fn grant_request_is_read_with_conditions() {
         let said = json!({ "agentId": "notes", "sha256": "AB".repeat(32), "grant": { "memory": true },
             "before": {}, "dev": true });
         let Operation::GrantPlugin(read) = grant(said).unwrap() else { panic!("no grant") };

@@ -414,7 +414,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn every_method_is_there_once_and_reads_its_example() {
+    fn methods_are_unique_and_read_examples() {
         let names: HashSet<_> = METHODS.iter().map(|method| method.name).collect();
         assert_eq!(names.len(), METHODS.len());
         for method in METHODS {
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_comes_from_one_place() {
+    fn register_takes_path_or_component() {
         let register = |params: Value| operation("hub/agents/register", params);
         let bytes = register(json!({"agentId": "a", "component": "AGFzbQ=="})).unwrap();
         let component = Component::Bytes(b"\0asm".to_vec());
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_a_page() {
+    fn list_methods_read_page_and_filters() {
         let said = json!({"contextId": "optional-context-id", "state": "completed", "limit": 20, "offset": 0});
         let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", said) else {
             panic!("not a list")

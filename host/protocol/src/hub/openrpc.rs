@@ -77,7 +77,7 @@ mod tests {
     /// The document contains every method, and each example names only existing parameters and all
     /// required ones.
     #[test]
-    fn every_method_is_described() {
+    fn every_method_appears_in_document() {
         let document = discover("1.2.3");
         let methods = list(&document["methods"]);
         assert_eq!(methods.len(), METHODS.len());
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_schema_reference_resolves() {
         let document = discover("1.2.3");
         let text = document.to_string();
         let mut found = 0;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_method_as_tools_see_it() {
+    fn register_method_has_expected_schema() {
         let document = discover("1.2.3");
         let register = list(&document["methods"])
             .iter()

@@ -110,7 +110,7 @@ mod tests {
     };
 
     #[test]
-    fn a_query_is_read_as_clients_of_registries_write_it() {
+    fn registry_query_string_is_read() {
         let of = |query: &str| read_query(Some(query)).map_err(|why| why.to_string());
         let words = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
         let every = of("skill=*").unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_is_its_card_with_its_url_and_why() {
+    fn registry_result_is_card_with_reasons() {
         let why = Why { by: WhyBy::Skill, what: "review".to_owned(), r#in: Vec::new() };
         let agent = FoundAgent {
             id: AgentId::parse("pr-reviewer").unwrap(),

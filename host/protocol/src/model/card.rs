@@ -121,7 +121,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_range_holds_what_it_says() {
+    fn media_range_matches_type_and_wildcard() {
         for (media, range) in [
             ("text/plain", "text/plain"),
             ("Text/Plain; charset=utf-8", "text/plain"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_takes_what_its_card_says() {
+    fn part_outside_input_modes_is_found() {
         let card = |modes: Value| {
             let skill = json!({"id": "s", "name": "S", "description": "does s", "inputModes": ["text/csv"]});
             let given = json!({"name": "n", "description": "d", "version": "1",

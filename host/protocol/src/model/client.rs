@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_asked_is_not_written() {
+    fn default_capabilities_serialize_to_empty_object() {
         assert_eq!(serde_json::to_string(&ClientCapabilities::default()).unwrap(), "{}");
         let client =
             ClientCapabilities { extensions: vec!["urn:x".to_owned()], output_modes: Vec::new() };

@@ -386,7 +386,7 @@ mod tests {
 
     /// Codes of A2A 1.0.1, section 5.4, and of the hub's own kinds.
     #[test]
-    fn official_codes() {
+    fn official_codes_match_specification_table() {
         let line = |kind: ErrorKind| {
             let Codes { code, status, http } = kind.official();
             format!("{} {code} {status} {http}", kind.reason())
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_over_rest_comes_in_the_form_of_either_version() {
+    fn rest_error_of_either_version_is_read() {
         let read = |http: u16, body: Value| match A2aError::read_rest(http, &body) {
             Some(why) => format!("{:?}: {why}", why.kind),
             None => "none".to_owned(),
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn details_join_the_reason() {
+    fn hub_error_data_holds_details_and_reason() {
         let wire = A2aError::invalid("message.parts", "must not be empty").to_hub_json();
         insta::assert_snapshot!(wire, @r#"{"code":-32602,"data":{"field":"message.parts","reason":"INVALID_PARAMS"},"message":"`message.parts`: must not be empty"}"#);
     }

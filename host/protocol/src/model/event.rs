@@ -163,7 +163,7 @@ mod tests {
 
     /// The first logs called client capabilities `terms`.
     #[test]
-    fn a_log_says_what_the_client_can_do_as_it_always_did() {
+    fn client_capabilities_are_stored_as_terms() {
         let task = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_SUBMITTED", "timestamp": ""}});
         let stored = json!({"created": {"agent": "echo", "task": task, "terms": {"outputModes": ["image/*"]}}});
         let event: TaskEvent = serde_json::from_value(stored.clone()).unwrap();

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn contradiction_of_message_and_request_is_refused() {
+    fn contradicting_message_and_request_is_refused() {
         let (one, other) = (facts(&json!({ "question": "a" })), facts(&json!({ "question": "b" })));
         let why = HubMetadata::of(Some(&one), Some(&other)).unwrap_err().to_string();
         assert!(why.contains("differs from `metadata.question`"), "{why}");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn request_alone_leaves_routing_and_strangers_out() {
+    fn request_metadata_excludes_routing_and_unknown_members() {
         let request = facts(&json!({ "targetAgent": "echo", "workingDirectory": "/", "x": 1,
             "model": "opus", "budget": { "tasks": 1 }, "x-workflow-id": "w" }));
         let read = HubMetadata::of(None, Some(&request)).unwrap();

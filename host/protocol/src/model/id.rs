@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tenants_have_plain_names_and_the_default_one_has_none() {
+    fn invalid_tenant_name_is_refused() {
         for good in ["a", "acme", "7", "team-b", &"a".repeat(63)] {
             let tenant = TenantId::parse(good).unwrap();
             assert_eq!((tenant.as_str(), tenant.is_default()), (good, false));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn conversations_of_two_tenants_are_two_and_are_written_the_same() {
+    fn same_context_name_differs_per_tenant() {
         let acme = ContextId::new("c").of_tenant(&TenantId::parse("acme").unwrap());
         assert_ne!(acme, ContextId::new("c"));
         assert_eq!(serde_json::to_string(&acme).unwrap(), "\"c\"");
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn agent_ids_are_safe_everywhere() {
+    fn unsafe_agent_id_is_refused() {
         for good in ["a", "echo", "git-historian", "gpt4", &"a".repeat(63)] {
             assert!(AgentId::parse(good).is_ok(), "{good}");
         }

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_checked() {
+    fn unsupported_version_is_refused() {
         for good in [None, Some(""), Some("1.0"), Some("0.3"), Some("1.0.1"), Some(" 0.3.0")] {
             assert_eq!(check_version(good), Ok(()), "{good:?}");
         }

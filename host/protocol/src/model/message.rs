@@ -191,7 +191,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn parts_are_told_apart_by_their_member() {
+    fn part_content_round_trips_by_member() {
         let parts = [
             (Part::text("hi"), json!({"text": "hi"})),
             (Part::new(Content::Raw(vec![255, 254])), json!({"raw": "//4="})),
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_counted() {
+    fn deeper_nesting_than_limit_is_detected() {
         let nested = |levels| (0..levels).fold(Value::Null, |inner, _| json!([inner]));
         assert!(is_shallow(&nested(MAX_DEPTH)));
         assert!(!is_shallow(&nested(MAX_DEPTH + 1)));
     }
 
     #[test]
-    fn base64_is_read_in_either_alphabet() {
+    fn base64_is_decoded_in_either_alphabet() {
         for text in ["//4=", "//4", "__4=", "__4"] {
             assert_eq!(base64_bytes::decode(text).unwrap(), [255, 254], "{text}");
         }

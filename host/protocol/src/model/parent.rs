@@ -29,7 +29,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_budget_of_a_call_is_kept_and_a_log_from_before_has_none() {
+    fn parent_budget_round_trips_through_log() {
         let before = json!({"task": "b", "root": "a", "depth": 2, "key": "draft"});
         let read: Parent = serde_json::from_value(before.clone()).unwrap();
         assert_eq!(read.budget, Budget::default());

@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_told() {
+    fn debug_output_hides_secrets() {
         let config = offered().of(TaskId::new("t"));
         assert!(!format!("{config:?}").contains("hush"), "{config:?}");
         assert_eq!(config.id.as_str(), "t");
     }
 
     #[test]
-    fn what_fits_into_no_header_is_refused() {
+    fn push_config_unfit_for_headers_is_refused() {
         assert_eq!(offered().check(""), Ok(()));
         let authentication = |scheme: &str, credentials: &str| {
             let credentials = Some(Secret::new(credentials));

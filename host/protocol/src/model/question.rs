@@ -105,7 +105,7 @@ mod tests {
     use crate::message::Role;
 
     #[test]
-    fn a_question_is_read_as_it_is_written() {
+    fn question_round_trips_through_metadata() {
         for kind in QuestionKind::ALL {
             for replaces in [None, Some(kind)] {
                 let question = Question { replaces, ..Question::fresh(kind) };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_says_that_it_asks_for_permission() {
+    fn only_kind_permission_asks_for_permission() {
         let asks = |question: Value| {
             let metadata = Metadata::from_iter([(QUESTION.to_owned(), question)]);
             let prompt = Message::text(Role::Agent, "may I?");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_names_the_question_by_its_id() {
+    fn message_names_answered_question_by_id() {
         let named = |question: Value| {
             let metadata = Metadata::from_iter([(QUESTION.to_owned(), question)]);
             answered(&Message { metadata: Some(metadata), ..Message::text(Role::User, "yes") })

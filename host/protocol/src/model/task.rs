@@ -163,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_nine_states_have_names_in_both_versions() {
+    fn task_states_round_trip_in_both_versions() {
         for state in TaskState::ALL {
             assert_eq!(TaskState::from_name(state.name()), Some(state));
             assert_eq!(serde_json::from_value::<TaskState>(json!(state)).unwrap(), state);

@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_read_under_a_name_is_said_under_it() {
+    fn trace_values_round_trip_by_name() {
         let facts: Metadata =
             NAMES.into_iter().map(|name| (name.to_owned(), json!(format!("of {name}")))).collect();
         let read = TraceContext::of_metadata(Some(&facts));

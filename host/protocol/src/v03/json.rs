@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn writing_then_reading_is_the_identity(parts in proptest::collection::vec(any_part(), 1..5)) {
+        fn written_message_reads_back_unchanged(parts in proptest::collection::vec(any_part(), 1..5)) {
             let said = Message::new(Role::User, parts);
             let offered: OfferedMessage = serde_json::from_value(write_message(&said)).unwrap();
             prop_assert_eq!(offered.accept("message").unwrap(), said);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_looks_as_the_specification_shows_it() {
+    fn task_matches_specification_example() {
         let task = Task {
             id: TaskId::new("task-456"),
             context_id: ContextId::new("ctx-789"),
@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_heard(sequenced in protojson::tests::any_event()) {
+        fn written_event_reads_back_as_sent(sequenced in protojson::tests::any_event()) {
             let read = read_stream_response(write_event(&sequenced).unwrap()).unwrap();
             let mut told = StreamResponse::of(sequenced.clone()).unwrap();
             // 0.3 requires what the model leaves optional: ids in the status's message, and an

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_say_waits_a_little() {
+    fn unset_blocking_waits_for_default_time() {
         let wait = |configuration: Value| {
             let message =
                 json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]});
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn only_official_methods_are_known() {
+    fn only_official_methods_are_accepted() {
         let unknown = operation("hub/status", json!({})).unwrap_err();
         assert_eq!(unknown.kind, ErrorKind::MethodNotFound);
         for method in names() {

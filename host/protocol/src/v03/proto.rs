@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_comes_in_the_old_package() {
+    fn send_request_of_v03_package_is_read() {
         let params = json!({
             "request": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]},
             "configuration": {"blocking": true, "acceptedOutputModes": ["text/plain"],
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_comes_in_either_form() {
+    fn push_config_of_either_client_is_read() {
         let method = Method::CreateTaskPushNotificationConfig;
         let python = json!({"taskId": "t", "parent": "tasks/t", "configId": "c",
             "config": {"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": {"url": "http://x/"}}});

@@ -76,7 +76,7 @@ mod tests {
     use crate::model::id::TaskId;
 
     #[test]
-    fn a_config_is_told_as_it_was_given() {
+    fn push_config_round_trips() {
         let given = json!({
             "id": "c", "url": "https://example.com/", "token": "t",
             "authentication": { "schemes": ["Bearer"], "credentials": "s" },
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_scheme_is_used_or_none() {
+    fn first_authentication_scheme_is_used() {
         let scheme = |authentication: Value| {
             let given = json!({ "url": "u", "authentication": authentication });
             let read = read(serde_json::from_value(given).unwrap());

@@ -303,7 +303,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_request_in_another_spelling_is_the_same() {
+    fn snake_case_request_equals_camel_case() {
         let read = |params| read(Method::SendMessage, params).unwrap();
         let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
         let full = json!({"message": message, "tenant": "x",
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_parameters_name_their_field() {
+    fn invalid_parameter_error_names_field() {
         let read = |method: Method, params: Value| match read(method, params) {
             Ok(read) => panic!("{read:?}"),
             Err(why) => {
@@ -378,7 +378,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_page_token_is_read_by_who_wrote_it(updated in "[0-9TZ:.-]{0,30}", id in ".{0,40}") {
+        fn page_token_round_trips(updated in "[0-9TZ:.-]{0,30}", id in ".{0,40}") {
             let place = TaskPlace { updated, id: TaskId::new(id) };
             prop_assert_eq!(read_token(&write_token(&place)), Some(place));
         }

@@ -22,7 +22,7 @@ mod tests {
 
     /// The paused clock advances while somebody waits for it.
     #[tokio::test(start_paused = true)]
-    async fn who_has_none_waits_for_no_timer_and_who_has_some_waits_as_long() {
+    async fn zero_timeout_uses_no_timer() {
         let begun = Instant::now();
         end_of_patience(Some(0)).await;
         assert_eq!(begun.elapsed(), Duration::ZERO);
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_none_hears_what_is_there() {
+    async fn zero_timeout_receives_ready_data() {
         let (speaker, listener) = std::os::unix::net::UnixStream::pair().unwrap();
         listener.set_nonblocking(true).unwrap();
         let mut listener = UnixStream::from_std(listener).unwrap();

@@ -45,7 +45,7 @@ async fn process_denied() {
 
 /// A client's answer and a program's end are both received at once.
 #[tokio::test]
-async fn a_question_is_open_beside_a_program() {
+async fn question_and_program_are_awaited_together() {
     let stage = Stage::granting();
     assert_eq!(stage.said("pose 600 which?").await, "you asked: which?");
     assert_eq!(stage.seen().withdrawn, 0);
@@ -61,14 +61,14 @@ async fn a_question_is_open_beside_a_program() {
 }
 
 #[tokio::test]
-async fn who_lets_go_of_a_program_cannot_have_it_run_for_ever() {
+async fn retired_program_has_limited_grace() {
     let stage = Stage::granting();
     assert_eq!(stage.said("retire 600").await, "it may sleep on");
     assert_eq!(stage.seen().retired, [Duration::from_secs(5)]);
 }
 
 #[tokio::test]
-async fn what_is_parked_is_taken_up_under_its_key_and_no_key_is_anything() {
+async fn parked_program_requires_valid_key() {
     let stage = Stage::granting();
     assert_eq!(stage.said("keep-many 3").await, "3 parked");
     let keys = ["0", "1", "2"].map(str::to_owned);
@@ -78,7 +78,7 @@ async fn what_is_parked_is_taken_up_under_its_key_and_no_key_is_anything() {
 }
 
 #[tokio::test]
-async fn a_fingerprint_is_for_who_may_run_the_program() {
+async fn fingerprint_requires_program_grant() {
     let stage = Stage::granting();
     assert_eq!(stage.said("fingerprint sleep").await, "the first sleep");
     let denied = stage.said("fingerprint never-granted").await;
@@ -103,7 +103,7 @@ async fn memory_denied() {
 }
 
 #[tokio::test]
-async fn a_mind_granted() {
+async fn context_memory_granted() {
     let secret = "sk-1234567890";
     let key = ("AN_API_KEY".to_owned(), secret.to_owned());
     let mind = Arc::new(FleetingMind::of(1 << 20));
@@ -129,13 +129,13 @@ async fn a_mind_granted() {
 }
 
 #[tokio::test]
-async fn a_mind_denied() {
+async fn context_memory_denied() {
     let said = Stage::default().said("think nothing").await;
     assert!(said.starts_with("denied: use what it has in mind: not granted"), "{said}");
 }
 
 #[tokio::test]
-async fn settings_are_told() {
+async fn settings_are_readable() {
     let settings = [("permissions".to_owned(), "ask".to_owned())].into();
     let stage = Stage { settings, ..Stage::default() };
     assert_eq!(stage.said("setting permissions").await, "ask");
@@ -143,7 +143,7 @@ async fn settings_are_told() {
 }
 
 #[tokio::test]
-async fn secrets_are_not_told() {
+async fn secrets_are_redacted_everywhere() {
     let secret = "sk-1234567890";
     let key = ("AN_API_KEY".to_owned(), secret.to_owned());
     let stage = Stage { secrets: Arc::new(Secrets::among([key])), ..Stage::default() };
@@ -161,7 +161,7 @@ async fn secrets_are_not_told() {
 }
 
 #[tokio::test]
-async fn secrets_are_not_spelt_either() {
+async fn secrets_across_chunks_are_redacted() {
     let key = ("AN_API_KEY".to_owned(), "sk-1234567890".to_owned());
     let stage = Stage { secrets: Arc::new(Secrets::among([key])), ..Stage::default() };
     stage.said("spell it is sk-1234567890, not sk-1234").await;
@@ -198,7 +198,7 @@ async fn files_denied() {
 }
 
 #[tokio::test]
-async fn asking_the_client() {
+async fn client_answers_questions() {
     let stage = Stage::default();
     assert_eq!(stage.said("ask").await, "you asked: what do you say?");
     assert_eq!(stage.said("auth").await, "you asked: who are you?");
@@ -207,7 +207,7 @@ async fn asking_the_client() {
 }
 
 #[tokio::test]
-async fn the_terms_of_the_client_are_told() {
+async fn client_capabilities_are_readable() {
     assert_eq!(Stage::default().said("terms").await, "urn:x; image/*");
 }
 
@@ -236,7 +236,7 @@ async fn delegate_denied() {
 }
 
 #[tokio::test]
-async fn calls_are_made() {
+async fn granted_agents_are_called() {
     let stage = Stage::granting();
     assert_eq!(stage.said("delegate parrot").await, "hi");
     assert_eq!(stage.said("call parrot well well").await, "parrot said: well well");
@@ -246,7 +246,7 @@ async fn calls_are_made() {
 }
 
 #[tokio::test]
-async fn the_world_outside_is_not_there() {
+async fn environment_and_files_are_absent() {
     let stage = Stage::granting();
     for name in ["PATH", "HOME"] {
         assert!(stage.said(&format!("env {name}")).await.starts_with("absent"), "{name}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 #[tokio::test]
-async fn panic_text_is_for_log_and_author_only() {
+async fn panic_text_is_hidden_from_clients() {
     let failure = Stage::default().failure("panic").await;
     let told = failure.to_string();
     assert_eq!(told, "the agent's code broke: it panicked; the hub's log has the panic's text");
@@ -18,13 +18,13 @@ async fn panic_text_is_for_log_and_author_only() {
 }
 
 #[tokio::test]
-async fn a_trap_says_which() {
+async fn trap_names_its_cause() {
     let Failure::Trapped(why) = Stage::default().failure("trap").await else { panic!() };
     assert!(why.what.contains("unreachable") && why.panic.is_none(), "{why:?}");
 }
 
 #[tokio::test]
-async fn endless_recursion_ends() {
+async fn endless_recursion_traps() {
     let Failure::Trapped(why) = Stage::default().failure("recurse").await else { panic!() };
     // The compiler decides which of the two stacks overflows first.
     let why = why.what;
@@ -33,7 +33,7 @@ async fn endless_recursion_ends() {
 
 /// Two spinning guests of one agent, and a third guest that finishes between them.
 #[tokio::test]
-async fn a_spinner_uses_up_its_own_time_only() {
+async fn spinning_guest_exhausts_own_cpu_only() {
     let stage = Stage::limited(Limits { cpu: Duration::from_millis(800), ..Limits::default() });
     let (mut one, mut two) = (stage.start("spin"), stage.start("spin"));
     tokio::task::yield_now().await;
@@ -51,7 +51,7 @@ async fn a_spinner_uses_up_its_own_time_only() {
 /// The guest itself hardly works: the hub parses its JSON, compares its arguments, makes random
 /// bytes, and polls its sources.
 #[tokio::test]
-async fn what_the_hub_does_for_a_guest_is_on_the_guests_account() {
+async fn host_work_is_charged_to_guest() {
     let rates = Rates { events: u64::MAX, output_bytes: u64::MAX, ..Rates::default() };
     let limits = Limits {
         cpu: Duration::from_millis(100),
@@ -67,7 +67,7 @@ async fn what_the_hub_does_for_a_guest_is_on_the_guests_account() {
 }
 
 #[tokio::test]
-async fn memory_is_refused_beyond_the_limit() {
+async fn memory_beyond_limit_is_refused() {
     let stage = Stage::limited(Limits { memory_bytes: 24 << 20, ..Limits::default() });
     let said = stage.said("bomb").await;
     let mib: usize = said["refused after ".len()..].trim_end_matches(" MiB").parse().unwrap();
@@ -75,7 +75,7 @@ async fn memory_is_refused_beyond_the_limit() {
 }
 
 #[tokio::test]
-async fn a_flood_ends_at_the_output_limit() {
+async fn event_flood_hits_output_limit() {
     let stage = Stage::limited(Limits { events: 500, ..Limits::default() });
     let Failure::Exhausted(why) = stage.failure("flood-forever").await else { panic!() };
     assert!(why.contains("output limit") && why.contains("`events`"), "{why}");
@@ -87,7 +87,7 @@ async fn a_flood_ends_at_the_output_limit() {
 }
 
 #[tokio::test]
-async fn output_counts_wherever_it_stands() {
+async fn output_limit_covers_every_member() {
     for place in [
         "text",
         "artifact",
@@ -111,7 +111,7 @@ async fn output_counts_wherever_it_stands() {
 
 /// A small status with which the hub repeats a large question.
 #[tokio::test]
-async fn what_the_hub_tells_behind_a_status_is_on_the_guests_account() {
+async fn repeated_question_counts_as_output() {
     for (place, told) in [("message", 5..12), ("artifact", 50..100)] {
         let stage = Stage::limited(Limits { output_bytes: 100_000, ..Limits::default() });
         stage.seen().beside = 9_000;
@@ -123,7 +123,7 @@ async fn what_the_hub_tells_behind_a_status_is_on_the_guests_account() {
 }
 
 #[tokio::test]
-async fn one_huge_event_is_refused() {
+async fn huge_event_is_refused() {
     assert_eq!(Stage::default().said("big 1000000").await, "1000000 bytes");
     let stage = Stage::default();
     assert!(matches!(stage.run("big 20000000").await, Ended::Failed(Failure::Trapped(_))));
@@ -131,7 +131,7 @@ async fn one_huge_event_is_refused() {
 }
 
 #[tokio::test]
-async fn a_chatty_log_is_cut() {
+async fn log_is_cut_at_limit() {
     for (text, said) in [("log-flood 10000", "10000 lines"), ("log-nothing", "said nothing")] {
         let stage = Stage::limited(Limits { log_bytes: 1_024, ..Limits::default() });
         assert_eq!(stage.said(text).await, said);
@@ -142,7 +142,7 @@ async fn a_chatty_log_is_cut() {
 }
 
 #[tokio::test]
-async fn a_cancelled_wait_ends_at_once() {
+async fn cancel_ends_wait_at_once() {
     let stage = Stage::granting();
     let mut guest = stage.start("sleep 600");
     while stage.seen().launched.is_empty() {
@@ -154,7 +154,7 @@ async fn a_cancelled_wait_ends_at_once() {
 }
 
 #[tokio::test]
-async fn a_guest_that_ignores_cancel_is_ended() {
+async fn guest_ignoring_cancel_is_ended() {
     let stage =
         Stage { limits: Limits { cpu: DEADLINE, ..Limits::default() }, ..Stage::granting() };
     for stubborn in ["ignore-cancel", "spin"] {
@@ -172,7 +172,7 @@ async fn a_guest_that_ignores_cancel_is_ended() {
 }
 
 #[tokio::test]
-async fn more_open_questions_than_a_client_could_be_asked_are_refused() {
+async fn too_many_open_questions_are_refused() {
     let stage = Stage::default();
     let refused =
         "exhausted: ask: too many questions are open; wait for the answer to one, or drop one";
@@ -186,14 +186,14 @@ async fn more_open_questions_than_a_client_could_be_asked_are_refused() {
 }
 
 #[tokio::test]
-async fn handles_are_refused_beyond_the_limit() {
+async fn handles_beyond_limit_are_refused() {
     let ended = Stage::default().start("hoard-naps 1100").ended().await;
     let told = format!("{ended:?}");
     assert!(told.contains("no free keys"), "{told}");
 }
 
 #[tokio::test]
-async fn commands_that_are_refused_keep_to_the_rate_of_programs() {
+async fn refused_commands_are_rate_limited() {
     let rates = Rates { programs: 1, ..Rates::default() };
     let stage = Stage { limits: Limits { rates, ..Limits::default() }, ..Stage::granting() };
     let mut guest = stage.start("flood-arguments");
@@ -211,7 +211,7 @@ async fn commands_that_are_refused_keep_to_the_rate_of_programs() {
 }
 
 #[tokio::test]
-async fn who_waits_for_its_rate_can_be_cancelled() {
+async fn rate_limit_wait_is_cancellable() {
     let rates = Rates { events: 1, log_lines: 1, memory_calls: 1, ..Rates::default() };
     let stage = Stage { limits: Limits { rates, ..Limits::default() }, ..Stage::granting() };
     for text in ["flood-forever", "flood-memory", "log-flood 100"] {
@@ -227,7 +227,7 @@ async fn who_waits_for_its_rate_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_full_pool_refuses_and_recovers() {
+async fn full_pool_refuses_then_recovers() {
     let engine = Engine::new(&EngineSettings { max_instances: 2, ..Default::default() }).unwrap();
     let stage = Stage { engine: Some(engine), ..Stage::granting() };
     let mut held = [stage.start("sleep 600"), stage.start("sleep 600")];
@@ -240,7 +240,7 @@ async fn a_full_pool_refuses_and_recovers() {
 }
 
 #[tokio::test]
-async fn a_status_that_is_not_the_guests_to_say_is_refused() {
+async fn reserved_status_is_refused() {
     let said = Stage::default().said("final-by-emit").await;
     assert!(said.starts_with("invalid: emit a status that is completed"), "{said}");
     let Failure::Invalid(why) = Stage::default().failure("open-outcome").await else { panic!() };
@@ -250,7 +250,7 @@ async fn a_status_that_is_not_the_guests_to_say_is_refused() {
 }
 
 #[tokio::test]
-async fn every_way_to_end_is_told() {
+async fn every_outcome_is_reported() {
     let stage = Stage::default();
     let state = async |text: &str| match stage.run(text).await {
         Ended::Status { state, .. } => state,

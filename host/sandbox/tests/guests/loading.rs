@@ -15,14 +15,14 @@ fn wat(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_component_is_refused() {
+fn non_component_is_refused() {
     assert_eq!(refused(b""), "it is not WebAssembly");
     assert_eq!(refused(b"#!/bin/sh\n"), "it is not WebAssembly");
     assert!(refused(&wat("(module)")).contains("build it for the target wasm32-wasip2"));
 }
 
 #[test]
-fn what_takes_more_than_its_place_is_refused() {
+fn oversized_component_is_refused() {
     let parts = |part: &str, count| {
         let one = "(core instance (instantiate $m))".repeat(count);
         refused(&wat(&format!("(component (core module $m {part}) {one})")))
@@ -41,7 +41,7 @@ fn what_takes_more_than_its_place_is_refused() {
 }
 
 #[test]
-fn half_a_file_is_refused() {
+fn truncated_component_is_refused() {
     let whole = component("echo");
     for part in [8, 9, 100, whole.len() / 2, whole.len() - 1] {
         let why = refused(&whole[..part]);
@@ -51,7 +51,7 @@ fn half_a_file_is_refused() {
 }
 
 #[test]
-fn another_contract_is_refused() {
+fn component_of_other_contract_is_refused() {
     let nothing = refused(&wat("(component)"));
     assert!(nothing.starts_with("it does not fit the contract a2a:hub@0.1.0"), "{nothing}");
     assert!(nothing.contains("a2a:hub/agent@0.1.0"), "{nothing}");
@@ -61,7 +61,7 @@ fn another_contract_is_refused() {
 
 /// An incomplete agent: it exports the interface with only one of its five functions.
 #[test]
-fn an_agent_without_all_five_functions_is_refused() {
+fn agent_with_missing_functions_is_refused() {
     let why = refused(&wat(r#"(component
           (core module $m (func (export "f") (result i32) i32.const 0) (memory (export "memory") 1))
           (core instance $i (instantiate $m))
@@ -74,7 +74,7 @@ fn an_agent_without_all_five_functions_is_refused() {
 }
 
 #[tokio::test]
-async fn a_card_is_asked_for_without_any_capability() {
+async fn card_is_read_without_capabilities() {
     let card = Plugin::compile(&ENGINE, &component("git-historian")).unwrap().card(&agent()).await;
     let card = card.unwrap();
     assert!(!card.skills.is_empty());
@@ -82,7 +82,7 @@ async fn a_card_is_asked_for_without_any_capability() {
 }
 
 #[test]
-fn a_manifest_travels_in_the_component() {
+fn manifest_is_read_from_component() {
     let plugin = Plugin::compile(&ENGINE, &component("claude-code")).unwrap();
     assert!(plugin.ask().process.contains_key("claude"));
     assert_eq!(plugin.digest().len(), 64);
@@ -90,7 +90,7 @@ fn a_manifest_travels_in_the_component() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_program_is_missing_says_so() {
+async fn missing_program_is_reported_unhealthy() {
     let plugin = Plugin::compile(&ENGINE, &component("git-historian")).unwrap();
     let limits = Limits { cpu: Duration::from_secs(2), ..Limits::default() };
     let report = guest::health(&plugin, Call::bare(agent(), limits)).await.unwrap();

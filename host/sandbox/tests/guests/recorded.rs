@@ -53,7 +53,7 @@ impl JournalPort for Kept {
 
 /// The guest receives no answer before it is cancelled, and its journal stays unchanged.
 #[tokio::test]
-async fn a_refusal_of_a_hub_that_is_not_up_is_not_recorded() {
+async fn refusal_during_shutdown_is_not_recorded() {
     let plugin = Plugin::compile(&ENGINE, &component("durable-guest")).unwrap();
     let mut grant = Grant::everything(plugin.ask());
     grant.delegate.allow("*".to_owned());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test]
-async fn a_clock_a_random_source_and_sleep_are_there() {
+async fn clock_random_and_sleep_work() {
     let stage = Stage::default();
     assert!(stage.said("clock").await.parse::<u32>().unwrap() >= 2025);
     assert_eq!(stage.said("dice").await, "10");
@@ -14,7 +14,7 @@ async fn a_clock_a_random_source_and_sleep_are_there() {
 }
 
 #[tokio::test]
-async fn all_else_of_wasi_says_no_in_words() {
+async fn other_wasi_functions_are_refused() {
     let stage = Stage::granting();
     let sockets = stage.said("connect").await;
     assert_eq!(sockets.matches("access-denied").count(), 2, "{sockets}");
@@ -27,7 +27,7 @@ async fn all_else_of_wasi_says_no_in_words() {
 
 /// A sleeping guest blocks neither a thread nor its task's end.
 #[tokio::test]
-async fn sleep_costs_nothing_and_can_be_ended() {
+async fn sleep_blocks_no_thread() {
     let stage = Stage::default();
     let begun = Instant::now();
     let mut sleepers: Vec<_> = (0..50).map(|_| stage.start("nap 600000")).collect();

@@ -51,7 +51,7 @@ async fn http_denied() {
 }
 
 #[tokio::test]
-async fn a_request_is_one_request() {
+async fn smuggled_requests_are_refused() {
     let stage = Stage::granting();
     assert_eq!(stage.said("smuggle https://web.test/v1").await, "0 of 14 were sent");
     let many = "x=y ".repeat(101);
@@ -62,7 +62,7 @@ async fn a_request_is_one_request() {
 
 /// A language's usual HTTP library uses the same egress.
 #[tokio::test]
-async fn wasi_http_is_granted_and_denied_alike() {
+async fn wasi_http_follows_the_grant() {
     let stage = Stage::granting();
     let said = stage.said("wasi-fetch GET https://web.test/v1/2").await;
     assert_eq!(said, format!("200\nx-test: y\n{}", "x".repeat(2048)));
@@ -90,7 +90,7 @@ async fn wasi_http_is_granted_and_denied_alike() {
 }
 
 #[tokio::test]
-async fn what_is_sent_and_read_is_counted() {
+async fn http_traffic_is_limited() {
     let limits = Limits { http_requests: 3, http_bytes: 100_000, ..Limits::default() };
     let stage = Stage { limits, ..Stage::granting() };
     let said = stage.said("requests 9 https://web.test/v1").await;
@@ -111,7 +111,7 @@ async fn what_is_sent_and_read_is_counted() {
 }
 
 #[tokio::test]
-async fn an_answer_is_waited_for_beside_a_program() {
+async fn response_and_program_are_awaited_together() {
     let stage = Stage::granting();
     // Three pieces and the end, which come before the program's.
     let slow = stage.said("any-of 5000 https://web.test/v1/slow/3").await;
@@ -125,7 +125,7 @@ async fn an_answer_is_waited_for_beside_a_program() {
 }
 
 #[tokio::test]
-async fn a_cancelled_read_ends_at_once() {
+async fn cancel_ends_read_at_once() {
     for behaviour in ["pieces", "any-of 60000", "fetch"] {
         let stage = Stage::granting();
         let mut guest = stage.start(&format!("{behaviour} https://web.test/v1/slow/600"));

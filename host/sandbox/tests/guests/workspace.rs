@@ -56,7 +56,7 @@ async fn workspace_denied() {
 }
 
 #[tokio::test]
-async fn nothing_leads_out_of_a_workspace() {
+async fn paths_outside_workspace_are_refused() {
     let (place, outside) = place();
     let stage = stage(&place, ReadWrite);
     for attempt in [
@@ -98,7 +98,7 @@ async fn nothing_leads_out_of_a_workspace() {
 
 /// Its other end may never open, and the hub's thread that waits for it cannot be stopped.
 #[tokio::test]
-async fn a_pipe_is_not_opened() {
+async fn fifo_is_not_opened() {
     let (place, _outside) = place();
     let pipe = place.path().join("pipe");
     let kind = rustix::fs::FileType::Fifo;
@@ -118,7 +118,7 @@ async fn a_pipe_is_not_opened() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_is_refused_at_once() {
+async fn revocation_refuses_access_at_once() {
     let (place, _outside) = place();
     let stage = stage(&place, ReadWrite);
     // The guest causes the revocation itself, in the middle of its write.
@@ -131,7 +131,7 @@ async fn what_is_taken_back_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_written_is_counted() {
+async fn workspace_writes_are_limited() {
     let (place, _outside) = place();
     let limits = Limits { workspace_bytes: 3 << 20, workspace_files: 10, ..Limits::default() };
     let stage = Stage { limits, ..stage(&place, ReadWrite) };

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_may_choose_what_its_operator_allows_or_less() {
+    fn client_mode_is_limited_by_operator() {
         let names = |permissions| Modes::up_to(permissions).map(Modes::names);
         assert_eq!(names("full").as_deref(), Some("read-only, ask, edit, full"));
         assert_eq!(names("ask").as_deref(), Some("read-only, ask"));

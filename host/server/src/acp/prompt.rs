@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_block_is_a_part() {
+    fn content_blocks_become_message_parts() {
         let blocks = json!([
             { "type": "text", "text": "look at" },
             { "type": "resource_link", "uri": "file:///w/a.rs", "name": "a.rs" },
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prompt_is_refused() {
+    fn invalid_prompt_is_refused() {
         for (wrong, why) in [
             (json!([]), "is empty"),
             (json!("hi"), "cannot be read"),

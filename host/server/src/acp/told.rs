@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_as_it_comes_and_the_last_word_once() {
+    fn streamed_text_is_not_sent_twice() {
         let mut told = Told::default();
         assert_eq!(told.updates(&piece("a", false)), [chunk("agent_message_chunk", "a")]);
         assert_eq!(told.updates(&piece("b", true)), [chunk("agent_message_chunk", "b")]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_meanwhile_is_a_thought() {
+    fn working_status_becomes_thought_chunk() {
         let mut told = Told::default();
         let working = |state, text| {
             TaskEvent::Status(StatusUpdate { status: status(state, text), metadata: None })
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_is_asked_with_the_agents_own_choices() {
+    fn permission_request_offers_agent_choices() {
         let mut asking = task(TaskState::InputRequired, "may I\nrun it?");
         asking.metadata =
             Some(Metadata::from_iter([Question::fresh(QuestionKind::Permission).member()]));

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_notices_and_answers_are_told_apart() {
+    fn messages_are_classified_by_members() {
         let params = json!({ "a": 1 });
         let request = read(r#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#);
         let method = "m".to_owned();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_is_answered_by_its_id_or_refused() {
+    async fn response_is_matched_by_request_id() {
         let (outbox, mut sent) = mpsc::channel(8);
         let wire = Wire::new(outbox);
         let reply = async {

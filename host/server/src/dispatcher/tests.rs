@@ -72,7 +72,7 @@ fn kinds(told: &[Value]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_method_is_carried_out_for_those_whom_it_is_for() {
+async fn method_access_depends_on_caller() {
     let stand = Stand::new().await;
     let mut rows = Vec::new();
     for method in METHODS {
@@ -129,7 +129,7 @@ async fn each_method_is_carried_out_for_those_whom_it_is_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_is_not_done() {
+async fn refused_request_has_no_effect() {
     let stand = Stand::new().await;
     let operator = stand.of(Dialect::Hub);
     let agent = json!({ "agentId": "claude-code" });
@@ -150,7 +150,7 @@ async fn what_is_refused_is_not_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_answered_in_the_words_of_its_dialect() {
+async fn answer_uses_dialect_of_request() {
     let stand = Stand::new().await;
     let mut rows = Vec::new();
     for text in ["echo", "reply", "ask"] {
@@ -179,7 +179,7 @@ async fn a_request_is_answered_in_the_words_of_its_dialect() {
 }
 
 #[tokio::test]
-async fn there_is_room_for_twice_as_many_connections_as_streams() {
+async fn connection_limit_is_twice_stream_limit() {
     for (streams, connections) in [(1, 4_000), (2_000, 4_000), (10_000, 20_000)] {
         let stand = Stand::with_streams(streams).await;
         assert_eq!(stand.dispatcher.max_connections(), connections, "{streams}");
@@ -187,7 +187,7 @@ async fn there_is_room_for_twice_as_many_connections_as_streams() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_room_for_so_many_streams_and_for_whatever_is_none() {
+async fn stream_limit_applies_to_streams_only() {
     let stand = Stand::with_streams(1).await;
     let of = stand.of(Dialect::Hub);
     let first = stand.respond(&of, "message/stream", &message("work")).await;
@@ -205,7 +205,7 @@ async fn there_is_room_for_so_many_streams_and_for_whatever_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_has_one_answer_without_notifications_and_streams() {
+async fn batch_omits_notifications_and_refuses_streams() {
     let stand = Stand::new().await;
     let (of, call) = (stand.of(Dialect::Hub), |id: Value, method: &str, params: Value| {
         let mut call = json!({ "jsonrpc": "2.0", "method": method, "params": params });
@@ -248,7 +248,7 @@ async fn a_batch_has_one_answer_without_notifications_and_streams() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_goes_on_after_the_event_that_was_heard_last() {
+async fn stream_resumes_after_last_event() {
     let stand = Stand::new().await;
     let of = stand.of(Dialect::Hub);
     let told = stand.told(&of, "message/stream", &message("echo")).await;
@@ -266,7 +266,7 @@ async fn a_stream_goes_on_after_the_event_that_was_heard_last() {
 }
 
 #[tokio::test]
-async fn a_tenant_is_an_agent_or_refused_and_never_guessed() {
+async fn unknown_tenant_is_refused() {
     let stand = Stand::new().await;
     let of = |tenant: Option<&str>| {
         stand.dispatcher.of_tenant(tenant).map(|(agent, _)| agent).map_err(|why| why.kind)
@@ -279,7 +279,7 @@ async fn a_tenant_is_an_agent_or_refused_and_never_guessed() {
 }
 
 #[tokio::test]
-async fn the_extended_card_is_for_those_who_show_who_they_are() {
+async fn extended_card_requires_token_endpoint() {
     let stand = Stand::new().await;
     let ask = async |needs_token| {
         let endpoints = stand.dispatcher.endpoints(URL, None, needs_token);
@@ -292,7 +292,7 @@ async fn the_extended_card_is_for_those_who_show_who_they_are() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_spoken_is_refused_in_official_dialects_only() {
+async fn unsupported_version_is_refused_in_official_dialects() {
     let stand = Stand::new().await;
     let with = |spelled| RequestContext {
         version: a2a_hub_protocol::interface::check_version(Some("7.0")),

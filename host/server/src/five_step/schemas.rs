@@ -82,7 +82,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn another_card_has_another_schema_and_one_that_cannot_be_used_refuses_nothing() {
+    async fn schema_cache_follows_card_and_skips_unusable() {
         let schemas = InputSchemas::default();
         let agent = AgentId::parse("a").unwrap();
         let told = async |skill: &str, schema: Value| {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_is_told_with_what_is_said_of_it() {
+    fn update_describes_each_state() {
         let told = |state, said| {
             let mut standing = standing();
             standing.hear(&status(state, said), json!({"progress": {"percent": 40.4}}).as_object());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_kept_until_more_is_said() {
+    fn progress_is_kept_until_next_report() {
         let mut standing = standing();
         assert_eq!(standing.told(&[])["progress_percent"], Value::Null);
         let facts = json!({"progress": {"percent": 40}});
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_where_it_is_answered() {
+    fn question_update_names_answer_url() {
         let mut standing = standing();
         let question = Question::fresh(QuestionKind::Input);
         let facts = Metadata::from_iter([question.member()]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_says_at_its_end_is_what_came_of_it_if_it_made_nothing() {
+    fn final_message_replaces_missing_artifacts() {
         let task = |artifacts: Vec<Artifact>, state| Task {
             id: TaskId::new("t"),
             context_id: ContextId::new("c"),

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_only_opens_pages_is_given_no_form() {
+    fn client_without_form_mode_gets_no_form() {
         for (can, asks) in [
             (serde_json::json!({}), false),
             (serde_json::json!({ "elicitation": {} }), true),

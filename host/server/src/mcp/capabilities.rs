@@ -26,7 +26,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn capabilities_follow_the_access_of_each_caller() {
+    fn capabilities_follow_access_of_caller() {
         let everything = json!({ "tools": { "listChanged": true }, "resources": {} });
         let program = Principal::of_tree(AgentId::parse("gemini").unwrap(), "1");
         for (caller, announced) in [

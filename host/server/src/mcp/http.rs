@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_is_read_of_requests_answers_and_notifications() {
+    fn envelope_is_read_from_each_message_kind() {
         for (body, method, id) in [
             (
                 &br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#[..],
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_so() {
+    fn invalid_mcp_message_is_refused() {
         for (body, code) in [
             (&b"{"[..], ErrorCode::PARSE_ERROR),
             (b"[]", ErrorCode::INVALID_REQUEST),

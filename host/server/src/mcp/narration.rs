@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_gathered_and_told_before_the_status_that_follows() {
+    fn text_is_collected_and_sent_before_status() {
         let mut told = Narration::default();
         assert!(told.is_empty());
         assert!(!told.hear(&piece("a")) && !told.hear(&piece("b\u{1b}[2J")));

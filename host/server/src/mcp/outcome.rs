@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_and_said_comes_once_and_as_it_is() {
+    fn result_contains_artifacts_and_message_once() {
         let all = vec![made("a", vec![Part::text("made \u{1b}[2J")])];
         let result = told(&task(TaskState::Completed, Some("done"), all.clone()));
         assert_eq!(result["content"][0]["text"], "made \u{1b}[2J", "JSON keeps it harmless");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_links_and_images_are_seen() {
+    fn files_are_linked_and_images_embedded() {
         let image =
             Part { media_type: Some("image/png".to_owned()), ..Part::new(Content::Raw(vec![1])) };
         let file = Part::new(Content::Raw(vec![0; 10]));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_linked() {
+    fn long_text_is_cut_and_linked() {
         let long = "ä".repeat(MAX_TEXT);
         let result =
             told(&task(TaskState::Completed, None, vec![made("l", vec![Part::text(long)])]));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_says_how_to_go_on() {
+    fn result_names_next_step_by_state() {
         for (state, how, is_error) in [
             (TaskState::Working, CHECK_TASK, false),
             (TaskState::Submitted, CHECK_TASK, false),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_told_with_its_id_and_kind() {
+    fn question_result_has_id_and_kind() {
         let question = Question::fresh(QuestionKind::Permission);
         let mut task = task(TaskState::InputRequired, Some("may I?"), Vec::new());
         task.metadata = Some(Metadata::from_iter([question.member()]));

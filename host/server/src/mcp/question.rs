@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_is_a_choice_and_anything_else_a_line() {
+    fn permission_form_offers_choices() {
         let choices = json!({ "choices": ["allow", "allow-session", "deny"] });
         let permission = vec![Part::text("run\u{1b}[2J rm?"), Part::data(choices)];
         let form = shown(&task(QuestionKind::Permission, permission));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_user_filled_in_is_an_answer() {
+    fn only_accepted_form_yields_answer() {
         use QuestionKind::{Auth, Input, Permission};
         let filled = |action, content: Value| ElicitResult::new(action).with_content(content);
         let accepted = |content| filled(ElicitationAction::Accept, content);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_comes_back_says_whose_question_it_answers() {
+    fn repeated_call_state_round_trips() {
         let asked = Asked::by(&task(QuestionKind::Input, Vec::new()));
         assert!(asked.question.is_some());
         assert_eq!(Asked::read(&asked.write()), Some(asked));

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn id_is_free_once_its_request_is_answered() {
+    fn id_is_free_after_response() {
         let mut ids = RequestIds::default();
         ids.begin(&7).unwrap();
         assert_eq!(ids.begin(&7), Err(Refused::IdInUse));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelled_ids_take_nobodys_place() {
+    fn cancelled_ids_do_not_count_as_open() {
         let mut ids = RequestIds::default();
         for id in 0..3 * MAX_REQUESTS {
             ids.begin(&id).unwrap();

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_an_artifact_is_called_its_uri_is_read_again() {
+    fn artifact_uri_round_trips_any_id() {
         for id in ["a", "../x", "a/artifacts/b", "ä ö?#%"] {
             let made = made(id, Vec::new());
             let uri = artifact_uri(&TaskId::new("t-1"), &made);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_is_read_as_what_it_is() {
+    fn part_contents_have_media_type() {
         let parts = vec![
             Part::text("text"),
             Part::new(Content::Raw(vec![255, 254])),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_read_and_a_task_is_json() {
+    fn missing_artifact_has_no_contents() {
         let task = task(Vec::new());
         let place = |artifact: Option<&str>| Place {
             task: task.id.clone(),

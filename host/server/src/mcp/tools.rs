@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_a_tool_by_its_id_and_speaks_for_itself_in_one_line() {
+    fn agent_tool_quotes_sanitized_description() {
         let long = format!("does\n\u{1b}[2Jthings\u{202e} {}", "x".repeat(2_000));
         let card = json!({ "name": "A", "description": long, "skills": [{ "id": "s", "name": "S", "description": "a\nb" }] });
         let tools = all(&[agent("git-historian", card)]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_is_read_with_all_that_is_said() {
+    fn tool_call_arguments_are_parsed() {
         let said = json!({ "message": "hi", "context_id": "c", "working_directory": "/w", "model": "m", "wait_seconds": 9_999 });
         let Ok(Called::Agent(id, ask)) = read("echo", arguments(said)) else { panic!() };
         assert_eq!(
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_says_why() {
+    fn invalid_tool_call_is_explained() {
         assert_eq!(read("No Tool", None), Err(Miscalled::NoTool));
         for (tool, said, why) in [
             ("echo", json!({}), "missing field `message`"),

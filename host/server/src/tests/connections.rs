@@ -226,7 +226,7 @@ async fn connection_that_panics_cancels_its_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_hangs_up_cancels_its_task() {
+async fn disconnected_client_cancels_its_task() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
         let stand = Stand::new().await;
         let (mut connection, _) = work(protocol, &stand, "work").await;
@@ -237,7 +237,7 @@ async fn client_that_hangs_up_cancels_its_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hub_that_stops_leaves_the_task_at_work() {
+async fn stopping_hub_leaves_task_working() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
         let stand = Stand::new().await;
         let (mut connection, _) = work(protocol, &stand, "work").await;
@@ -250,7 +250,7 @@ async fn hub_that_stops_leaves_the_task_at_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_panics_is_answered_and_cancels_its_task() {
+async fn panicking_request_is_answered_and_cancelled() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
         let stand = Stand::new().await;
         let (mut connection, id) = work(protocol, &stand, PANIC).await;
@@ -262,7 +262,7 @@ async fn request_that_panics_is_answered_and_cancels_its_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_goes_on_after_a_turn_that_panicked() {
+async fn session_survives_panicked_turn() {
     let stand = Stand::new().await;
     let mut connection = Connection::acp(&stand).await;
     let begun = connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;

@@ -36,7 +36,7 @@ fn assert_refused(told: &[Value]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn acp_connection_survives_json_of_any_shape() {
+async fn acp_connection_survives_arbitrary_json() {
     let stand = Stand::new().await;
     let mut connection = Connection::acp(&stand).await;
     let told = feed(&mut connection, shapes().to_vec(), "authenticate").await;
@@ -68,7 +68,7 @@ async fn acp_connection_survives_json_of_any_shape() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mcp_connection_survives_json_of_any_shape() {
+async fn mcp_connection_survives_arbitrary_json() {
     let stand = Stand::new().await;
     let mut connection = Connection::mcp(&stand).await;
     let told = feed(&mut connection, shapes().to_vec(), "ping").await;
@@ -102,7 +102,7 @@ async fn mcp_connection_survives_json_of_any_shape() {
 
 /// Every method answers any parameters without a panic.
 #[tokio::test(start_paused = true)]
-async fn methods_survive_parameters_of_any_shape() {
+async fn methods_survive_arbitrary_parameters() {
     let stand = Stand::with_streams(10_000).await;
     let mut answered = 0;
     for method in METHODS {

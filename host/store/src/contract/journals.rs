@@ -4,7 +4,7 @@ use super::events::{created, status, working};
 use crate::{Storage, StorageError};
 use a2a_hub_protocol::{id::TaskId, task::TaskState};
 
-pub(super) async fn a_journal_is_kept_in_order_until_its_task_is_over(storage: &impl Storage) {
+pub(super) async fn journal_is_kept_until_task_ends(storage: &impl Storage) {
     let (task, other) = (TaskId::fresh(), TaskId::fresh());
     let unknown = storage.record(&task, 0, "begun".to_owned()).await;
     assert_eq!(unknown, Err(StorageError::Uncreated(task.clone())));

@@ -37,7 +37,7 @@ async fn found(storage: &impl Storage, place: &MemoryPlace, query: &str) -> Vec<
     found.into_iter().map(|item| item.id).collect()
 }
 
-pub(super) async fn a_mind_is_kept_for_its_place_and_no_other(storage: &impl Storage) {
+pub(super) async fn context_memory_is_separate_by_place(storage: &impl Storage) {
     let here = place("c", "echo");
     assert!(storage.working(&here).await.unwrap().is_empty());
     let decision = Decision { key: "db".to_owned(), value: json!("sqlite"), ..Decision::default() };
@@ -82,7 +82,7 @@ pub(super) async fn a_mind_is_kept_for_its_place_and_no_other(storage: &impl Sto
     assert_eq!(found(storage, &here, "").await, [""; 0]);
 }
 
-pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storage: &impl Storage) {
+pub(super) async fn context_memory_change_is_atomic_within_limits(storage: &impl Storage) {
     let (here, there) = (place("c", "echo"), place("d", "echo"));
     let some = MemoryRoom { max_bytes: 2_000, max_items: 3 };
     storage
@@ -128,7 +128,7 @@ pub(super) async fn changes_are_made_all_or_none_within_the_room_there_is(storag
     assert!(matches!(rows, Err(StorageError::Full { .. })), "a row counts for more than 64 bytes");
 }
 
-pub(super) async fn items_are_found_by_their_words(storage: &impl Storage) {
+pub(super) async fn items_are_found_by_words(storage: &impl Storage) {
     let here = place("c", "echo");
     for n in 0..60 {
         let filler = vec![remember(&format!("filler-{n}"), json!(format!("common number{n}")))];
@@ -153,7 +153,7 @@ pub(super) async fn items_are_found_by_their_words(storage: &impl Storage) {
     assert_eq!(found(storage, &here, "").await[0], "filler-7");
 }
 
-pub(super) async fn what_is_used_together_comes_along(storage: &impl Storage) {
+pub(super) async fn items_used_together_are_associated(storage: &impl Storage) {
     let here = place("c", "echo");
     let facts = vec![
         remember("red", json!("red fox")),
@@ -179,7 +179,7 @@ pub(super) async fn what_is_used_together_comes_along(storage: &impl Storage) {
     assert_eq!(found(storage, &here, "red").await, ["red"]);
 }
 
-pub(super) async fn a_mind_goes_with_its_conversation(storage: &impl Storage) {
+pub(super) async fn context_memory_is_deleted_with_context(storage: &impl Storage) {
     let (one, other) = (place("one", "echo"), place("other", "echo"));
     let tasks = [TaskId::fresh(), TaskId::fresh(), TaskId::fresh()];
     for (task, context) in tasks.iter().zip(["one", "one", "other"]) {

@@ -15,7 +15,7 @@ fn asked(task: &TaskId, ms: u64, request: Option<&str>) -> Arc<TaskEvent> {
     Arc::new(event)
 }
 
-pub(super) async fn requests_are_found_by_when_they_were_made(storage: &impl Storage) {
+pub(super) async fn requests_are_found_by_time(storage: &impl Storage) {
     let ids: Vec<_> = (0..5).map(|_| TaskId::fresh()).collect();
     let made =
         [(1, Some("old")), (2, Some("begun before")), (5, Some("a")), (6, None), (7, Some("b"))];

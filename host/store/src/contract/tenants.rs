@@ -25,7 +25,7 @@ fn created_by(task: &TaskId, tenant: &str) -> Arc<TaskEvent> {
     Arc::new(TaskEvent::Created(created))
 }
 
-pub(super) async fn what_is_one_tenants_is_not_anothers(storage: &impl Storage) {
+pub(super) async fn tenants_are_isolated(storage: &impl Storage) {
     let ids: Vec<_> = (0..3).map(|_| TaskId::fresh()).collect();
     assert_eq!(storage.has_tenants().await, Ok(false));
     for (id, tenant) in ids.iter().zip(["", "acme", "other"]) {

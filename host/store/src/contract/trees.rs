@@ -21,7 +21,7 @@ async fn begin_below(storage: &impl Storage, above: &TaskId, root: &TaskId) -> T
 }
 
 /// An unfinished task counts its descendants, and rejoins its children by key.
-pub(super) async fn what_is_below_a_live_task_is_not_forgotten(storage: &impl Storage) {
+pub(super) async fn descendants_of_live_task_are_kept(storage: &impl Storage) {
     let (root, other) = (TaskId::fresh(), TaskId::fresh());
     for task in [&root, &other] {
         storage.append(task, 0, vec![created(task, "c"), working()]).await.unwrap();

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_backup_of_a_store_at_work_is_consistent_and_can_be_restored() {
+    async fn live_backup_is_consistent_and_restorable() {
         let (dir, other) = (tempdir().unwrap(), tempdir().unwrap());
         let storage = SqliteStorage::open(dir.path()).unwrap();
         let before = task(&storage).await;
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_sound_copy_displaces_nothing() {
+    async fn invalid_backup_replaces_nothing() {
         let (dir, other) = (tempdir().unwrap(), tempdir().unwrap());
         let storage = SqliteStorage::open(dir.path()).unwrap();
         let kept = task(&storage).await;
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_is_damaged_is_found_out_and_one_at_work_is_sound() {
+    async fn check_finds_damage_but_passes_live_store() {
         let dir = tempdir().unwrap();
         assert_eq!(examine(dir.path(), LONG), Ok(Examined::Absent));
         let storage = SqliteStorage::open(dir.path()).unwrap();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_without_the_log_that_it_had_is_told_from_one_that_was_closed() {
+    async fn missing_log_is_reported_once() {
         let dir = tempdir().unwrap();
         let storage = SqliteStorage::open(dir.path()).unwrap();
         assert!(storage.losses().is_empty(), "a new one");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_cannot_be_closed_in_order_keeps_its_log() {
+    async fn failed_close_keeps_log() {
         let dir = tempdir().unwrap();
         let storage = SqliteStorage::open(dir.path()).unwrap();
         let kept = task(&storage).await;

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_written_in_one_piece() {
+    fn transaction_frames_are_coalesced() {
         let dir = tempdir().unwrap();
         let db = database(&dir);
         let before = writes();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_file_open_without_this_finds_all_that_was_committed() {
+    fn plain_connection_reads_all_commits() {
         let dir = tempdir().unwrap();
         let db = database(&dir);
         let (file, log) = (dir.path().join("it.db"), dir.path().join("it.db-wal"));
@@ -362,7 +362,7 @@ mod tests {
     /// A transaction larger than SQLite's cache is written before its commit, and some of its pages
     /// are read and written again.
     #[test]
-    fn a_large_transaction_is_committed_whole_or_taken_back() {
+    fn large_transaction_commits_or_rolls_back() {
         let dir = tempdir().unwrap();
         let db = database(&dir);
         db.pragma_update(None, "cache_size", 10).unwrap();

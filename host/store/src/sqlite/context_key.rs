@@ -40,7 +40,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_conversation_has_a_key_of_its_own(
+        fn context_keys_are_unique_and_reversible(
             tenants in prop::array::uniform2("[ab]?"),
             names in prop::array::uniform2("[ab\u{1f}]{0,4}"),
         ) {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_tenants_are_kept_as_they_are_called() {
+    fn default_tenant_key_is_plain_id() {
         assert_eq!(key(&ContextId::new("c")), "c");
         let acme = TenantId::parse("acme").unwrap();
         assert_eq!(key(&ContextId::new("c").of_tenant(&acme)), "acme\u{1f}c");

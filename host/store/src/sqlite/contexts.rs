@@ -126,7 +126,7 @@ mod tests {
 
     /// Counted in steps of SQLite's virtual machine, since time depends on the machine.
     #[test]
-    fn counts_and_a_page_of_conversations_take_no_longer_with_many_tasks() {
+    fn context_page_cost_is_independent_of_tasks() {
         let (_dir, db) = filled(50_000);
         let counts = Counts::of(&logs::tally(&db).unwrap());
         assert_eq!((counts.live, counts.total), (50, 50_000));
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     #[ignore = "a measure, of a million tasks: `cargo nextest run -p a2a-hub-store --run-ignored only`"]
-    fn counts_and_conversations_of_a_million_tasks_are_told_within_5_ms() {
+    fn million_tasks_are_counted_within_5_ms() {
         let (_dir, db) = filled(1_000_000);
         let best = |ask: &dyn Fn()| {
             let took = || {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_names_comes_from_the_index_alone() {
+    fn context_page_uses_covering_index() {
         let (_dir, db) = filled(0);
         let plan = |filter: &ContextFilter| {
             let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", select(filter))).unwrap();

@@ -64,7 +64,7 @@ mod tests {
     use rusqlite::ffi;
 
     #[test]
-    fn only_damage_calls_for_a_backup() {
+    fn only_corruption_suggests_restore() {
         let told = |code| {
             let why = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             (way_out(&why), is_damage(&why))

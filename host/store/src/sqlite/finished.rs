@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_over_is_told_by_its_text_and_the_same_by_its_log() {
+    async fn cached_text_matches_folded_log() {
         let dir = tempfile::tempdir().unwrap();
         let mut ids = Vec::new();
         for again in [false, true] {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_over_and_what_is_long_has_its_log_only() {
+    async fn live_and_long_tasks_have_no_text() {
         let dir = tempfile::tempdir().unwrap();
         let storage = SqliteStorage::open(dir.path()).unwrap();
         let working = task(&storage, "x", 1, TaskState::Working).await;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_forgotten_is_not_found_whoever_waits_for_that() {
+    async fn deleted_task_leaves_cache_even_if_cancelled() {
         let dir = tempfile::tempdir().unwrap();
         let storage = SqliteStorage::open(dir.path()).unwrap();
         for waits in [true, false] {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_something_was_forgotten_is_not_kept() {
+    fn stale_read_is_not_cached_after_deletion() {
         let lately = Arc::new(Lately::default());
         let id = TaskId::fresh();
         let agent = AgentId::parse("echo").unwrap();
@@ -289,7 +289,7 @@ mod tests {
 
     /// An earlier version of the hub deletes tasks without knowing of their texts.
     #[test]
-    fn a_text_goes_with_its_task_whoever_forgets_it() {
+    fn trigger_deletes_text_with_task() {
         let dir = tempfile::tempdir().unwrap();
         let db = schema::open(&dir.path().join("hub.db")).unwrap().0;
         let old = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)

@@ -71,7 +71,7 @@ mod tests {
 
     /// With a million tasks, a slow deletion would delay all others unnoticed.
     #[test]
-    fn what_is_in_use_is_found_by_indexes() {
+    fn deletion_queries_use_indexes() {
         let dir = tempfile::tempdir().unwrap();
         let db = schema::open(&dir.path().join("hub.db")).unwrap().0;
         let plan = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> String {

@@ -472,7 +472,7 @@ mod tests {
 
     /// A query that reads every task would become slow unnoticed.
     #[test]
-    fn questions_use_the_indexes_made_for_them() {
+    fn head_queries_use_their_indexes() {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
         let plan = |filter: HeadFilter| -> String {
@@ -504,7 +504,7 @@ mod tests {
     /// A function, or an upsert, might abort; then SQLite would save a copy of each page that a
     /// statement changes.
     #[test]
-    fn a_head_is_set_without_a_statement_journal() {
+    fn head_writes_need_no_statement_journal() {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
         for (sql, parameters) in [(INSERT_HEAD, 11), (UPDATE_HEAD, 5)] {
@@ -524,7 +524,7 @@ mod tests {
 
     /// Planning a query takes longer than running it.
     #[test]
-    fn a_question_is_planned_once_whatever_it_is_asked_for() {
+    fn statement_is_planned_once_for_all_values() {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
         for name in ["one", "two", "three"] {

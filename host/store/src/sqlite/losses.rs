@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn killed_hub_has_lost_nothing() {
+    async fn killed_hub_loses_nothing() {
         let (dir, storage, mut tasks) = with_tasks(20).await;
         for round in 0..4 {
             if round == 2 {
@@ -344,7 +344,7 @@ mod tests {
 
     /// SQLite would revert the pages that are in the rest of the log, and no others.
     #[tokio::test]
-    async fn cut_log_that_does_not_fit_is_refused() {
+    async fn mismatched_cut_log_is_refused() {
         let (dir, storage, mut tasks) = with_tasks(20).await;
         // A reader prevents the log from restarting after the checkpoint.
         let reader = schema::open_to_read(&dir.path().join(schema::FILE)).unwrap();

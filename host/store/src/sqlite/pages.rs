@@ -103,7 +103,7 @@ mod tests {
 
     /// The counters agree with counting, and are used instead of reading every task.
     #[test]
-    fn all_pages_are_counted_without_looking_at_them() {
+    fn page_total_comes_from_counters() {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
         let fill = "INSERT INTO tasks (id, context, agent, state, seq, created, updated)
@@ -151,7 +151,7 @@ mod tests {
 
     /// A query that sorts every task would become slow unnoticed.
     #[test]
-    fn a_page_is_read_off_its_index() {
+    fn page_query_sorts_by_index() {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::sqlite::schema::open(&dir.path().join("hub.db")).unwrap().0;
         let after = TaskPlace { updated: "2026".to_owned(), id: TaskId::new("t") };

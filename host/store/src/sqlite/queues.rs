@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_short_and_a_bulk_is_long() {
+    fn write_length_follows_rows_and_bytes() {
         assert_eq!(Length::of(FEW_ROWS, FEW_BYTES), Length::Short);
         assert_eq!(Length::of(FEW_ROWS + 1, 0), Length::Long);
         assert_eq!(Length::of(1, FEW_BYTES + 1), Length::Long);
     }
 
     #[test]
-    fn what_is_long_goes_along_a_little_at_a_time_while_something_short_is_about() {
+    fn short_writes_throttle_long_writes() {
         let (queues, mut waiting) = waiting(3, 100);
         assert_eq!(queues.len(), 103);
         assert_eq!(next(&mut waiting), (3, LONG_BESIDE_SHORT, More));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_goes_all_at_once_where_nothing_is_short() {
+    fn idle_queue_takes_full_long_batch() {
         let (queues, mut waiting) = waiting(0, BATCH + 1);
         assert_eq!(next(&mut waiting), (0, BATCH, More));
         assert_eq!(next(&mut waiting), (0, 1, Nothing));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_share_a_transaction_than_may() {
+    fn transaction_size_is_limited() {
         let (queues, mut waiting) = waiting(BATCH + 1, 1);
         assert_eq!(next(&mut waiting), (BATCH, 1, More));
         drop(queues);

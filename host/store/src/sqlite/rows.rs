@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_together_shares_rows_that_fit_into_a_page() {
+    fn events_of_one_append_share_rows() {
         let id = TaskId::fresh();
         let (begins, works) = (created(&id, "c"), status(TaskState::Working, 1, None));
         let (line, long) = (chunk("two\nlines"), chunk(&"x".repeat(ROOM)));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_read_from_anywhere_however_its_events_share_rows() {
+    fn log_is_readable_from_any_event() {
         let dir = tempfile::tempdir().unwrap();
         let db = schema::open(&dir.path().join("hub.db")).unwrap().0;
         let id = TaskId::fresh();

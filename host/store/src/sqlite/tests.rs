@@ -36,7 +36,7 @@ async fn begin(storage: &SqliteStorage, events: u64) -> TaskId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keeps_the_contract() {
+async fn sqlite_store_passes_contract_suite() {
     keeps_the_contract_in(|_| {}).await;
 }
 
@@ -56,7 +56,7 @@ async fn keeps_the_contract_in(prepare: impl Fn(&Path)) {
 /// In the table of an older file, each event of more than a quarter of a page takes an additional
 /// page.
 #[tokio::test]
-async fn events_of_a_kilobyte_share_pages() {
+async fn kilobyte_events_share_pages() {
     const EVENTS: u64 = 300;
     let dir = tempdir().unwrap();
     let storage = open(&dir);
@@ -70,7 +70,7 @@ async fn events_of_a_kilobyte_share_pages() {
 }
 
 #[tokio::test]
-async fn opened_again_it_is_as_it_was() {
+async fn reopened_store_has_same_content() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let task = begin(&storage, 30).await;
@@ -89,7 +89,7 @@ async fn opened_again_it_is_as_it_was() {
 
 /// A small write waits behind at most one of the bulk writes.
 #[tokio::test]
-async fn bulks_come_to_the_writer_one_after_the_other() {
+async fn bulk_writes_are_queued_one_by_one() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let mut tasks = Vec::new();
@@ -110,7 +110,7 @@ async fn bulks_come_to_the_writer_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn dropping_it_waits_for_what_was_asked() {
+async fn drop_waits_for_queued_write() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let task = TaskId::fresh();
@@ -126,7 +126,7 @@ async fn dropping_it_waits_for_what_was_asked() {
 }
 
 #[tokio::test]
-async fn a_long_log_of_a_task_at_rest_is_read_in_one_piece() {
+async fn long_log_of_resting_task_is_folded() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let folds = || -> Vec<(String, u32)> {
@@ -150,7 +150,7 @@ async fn a_long_log_of_a_task_at_rest_is_read_in_one_piece() {
 
 /// Both for a file without this setting and for a new one.
 #[tokio::test]
-async fn what_is_forgotten_makes_the_file_smaller() {
+async fn deletion_shrinks_database_file() {
     for old in [true, false] {
         let dir = tempdir().unwrap();
         let file = dir.path().join("hub.db");
@@ -182,7 +182,7 @@ const LULL: Duration = Duration::from_millis(200);
 /// Writers never wait for checkpoints: another thread makes them, long before the log reaches
 /// SQLite's limit.
 #[tokio::test]
-async fn what_was_written_is_brought_to_its_place_beside_those_who_write() {
+async fn checkpoints_run_beside_writers() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let (file, log) = (dir.path().join("hub.db"), dir.path().join("hub.db-wal"));
@@ -209,7 +209,7 @@ async fn what_was_written_is_brought_to_its_place_beside_those_who_write() {
 }
 
 #[tokio::test]
-async fn a_second_hub_is_kept_out() {
+async fn second_hub_is_refused_by_lock() {
     let dir = tempdir().unwrap();
     let first = open(&dir);
     let error = SqliteStorage::open(dir.path()).unwrap_err();
@@ -227,7 +227,7 @@ async fn a_second_hub_is_kept_out() {
 }
 
 #[tokio::test]
-async fn only_its_user_can_read_it() {
+async fn store_files_are_private() {
     let dir = tempdir().unwrap();
     let data = dir.path().join("made/for/it");
     let storage = SqliteStorage::open(&data).unwrap();
@@ -240,7 +240,7 @@ async fn only_its_user_can_read_it() {
 }
 
 #[tokio::test]
-async fn it_opens_nothing_that_it_does_not_understand() {
+async fn newer_or_foreign_files_are_refused() {
     let dir = tempdir().unwrap();
     drop(open(&dir));
     let file = dir.path().join("hub.db");
@@ -261,7 +261,7 @@ async fn it_opens_nothing_that_it_does_not_understand() {
 }
 
 #[tokio::test]
-async fn a_write_that_fails_leaves_nothing() {
+async fn failed_write_leaves_nothing() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let task = begin(&storage, 3).await;
@@ -278,7 +278,7 @@ async fn a_write_that_fails_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
+async fn full_disk_is_reported_until_space_returns() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let task = begin(&storage, 2).await;
@@ -309,7 +309,7 @@ async fn a_full_disk_is_told_with_the_way_out_until_it_has_room_again() {
 
 /// The log takes the space of a full disk; after a checkpoint it restarts.
 #[tokio::test]
-async fn the_log_of_a_disk_that_is_full_is_brought_to_its_place() {
+async fn full_disk_triggers_checkpoint() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let task = begin(&storage, 2).await;
@@ -330,7 +330,7 @@ async fn the_log_of_a_disk_that_is_full_is_brought_to_its_place() {
 }
 
 #[tokio::test]
-async fn every_kind_of_write_is_refused_whole_and_works_again() {
+async fn each_failed_write_is_atomic_and_retryable() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let disk = Connection::open(dir.path().join("hub.db")).unwrap();
@@ -388,7 +388,7 @@ async fn every_kind_of_write_is_refused_whole_and_works_again() {
 }
 
 #[tokio::test]
-async fn a_change_that_panics_costs_nobody_but_itself() {
+async fn panicking_write_is_rolled_back_alone() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let task = begin(&storage, 2).await;
@@ -404,7 +404,7 @@ async fn a_change_that_panics_costs_nobody_but_itself() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_damaged_hides_no_request_but_its_own() {
+async fn corrupt_log_hides_only_its_own_request() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let mut tasks = Vec::new();
@@ -429,7 +429,7 @@ async fn a_log_that_is_damaged_hides_no_request_but_its_own() {
 }
 
 #[tokio::test]
-async fn a_probe_is_a_real_write_that_changes_nothing() {
+async fn probe_writes_page_without_change() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let log = || fs::metadata(dir.path().join("hub.db-wal")).unwrap().len();
@@ -450,7 +450,7 @@ fn crash(from: &TempDir) -> TempDir {
 }
 
 #[tokio::test]
-async fn a_crash_loses_nothing_that_was_acknowledged() {
+async fn crash_keeps_acknowledged_writes() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let task = begin(&storage, 50).await;
@@ -461,7 +461,7 @@ async fn a_crash_loses_nothing_that_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_torn_write_is_as_if_it_had_not_begun() {
+async fn torn_write_is_rolled_back() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let tasks = [begin(&storage, 20).await, begin(&storage, 40).await, begin(&storage, 3).await];
@@ -515,7 +515,7 @@ fn assert_counted(db: &Connection) {
 }
 
 #[tokio::test]
-async fn counters_stay_true_whatever_happens_to_tasks() {
+async fn counters_match_rows_after_each_change() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let db = schema::open_to_read(&dir.path().join("hub.db")).unwrap();
@@ -552,7 +552,7 @@ fn written() -> u64 {
 
 /// SQLite would write the statement journal to a temporary file, several times the size of the log.
 #[tokio::test]
-async fn what_is_written_is_the_log_and_nothing_beside_it() {
+async fn appends_write_no_temporary_files() {
     const TASKS: u64 = 400;
     let dir = tempdir().unwrap();
     let storage = open(&dir);

@@ -159,7 +159,7 @@ mod tests {
     use a2a_hub_sdk::testing::ScriptedHost;
 
     #[test]
-    fn it_does_line_by_line_what_it_is_told() {
+    fn message_lines_are_executed_in_order() {
         let host = ScriptedHost::new();
         host.answer("blue");
         host.program("sh").stdout("one\n");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_gives_on_has_lines_too() {
+    fn forwarded_message_expands_separators() {
         let given = given_on("ask a / call b ask c // say d /// say e / say f");
         assert_eq!(given, "ask a\ncall b ask c / say d // say e\nsay f");
     }

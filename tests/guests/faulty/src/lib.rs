@@ -120,7 +120,7 @@ mod tests {
 
     /// Natively no fault is planted.
     #[test]
-    fn without_a_fault_it_counts_words() {
+    fn without_fault_words_are_counted() {
         let host = ScriptedHost::new();
         assert_eq!(host.run::<FaultyGuest>("count these words").unwrap().text(), "3 words");
         assert_eq!(host.said(), ["counting", "and counting"]);

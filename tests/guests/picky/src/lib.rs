@@ -45,7 +45,7 @@ mod tests {
     use a2a_hub_sdk::testing::{ScriptedHost, task};
 
     #[test]
-    fn it_tells_what_it_is_told() {
+    fn terms_of_request_are_reported() {
         let host = ScriptedHost::new();
         host.extension(LOUDNESS);
         host.accepts("text/plain");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
 
 #[tokio::test]
-async fn cards_are_found_where_clients_look() -> Result<()> {
+async fn cards_are_served_at_client_paths() -> Result<()> {
     let hub = hub_with_guest().await?;
     let at = |path: &str| format!("http://{}{path}", hub.http());
     for (base, endpoint) in [("", "/a2a"), ("/a2a", "/a2a"), ("/agents/guest", "/agents/guest")] {
@@ -108,7 +108,7 @@ async fn reqwest_json(url: &str) -> Result<(u16, Value)> {
 /// security scheme and declares no extended card. A client that sends the token is authenticated by
 /// it and gets the extended card.
 #[tokio::test]
-async fn the_extended_card_is_for_those_who_show_the_token() -> Result<()> {
+async fn extended_card_requires_token() -> Result<()> {
     let hub = hub_with_guest().await?;
     let shown = bearer(&hub)?;
     let methods = ["GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"];
@@ -162,7 +162,7 @@ async fn the_extended_card_is_for_those_who_show_the_token() -> Result<()> {
 /// Streaming methods are rejected for an agent whose card declares no streaming. Agents of the SDK
 /// stream by default, so this one is a remote agent.
 #[tokio::test]
-async fn who_does_not_stream_is_not_listened_to() -> Result<()> {
+async fn non_streaming_agent_rejects_streams() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
     let card = json!({"name": "mute", "description": "does not stream", "version": "1",
@@ -188,7 +188,7 @@ async fn who_does_not_stream_is_not_listened_to() -> Result<()> {
 }
 
 #[tokio::test]
-async fn extensions_are_activated_by_name() -> Result<()> {
+async fn extension_header_activates_extension() -> Result<()> {
     let hub = hub_with_guest().await?;
     for name in ["A2A-Extensions", "X-A2A-Extensions"] {
         let guest = Endpoint::of(&hub, "/agents/guest").with(name, "urn:unknown, urn:a2a-hub:test");

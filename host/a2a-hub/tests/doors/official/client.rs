@@ -107,7 +107,7 @@ async fn answer(State(book): State<Book>, uri: Uri, headers: HeaderMap, body: By
 }
 
 #[tokio::test]
-async fn an_agent_elsewhere_is_asked_as_a2a_has_it() -> Result<()> {
+async fn remote_requests_conform_to_a2a() -> Result<()> {
     let scribe = Scribe::start().await?;
     let remote = format!("[remote.far]\nurl = '{}'\n", scribe.url);
     let hub = InProcessHub::builder().config(remote).start().await?;

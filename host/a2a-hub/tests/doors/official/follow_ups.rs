@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// The official kit of 0.3 does this: it does not wait for the end, and sends another message.
 #[tokio::test]
-async fn a_task_at_work_takes_a_message_in_every_way() -> Result<()> {
+async fn running_task_accepts_message_over_bindings() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     for way in ways() {

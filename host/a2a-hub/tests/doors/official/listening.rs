@@ -53,7 +53,7 @@ fn states(told: &[Value]) -> Vec<&str> {
 
 /// STREAM-SUB-002 of the official kit, for a task in each interrupted state.
 #[tokio::test]
-async fn a_subscription_goes_on_until_its_task_is_over() -> Result<()> {
+async fn subscription_lasts_until_final_state() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     for (text, state) in [("ask", "INPUT_REQUIRED"), ("auth", "AUTH_REQUIRED")] {
@@ -82,7 +82,7 @@ async fn a_subscription_goes_on_until_its_task_is_over() -> Result<()> {
 /// The stream of a message stays open while its task waits for a login, because the login may
 /// happen elsewhere. A question is for the client itself, so the stream ends there in 0.3.
 #[tokio::test]
-async fn the_stream_of_a_message_goes_on_while_its_task_waits_for_a_login() -> Result<()> {
+async fn message_stream_survives_auth_required() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     for binding in [Binding::JsonRpc, Binding::Rest, Binding::Grpc, Binding::Socket] {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 #[tokio::test]
-async fn official_clients_find_how_far_a_task_is() -> Result<()> {
+async fn progress_is_in_status_metadata() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let told = guest.stream("SendStreamingMessage", v1("progress")).await?;
@@ -18,7 +18,7 @@ async fn official_clients_find_how_far_a_task_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_question_without_a_word_waits_for_its_answer() -> Result<()> {
+async fn question_without_text_can_be_answered() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let asks = send(&client, "guest", "ask-silently").await?;
@@ -31,7 +31,7 @@ async fn a_question_without_a_word_waits_for_its_answer() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_timer_rings_beside_a_question_until_that_is_answered() -> Result<()> {
+async fn timer_runs_during_open_question() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);
     let asks = send(&client, "guest", "ring 50").await?;

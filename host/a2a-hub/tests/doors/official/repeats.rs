@@ -16,8 +16,7 @@ fn first(told: Vec<StreamResponse>) -> Result<(TaskId, bool)> {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_again_is_answered_by_the_task_that_it_began_in_every_way()
--> Result<()> {
+async fn repeated_message_returns_same_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     for way in ways() {
         let name = format!("{way:?}").leak();

@@ -7,7 +7,7 @@ use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn rest_speaks_both_versions() -> Result<()> {
+async fn rest_supports_both_versions() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let (status, new) = guest.rest(Method::POST, "message:send", Some(v1("flood 2"))).await?;
@@ -51,7 +51,7 @@ async fn rest_speaks_both_versions() -> Result<()> {
 }
 
 #[tokio::test]
-async fn push_configs_are_kept_in_every_form() -> Result<()> {
+async fn push_configs_work_in_both_versions() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = Endpoint::of(&hub, "/agents/guest");
     let task = guest.result("SendMessage", v1("ask")).await?["task"]["id"].take();

@@ -45,7 +45,7 @@ impl OnSocket<'_> {
 }
 
 #[tokio::test]
-async fn the_card_leads_to_the_socket() -> Result<()> {
+async fn card_lists_socket_interface() -> Result<()> {
     let hub = hub_with_guest().await?;
     for (path, tenant) in [("/agents/guest", Some("guest")), ("/a2a", None)] {
         let card = Endpoint::of(&hub, path).with("A2A-Version", "1.0");
@@ -74,7 +74,7 @@ async fn the_card_leads_to_the_socket() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_operation_of_1_0_is_there() -> Result<()> {
+async fn v1_operations_are_supported() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = OnSocket { hub: &hub, tenant: Some("guest"), version: Some("1.0") };
     let sent = guest.call("SendMessage", v1("ask")).await?;
@@ -112,7 +112,7 @@ async fn every_operation_of_1_0_is_there() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_operation_of_0_3_is_there() -> Result<()> {
+async fn v03_operations_are_supported() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = OnSocket { hub: &hub, tenant: Some("guest"), version: Some("0.3") };
     let asked = guest.call("message/send", v03("ask")).await?;
@@ -144,7 +144,7 @@ async fn every_operation_of_0_3_is_there() -> Result<()> {
 /// scheme of a card describes that: A2A declares the extended card together with a scheme that
 /// authenticates its reader.
 #[tokio::test]
-async fn the_extended_card_is_not_told_where_no_scheme_is_declared() -> Result<()> {
+async fn extended_card_is_unsupported_on_socket() -> Result<()> {
     let hub = hub_with_guest().await?;
     for tenant in [Some("guest"), None] {
         for (version, method) in
@@ -159,7 +159,7 @@ async fn the_extended_card_is_not_told_where_no_scheme_is_declared() -> Result<(
 }
 
 #[tokio::test]
-async fn what_a_request_says_beside_counts_for_it_alone() -> Result<()> {
+async fn service_parameters_apply_per_request() -> Result<()> {
     let hub = hub_with_guest().await?;
     let guest = OnSocket { hub: &hub, tenant: Some("guest"), version: Some("1.0") };
     let asked = guest.call("SendMessage", v1("ask")).await?;

@@ -67,7 +67,7 @@ fn mask(value: &mut Value) {
 }
 
 #[tokio::test]
-async fn what_an_agent_says_is_heard_in_every_way() -> Result<()> {
+async fn agent_output_is_same_over_bindings() -> Result<()> {
     let hub = hub_with_guest().await?;
     let mut told = Vec::new();
     for way in ways() {
@@ -141,7 +141,7 @@ fn data(heard: Heard) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn an_extension_that_is_required_must_be_named_in_every_way() -> Result<()> {
+async fn required_extension_is_enforced_over_bindings() -> Result<()> {
     let hub = hub_with_both().await?;
     for way in ways() {
         let other = "urn:a2a-hub:test:other, urn:unknown";
@@ -180,7 +180,7 @@ async fn an_extension_that_is_required_must_be_named_in_every_way() -> Result<()
 
 /// The extensions and modes of an answer replace those of the first message.
 #[tokio::test]
-async fn an_answer_has_terms_of_its_own() -> Result<()> {
+async fn answer_replaces_extensions_and_modes() -> Result<()> {
     let hub = hub_with_both().await?;
     let way = (Binding::JsonRpc, Version::V1);
     let ask = Saying {
@@ -210,7 +210,7 @@ async fn an_answer_has_terms_of_its_own() -> Result<()> {
 
 /// The client's extensions and output modes reach a remote agent.
 #[tokio::test]
-async fn terms_reach_an_agent_elsewhere() -> Result<()> {
+async fn extensions_and_modes_reach_remote_agent() -> Result<()> {
     let far = hub_with_both().await?;
     let remote = format!("[remote.picky]\nurl = 'http://{}/agents/picky'\n", far.http());
     let near = InProcessHub::builder().config(remote).start().await?;
@@ -235,7 +235,7 @@ async fn terms_reach_an_agent_elsewhere() -> Result<()> {
 }
 
 #[tokio::test]
-async fn media_types_are_taken_and_given_as_told_in_every_way() -> Result<()> {
+async fn media_types_are_enforced_over_bindings() -> Result<()> {
     let hub = hub_with_both().await?;
     for way in ways() {
         let plain = Saying {

@@ -53,7 +53,7 @@ fn is_of(key: &Value, came: &Notification, body: &[u8]) -> Result<bool> {
 
 /// Each retry sends the same event with a new signature, because receivers reject an old signature.
 #[tokio::test]
-async fn each_try_is_signed_anew() -> Result<()> {
+async fn each_delivery_attempt_is_signed_anew() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[503, 503]));
     let client = Client::http(&hub);
     client.call("message/send", pushed("flood 1", &receiver.url("/news"))).await?;
@@ -76,7 +76,7 @@ async fn each_try_is_signed_anew() -> Result<()> {
 /// An independent implementation of the standards verifies the signature: `tests/sdks/verify.py`,
 /// which the book names to receivers.
 #[tokio::test]
-async fn a_receiver_in_python_can_tell_by_the_key_set() -> Result<()> {
+async fn a_receiver_in_python_verifies_signature() -> Result<()> {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sdks/py1");
     ensure!(sdk.is_dir(), "there is no Python with `cryptography`; run `cargo xtask sdks`");
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
@@ -124,7 +124,7 @@ async fn verified(sdk: &Path, asked: &Value) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_key_is_replaced_without_a_gap() -> Result<()> {
+async fn key_rotation_keeps_old_signatures() -> Result<()> {
     let (mut hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     let old = keys(&hub).await?.remove(0);
     hub.stop().await?;
@@ -146,7 +146,7 @@ async fn a_key_is_replaced_without_a_gap() -> Result<()> {
 
 /// The hub sends nothing to a receiver that fails a challenge, and the challenge reveals nothing.
 #[tokio::test]
-async fn a_receiver_that_is_challenged_shows_that_it_waits_for_news() -> Result<()> {
+async fn receiver_must_pass_challenge() -> Result<()> {
     let (hub, receiver) = (hub_with("challenge", true).await?, Receiver::start()?);
     let client = Client::http(&hub);
     let refused = async |url: String| {

@@ -23,7 +23,7 @@ async fn hub_that_loses_patience() -> Result<InProcessHub> {
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_rest_has_it() -> Result<()> {
+async fn retry_after_header_is_respected() -> Result<()> {
     for status in [429, 503] {
         let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?.answering(&[status]));
         receiver.rests(Some("2"));
@@ -39,7 +39,7 @@ async fn a_receiver_that_asks_for_rest_has_it() -> Result<()> {
 
 /// The other deliveries are never tried themselves, and do not wait forever either.
 #[tokio::test]
-async fn who_is_never_let_through_is_given_up() -> Result<()> {
+async fn untried_deliveries_are_given_up() -> Result<()> {
     let config = GRANT
         .replace("failures = 1000", "failures = 1\n    pause_ms = 200000")
         .replace("[push]", "[push]\n    give_up_ms = 1000");
@@ -70,7 +70,7 @@ async fn who_is_never_let_through_is_given_up() -> Result<()> {
 
 /// An unknown path or token is no failure of the host.
 #[tokio::test]
-async fn a_url_that_is_wrong_keeps_no_other_from_its_news() -> Result<()> {
+async fn wrong_url_does_not_pause_host() -> Result<()> {
     let (hub, receiver) = (hub_that_loses_patience().await?, Receiver::start()?);
     let client = Client::http(&hub);
     let asked = send(&client, "guest", "ask").await?;
@@ -91,7 +91,7 @@ async fn a_url_that_is_wrong_keeps_no_other_from_its_news() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read() -> Result<()> {
+async fn endless_receiver_response_is_ignored() -> Result<()> {
     let (hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     receiver.tells(Told::NoEnd);
     let client = Client::http(&hub);
@@ -103,7 +103,7 @@ async fn an_answer_without_end_is_not_read() -> Result<()> {
 
 /// Covers a deleted configuration, and a deleted conversation whose worker sleeps.
 #[tokio::test]
-async fn what_is_forgotten_is_not_sent_any_more() -> Result<()> {
+async fn deleted_config_or_conversation_sends_nothing() -> Result<()> {
     let (hub, receiver) = (hub_with("give_up_ms", 60_000).await?, Receiver::start()?);
     receiver.always(Some(503));
     let client = Client::http(&hub);

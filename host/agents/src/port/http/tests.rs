@@ -107,7 +107,7 @@ fn http(server: &Server, data: &Path) -> (Http, Arc<EffectiveGrant>, LiveGrant) 
 }
 
 #[tokio::test]
-async fn a_secret_is_sent_and_never_comes_back() {
+async fn response_secrets_are_redacted() {
     let data = tempfile::tempdir().unwrap();
     let pieces = [
         "HTTP/1.1 200 OK\r\nX-Key: Bearer sk-1234567890\r\nSet-Cookie: sk-1234567890\r\nConnection: close\r\n\r\nBearer sk-123",
@@ -148,7 +148,7 @@ async fn a_secret_is_sent_and_never_comes_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_may_hide_a_secret_is_not_read() {
+async fn encoded_response_is_refused() {
     let data = tempfile::tempdir().unwrap();
     for head in [
         "Content-Encoding: gzip\r\nContent-Length: 0",
@@ -176,7 +176,7 @@ async fn an_answer_that_may_hide_a_secret_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_like_any_other() {
+async fn redirect_is_not_followed() {
     let data = tempfile::tempdir().unwrap();
     let head = "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest\r\nContent-Length: 0\r\n\r\n";
     let server = Server::start(&[head]).await;
@@ -189,7 +189,7 @@ async fn a_redirect_is_an_answer_like_any_other() {
 /// The judged addresses are dialled without a second lookup (DNS rebinding), and one bad address
 /// refuses them all.
 #[tokio::test]
-async fn the_addresses_that_were_judged_are_dialled() {
+async fn only_judged_addresses_are_dialled() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(&["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"]).await;
     let lookups = Arc::new(AtomicUsize::new(0));
@@ -225,7 +225,7 @@ async fn the_addresses_that_were_judged_are_dialled() {
 }
 
 #[tokio::test]
-async fn what_is_under_way_ends_when_the_grant_is_taken_back() {
+async fn revocation_aborts_pending_requests() {
     let data = tempfile::tempdir().unwrap();
     let endless = Server::start(&["HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nfirst", ""]).await;
     let mute = Server::start(&[""]).await;
@@ -252,7 +252,7 @@ async fn what_is_under_way_ends_when_the_grant_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_waited_for_so_long() {
+async fn silent_server_hits_timeout() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(&[""]).await;
     let (http, held, _) = http(&server, data.path());

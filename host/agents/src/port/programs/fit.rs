@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_program_was_started_with_must_be_the_same() {
+    fn reuse_requires_identical_launch_properties() {
         let then = fit(|_, _, _| {});
         let same = fit(|_, _, launch| launch.owner = "another task".to_owned());
         assert_eq!(then.differs(&same), None, "which task it is for is all that may differ");

@@ -312,7 +312,7 @@ mod tests {
 
     /// An MCP server may send any JSON between its answers, and any JSON as an answer.
     #[tokio::test]
-    async fn server_that_tells_json_of_any_shape_is_used_still() {
+    async fn connection_survives_json_of_any_shape() {
         let (ours, theirs) = duplex(1 << 20);
         let mut serving = JoinSet::new();
         serving.spawn(async move {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_measured_over_its_pieces() {
+    fn line_length_spans_chunks() {
         assert_eq!(longest(0, b"abc"), 3);
         assert_eq!(longest(3, b"de"), 5);
         assert_eq!(longest(5, b"f\ngh\ni"), 1);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_program_that_says_much_waits() {
+    async fn reading_is_limited_per_second() {
         let (mut pace, begun) = (Pace::new(), Instant::now());
         for _ in 0..4 {
             pace.read(MAX_A_SECOND + 1).await;
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_nobody_uses_for_long_is_over_and_one_that_is_used_is_not() {
+    async fn only_unused_connection_becomes_idle() {
         let shared = Shared {
             over: CancellationToken::new(),
             fault: Mutex::default(),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_with_the_last_words() {
+    fn exit_reason_quotes_last_error_line() {
         assert_eq!(ended(Exit::Code(1), ""), "it ended with code 1");
         assert_eq!(
             ended(Exit::Signal(9), "no key"),

@@ -248,7 +248,7 @@ fn shown(ended: Ended) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_tells_becomes_ours_under_our_names() {
+async fn remote_events_carry_local_ids() {
     let at_it = || tells(State::Working, "at it");
     let stage = Stage::new([vec![at_it(), whole(State::Completed, "done", "all of it")]], None);
     assert_eq!(shown(stage.end_of(stage.start()).await), done("done"));
@@ -263,7 +263,7 @@ async fn what_it_tells_becomes_ours_under_our_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_question_is_our_clients_and_the_answer_is_for_that_question() {
+async fn answer_carries_remote_question_id() {
     let asked = json!({ QUESTION: { "id": "their-question", "kind": "permission" } });
     let asks = tells_of(State::InputRequired, "may I?", Some(asked));
     let stage = Stage::new([vec![asks], vec![tells(State::Completed, "done")]], Some("yes"));
@@ -283,7 +283,7 @@ async fn its_question_is_our_clients_and_the_answer_is_for_that_question() {
 /// Events stored before the restart are not repeated: both the remote snapshot and the local log
 /// contain them.
 #[tokio::test(start_paused = true)]
-async fn a_task_at_work_is_followed_again_by_the_next_hub() {
+async fn restart_resumes_without_repeated_events() {
     let stage = Stage::new([vec![whole(State::Completed, "done", "one two")]], None);
     let names = (&TaskId::new("theirs"), &ContextId::new("their-context"));
     stage.peer.remember((&ours().id, &ours().context_id), names).await;
@@ -298,7 +298,7 @@ async fn a_task_at_work_is_followed_again_by_the_next_hub() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_it_never_had_is_told_as_lost() {
+async fn unknown_remote_task_fails_as_lost() {
     let stage = Stage::new([], None);
     let run = RemoteRun::follow(stage.peer.clone(), &stage.call(), ours());
     assert_eq!(shown(stage.end_of(run).await), LOST);
@@ -306,7 +306,7 @@ async fn a_task_that_it_never_had_is_told_as_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_before_its_task_is_a_failure() {
+async fn early_stream_end_fails_task() {
     let stage = Stage::new([vec![tells(State::Working, "at it")]], None);
     stage.elsewhere.hangs_up.store(true, Ordering::Relaxed);
     let ended = shown(stage.end_of(stage.start()).await);
@@ -315,7 +315,7 @@ async fn a_stream_that_ends_before_its_task_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_cancels_has_it_stop_unless_it_waits_for_its_client() {
+async fn cancel_spares_interrupted_remote_task() {
     for (state, stops) in [(State::Working, true), (State::InputRequired, false)] {
         let stage = Stage::new([vec![tells(state, "well?")]], None);
         let run = stage.start();
@@ -337,7 +337,7 @@ fn now(told: StreamResponse) -> Task {
 
 /// The remote hub was restarted and asks anew: a late answer loses no work.
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_it_does_not_take_is_asked_for_as_it_asks_by_now() {
+async fn refused_answer_asks_current_question() {
     let tells =
         [vec![tells(State::InputRequired, "which?")], vec![tells(State::Completed, "done")]];
     let stage = Stage::new(tells, Some("first"));
@@ -354,7 +354,7 @@ async fn an_answer_that_it_does_not_take_is_asked_for_as_it_asks_by_now() {
 
 /// Another client answered, or the remote timeout expired.
 #[tokio::test(start_paused = true)]
-async fn what_it_comes_to_without_our_client_is_the_end_of_our_task() {
+async fn remote_completion_without_answer_ends_task() {
     for answer in [Some("late"), None] {
         let over = || whole(State::Completed, "without you", "all of it");
         let tells = [vec![tells(State::InputRequired, "which?")], vec![over()]];
@@ -367,7 +367,7 @@ async fn what_it_comes_to_without_our_client_is_the_end_of_our_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_of_conversations_make_room_for_new_ones_and_none_is_endless() {
+async fn oldest_context_mappings_are_dropped() {
     let stage = Stage::new([], None);
     let long = "c".repeat(900);
     for at in 0..2_000 {

@@ -87,7 +87,7 @@ mod tests {
 
     /// Version skew: an agent of 1.x with a card of 0.3, and one of 2.x with a card of 1.0.
     #[test]
-    fn cards_of_both_versions_of_a2a_are_read_and_their_agents_told_apart() {
+    fn cards_of_all_versions_are_searchable() {
         let old = json!({ "protocolVersion": "0.3.0", "name": "Polyglot", "description": "Translates", "version": "1.3.0",
             "url": "http://old/a2a", "skills": [{ "id": "translate", "name": "T", "description": "d", "tags": ["language"] }] });
         let new = json!({ "name": "Polyglot", "description": "Translates", "version": "2.1.0",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn registry_answers_of_other_shapes_are_read_or_refused() {
+    fn reshaped_registry_answers_do_not_panic() {
         let card = json!({ "name": "n", "description": "d", "version": "1", "url": "http://a/",
             "supportedInterfaces": [{ "url": "http://a/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
             "defaultInputModes": ["text/plain"], "skills": [{ "id": "s", "name": "S", "tags": ["t"] }] });
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_registry_says_is_plain_short_and_leads_to_http_only() {
+    fn listed_cards_are_sanitised_and_bounded() {
         let odd = json!({ "name": "A\u{1b}[2J\nB\u{202e}", "description": "x".repeat(10_000), "version": 7, "url": "http://a/",
             "skills": [{ "id": ["no"], "tags": ["a", 1, null] }], "secret": "kept by nobody" });
         let all = read(&json!({ "agents": [odd] })).unwrap();

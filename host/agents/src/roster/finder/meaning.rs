@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn texts_are_compared_by_their_vectors_which_are_kept() {
+    async fn vectors_are_cached_per_model() {
         let (server, meaning) = (Server::start(counts).await, Meaning::default());
         let (all, settings, secrets) = (texts(&["a", "b", "ab", ""]), server.settings(), nowhere());
         let similar = meaning.similar(&settings, &secrets, &all, "aa").await.unwrap();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_bounded_and_many_texts_come_in_parts() {
+    async fn vector_cache_and_batches_are_bounded() {
         let (server, meaning) = (Server::start(counts).await, Meaning::default());
         let many: Vec<_> = (0..150).map(|n| Text::new(format!("a{n}"))).collect();
         meaning.similar(&server.settings(), &nowhere(), &many, "a").await.unwrap();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_key_is_shown_and_no_refusal_tells_it() {
+    async fn key_is_sent_but_not_disclosed() {
         let data = tempfile::tempdir().unwrap();
         fs::create_dir(data.path().join("secrets")).unwrap();
         let file = data.path().join("secrets/A_KEY");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_talks_nonsense_is_left_alone_for_a_while() {
+    async fn invalid_vectors_pause_the_server() {
         for nonsense in [
             (|_| Some((200, json!({})))) as fn(&Value) -> Option<(u16, Value)>,
             |_| Some((200, json!({ "data": [] }))),
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_hangs_or_is_not_there_costs_seconds_at_most() {
+    async fn hanging_server_hits_timeout() {
         let (server, meaning) = (Server::start(|_| None).await, Meaning::default());
         let begun = Instant::now();
         let late = meaning.similar(&server.settings(), &nowhere(), &texts(&["a"]), "b").await;

@@ -233,7 +233,7 @@ mod tests {
         r#"{"agents": [{"name": "A", "description": "d", "version": "1", "url": "http://a/"}]}"#;
 
     #[tokio::test]
-    async fn what_a_registry_said_is_kept_for_a_moment_and_it_is_told_to_ask_no_other() {
+    async fn answer_is_cached_and_hops_limited() {
         let (stand, asking) = (stand(&[Some((200, ONE))]).await, Registries::default());
         for _ in 0..3 {
             assert_eq!(ask(&asking, &stand.registry, "one two").await.unwrap(), ["http://a/"]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_fails_is_left_alone_and_says_why() {
+    async fn failing_registry_is_paused_with_reason() {
         const REFUSAL: &str = r#"{"error": {"status": "NOT_FOUND"}}"#;
         let none = stand(&[Some((404, REFUSAL))]).await;
         let asking = Registries::default();

@@ -16,7 +16,7 @@ fn walls(vendor: &Vendor) -> String {
 
 /// A confined program answers, asks, and acts after approval, but its confinement limits even
 /// approved commands.
-pub(super) async fn a_confined_program_works_and_sees_no_key(vendor: &Vendor) -> Result<()> {
+pub(super) async fn confined_program_works_without_reading_keys(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), &walls(vendor)).await?;
     let task = stage.send("hello").await?;
     assert_eq!(state(&task), "completed", "{task}");
@@ -39,7 +39,7 @@ pub(super) async fn a_confined_program_works_and_sees_no_key(vendor: &Vendor) ->
 
 /// With permission to edit, the program changes files of its workspace without asking, whatever
 /// sandbox it has itself.
-pub(super) async fn a_confined_program_edits_its_workspace(vendor: &Vendor) -> Result<()> {
+pub(super) async fn confined_program_edits_its_workspace(vendor: &Vendor) -> Result<()> {
     let settings = format!("permissions = 'edit'\n{}", walls(vendor));
     let stage = vendor.stage_with(Some(KEY), &settings).await?;
     let file = stage.hub.workspace().join("new.txt");

@@ -7,9 +7,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 /// Both messages are sent at once: a program's session takes one writer, and no turn may be lost.
-pub(super) async fn two_messages_of_a_conversation_are_answered_one_after_the_other(
-    vendor: &Vendor,
-) -> Result<()> {
+pub(super) async fn concurrent_messages_are_answered_in_sequence(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let first = stage.send("remember the word plum").await?;
     let say = |text: &str| {
@@ -37,7 +35,7 @@ pub(super) async fn two_messages_of_a_conversation_are_answered_one_after_the_ot
 
 /// A separate conversation of the program stands for a session that a user started by hand: this
 /// one knows only its id.
-pub(super) async fn a_session_of_the_programs_own_goes_on(vendor: &Vendor) -> Result<()> {
+pub(super) async fn external_session_is_resumed(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), vendor.resumes).await?;
     let first = stage.send("remember the word plum").await?;
     assert_eq!(state(&first), "completed", "{first}");

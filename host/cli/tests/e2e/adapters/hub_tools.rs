@@ -9,13 +9,13 @@ use anyhow::Result;
 use serde_json::json;
 
 #[tokio::test]
-async fn claude_calls_echo_by_its_tool() -> Result<()> {
+async fn claude_calls_echo_through_mcp_tool() -> Result<()> {
     the_model_calls_echo(&CLAUDE, "mcp__a2a-hub__echo").await
 }
 
 /// The directory is trusted by its user: in any other, the program starts no MCP server.
 #[tokio::test]
-async fn gemini_calls_echo_by_its_tool() -> Result<()> {
+async fn gemini_calls_echo_through_mcp_tool() -> Result<()> {
     the_model_calls_echo(&GEMINI, "mcp_a2a-hub_echo").await
 }
 

@@ -54,7 +54,7 @@ impl Stage {
     }
 }
 
-pub(super) async fn the_next_turn_is_answered_by_the_same_program(vendor: &Vendor) -> Result<()> {
+pub(super) async fn next_turn_reuses_program(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let first = stage.first().await?;
     let kept = started_for(&first);
@@ -79,7 +79,7 @@ pub(super) async fn the_next_turn_is_answered_by_the_same_program(vendor: &Vendo
     Ok(())
 }
 
-pub(super) async fn a_kept_program_that_is_gone_is_replaced(vendor: &Vendor) -> Result<()> {
+pub(super) async fn dead_idle_program_is_replaced(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let first = stage.first().await?;
     for signal in [Signal::KILL, Signal::STOP] {
@@ -100,7 +100,7 @@ pub(super) async fn a_kept_program_that_is_gone_is_replaced(vendor: &Vendor) -> 
     Ok(())
 }
 
-pub(super) async fn other_terms_have_another_program(vendor: &Vendor) -> Result<()> {
+pub(super) async fn changed_settings_start_another_program(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let first = stage.first().await?;
     let elsewhere = stage.hub.workspace().join("elsewhere");
@@ -117,9 +117,7 @@ pub(super) async fn other_terms_have_another_program(vendor: &Vendor) -> Result<
     Ok(())
 }
 
-pub(super) async fn a_first_turn_finds_a_program_that_was_started_ahead(
-    vendor: &Vendor,
-) -> Result<()> {
+pub(super) async fn first_turn_uses_prestarted_program(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage_with(Some(KEY), "settings.warm = '1'").await?;
     let first = stage.first().await?;
     let (kept, ahead) = (started_for(&first), "there are two by now, and one is ahead");

@@ -9,7 +9,7 @@ use std::fs;
 /// Maximum length of a prompt for Codex, in characters.
 const MAX_PROMPT: usize = 1_048_576;
 
-pub(super) async fn a_prompt_over_its_limit_is_refused(vendor: &Vendor) -> Result<()> {
+pub(super) async fn oversized_prompt_is_refused_with_limit(vendor: &Vendor) -> Result<()> {
     let stage = vendor.stage().await?;
     let task = stage.send(&"x".repeat(MAX_PROMPT + 1)).await?;
     let told = (state(&task), &task["metadata"]["reason"]);
@@ -20,7 +20,7 @@ pub(super) async fn a_prompt_over_its_limit_is_refused(vendor: &Vendor) -> Resul
 }
 
 /// The program reports it by an exit code and its last output.
-pub(super) async fn too_many_turns_are_told_as_such(vendor: &Vendor) -> Result<()> {
+pub(super) async fn turn_limit_fails_with_max_turns(vendor: &Vendor) -> Result<()> {
     let one_shot = "settings.mode = 'one-shot'\npermissions = 'full'";
     let stage = vendor.stage_with(Some(KEY), one_shot).await?;
     let settings = stage.files.path().join(".gemini/settings.json");

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::fs;
 
-pub(super) async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> Result<()> {
+pub(super) async fn chosen_model_reaches_program(vendor: &Vendor) -> Result<()> {
     // Each program has a table of efforts per model; the loopback's models accept none or any.
     let stage = vendor.stage().await?;
     let mut message = message_to(vendor.agent, "hello");
@@ -27,7 +27,7 @@ pub(super) async fn a_model_and_an_effort_reach_the_program(vendor: &Vendor) -> 
     Ok(())
 }
 
-pub(super) async fn what_the_operator_adds_reaches_the_program(vendor: &Vendor) -> Result<()> {
+pub(super) async fn operator_settings_reach_program(vendor: &Vendor) -> Result<()> {
     let trace = tempfile::tempdir()?;
     let started = trace.path().join("started");
     // The command is no MCP server; it only records that it was started.
@@ -51,7 +51,7 @@ pub(super) async fn what_the_operator_adds_reaches_the_program(vendor: &Vendor) 
     Ok(())
 }
 
-pub(super) async fn a_tool_that_the_operator_allows_is_used_unasked(vendor: &Vendor) -> Result<()> {
+pub(super) async fn allowed_tool_runs_without_asking(vendor: &Vendor) -> Result<()> {
     let name = {
         let stage = vendor.stage().await?;
         let asked = stage.send(&(vendor.run)("touch never")).await?;

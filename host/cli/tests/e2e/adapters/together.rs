@@ -167,7 +167,7 @@ async fn a_permission_of_codex_is_given_by_claudes_client(pair: &Pair, prompt: &
 /// A component that names no agent calls Claude Code and Codex alternately by a skill of both. Each
 /// receives the parts of the component's context memory that the message names, and no others.
 #[tokio::test]
-async fn an_orchestrator_hands_what_its_message_names_to_whoever_has_the_skill() -> Result<()> {
+async fn skill_call_inherits_only_named_memory() -> Result<()> {
     let orchestrator = "[agents.guest.grant]\nmemory = true\ndelegate = ['claude-code', 'codex']\n";
     let config = [orchestrator, &granted(&CLAUDE, "", ""), &granted(&CODEX, "", "")].concat();
     let pair = pair(&config).await?;
@@ -205,7 +205,7 @@ async fn an_orchestrator_hands_what_its_message_names_to_whoever_has_the_skill()
 }
 
 #[tokio::test]
-async fn claude_has_codex_work_by_its_tool() -> Result<()> {
+async fn claude_delegates_to_codex_by_tool() -> Result<()> {
     let pair = pair(&[granted(&CLAUDE, "'codex'", ""), granted(&CODEX, "", "")].concat()).await?;
     let prompt = by_tool("codex", &(CODEX.run)("touch made-by-codex"));
     a_permission_of_codex_is_given_by_claudes_client(&pair, &prompt).await?;
@@ -217,7 +217,7 @@ async fn claude_has_codex_work_by_its_tool() -> Result<()> {
 }
 
 #[tokio::test]
-async fn claude_has_codex_work_by_the_command_in_its_shell() -> Result<()> {
+async fn claude_delegates_to_codex_by_shell() -> Result<()> {
     let config = [
         granted(&CLAUDE, "'codex'", "permissions = 'full'"),
         granted(&CODEX, "", "permissions = 'full'"),
@@ -228,7 +228,7 @@ async fn claude_has_codex_work_by_the_command_in_its_shell() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cancel_of_claude_ends_codex_and_all_that_both_started() -> Result<()> {
+async fn cancel_ends_whole_delegation_tree() -> Result<()> {
     let config = [granted(&CLAUDE, "'codex'", "permissions = 'full'"), granted(&CODEX, "", "")];
     let pair = pair(&config.concat()).await?;
     let wanted = json!({ "cmd": LONG, "yield_time_ms": 30_000 });
@@ -253,7 +253,7 @@ async fn a_cancel_of_claude_ends_codex_and_all_that_both_started() -> Result<()>
 /// Inside the confinement, the program starts the hub's command, which reaches the only socket
 /// there.
 #[tokio::test]
-async fn a_confined_claude_has_echo_work_by_its_tool() -> Result<()> {
+async fn confined_claude_delegates_to_echo() -> Result<()> {
     let walls = "confine = true\nconfined = { network = [{port}] }";
     let config = [granted(&CLAUDE, "'echo'", walls), granted(&CODEX, "", "enabled = false")];
     let pair = pair(&config.concat()).await?;
@@ -268,7 +268,7 @@ async fn a_confined_claude_has_echo_work_by_its_tool() -> Result<()> {
 
 /// One run permit for all: each task lends it while it waits, and its child runs with it.
 #[tokio::test]
-async fn eight_claudes_that_each_call_claude_all_end_by_one_turn() -> Result<()> {
+async fn nested_calls_share_one_run_permit() -> Result<()> {
     let config = [
         granted(&CLAUDE, "'claude-code'", "max_running = 1"),
         granted(&CODEX, "", "enabled = false"),

@@ -25,7 +25,7 @@ async fn hub_that_loses_patience() -> Result<TestHub> {
 
 /// The retry time outlives the hub, and does not delay its shutdown.
 #[tokio::test]
-async fn a_rest_outlives_the_hub_and_holds_up_neither_its_end_nor_its_user() -> Result<()> {
+async fn retry_after_survives_restart() -> Result<()> {
     let (mut hub, receiver) = (hub_with_guest().await?, Receiver::start()?);
     receiver.always(Some(503));
     receiver.rests(Some("3000"));
@@ -57,7 +57,7 @@ async fn a_rest_outlives_the_hub_and_holds_up_neither_its_end_nor_its_user() -> 
 /// Sixteen notification configurations of a task at one receiver that is down: not each of them
 /// retries by itself.
 #[tokio::test]
-async fn where_deliveries_fail_in_a_row_the_others_wait() -> Result<()> {
+async fn failing_receiver_holds_further_deliveries() -> Result<()> {
     let (hub, receiver) = (hub_that_loses_patience().await?, Receiver::start()?);
     receiver.always(Some(500));
     let client = Client::http(&hub);

@@ -66,7 +66,7 @@ fn handed(asked: &Inherit, message: &str) -> (WorkingMemory, Vec<Item>, Inherite
 }
 
 #[test]
-fn full_is_all_that_is_not_private_as_it_was() {
+fn full_scope_hands_over_non_private_unchanged() {
     let (received, mut items, fact) = handed(&asked(Scope::Full, &[]), "anything");
     let (mut memory, mut own) = mind();
     memory.thoughts.truncate(1);
@@ -84,7 +84,7 @@ fn full_is_all_that_is_not_private_as_it_was() {
 }
 
 #[test]
-fn minimal_is_what_the_task_names_and_nothing_else() {
+fn minimal_scope_hands_over_named_parts() {
     let (received, items, fact) =
         handed(&asked(Scope::Minimal, &[]), "Write the parser for the API version in our database");
     assert_eq!(received.goal, None);
@@ -105,7 +105,7 @@ fn minimal_is_what_the_task_names_and_nothing_else() {
 }
 
 #[test]
-fn a_summary_is_derived_and_not_raw() {
+fn summary_scope_hands_over_only_insights() {
     let (received, items, fact) = handed(&asked(Scope::Summary, &[]), "anything");
     assert!(received.is_empty());
     let [insights] = &items[..] else { panic!("one item") };
@@ -118,7 +118,7 @@ fn a_summary_is_derived_and_not_raw() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_handed_over() {
+fn unrequested_memory_is_not_handed_over() {
     let only_memory = Inherit { working_memory: false, ..asked(Scope::Full, &[]) };
     let (received, items, _) = handed(&only_memory, "");
     assert!(received.is_empty() && items.len() == 2);
@@ -128,7 +128,7 @@ fn what_was_not_asked_for_is_not_handed_over() {
 }
 
 #[test]
-fn what_does_not_fit_stays_and_is_told() {
+fn parts_beyond_budget_stay_and_are_reported() {
     let budget = MemoryBudget { bytes: Some(60), tokens: None };
     let (received, _, fact) = handed(&Inherit { budget, ..asked(Scope::Full, &[]) }, "");
     assert_eq!(received.goal.as_deref(), Some("Ship the parser"), "the goal comes first");
@@ -136,7 +136,7 @@ fn what_does_not_fit_stays_and_is_told() {
 }
 
 #[test]
-fn a_fact_names_a_few_and_counts_the_others() {
+fn description_lists_few_names_counts_rest() {
     let items = (0..1_000).map(|n| item(&format!("i{n}"), json!(n), &Value::Null)).collect();
     let asked = asked(Scope::Full, &[]);
     let fact = transfer(from(), WorkingMemory::default(), items, &asked, "").fact;
@@ -145,7 +145,7 @@ fn a_fact_names_a_few_and_counts_the_others() {
 
 proptest! {
     #[test]
-    fn nothing_private_goes_in_any_scope(
+    fn private_parts_stay_in_any_scope(
         scope in prop_oneof![Just(Scope::Full), Just(Scope::Minimal), Just(Scope::Summary)],
         message in "[a-z ]{0,40}",
         names in prop::collection::vec("goal|thoughts|salary|apiKey|said|database", 0..4),
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn what_goes_is_within_the_budget(bytes in 0usize..400) {
+    fn inherited_size_is_within_budget(bytes in 0usize..400) {
         let budget = MemoryBudget { bytes: Some(bytes), tokens: None };
         let (memory, items) = mind();
         let asked = Inherit { budget, ..asked(Scope::Full, &[]) };

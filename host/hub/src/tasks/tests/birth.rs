@@ -14,7 +14,7 @@ async fn seen(storage: &MemoryStorage, task: &TaskId) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_only_answers_has_its_task_stored_with_its_answer() {
+async fn pure_agent_task_is_stored_with_answer() {
     for (agent, later) in [(greeting(), 1), (greeting().enclosed(), 0)] {
         let storage = Arc::new(MemoryStorage::default());
         let distant = Arc::new(Distant::new(storage.clone()));
@@ -34,7 +34,7 @@ async fn who_only_answers_has_its_task_stored_with_its_answer() {
 
 /// For an agent with side effects, the task is in the log before it begins.
 #[tokio::test(start_paused = true)]
-async fn who_holds_a_capability_begins_once_its_task_is_in_the_log() {
+async fn agent_with_capability_starts_after_creation_stored() {
     let stand = Stand::new();
     let storage = stand.storage.clone();
     let script = move |stage: Stage| {
@@ -52,7 +52,7 @@ async fn who_holds_a_capability_begins_once_its_task_is_in_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_cannot_be_stored_never_was() {
+async fn unstored_deferred_task_leaves_nothing() {
     let stand = Stand::new();
     let agent = greeting().enclosed().agent(config());
     stand.storage.refuse(true);
@@ -68,7 +68,7 @@ async fn a_task_that_cannot_be_stored_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_thinks_for_long_has_its_task_in_the_log_meanwhile() {
+async fn slow_pure_agent_task_is_stored_early() {
     let stand = Stand::new();
     let agent = Fake::new(|_: Stage| pending()).enclosed().agent(config());
     let begun = Instant::now();
@@ -81,7 +81,7 @@ async fn whoever_thinks_for_long_has_its_task_in_the_log_meanwhile() {
 
 /// The caller has its reply only after the failure is stored, so nothing is left for recovery.
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_breaks_at_once_fails_in_the_log() {
+async fn immediate_failure_is_stored() {
     let stand = Stand::new();
     let broken = Fake::new(|_: Stage| async { Ended::Failed(Failure::Internal("oops".into())) });
     let task = stand.submit(&broken.enclosed().agent(config()), "go").await;

@@ -19,7 +19,7 @@ async fn heard(mut stream: Subscription) -> (Task, Vec<TaskState>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_has_an_end_however_quick_the_agent_is() {
+async fn resumed_stream_has_end_of_fast_task() {
     for stand in Stand::each() {
         let agent = curious().agent(config());
         let task = stand.submit(&agent, "go").await;

@@ -98,7 +98,7 @@ fn everything(scope: Scope) -> Inherit {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_has_in_mind_what_is_handed_over_before_it_begins() {
+async fn child_starts_with_transferred_memory() {
     let (told, fact, child) = Scene::new(everything(Scope::Full), Some(1 << 20)).played().await;
     assert_eq!(told["working"]["goal"], "Ship the parser");
     assert_eq!(told["working"]["thoughts"][0]["content"], "The grammar is small");
@@ -117,7 +117,7 @@ async fn a_child_has_in_mind_what_is_handed_over_before_it_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn minimal_is_what_the_message_names_and_a_summary_is_derived() {
+async fn minimal_and_summary_scopes_limit_transfer() {
     let (told, fact, _) = Scene::new(everything(Scope::Minimal), Some(1 << 20)).played().await;
     assert_eq!(told["working"]["goal"], Value::Null);
     assert_eq!(told["working"]["decisions"][0]["key"], "database");
@@ -135,7 +135,7 @@ async fn minimal_is_what_the_message_names_and_a_summary_is_derived() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_remember_is_handed_nothing_and_the_task_says_why() {
+async fn refused_transfer_is_explained_in_task() {
     let (told, fact, _) = Scene::new(everything(Scope::Full), None).played().await;
     assert_eq!(told, Value::Null);
     assert!(!fact.delivered);
@@ -151,7 +151,7 @@ async fn who_may_not_remember_is_handed_nothing_and_the_task_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_says_it_as_well_and_no_child_hears_of_that() {
+async fn inheritance_request_is_read_from_metadata() {
     let asked = Inherit::default();
     let stand = Scene::new(asked, Some(1 << 20));
     let metadata = json!({"inheritWorkingMemory": true, "memoryScope": "minimal", "note": 1});
@@ -166,7 +166,7 @@ async fn a_message_says_it_as_well_and_no_child_hears_of_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_error_of_a_child_reaches_its_caller_as_it_was_thrown() {
+async fn child_error_reaches_caller_unchanged() {
     let stand = Stand::new();
     let thrown = Metadata::from_iter([
         ("reason".to_owned(), json!("quota_of_vendor")),

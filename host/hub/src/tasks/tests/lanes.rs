@@ -13,7 +13,7 @@ impl Stand {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tasks_of_one_conversation_come_one_after_the_other_and_are_told_so() {
+async fn tasks_of_one_context_run_sequentially() {
     for stand in Stand::each() {
         let fake = curious().one_per_context();
         let agent = fake.agent(config());
@@ -44,7 +44,7 @@ async fn tasks_of_one_conversation_come_one_after_the_other_and_are_told_so() {
 /// Two tenants may use the same id for a conversation: these are two conversations, with
 /// independent locks.
 #[tokio::test(start_paused = true)]
-async fn conversations_of_two_tenants_wait_for_nothing_of_each_other() {
+async fn tenants_have_separate_context_locks() {
     for stand in Stand::each() {
         let agent = curious().one_per_context().agent(config());
         let mut tasks = Vec::new();
@@ -64,7 +64,7 @@ async fn conversations_of_two_tenants_wait_for_nothing_of_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_goes_on_whatever_became_of_its_first_task() {
+async fn cancelled_task_frees_context_lock() {
     for stand in Stand::each() {
         let agent = curious().one_per_context().agent(config());
         let first = stand.submit_in(&agent, "c", "one").await;
@@ -81,7 +81,7 @@ async fn a_conversation_goes_on_whatever_became_of_its_first_task() {
 
 /// Both for a task that waits for its client, and for one that is replayed.
 #[tokio::test(start_paused = true)]
-async fn who_has_begun_keeps_the_conversation_over_a_restart() {
+async fn context_lock_is_kept_over_restart() {
     for replays in [false, true] {
         let stand = Stand::new();
         let fake = curious().one_per_context();
@@ -112,7 +112,7 @@ async fn who_has_begun_keeps_the_conversation_over_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_its_agent_takes_back_is_asked_no_more() {
+async fn withdrawn_question_rejects_late_answer() {
     for stand in Stand::each() {
         let agent = Fake::new(|stage: Stage| async move {
             let asked = stage.ask("which one?", None);
@@ -143,7 +143,7 @@ async fn a_question_that_its_agent_takes_back_is_asked_no_more() {
 
 /// A remote agent may complete its task while its question is open.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_ends_beside_its_own_question_is_followed_by_another_one() {
+async fn run_ending_with_open_question_continues() {
     for stand in Stand::each() {
         let fake = Fake::new(|stage: Stage| async move {
             if stage.work.message.joined_text() == "go" {

@@ -35,7 +35,7 @@ fn task(facts: Value) -> Task {
 }
 
 #[test]
-fn a_child_may_do_what_the_operator_says_and_no_more_than_who_calls_it() {
+fn child_permissions_are_limited_by_caller() {
     let codex = AgentId::parse("codex").unwrap();
     let [listed, edit] =
         [json!(["codex"]), json!({ "codex": { "permissions": "edit" } })].map(agent);
@@ -51,7 +51,7 @@ fn a_child_may_do_what_the_operator_says_and_no_more_than_who_calls_it() {
 }
 
 #[test]
-fn permission_is_given_by_another_agent_only_where_the_operator_leaves_it_to_that_one() {
+fn agent_answers_permission_only_with_approve() {
     let codex = AgentId::parse("codex").unwrap();
     let [listed, approving] =
         [json!(["codex"]), json!({ "codex": { "approve": true } })].map(agent);

@@ -13,7 +13,7 @@ fn rejecting(speaks: bool) -> Fake {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_over_is_known_to_have_been_rejected() {
+async fn immediate_rejection_is_found_after_end() {
     for stand in Stand::each() {
         for (fake, is_over, rejection) in [
             (rejecting(false), false, Some("not mine")),

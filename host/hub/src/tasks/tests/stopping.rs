@@ -5,7 +5,7 @@ use super::*;
 /// An operation that was admitted before the shutdown may start its task after all others got their
 /// commands.
 #[tokio::test(start_paused = true)]
-async fn a_task_that_begins_while_the_hub_goes_down_is_cut_off_like_the_others() {
+async fn task_started_during_shutdown_is_interrupted() {
     for fake in [Fake::new(|_: Stage| pending()), Fake::new(|_: Stage| pending()).enclosed()] {
         for stand in Stand::each() {
             let agent = fake.agent(config());

@@ -182,7 +182,7 @@ fn fact<'a>(task: &'a Task, name: &str) -> &'a Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_a_task_of_the_other_agent_below_the_callers() {
+async fn call_creates_child_task() {
     let (stand, agents) = usual();
     let script = json!({"calls": [{"agent": "b", "do": {"calls": [{"agent": "c", "do": {"end": "deep"}}]}}]});
     let root = stand.begin(&agents, "a", script).await;
@@ -201,7 +201,7 @@ async fn a_call_is_a_task_of_the_other_agent_below_the_callers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_granted_an_agent_cannot_call_it() {
+async fn ungranted_call_is_denied() {
     let stand = Stand::new();
     let fake = Fake::new(follow_script);
     let lone = fake.agent_called("a", config());
@@ -219,7 +219,7 @@ async fn who_is_not_granted_an_agent_cannot_call_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_whole_tree_ends_from_the_leaves_when_its_root_is_cancelled() {
+async fn cancelling_root_ends_tree_leaves_first() {
     let (stand, agents) = usual();
     let long = json!({"work": 50_000});
     let script = json!({"calls": [
@@ -240,7 +240,7 @@ async fn the_whole_tree_ends_from_the_leaves_when_its_root_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_child_outlives_its_parent() {
+async fn ended_parent_cancels_its_children() {
     let (stand, agents) = usual();
     for (end, state) in [
         (json!({"end": "early"}), TaskState::Completed),
@@ -257,7 +257,7 @@ async fn no_child_outlives_its_parent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_finds_its_way_up_and_its_answer_the_way_back() {
+async fn question_is_relayed_up_and_answer_down() {
     for kind in ["input", "permission"] {
         let (stand, agents) = usual();
         let deep = json!({"ask": "May I?", "kind": kind});
@@ -282,7 +282,7 @@ async fn a_question_finds_its_way_up_and_its_answer_the_way_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_children_ask_one_after_the_other_and_an_answer_below_is_one_above() {
+async fn children_questions_are_asked_sequentially() {
     let (stand, agents) = usual();
     let ask = |text: &str| json!({"agent": "b", "do": {"ask": text}});
     let root = stand.begin(&agents, "a", json!({"calls": [ask("first?"), ask("second?")]})).await;
@@ -301,7 +301,7 @@ async fn two_children_ask_one_after_the_other_and_an_answer_below_is_one_above()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_answers_what_it_said_it_would_and_never_a_request_for_permission() {
+async fn caller_answers_input_but_not_permission() {
     for (kind, ended) in [("input", "blue"), ("permission", "for the client")] {
         let stand = Stand::new();
         let fake = Fake::new(move |stage: Stage| async move {
@@ -336,7 +336,7 @@ async fn an_agent_answers_what_it_said_it_would_and_never_a_request_for_permissi
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_one_turn_each_agents_that_call_one_another_come_to_an_end() {
+async fn mutual_calls_with_one_permit_finish() {
     let one = AgentConfig { max_running: Some(1), max_queued: 0, ..config() };
     let (stand, agents) = stand_of(&one, &Fake::new(follow_script));
     let call = |agent: &str, then: Value| json!({"calls": [{"agent": agent, "do": then}]});
@@ -351,7 +351,7 @@ async fn with_one_turn_each_agents_that_call_one_another_come_to_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_all_call_their_own_kind_come_to_an_end() {
+async fn self_calls_of_many_tasks_finish() {
     let eight = AgentConfig { max_running: Some(8), ..config() };
     let (stand, agents) = stand_of(&eight, &Fake::new(follow_script));
     let script = json!({"calls": [{"agent": "a", "do": {"work": 1_000, "end": "done"}}]});
@@ -362,7 +362,7 @@ async fn many_that_all_call_their_own_kind_come_to_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_stops_what_would_pass_it_and_says_which() {
+async fn exceeded_budget_refuses_child_with_reason() {
     let (stand, _agents) = usual();
     let call = |then: Value| json!({"calls": [{"agent": "b", "do": then}]});
     let deep = call(call(call(json!({"end": "too deep"}))));
@@ -390,7 +390,7 @@ async fn a_budget_stops_what_would_pass_it_and_says_which() {
 
 /// While a program waits, another task uses its agent's only run permit.
 #[tokio::test(start_paused = true)]
-async fn a_program_hears_the_end_once_its_task_has_its_turn_back() {
+async fn program_gets_end_after_permit_is_reclaimed() {
     let one = AgentConfig { max_running: Some(1), ..config() };
     let (stand, agents) = stand_of(&one, &Fake::new(follow_script));
     let caller = stand.begin(&agents, "a", json!({"work": 30_000, "end": "done"})).await;
@@ -417,7 +417,7 @@ async fn a_program_hears_the_end_once_its_task_has_its_turn_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_that_runs_out_ends_what_is_under_way_and_not_whose_it_is() {
+async fn exhausted_budget_ends_descendants_not_owner() {
     let (stand, _agents) = usual();
     let mut config = config();
     config.limits.tree.tokens = Some(100);
@@ -451,7 +451,7 @@ async fn a_budget_that_runs_out_ends_what_is_under_way_and_not_whose_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_calls_again_with_a_key_joins_the_child_that_there_is() {
+async fn same_key_joins_existing_child() {
     let (stand, agents) = usual();
     let keyed = json!({"agent": "b", "key": "draft", "do": {"work": 100, "end": "once"}});
     let script = json!({"calls": [keyed, {"agent": "c", "do": {"work": 10}}]});
@@ -482,7 +482,7 @@ async fn who_calls_again_with_a_key_joins_the_child_that_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_whose_parent_the_hub_took_along_ends_with_the_next_hub() {
+async fn recovered_child_ends_with_its_parent() {
     let fake = Fake::new(follow_script).holding(Resumability::Session);
     let (stand, agents) = stand_of(&config(), &fake);
     let ask = json!({"calls": [{"agent": "b", "do": {"ask": "Which?"}}]});
@@ -535,7 +535,7 @@ fn script(levels: u32) -> BoxedStrategy<Value> {
 /// Every tree ends, no child after its parent, and nothing is left over, whatever the agents call,
 /// and whether tasks are cancelled or answered or not.
 #[test]
-fn every_tree_ends() {
+fn every_random_tree_ends() {
     let limits = (1_u32..4, 1_usize..3);
     let strategy = (script(5), limits, 0_u64..1_500, any::<bool>());
     let config = ProptestConfig { cases: 150, ..ProptestConfig::default() };

@@ -126,7 +126,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(
+    fn events_round_trip_in_both_packages(
         new in any_event_in(Proto::V1),
         old in any_event_in(Proto::V03),
     ) {
@@ -143,7 +143,7 @@ fn read(proto: Proto, value: Value) -> Message {
 }
 
 #[test]
-fn every_form_that_protojson_allows_is_read() {
+fn protojson_input_variants_are_accepted() {
     let plain = read(
         Proto::V1,
         json!({"messageId": "m", "taskId": "t", "role": "ROLE_USER", "parts": [{"raw": "+/8="}]}),
@@ -168,7 +168,7 @@ fn every_form_that_protojson_allows_is_read() {
 }
 
 #[test]
-fn the_two_packages_differ_where_they_do() {
+fn packages_write_their_own_forms() {
     let message = Message {
         message_id: MessageId::new("m"),
         ..Message::new(
@@ -201,7 +201,7 @@ fn the_two_packages_differ_where_they_do() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn invalid_message_error_names_its_path() {
     let refuse = |proto: Proto, value: Value| {
         proto.read_message(value, "message".to_owned()).unwrap_err().to_string()
     };

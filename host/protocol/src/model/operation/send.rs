@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_says_is_heard_where_its_message_does_not_say_it() {
+    fn request_metadata_fills_gaps_of_message() {
         let message = Message {
             metadata: Some(facts(&json!({ "model": "opus" }))),
             ..Message::text(Role::User, "hi")
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_may_be_named_by_the_message_or_the_request() {
+    fn message_or_request_may_resume_session() {
         let named = facts(&json!({ "resume": "s" }));
         let hi = || Message::text(Role::User, "hi");
         let by_message = Message { metadata: Some(named.clone()), ..hi() };

@@ -112,7 +112,7 @@ impl Stand {
 /// Callers outside the tenant, identified by a token or by the operator's choice, get the answer
 /// for unknown ids.
 #[tokio::test(start_paused = true)]
-async fn what_is_another_tenants_is_not_found_by_any_operation() {
+async fn other_tenants_ids_look_unknown() {
     let stand = Stand::shared().await;
     let task = stand.asks(client("acme")).await;
     let whose = [
@@ -148,7 +148,7 @@ async fn what_is_another_tenants_is_not_found_by_any_operation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conversations_of_one_name_are_each_their_tenants() {
+async fn same_context_name_is_separate_per_tenant() {
     let stand = Stand::shared().await;
     for (caller, said) in
         [(client("acme"), "one"), (client("other"), "two"), (Principal::Operator, "three")]
@@ -197,7 +197,7 @@ async fn conversations_of_one_name_are_each_their_tenants() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_message_of_two_tenants_begins_two_tasks() {
+async fn same_message_creates_task_per_tenant() {
     let stand = Stand::shared().await;
     let mut ids = Vec::new();
     for tenant in [None, Some("acme"), Some("other"), Some("acme")] {
@@ -211,7 +211,7 @@ async fn the_same_message_of_two_tenants_begins_two_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_becomes_another_tenant_by_naming_it() {
+async fn naming_another_tenant_is_refused() {
     let stand = Stand::shared().await;
     let list = |tenant: &str| json!({ "tenant": tenant });
     let told = async |caller: Principal, tenant: &str| {
@@ -233,7 +233,7 @@ async fn nobody_becomes_another_tenant_by_naming_it() {
 
 /// Without paths, the tenant names an agent, a tenant or both.
 #[tokio::test(start_paused = true)]
-async fn a_tenant_without_paths_names_an_agent_a_tenant_or_both() {
+async fn tenant_parameter_names_agent_or_tenant() {
     let stand = Stand::shared().await;
     let agent = AgentId::parse("claude-code").unwrap();
     let place = |said| stand.dispatcher.of_tenant(Some(said));
@@ -253,7 +253,7 @@ async fn a_tenant_without_paths_names_an_agent_a_tenant_or_both() {
 
 /// The hub's events show a tenant its own tasks and the shared agents.
 #[tokio::test(start_paused = true)]
-async fn a_tenant_hears_of_its_own_tasks_alone() {
+async fn hub_events_show_own_tasks_only() {
     let stand = Stand::shared().await;
     let of = stand.by(client("acme"), Dialect::Hub);
     let Ok(Some(Reply::Stream(mut heard))) = stand.respond(&of, "hub/events", &json!({})).await
@@ -273,7 +273,7 @@ async fn a_tenant_hears_of_its_own_tasks_alone() {
 
 /// A connection that another protocol opens for a tenant has only that tenant's rights.
 #[tokio::test]
-async fn an_operator_that_speaks_for_a_tenant_is_its_client() {
+async fn operator_narrowed_to_tenant_becomes_client() {
     let stand = Stand::shared().await;
     let narrowed = |caller, name: &str| stand.dispatcher.narrowed(caller, tenant(name)).ok();
     assert_eq!(narrowed(Principal::Operator, "acme"), Some(client("acme")));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_in_the_file_once_its_last_frame_was_written() {
+    fn last_frame_flushes_transaction() {
         let (mut gathered, disk, mut offset) = (Gathered::default(), Disk::default(), 0);
         let frames = [(1, false), (2, false), (3, true)];
         assert_eq!(write((&mut gathered, &disk), &mut offset, &frames[..2]), [SQLITE_OK; 4]);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_follow_is_written_in_its_order() {
+    fn noncontiguous_write_flushes_buffer_first() {
         let (mut gathered, disk, mut offset) = (Gathered::default(), Disk::default(), 0);
         let to_file = |bytes: &[u8], at: i64| disk.write(bytes, at);
         // Header of a log that restarts.
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_written_before_the_transaction_ends() {
+    fn full_buffer_is_flushed_mid_transaction() {
         let (mut gathered, disk, mut offset) = (Gathered::default(), Disk::default(), 0);
         let frames = vec![(1, false); 3 * MOST / PAGE];
         write((&mut gathered, &disk), &mut offset, &frames);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_that_the_file_could_not_take_is_refused_until_it_is_written_anew() {
+    fn failed_flush_refuses_writes_until_rewritten() {
         let (mut gathered, disk, mut offset) = (Gathered::default(), Disk::default(), 0);
         write((&mut gathered, &disk), &mut offset, &[(1, true)]);
         let begins = offset;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_with_the_last_frame() {
+    fn last_frame_reports_full_disk() {
         let (mut gathered, disk, mut offset) = (Gathered::default(), Disk::default(), 0);
         disk.is_full.set(true);
         let told = write((&mut gathered, &disk), &mut offset, &[(1, false), (2, true)]);

@@ -14,7 +14,7 @@ fn from_before(file: &Path) -> Connection {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_from_before_keeps_the_contract() {
+async fn older_file_passes_contract_suite() {
     keeps_the_contract_in(|dir| {
         fs::create_dir(dir).unwrap();
         drop(from_before(&dir.join(schema::FILE)));
@@ -23,7 +23,7 @@ async fn a_file_from_before_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn a_store_from_before_is_brought_up_to_date() {
+async fn older_store_is_migrated() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("hub.db");
     let old = from_before(&file);

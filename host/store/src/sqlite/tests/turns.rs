@@ -10,7 +10,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// A queued writer that is not polled, such as a low-priority agent's, delays no other.
 #[tokio::test]
-async fn nobody_waits_for_the_turn_of_another() {
+async fn unpolled_writer_delays_no_other() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     // The writer thread may read the queues by itself when it begins.
@@ -29,7 +29,7 @@ async fn nobody_waits_for_the_turn_of_another() {
 /// Callers on another runtime that is rarely polled delay nobody either: neither with their permits
 /// to read, nor with those for bulk writes.
 #[test]
-fn nobody_waits_for_those_on_other_threads() {
+fn unpolled_runtime_delays_no_other() {
     let dir = tempdir().unwrap();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let (home, seldom) = (runtime(), runtime());
@@ -60,7 +60,7 @@ fn nobody_waits_for_those_on_other_threads() {
 
 /// A transaction writes a page of each index, for one task as for ten.
 #[tokio::test]
-async fn whoever_is_ready_before_long_shares_the_transaction() {
+async fn ready_writers_share_transaction() {
     const TASKS: usize = 12;
     let dir = tempdir().unwrap();
     let storage = Arc::new(open(&dir));
@@ -98,7 +98,7 @@ fn transactions(dir: &TempDir) -> usize {
 
 /// Writes of which some are cancelled at any point: every queued write is found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_change_is_left_waiting() {
+async fn cancelled_writers_leave_no_write_queued() {
     let dir = tempdir().unwrap();
     let storage = Arc::new(open(&dir));
     let mut all = JoinSet::new();

@@ -23,7 +23,7 @@ impl Stand {
 /// Each question sets its own state; an answer names its question, and reaches the agent that asked
 /// it.
 #[tokio::test(start_paused = true)]
-async fn what_a_parent_and_its_child_ask_is_answered_one_by_one() {
+async fn parent_and_child_questions_are_answered_separately() {
     for (own, childs, child_first) in [
         (Need::Input, Need::Input, true),
         (Need::Input, Need::Input, false),
@@ -72,7 +72,7 @@ async fn what_a_parent_and_its_child_ask_is_answered_one_by_one() {
 
 /// A question that is withdrawn while another one is open is never asked.
 #[tokio::test(start_paused = true)]
-async fn what_is_withdrawn_before_it_is_asked_is_not_asked() {
+async fn withdrawn_queued_question_is_never_asked() {
     let fake = Fake::new(|stage: Stage| async move {
         let pose =
             |text: &str| stage.port.pose(Need::Input, Message::text(Role::Agent, text), None);
@@ -97,7 +97,7 @@ async fn what_is_withdrawn_before_it_is_asked_is_not_asked() {
 /// An open question of a working agent stops neither its task's time limit nor the use of its run
 /// permit.
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_works_on_beside_its_question_is_at_work() {
+async fn posed_question_keeps_permit_and_timeout() {
     let fake = Fake::new(|stage: Stage| async move {
         let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, "well?"), None);
         let secs = stage.text().parse().unwrap();
@@ -123,7 +123,7 @@ async fn an_agent_that_works_on_beside_its_question_is_at_work() {
 
 /// Only an agent that waits for its client and nothing else is evicted.
 #[tokio::test(start_paused = true)]
-async fn an_agent_at_work_beside_a_question_makes_no_room() {
+async fn working_agent_with_question_is_not_evicted() {
     async fn pose(what: &str, stage: &Stage) -> Ended {
         let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, what), None).await;
         completed(&posed.unwrap().message.joined_text())
@@ -164,7 +164,7 @@ async fn an_agent_at_work_beside_a_question_makes_no_room() {
 
 /// The client sees the status, and answers the question.
 #[tokio::test(start_paused = true)]
-async fn a_question_stands_beside_what_its_agent_tells() {
+async fn question_stays_open_beside_status_updates() {
     let fake = Fake::new(|stage: Stage| async move {
         let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, "well?"), None);
         let tell = async {
@@ -190,7 +190,7 @@ async fn a_question_stands_beside_what_its_agent_tells() {
 
 /// A program of the earlier run may have left a child at work that nobody waits for.
 #[tokio::test(start_paused = true)]
-async fn a_child_of_the_run_before_asks_the_client_too() {
+async fn question_of_earlier_runs_child_is_relayed() {
     let fake = Fake::new(|stage: Stage| async move {
         match stage.text().as_str() {
             "child" => {
@@ -223,7 +223,7 @@ async fn a_child_of_the_run_before_asks_the_client_too() {
 
 /// The call would deadlock: an ancestor ends only after its descendants.
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_conversation_that_a_task_above_has() {
+async fn call_into_ancestors_locked_context_is_refused() {
     let fake = Fake::new(|stage: Stage| async move {
         let text = stage.text();
         let own = stage.work.task.context_id.as_str();

@@ -48,7 +48,7 @@ fn refusal(stand: &Stand, task: &TaskId) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_call_allows_is_the_same_in_the_next_hub() {
+async fn call_budget_survives_restart() {
     let none = Budget::default();
     for (budget, of_message, told) in [
         (Budget { depth: Some(0), ..none }, None, "the depth of 0"),
@@ -72,7 +72,7 @@ async fn what_a_call_allows_is_the_same_in_the_next_hub() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_calls_nobody_in_the_next_hub_that_it_might_not_call_in_its_own() {
+async fn recovered_child_respects_depth_budget() {
     let fake = narrowing(Budget { depth: Some(0), ..Budget::default() }, None);
     let (next, _agents, child) = next_hub(&fake, |_, _| {}).await;
     let call = json!({"calls": [{"agent": "c", "do": {"end": "too deep"}}]});
@@ -84,7 +84,7 @@ async fn a_child_calls_nobody_in_the_next_hub_that_it_might_not_call_in_its_own(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_whose_budget_makes_no_sense_is_given_to_nobody() {
+async fn invalid_message_budget_is_refused() {
     let (stand, agents) =
         stand_of(&config(), &narrowing(Budget::default(), Some(json!({"task": 1}))));
     let root = stand.submit(agents.named("a"), "narrow").await;

@@ -5,7 +5,7 @@ use a2a_hub_protocol::task::TaskState;
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_goes_on_with_conversations_of_its_own_children_and_no_others() {
+async fn agent_continues_only_its_childrens_contexts() {
     let (stand, agents) = usual();
     let call = |agent: &str, context: &str| {
         let call = json!({ "agent": agent, "in": context, "do": {"end": "heard"} });

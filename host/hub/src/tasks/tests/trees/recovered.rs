@@ -129,7 +129,7 @@ const ABOVE: [[Resume; 3]; 4] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn a_root_asks_anew_what_is_asked_below_and_its_answer_goes_down() {
+async fn recovered_root_asks_its_leafs_question_again() {
     for resume in ABOVE {
         let (killed, root) = Tree::asking(resume).await;
         let lost = question(&killed.now(&root).await);
@@ -165,7 +165,7 @@ async fn a_root_asks_anew_what_is_asked_below_and_its_answer_goes_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_child_is_asked_anew_once_however_often_hubs_end() {
+async fn repeated_restarts_replace_question_once() {
     for resume in ABOVE {
         let (killed, root) = Tree::asking(resume).await;
         let second = killed.next(resume).await;
@@ -185,7 +185,7 @@ async fn a_question_of_a_child_is_asked_anew_once_however_often_hubs_end() {
 
 /// A fresh run receives the answer, as for a task without children.
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_a_killed_hub_took_reaches_the_childs_fresh_run() {
+async fn stored_answer_reaches_child_after_kill() {
     for resume in ABOVE {
         let (killed, root) = Tree::asking(resume).await;
         // It holds the run permit that the answered task needs.
@@ -204,7 +204,7 @@ async fn an_answer_that_a_killed_hub_took_reaches_the_childs_fresh_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_outlive_a_hub_that_is_stopped_in_order() {
+async fn children_survive_orderly_shutdown() {
     for resume in ABOVE {
         let (stopped, root) = Tree::asking(resume).await;
         stopped.stand.tasks.shutdown().await;
@@ -219,7 +219,7 @@ async fn children_outlive_a_hub_that_is_stopped_in_order() {
 
 /// A fresh run receives the client's message; it begins once the child is over.
 #[tokio::test(start_paused = true)]
-async fn a_child_at_work_is_waited_for_before_its_parent_is_started_again() {
+async fn parent_restarts_after_its_working_child_ends() {
     for says_before in [true, false] {
         let resume = [Session, Replay, No];
         let killed = Tree::new(Stand::new(), resume, true);
@@ -245,7 +245,7 @@ async fn a_child_at_work_is_waited_for_before_its_parent_is_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_ends_with_a_root_that_cannot_go_on() {
+async fn unrecoverable_root_fails_its_tree() {
     let resume = [No, Session, Session];
     let (killed, root) = Tree::asking(resume).await;
     let next = killed.next(resume).await;

@@ -4,7 +4,7 @@ use super::*;
 use a2a_hub_protocol::operation::TreeQuery;
 
 #[tokio::test(start_paused = true)]
-async fn what_a_second_run_uses_counts_on_top_of_the_first() {
+async fn usage_of_runs_adds_up() {
     let (stand, _agents) = usual();
     for (tokens, ended) in [([50, 40], "failed!"), ([50, 9], "done")] {
         let mut config = config();

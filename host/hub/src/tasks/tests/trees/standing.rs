@@ -72,7 +72,7 @@ impl Replayed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_stands_takes_its_answer_at_any_moment_of_the_next_run() {
+async fn restored_question_is_answerable_throughout_replay() {
     // Before the agent has begun, once it has continued, and once the question was relayed again.
     for permits in 0..3 {
         let replayed = Replayed::begin().await;
@@ -85,7 +85,7 @@ async fn a_question_that_stands_takes_its_answer_at_any_moment_of_the_next_run()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_its_child_asks_no_more_stands_no_more() {
+async fn question_answered_at_child_is_withdrawn_above() {
     let replayed = Replayed::begin().await;
     let child = replayed.stand.only_child(&replayed.root).await;
     replayed.stand.answer(&child.id, "yes").await.unwrap();
@@ -100,7 +100,7 @@ async fn a_question_that_its_child_asks_no_more_stands_no_more() {
 
 /// Each agent above waits for its own child.
 #[tokio::test(start_paused = true)]
-async fn a_question_stands_while_agents_above_tell_of_their_progress() {
+async fn childs_question_survives_ancestors_progress() {
     let fake = Fake::new(|stage: Stage| async move {
         if stage.text() != "above" && stage.text() != "between" {
             return follow_script(stage).await;

@@ -39,7 +39,7 @@ fn recorded(stand: &Stand, is_killed: bool, heard: &Heard) -> Agents {
 /// Before recovery is complete, it is unknown which ancestors run and lend a permit, and which
 /// agents are busy.
 #[tokio::test(start_paused = true)]
-async fn a_call_waits_until_all_of_an_earlier_hub_is_taken_up() {
+async fn call_waits_for_end_of_recovery() {
     let storage = Arc::new(MemoryStorage::default());
     let (stand, heard) = (Stand::starting(storage.clone(), storage), Heard::default());
     let agents = recorded(&stand, false, &heard);
@@ -53,7 +53,7 @@ async fn a_call_waits_until_all_of_an_earlier_hub_is_taken_up() {
 
 /// The agent compiles, or its card is being loaded.
 #[tokio::test(start_paused = true)]
-async fn a_recorded_call_waits_for_an_agent_on_its_way() {
+async fn recorded_call_waits_for_loading_agent() {
     let (stand, heard) = (Stand::new(), Heard::default());
     let agents = recorded(&stand, false, &heard);
     stand.know(|_| None);
@@ -74,7 +74,7 @@ async fn a_recorded_call_waits_for_an_agent_on_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorded_call_hears_nothing_of_a_hub_that_stops() {
+async fn recorded_call_gets_no_result_during_shutdown() {
     let (stand, heard) = (Stand::new(), Heard::default());
     let agents = recorded(&stand, true, &heard);
     let root = stand.submit(agents.named("a"), "root").await;
@@ -96,7 +96,7 @@ async fn a_recorded_call_hears_nothing_of_a_hub_that_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorded_call_waits_for_a_store_that_fails() {
+async fn recorded_call_waits_for_failing_store() {
     let stand = Stand::new();
     let fake = Fake::new(|stage: Stage| async move {
         if stage.text() == "child" {
