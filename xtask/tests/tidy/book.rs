@@ -213,7 +213,7 @@ fn resolved(page: &str, link: &str) -> String {
         match part {
             Component::ParentDir => assert!(path.pop(), "{page}: `{link}` leads out"),
             Component::CurDir => {}
-            part => path.push(part),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(part),
         }
     }
     path.to_str().unwrap().to_owned()
