@@ -1,7 +1,7 @@
 //! Cost of searching for agents among many: the index of their cards, and each query, in this
 //! process.
 
-use a2a_hub_core::finding::{Description, Index};
+use a2a_hub_core::discovery::search::{Description, Index};
 use a2a_hub_protocol::operation::AgentQuery;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

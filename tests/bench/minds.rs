@@ -7,7 +7,7 @@ use a2a_hub_core::{
         model::{Change, Decision, Item, MemoryPlace, MemoryRoom, Thought},
         transfer::{Giver, transfer},
     },
-    installation::InstallationId,
+    plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
 use a2a_hub_store::{ContextMemory as _, Search, sqlite::SqliteStorage};

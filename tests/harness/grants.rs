@@ -3,9 +3,8 @@
 use crate::{Client, Endpoints};
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::{
-    allowance::Allowance,
-    grant::{Grant, ProgramGrant},
-    installation::NewGrant,
+    grant::{Grant, ProgramGrant, byte_limit::Allowance},
+    plugin::installation::NewGrant,
 };
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::digest_of;

@@ -90,7 +90,7 @@ mod tests {
         for (function, of) in [
             ("tokio::runtime::park::Inner::park", "tokio"),
             ("<serde_json::value::Value as core::clone::Clone>::clone", "serde_json"),
-            ("core::ptr::drop_in_place<a2a_hub_hub::hub::Hub>", "a2a_hub_hub"),
+            ("core::ptr::drop_in_place<a2a_hub_engine::hub::Hub>", "a2a_hub_engine"),
             ("<&T as core::fmt::Debug>::fmt", "core"),
             ("sqlite3VdbeExec", "(C and assembly)"),
         ] {

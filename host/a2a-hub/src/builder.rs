@@ -12,18 +12,16 @@ use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{Config, Retention};
-use a2a_hub_hub::{
+use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     contexts::Contexts,
     custody,
-    events::Events,
+    idempotency::Repeats,
+    observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after},
     push::{Pushes, Sender, WebhookSigner},
-    repeats::Repeats,
-    routes::Routes,
-    spans::Spans,
+    routing::Routes,
     tasks::{Directory, Recovered, Tasks},
     token::{Tokens, find_secret, open_secret},
-    upkeep::look_after,
 };
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{

@@ -4,7 +4,7 @@
 use a2a_hub_agents::BuiltIn;
 use a2a_hub_core::grant::Trial;
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::manifest;
+use a2a_hub_sandbox::component::manifest;
 use std::collections::BTreeMap;
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));

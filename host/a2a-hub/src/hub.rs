@@ -3,10 +3,14 @@
 use crate::local::Local;
 use a2a_hub_agents::{Agents, Joined, PluginFolder};
 use a2a_hub_config::Config;
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{
-    LiveConfig, Reply, StartingHub, contexts::Contexts, events::Events, push::Pushes,
-    routes::Routes, spans::Spans, tasks::Tasks,
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::{
+    LiveConfig, Reply, StartingHub,
+    contexts::Contexts,
+    observability::{hub_events::Events, span_export::Spans},
+    push::Pushes,
+    routing::Routes,
+    tasks::Tasks,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
@@ -19,7 +23,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// [`Hub::shutdown`].
 pub struct Hub {
     pub(crate) parts: Parts,
-    pub(crate) engine: a2a_hub_hub::Hub,
+    pub(crate) engine: a2a_hub_engine::Hub,
     pub(crate) live: Option<Arc<LiveConfig>>,
     pub(crate) http: Option<SocketAddr>,
     /// Cancelled at the start of the shutdown: no new work begins.

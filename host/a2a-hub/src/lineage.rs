@@ -1,6 +1,6 @@
 //! Identifies peers of the hub's transports by the process trees that the supervisor knows.
 
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::access_control::Principal;
 use a2a_hub_process::{Kin, OnBehalf, Supervisor};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_server::Lineage;

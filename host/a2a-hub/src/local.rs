@@ -49,8 +49,8 @@ pub use event::TaskEventValue;
 pub use request::Request;
 
 use a2a_hub_agents::native::{Native, Stage};
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, ReplyStream};
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     dialect::Dialect,
@@ -131,7 +131,7 @@ pub struct Local {
 }
 
 struct Shared {
-    engine: a2a_hub_hub::Hub,
+    engine: a2a_hub_engine::Hub,
     rules: Rules,
     callbacks: Callbacks,
     /// Caller-chosen ids of tasks that are being created.
@@ -147,7 +147,7 @@ pub struct LocalAgent {
 
 impl Local {
     pub(crate) fn new(
-        engine: a2a_hub_hub::Hub,
+        engine: a2a_hub_engine::Hub,
         rules: Rules,
         running: TaskTracker,
         stop: CancellationToken,

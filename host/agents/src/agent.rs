@@ -1,32 +1,32 @@
 //! One agent: its component, its effective grant, its ports and its health.
 
 mod calls;
+mod grant_hint;
 mod health_check;
+mod health_check_limits;
 mod health_monitor;
+mod is_pure;
 mod lending;
-mod narrowed;
-mod only_answers;
-mod remedy;
+mod permission_limits;
 mod report;
 mod source;
-mod turns;
 mod version;
 
 pub use health_check::lately;
+pub(crate) use health_check_limits::Turns;
 pub use health_monitor::Unavailable;
 pub use report::{Late, NotWorking};
 pub(crate) use source::Source;
-pub(crate) use turns::Turns;
 pub use version::AgentVersion;
 
 use crate::{
     event_sink::EventSink,
     port::{
-        confining::{self, Confining},
+        confinement::{self, Confining},
         context_memory::Mind,
-        door::Door,
         files::Files,
         http::Http,
+        hub_access::Door,
         live_grant::LiveGrant,
         memory::BoundedMemory,
         peer_directory::{PeerDirectory, Peers},
@@ -39,17 +39,14 @@ use crate::{
 use a2a_hub_clock as clock;
 use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
-    access::Principal,
-    breaker,
+    access_control::Principal,
     context_memory::model::MemoryRoom,
-    facts,
     grant::{EffectiveGrant, Grant, Resume, intersect},
-    installation::InstallationId,
-    lacks::lacks,
-    quota,
-    recovery::Resumability,
-    redact::Secrets,
-    trace::PARENT_TASK,
+    health::circuit_breaker,
+    plugin::{installation::InstallationId, missing_grants::lacks},
+    scheduling::run_quota,
+    task::{metadata, recovery::Resumability, trace_context::PARENT_TASK},
+    text::redact::Secrets,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
@@ -66,9 +63,9 @@ use a2a_hub_runtime::{
     port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
 use a2a_hub_store::Memories;
+use grant_hint::remedied;
 use health_monitor::HealthMonitor;
-use narrowed::{most, narrowed};
-use remedy::remedied;
+use permission_limits::{most, narrowed};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -116,7 +113,7 @@ pub(crate) struct AgentDeps {
     /// Directory of the other agents.
     pub peers: Peers,
     /// Settings of the agent's circuit breaker.
-    pub breaker: breaker::Settings,
+    pub breaker: circuit_breaker::Settings,
     /// Receives health and breaker events of the agent.
     pub events: Arc<dyn EventSink>,
     /// Concurrency limits for health checks.
@@ -256,7 +253,7 @@ impl Agent {
         client: ClientCapabilities,
         work: Work,
     ) -> Box<dyn Run> {
-        let most = most(&work.task, facts::has(&work.task, PARENT_TASK));
+        let most = most(&work.task, metadata::has(&work.task, PARENT_TASK));
         let (owner, context) = (work.task.id.as_str(), &work.task.context_id);
         let ports = Some((ports, context));
         let call = self.call((owner, context.tenant()), ports, most, working_directory);
@@ -270,7 +267,7 @@ impl Agent {
 
     /// The operator's settings for the agent, narrowed to the permissions of this task.
     pub fn settings(&self, task: &Task) -> Arc<BTreeMap<String, String>> {
-        narrowed(&self.settings, most(task, facts::has(task, PARENT_TASK)))
+        narrowed(&self.settings, most(task, metadata::has(task, PARENT_TASK)))
     }
 
     /// True if the agent has capacity for one more task.
@@ -290,7 +287,7 @@ impl Agent {
     }
 
     /// Limits on the agent's running and queued tasks.
-    pub fn quota(&self) -> quota::QuotaLimits {
+    pub fn quota(&self) -> run_quota::QuotaLimits {
         self.config.quota(!self.held.programs.is_empty())
     }
 
@@ -449,7 +446,7 @@ impl Agent {
     /// Confinement tier of the agent's programs; none if it may run none.
     pub(crate) fn tier(&self) -> Option<ProgramTier> {
         (!self.programs.is_empty() || self.tools.is_some())
-            .then(|| confining::told(self.programs.confining()))
+            .then(|| confinement::told(self.programs.confining()))
     }
 
     /// Number of programs that stay idle between the agent's tasks.
@@ -459,7 +456,7 @@ impl Agent {
 
     /// The operator's limits for the agent, and its health status.
     pub fn operated(&self) -> Operated {
-        let quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
+        let run_quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
         let timeout = self.config.timeout().as_millis();
         Operated {
             status: self.health().status,

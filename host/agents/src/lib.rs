@@ -18,19 +18,19 @@ mod agent;
 mod event_sink;
 pub mod native;
 mod port;
+mod registry;
 mod remote;
-mod roster;
 #[cfg(test)]
 #[path = "../../../tests/harness/shapes.rs"]
 mod shapes;
 #[cfg(feature = "testing")]
 mod testing;
 
-pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, lately};
-pub use event_sink::EventSink;
-pub use port::{Door, Mind, is_kept, sweep_files};
-pub use roster::{
+pub use crate::registry::{
     Agents, AgentsSetup, BuiltIn, FindAgent, JoinError, Joined, KeptComponents, KeptCopy,
     PluginEdit, PluginEditError, PluginEditor, PluginFolder, RegistryError, asked, beside,
     plugin_file,
 };
+pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, lately};
+pub use event_sink::EventSink;
+pub use port::{Door, Mind, is_kept, sweep_files};

@@ -2,7 +2,10 @@
 //! next to components and remote agents. They are trusted like the program itself: no sandbox, no
 //! limits, and no capabilities beyond those that the function captures.
 
-use a2a_hub_core::{grant::Ask, memory_grant::MemoryAsk, recovery::Resumability};
+use a2a_hub_core::{
+    grant::{Ask, memory::MemoryAsk},
+    task::recovery::Resumability,
+};
 use a2a_hub_protocol::{
     id::{ArtifactId, TaskId},
     message::{Message, Part, Role},

@@ -9,10 +9,10 @@ use crate::{
         programs::KeptPrograms,
         secrets::SecretStore,
     },
-    roster::FindAgent,
+    registry::FindAgent,
 };
 use a2a_hub_config::{self as config, AgentConfig};
-use a2a_hub_core::{grant::Grant, installation::InstallationId};
+use a2a_hub_core::{grant::Grant, plugin::installation::InstallationId};
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,

@@ -8,7 +8,7 @@ use crate::{
 };
 use a2a_hub_config::own_file;
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::manifest;
+use a2a_hub_sandbox::component::manifest;
 use a2a_hub_toolchain::{self as toolchain, TARGET, Toolchain};
 use std::{
     fs,

@@ -2,7 +2,7 @@
 
 use crate::error::{AuthoringError, Doing as _, Kind};
 use a2a_hub_core::grant::Ask;
-use a2a_hub_sandbox::{digest_of, manifest};
+use a2a_hub_sandbox::{component::manifest, digest_of};
 use rustix::fs::{Mode, OFlags};
 use std::{
     fs::File,

@@ -5,7 +5,7 @@ use crate::{
     error::{AuthoringError, Doing as _, Kind},
 };
 use a2a_hub_config::own_file;
-use a2a_hub_sandbox::manifest;
+use a2a_hub_sandbox::component::manifest;
 use std::{fs, path::Path};
 
 /// Maximum size, in bytes, of a manifest; a longer one is refused.

@@ -6,8 +6,8 @@ use crate::{
 };
 use a2a_hub_config::own_file::{self, NotOwn};
 use a2a_hub_core::{
-    plain_text,
-    signature::{Provenance, TrustedKeys},
+    plugin::signature::{Provenance, TrustedKeys},
+    text::plain_text,
 };
 use jiff::Timestamp;
 use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox};

@@ -1,8 +1,12 @@
 //! Definition of the command line: every command and its arguments.
 
-use super::{
-    agent, agents, backup, bridge, contexts, deliveries, doctor, exit::EXIT_CODES, global::Global,
-    logs, plugin, restart, send, settings, start, stop, task, tasks,
+use crate::{
+    client::global::Global,
+    commands::{
+        agent, agents, backup, bridge, config, contexts, deliveries, doctor, logs, plugin, restart,
+        send, start, stop, task, tasks,
+    },
+    ui::exit::EXIT_CODES,
 };
 use a2a_hub_sandbox::CARRY;
 use clap::{Parser, Subcommand};
@@ -61,7 +65,7 @@ pub(super) enum Command {
     Logs(logs::Logs),
     /// Print the effective settings and where each comes from, or check them
     #[command(subcommand)]
-    Config(settings::Command),
+    Config(config::Command),
     /// Find out what is wrong and how to fix it
     Doctor(doctor::Doctor),
     /// Print a completion script for your shell

@@ -1,76 +1,32 @@
 //! The `a2a-hub` program: a command line that starts and stops the hub and is one of its clients,
 //! or a helper process of a hub, such as the minder of one program's process tree.
 
-mod agent;
-mod agents;
-mod backup;
-mod bridge;
-mod cancelling;
-mod carrying;
-mod chosen;
+mod bundle;
 mod client;
 mod command_line;
-mod completing;
-mod console;
-mod contexts;
-mod deliveries;
-mod doctor;
-mod elsewhere;
-mod exit;
-mod failure;
-mod files;
-mod finding;
-mod fit;
-mod follow;
-mod global;
-mod grants_finding;
-mod hub_log;
-mod ids;
-mod inheriting;
-mod log_line;
-mod logs;
-mod manual;
-mod markdown;
-mod one_task;
-mod owner;
-mod plugin;
-mod question;
-mod remote_task;
-mod render;
-mod restart;
-mod run;
-mod running_hub;
-mod saving;
-mod send;
-mod settings;
-mod show;
-mod shown;
-mod signals;
-mod start;
-mod stop;
+mod commands;
+mod log;
 #[cfg(test)]
 mod surface;
-mod table;
-mod task;
-mod tasks;
-mod terminal;
-mod text;
-mod told;
-mod tree;
-mod trial;
-mod waiting;
+mod ui;
 
+use crate::{
+    client::{
+        global::{Format, Global},
+        hub_client::ask,
+        runtime::block_on,
+    },
+    ui::{
+        console::{Console, Wish},
+        exit::Exit,
+        failure::BLAMES,
+    },
+};
 use a2a_hub_config::Config;
 use anyhow::Context as _;
 use clap::Parser as _;
-use client::ask;
 use command_line::{Command, CommandLine};
-use console::{Console, Wish};
-use exit::Exit;
-use failure::BLAMES;
-use global::{Format, Global};
 use std::{ffi::OsString, process::ExitCode};
-use waiting::block_on;
 
 fn main() -> ExitCode {
     a2a_hub::minded().unwrap_or_else(follow_the_command_line)
@@ -78,7 +34,7 @@ fn main() -> ExitCode {
 
 /// Parses the command line and executes the command.
 fn follow_the_command_line() -> ExitCode {
-    match manual::complete() {
+    match commands::manual::complete() {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
         Err(why) => return not_understood(&why),
@@ -89,12 +45,12 @@ fn follow_the_command_line() -> ExitCode {
     };
     let exit = carry_out(&global, command).unwrap_or_else(|why| {
         // A closed pipe is no failure worth a message.
-        if !failure::is_broken_pipe(&why) {
+        if !ui::failure::is_broken_pipe(&why) {
             match global.format {
                 Format::Pretty => global.console().note(format!("{BLAMES}{why:#}")),
                 // A failed write to standard output cannot be reported anywhere.
                 Format::Json => {
-                    drop(global.console().print_json(&failure::to_json(&why, Exit::Fault)));
+                    drop(global.console().print_json(&ui::failure::to_json(&why, Exit::Fault)));
                 }
             }
         }
@@ -112,7 +68,7 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     }
     let console = Console::new(Wish::default());
     if wants_json(std::env::args_os().skip(1)) {
-        let _ = console.print_json(&failure::usage(why));
+        let _ = console.print_json(&ui::failure::usage(why));
     } else {
         console.note(why.render().to_string().trim_end());
     }
@@ -128,36 +84,36 @@ fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
 
 fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
     match command {
-        Command::Start(start) => start::start(global, &start),
-        Command::Stop(stop) => stop::stop(global, &stop),
-        Command::Restart(restart) => restart::restart(global, &restart, started_by),
-        Command::Reload => restart::reload(global),
-        Command::Backup(backup) => backup::backup(global, &backup),
-        Command::Restore(restore) => backup::restore(global, &restore),
-        Command::Status => show::status(global),
-        Command::Agents(asked) => agents::agents(global, &asked),
-        Command::Agent(agent) => agent::agent(global, &agent),
-        Command::Plugin(plugin) => plugin::plugin(global, &plugin),
+        Command::Start(start) => commands::start::start(global, &start),
+        Command::Stop(stop) => commands::stop::stop(global, &stop),
+        Command::Restart(restart) => commands::restart::restart(global, &restart, started_by),
+        Command::Reload => commands::restart::reload(global),
+        Command::Backup(backup) => commands::backup::backup(global, &backup),
+        Command::Restore(restore) => commands::backup::restore(global, &restore),
+        Command::Status => commands::status::status(global),
+        Command::Agents(asked) => commands::agents::agents(global, &asked),
+        Command::Agent(agent) => commands::agent::agent(global, &agent),
+        Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Send(send) => {
             let send = send.with_message()?;
-            if elsewhere::is_url(&send.agent) {
-                remote_task::send(global, send)
+            if client::remote::is_url(&send.agent) {
+                client::remote_task::send(global, send)
             } else {
-                send::send(global, send)
+                commands::send::send(global, send)
             }
         }
-        Command::Acp(asked) => bridge::acp(global, &asked),
-        Command::Mcp(asked) => bridge::mcp(global, &asked),
-        Command::Tasks(tasks) => tasks::tasks(global, &tasks),
-        Command::Task(task) => task::task(global, &task),
-        Command::Contexts(contexts) => contexts::contexts(global, &contexts),
-        Command::Deliveries(asked) => deliveries::deliveries(global, &asked),
-        Command::Logs(logs) => logs::logs(global, &logs),
-        Command::Config(command) => settings::config(global, &command),
-        Command::Doctor(doctor) => doctor::doctor(global, &doctor),
-        Command::Completions { shell } => manual::completions(global, shell),
-        Command::Carry { to } => carrying::carry_to(&to),
-        Command::Man { command } => manual::man(global, command.as_deref()),
+        Command::Acp(asked) => commands::bridge::acp(global, &asked),
+        Command::Mcp(asked) => commands::bridge::mcp(global, &asked),
+        Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
+        Command::Task(task) => commands::task::task(global, &task),
+        Command::Contexts(contexts) => commands::contexts::contexts(global, &contexts),
+        Command::Deliveries(asked) => commands::deliveries::deliveries(global, &asked),
+        Command::Logs(logs) => commands::logs::logs(global, &logs),
+        Command::Config(command) => commands::config::config(global, &command),
+        Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
+        Command::Completions { shell } => commands::manual::completions(global, shell),
+        Command::Carry { to } => bundle::carry_to(&to),
+        Command::Man { command } => commands::manual::man(global, command.as_deref()),
     }
 }
 
@@ -168,5 +124,5 @@ fn started_by(arguments: &[OsString]) -> anyhow::Result<Option<Config>> {
     let line = CommandLine::try_parse_from(std::iter::once(&program).chain(arguments));
     let CommandLine { global, command } = line.context("read how it was started")?;
     let Command::Start(start) = command else { return Ok(None) };
-    Ok(Some(start::settings(&global, &start)?.config))
+    Ok(Some(commands::start::settings(&global, &start)?.config))
 }

@@ -1,7 +1,7 @@
 //! Snapshot of the command line as scripts use it: commands, arguments, values and exit codes. A
 //! change breaks scripts. The texts of the help are not part of it.
 
-use crate::{command_line::CommandLine, exit::Exit};
+use crate::{command_line::CommandLine, ui::exit::Exit};
 use clap::{Arg, Command, CommandFactory as _};
 use std::fmt::Write as _;
 

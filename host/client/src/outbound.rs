@@ -1,6 +1,6 @@
 //! Outgoing requests: HTTP, TLS, and the choice of addresses to dial.
 
-use a2a_hub_core::{receiver::Rules, span::Span};
+use a2a_hub_core::{push::receiver_policy::Rules, text::duration::Span};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, Version};

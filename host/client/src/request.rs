@@ -1,7 +1,7 @@
 //! Headers of every request: the client's name, its token, and the trace of the message or of the
 //! caller.
 
-use a2a_hub_core::trace;
+use a2a_hub_core::task::trace_context;
 use a2a_hub_protocol::{operation::Operation, push::Secret, trace::TraceContext};
 use http::{
     HeaderValue,
@@ -31,7 +31,7 @@ pub async fn with_trace<T>(trace: TraceContext, work: impl Future<Output = T>) -
 /// Adds the headers of the message's trace, or of the caller's trace if the request has no message.
 pub(crate) fn traced(request: Builder, operation: &Operation) -> Builder {
     if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation {
-        return in_trace(request, &trace::beside(send.message.metadata.as_ref()));
+        return in_trace(request, &trace_context::beside(send.message.metadata.as_ref()));
     }
     let trace = TRACE.try_with(TraceContext::clone).unwrap_or_default();
     in_trace(request, &trace)

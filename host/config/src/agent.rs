@@ -2,12 +2,13 @@
 
 use crate::{confined::Confined, error::ConfigError, mcp::McpServer};
 use a2a_hub_core::{
-    grant::Grant,
-    granted_limits::{GrantedLimits, LimitName},
-    kept::Room,
-    permissions::Permissions,
-    quota,
-    tree::TreeLimits,
+    grant::{
+        Grant,
+        permissions::Permissions,
+        resource_limits::{GrantedLimits, LimitName},
+    },
+    scheduling::{process_pool::Room, run_quota},
+    task::tree_budget::TreeLimits,
 };
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
@@ -135,9 +136,9 @@ impl AgentConfig {
     }
 
     /// Limits of running and waiting tasks. The default depends on whether they may start programs.
-    pub fn quota(&self, runs_programs: bool) -> quota::QuotaLimits {
+    pub fn quota(&self, runs_programs: bool) -> run_quota::QuotaLimits {
         let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
-        quota::QuotaLimits {
+        run_quota::QuotaLimits {
             max_running,
             max_queued: self.max_queued,
             max_waiting: self.max_waiting,

@@ -1,7 +1,7 @@
 //! Further permissions of an agent's confined programs.
 
 use crate::error::ConfigError;
-use a2a_hub_core::tier::NetworkGrant;
+use a2a_hub_core::grant::confinement::NetworkGrant;
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Errors of the configuration, and the origin of a setting.
 
-use a2a_hub_core::{granted_limits::OutOfRange, signature::InvalidKey};
+use a2a_hub_core::{grant::resource_limits::OutOfRange, plugin::signature::InvalidKey};
 use a2a_hub_protocol::{expected::plain, id::AgentId};
 use std::{fmt, io, net::IpAddr, path::PathBuf};
 

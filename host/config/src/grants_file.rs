@@ -5,7 +5,7 @@
 //! to is refused.
 
 use crate::own_file::{self, NotOwn};
-use a2a_hub_core::installation::Installations;
+use a2a_hub_core::plugin::installation::Installations;
 use rustix::fs::{Mode, OFlags};
 use std::{
     fs::{self, File},
@@ -165,9 +165,8 @@ impl GrantsFile {
 mod tests {
     use super::*;
     use a2a_hub_core::{
-        allowance::Allowance,
-        grant::{Grant, Pin, ProgramGrant},
-        installation::NewGrant,
+        grant::{Grant, Pin, ProgramGrant, byte_limit::Allowance},
+        plugin::installation::NewGrant,
     };
     use a2a_hub_protocol::id::AgentId;
     use std::{

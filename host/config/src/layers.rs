@@ -5,7 +5,7 @@ use crate::{
     names::{self, Place},
     settings::Config,
 };
-use a2a_hub_core::nearest::nearest;
+use a2a_hub_core::discovery::did_you_mean::nearest;
 use serde::Deserialize as _;
 use std::{
     collections::BTreeMap,

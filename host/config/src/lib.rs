@@ -23,7 +23,7 @@ mod settings;
 mod surface;
 mod telemetry;
 
-pub use a2a_hub_core::permissions::Permissions;
+pub use a2a_hub_core::grant::permissions::Permissions;
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};

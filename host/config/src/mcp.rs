@@ -1,6 +1,6 @@
 //! MCP servers that the operator configures for an agent, whose tools the agent may be granted.
 
-use a2a_hub_core::manifest::is_program_name;
+use a2a_hub_core::plugin::manifest::is_program_name;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, path::PathBuf};
 

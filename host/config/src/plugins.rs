@@ -1,7 +1,7 @@
 //! Settings of plug-in components: required signatures, and limits of their compilation.
 
 use crate::error::ConfigError;
-use a2a_hub_core::signature::{SignaturePolicy, TrustedKeys};
+use a2a_hub_core::plugin::signature::{SignaturePolicy, TrustedKeys};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 

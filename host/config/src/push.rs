@@ -1,6 +1,6 @@
 //! Settings of push notifications.
 
-use a2a_hub_core::receiver::Rules;
+use a2a_hub_core::push::receiver_policy::Rules;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::{agent::AgentConfig, error::ConfigError, settings::Config};
-use a2a_hub_core::granted_limits::{MAX_WAIT_MS, OutOfRange};
+use a2a_hub_core::grant::resource_limits::{MAX_WAIT_MS, OutOfRange};
 use a2a_hub_protocol::id::AgentId;
 
 /// Upper bound of the hub's intervals, in milliseconds.

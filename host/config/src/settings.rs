@@ -11,7 +11,7 @@ use crate::{
     routing::{Routing, check_groups},
     telemetry::Telemetry,
 };
-use a2a_hub_core::breaker;
+use a2a_hub_core::health::circuit_breaker;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -216,8 +216,8 @@ impl Default for Breaker {
 
 impl Breaker {
     /// As `core` takes it.
-    pub fn settings(&self) -> breaker::Settings {
-        breaker::Settings {
+    pub fn settings(&self) -> circuit_breaker::Settings {
+        circuit_breaker::Settings {
             failures: self.failures,
             pause: Duration::from_millis(self.pause_ms),
             max_pause: Duration::from_millis(self.max_pause_ms),

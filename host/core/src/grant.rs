@@ -1,18 +1,35 @@
 //! Permissions of a guest: the intersection of its manifest's requests ([`Ask`]) and the operator's
 //! grant ([`Grant`]). Denied by default; every refusal names the line that would allow the call.
 
+pub mod argument_patterns;
+pub mod byte_limit;
+pub mod confinement;
+pub mod delegate;
+pub mod host_pattern;
+pub mod http;
+pub mod http_header;
+pub mod loader_variable;
+pub mod memory;
+pub mod permissions;
+pub mod resource_limits;
+pub mod tools;
+pub mod withdrawal;
+pub mod workspace;
+
 use crate::{
-    allowance::Allowance,
-    delegate_grant::DelegateGrants,
-    forms::{Forms, MAX_COMPARISONS},
-    granted_limits::GrantedLimits,
-    http_grant::{HeldHttp, HttpAsk, HttpGrants},
-    http_host::HostPattern,
-    loader_variable::{leads_astray, loads_code},
-    memory_grant::{self, MemoryAsk},
-    one_line::OneLine,
-    tools_grant::{self, ToolNames, ToolsAsk},
-    workspace_grant::{self, WorkspaceAccess, WorkspaceAsk},
+    grant::{
+        argument_patterns::{Forms, MAX_COMPARISONS},
+        byte_limit::Allowance,
+        delegate::DelegateGrants,
+        host_pattern::HostPattern,
+        http::{HeldHttp, HttpAsk, HttpGrants},
+        loader_variable::{leads_astray, loads_code},
+        memory::MemoryAsk,
+        resource_limits::GrantedLimits,
+        tools::{ToolNames, ToolsAsk},
+        workspace::{WorkspaceAccess, WorkspaceAsk},
+    },
+    text::one_line::OneLine,
 };
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
@@ -291,13 +308,12 @@ impl Grant {
     #[must_use]
     pub fn settled(mut self, ask: &Ask) -> Self {
         self.memory = self.memory.settled(ask.memory.as_ref().map(|ask| ask.max_bytes));
-        let items =
-            |asked: &MemoryAsk| asked.max_items.map(|_| memory_grant::items(Some(asked), None));
+        let items = |asked: &MemoryAsk| asked.max_items.map(|_| memory::items(Some(asked), None));
         self.memory_items = self.memory_items.or_else(|| items(ask.memory.as_ref()?));
         self.files = self.files.settled(ask.files.as_ref().map(|ask| ask.max_bytes));
         self.http = self.http.settled(&ask.http);
-        self.workspace = workspace_grant::held(ask.workspace.as_ref(), self.workspace);
-        self.tools = tools_grant::held(&ask.tools, &self.tools);
+        self.workspace = workspace::held(ask.workspace.as_ref(), self.workspace);
+        self.tools = tools::held(&ask.tools, &self.tools);
         self.process.retain(|name, _| ask.process.contains_key(name));
         for (name, program) in &mut self.process {
             if let Some(asked) = ask.process.get(name) {
@@ -372,12 +388,12 @@ pub struct HeldProgram {
 pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
     let mut held = EffectiveGrant {
         memory_bytes: grant.memory.of(ask.memory.as_ref().map(|ask| ask.max_bytes)),
-        memory_items: memory_grant::items(ask.memory.as_ref(), grant.memory_items),
+        memory_items: memory::items(ask.memory.as_ref(), grant.memory_items),
         files_bytes: grant.files.of(ask.files.as_ref().map(|ask| ask.max_bytes)),
         directories: grant.directories.clone(),
-        workspace: workspace_grant::held(ask.workspace.as_ref(), grant.workspace),
+        workspace: workspace::held(ask.workspace.as_ref(), grant.workspace),
         http: HeldHttp::new(&ask.http, &grant.http),
-        tools: tools_grant::held(&ask.tools, &grant.tools),
+        tools: tools::held(&ask.tools, &grant.tools),
         agents: if ask.delegate.agents { grant.delegate.clone() } else { Default::default() },
         ..EffectiveGrant::default()
     };

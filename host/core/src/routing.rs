@@ -10,18 +10,18 @@
 //! ```
 
 mod candidate;
+mod explanation;
 mod latency;
+mod request;
 mod requirement;
-mod told;
-mod turns;
-mod wanted;
+mod round_robin;
 
 pub use candidate::{Balance, Candidate};
+pub use explanation::{Choice, NotChosen, PassedOver, ROUTING, Routing};
 pub use latency::Latency;
+pub use request::Wanted;
 pub use requirement::{InvalidRequirement, Requirement};
-pub use told::{Choice, NotChosen, PassedOver, ROUTING, Routing};
-pub use turns::Turns;
-pub use wanted::Wanted;
+pub use round_robin::Turns;
 
 use candidate::{Rank, unwell, version_of};
 

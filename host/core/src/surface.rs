@@ -1,7 +1,7 @@
 //! Snapshot of the words of `core` that clients and operators read in answers and logs: a change
 //! breaks a program that depends on them.
 
-use crate::{facts, permissions::Permissions, reason::FailureReason};
+use crate::{failure_reason::FailureReason, grant::permissions::Permissions, task::metadata};
 use std::fmt::Write as _;
 
 #[test]
@@ -13,8 +13,13 @@ fn public_words_are_stable() {
     for permissions in Permissions::ALL {
         writeln!(out, "permissions {}", permissions.word()).unwrap();
     }
-    let of_tasks =
-        [facts::QUEUED, facts::REASON, facts::RECOVERY, facts::UNHEARD, facts::GRANTED_PERMISSIONS];
+    let of_tasks = [
+        metadata::QUEUED,
+        metadata::REASON,
+        metadata::RECOVERY,
+        metadata::UNHEARD,
+        metadata::GRANTED_PERMISSIONS,
+    ];
     for name in of_tasks {
         writeln!(out, "task {name}").unwrap();
     }

@@ -1,6 +1,6 @@
 //! Failures of a guest's work, or of its requests to the hub.
 
-use a2a_hub_core::reason::FailureReason;
+use a2a_hub_core::failure_reason::FailureReason;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

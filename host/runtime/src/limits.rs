@@ -1,6 +1,6 @@
 //! Limits of one agent run. Each limit applies to one task, and exceeding it ends only that task.
 
-use a2a_hub_core::granted_limits::MAX_MEMORY_MB;
+use a2a_hub_core::grant::resource_limits::MAX_MEMORY_MB;
 use std::time::Duration;
 
 /// Largest memory that an agent can be given, in bytes.

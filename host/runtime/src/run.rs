@@ -4,7 +4,7 @@ use crate::{
     limits::Limits,
     port::{Ports, journal::Journal},
 };
-use a2a_hub_core::{grant::EffectiveGrant, redact::Secrets};
+use a2a_hub_core::{grant::EffectiveGrant, text::redact::Secrets};
 use a2a_hub_protocol::{
     client::ClientCapabilities, id::AgentId, message::Message, operation::HealthStatus, task::Task,
 };

@@ -7,7 +7,7 @@ use crate::{
     limits::Room,
     run::{Call, Report, Work},
 };
-use a2a_hub_core::{grant::Ask, recovery::Resumability};
+use a2a_hub_core::{grant::Ask, task::recovery::Resumability};
 use a2a_hub_protocol::{id::TaskId, task::Task};
 use std::{
     future::poll_fn,

@@ -5,44 +5,24 @@
 //! requests and the operator's grant. The hub performs the effects of a capability through a port
 //! of `a2a-hub-runtime`.
 
-#[cfg(target_os = "linux")]
-mod beneath;
-mod bindings;
 mod capability;
-mod card;
-mod carried;
-mod code_cache;
-mod code_in_place;
-mod code_settings;
-mod compiled_code;
-mod compiler;
-mod convert;
-mod digest;
-pub mod engine;
-pub mod guest;
-mod host_functions;
-mod http_door;
-mod limits;
-pub mod manifest;
-pub mod plugin;
-mod redaction;
-mod replay;
-mod resources;
-mod run_clock;
-mod runtime;
-mod scheduler;
-mod state;
-mod thread_time;
-mod ticker;
-mod usage;
-mod wasi_http;
-mod workspace;
+mod compile;
+pub mod component;
+mod cpu;
+pub mod run;
+mod store;
 
-pub use carried::{CARRY, CarriedCode, carry};
-pub use code_cache::{CacheSettings, CompileLimits};
-pub use compiled_code::CacheKey;
-pub use compiler::{COMPILE, compile_in_worker};
-pub use digest::digest_of;
-pub use engine::{Engine, EngineSettings, MAX_INSTANCES};
-pub use guest::Guest;
-pub use plugin::{LoadError, Plugin};
+pub use crate::{
+    compile::{
+        bundled_code::{CARRY, CarriedCode, carry},
+        cache::{CacheSettings, CompileLimits},
+        compiled_code::CacheKey,
+        compiler::{COMPILE, compile_in_worker},
+        digest::digest_of,
+    },
+    component::{
+        engine::{Engine, EngineSettings, MAX_INSTANCES},
+        plugin::{LoadError, Plugin},
+    },
+    run::guest::Guest,
+};

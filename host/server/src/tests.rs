@@ -12,12 +12,12 @@ use a2a_hub_agents::{
     native::{Native, Stage, completed},
 };
 use a2a_hub_config::Config;
-use a2a_hub_hub::{
+use a2a_hub_engine::{
     Hub, StartingHub,
     contexts::Contexts,
-    events::Events,
+    observability::hub_events::Events,
     push::{Pushes, Sender},
-    routes::Routes,
+    routing::Routes,
     tasks::{Directory, Tasks},
 };
 use a2a_hub_process::Supervisor;

@@ -5,9 +5,9 @@
     reason = "a panic is how a test fails; with the feature, this is no test to the lint"
 )]
 
+mod context_memory;
 mod events;
 mod journals;
-mod minds;
 mod requests;
 mod tenants;
 mod trees;
@@ -19,7 +19,9 @@ use super::{
     ContextFilter, Counts, DeliveryFailure, HeadFilter, Progress, PushFilter, Storage,
     StorageError, Tally,
 };
-use a2a_hub_core::{access::Principal, installation::InstallationId, task::IllegalEvent};
+use a2a_hub_core::{
+    access_control::Principal, plugin::installation::InstallationId, task::state::IllegalEvent,
+};
 use a2a_hub_protocol::{
     event::TaskEvent,
     id::{ContextId, PushConfigId, TaskId},
@@ -57,11 +59,11 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     tenants::tenants_are_isolated(&make()).await;
     trees::descendants_of_live_task_are_kept(&make()).await;
     journals::journal_is_kept_until_task_ends(&make()).await;
-    minds::context_memory_is_separate_by_place(&make()).await;
-    minds::context_memory_change_is_atomic_within_limits(&make()).await;
-    minds::items_are_found_by_words(&make()).await;
-    minds::items_used_together_are_associated(&make()).await;
-    minds::context_memory_is_deleted_with_context(&make()).await;
+    context_memory::context_memory_is_separate_by_place(&make()).await;
+    context_memory::context_memory_change_is_atomic_within_limits(&make()).await;
+    context_memory::items_are_found_by_words(&make()).await;
+    context_memory::items_used_together_are_associated(&make()).await;
+    context_memory::context_memory_is_deleted_with_context(&make()).await;
 }
 
 async fn texts(storage: &impl Storage, context: &str, limit: usize) -> Vec<String> {

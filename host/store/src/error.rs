@@ -1,6 +1,6 @@
 //! Errors of the store.
 
-use a2a_hub_core::{installation::InstallationId, task::IllegalEvent};
+use a2a_hub_core::{plugin::installation::InstallationId, task::state::IllegalEvent};
 use a2a_hub_protocol::id::TaskId;
 use std::path::PathBuf;
 

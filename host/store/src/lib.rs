@@ -3,25 +3,25 @@
 //! A task's log is the source of truth, written only by [`TaskLog::append`]; all else about tasks
 //! is derived from it. Callers must not assume that a log is stored on this machine.
 
-mod condition;
 mod context_memory;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod error;
+mod health;
 mod log;
 pub mod memory;
 mod pushes;
 pub mod sqlite;
 
-pub use condition::{Readiness, until_usable};
+pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
 pub use log::fold;
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
 use a2a_hub_core::{
-    access::Principal,
+    access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
-    installation::InstallationId,
+    plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{
     dialect::FinishedTask,

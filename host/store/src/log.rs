@@ -1,10 +1,10 @@
 //! Rules for task logs that all stores share: permitted events, and folding.
 
 use super::{Head, StorageError};
-use a2a_hub_core::{
-    facts,
-    task::{self, IllegalEvent},
-    trace,
+use a2a_hub_core::task::{
+    metadata,
+    state::{self, IllegalEvent},
+    trace_context,
 };
 use a2a_hub_protocol::{
     event::TaskEvent,
@@ -50,9 +50,9 @@ fn begin(task: &TaskId, first: &TaskEvent) -> Result<Head, StorageError> {
             seq: 1,
             created: created.task.status.timestamp.clone(),
             updated: created.task.status.timestamp.clone(),
-            directory: facts::working_directory(&created.task).filter(|it| it.len() <= MAX_PATH),
+            directory: metadata::working_directory(&created.task).filter(|it| it.len() <= MAX_PATH),
             parent: created.parent.as_ref().map(|parent| parent.task.clone()),
-            workflow: trace::workflow(created),
+            workflow: trace_context::workflow(created),
         }),
         TaskEvent::Created(_)
         | TaskEvent::Status(_)
@@ -76,7 +76,7 @@ fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
     // The caller has checked the event with `core` already; checked again, a bug there cannot make
     // an unreadable log.
     if let Some(to) = to {
-        if !task::allows(from, to) {
+        if !state::allows(from, to) {
             return Err(IllegalEvent::Transition { from, to });
         }
         head.state = to;
@@ -85,7 +85,7 @@ fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
         head.updated.clone_from(&update.status.timestamp);
     }
     if let TaskEvent::Input(message) = event
-        && let Some(directory) = facts::directory_of(message).filter(|it| it.len() <= MAX_PATH)
+        && let Some(directory) = metadata::directory_of(message).filter(|it| it.len() <= MAX_PATH)
     {
         head.directory = Some(directory.to_owned());
     }
@@ -103,7 +103,7 @@ pub fn fold<E: Borrow<TaskEvent>>(
     let mut known = known;
     for event in events {
         match (&mut known, event.borrow()) {
-            (Some(task), event) => task::apply(task, event)
+            (Some(task), event) => state::apply(task, event)
                 .map_err(|illegal| corrupt(format!("one of its events would {illegal}")))?,
             (None, TaskEvent::Created(created)) => known = Some(created.task.clone()),
             (None, _) => break,

@@ -1,20 +1,20 @@
 //! In-memory store, lost when it is dropped: for tests and trials.
 
-mod minds;
+mod context_memory;
 
 use super::{
     AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
     HeadPage, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth,
     StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
-    condition::Judgement,
     context_memory::must_fit,
     log::{self, Conversation},
 };
+use crate::health::Judgement;
 use a2a_hub_core::{
-    access::Principal,
+    access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
-    installation::InstallationId,
-    task::IllegalEvent,
+    plugin::installation::InstallationId,
+    task::state::IllegalEvent,
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -24,7 +24,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
     task::TaskState,
 };
-use minds::Mind;
+use context_memory::Mind;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -429,7 +429,7 @@ impl AgentMemory for MemoryStorage {
         let others = memory.iter().filter(|(known, _)| *known != key);
         let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
         let values = (others + key.len() + value.len()) as u64;
-        let would_hold = values + minds::size(minds, owner).bytes;
+        let would_hold = values + context_memory::size(minds, owner).bytes;
         if would_hold > max_bytes {
             return Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes });
         }
@@ -473,9 +473,9 @@ impl ContextMemory for MemoryStorage {
         mind.change(changes);
         let values = memories.get(&place.owner).into_iter().flatten();
         let values = values.map(|(key, value)| (key.len() + value.len()) as u64).sum();
-        let before = minds::size(minds, &place.owner);
+        let before = context_memory::size(minds, &place.owner);
         let old = minds.insert(place.clone(), mind);
-        let fits = must_fit(place, before, minds::size(minds, &place.owner), values, room);
+        let fits = must_fit(place, before, context_memory::size(minds, &place.owner), values, room);
         if fits.is_err() {
             match old {
                 Some(old) => minds.insert(place.clone(), old),

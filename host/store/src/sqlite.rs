@@ -1,33 +1,15 @@
 //! Store in one SQLite file: one thread writes, a few connections read.
 
 mod backup;
-mod checkpointer;
-mod coalesced_log;
-mod context_key;
-mod context_memories;
-mod contexts;
-mod dirty_bit;
-mod failure;
-mod fault;
-mod files;
-mod finished;
-mod forgetting;
+mod context_memory;
+mod db;
 mod journals;
-mod lanes;
-mod logs;
-mod losses;
+mod log;
 mod memories;
-mod pages;
 mod pushes;
-mod queues;
-mod readers;
-mod rows;
-mod schema;
-mod sizes;
+mod queries;
 #[cfg(test)]
 mod tests;
-mod wal;
-mod writer;
 
 use super::{
     AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
@@ -35,9 +17,9 @@ use super::{
     StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
 use a2a_hub_core::{
-    access::Principal,
+    access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
-    installation::InstallationId,
+    plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -47,13 +29,12 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 pub use backup::{Examined, back_up, check, examine, kept_logs, restore};
-use checkpointer::Checkpointer;
-use finished::{Forgotten, Lately, Worth};
-use lanes::Lanes;
-pub use losses::Loss;
-use queues::Length;
-use readers::Readers;
-pub use schema::LOCK_FILE;
+use db::{
+    checkpointer::Checkpointer, per_runtime::Lanes, readers::Readers, write_queue::Length,
+    writer::Writer,
+};
+pub use db::{losses::Loss, schema::LOCK_FILE};
+use log::finished_tasks::{Forgotten, Lately, Worth};
 use std::{
     fs::File,
     path::{Path, PathBuf},
@@ -63,7 +44,6 @@ use tokio::{
     sync::{Semaphore, watch},
     task::spawn_blocking,
 };
-use writer::Writer;
 
 /// Tasks deleted in one transaction; few, as a task may have 100,000 events, and other writers wait
 /// meanwhile.
@@ -96,12 +76,12 @@ pub struct SqliteStorage {
 impl SqliteStorage {
     /// Opens the store in `dir`, or creates one that only this user can read.
     pub fn open(dir: &Path) -> Result<Self, StorageError> {
-        let lock = schema::lock(dir)?;
-        let file = dir.join(schema::FILE);
-        let (db, losses) = schema::open(&file)?;
-        context_memories::abandon_all(&db)?;
-        while context_memories::sweep(&db)? {}
-        let checkpointer = Checkpointer::start(schema::open_for_checkpoints(&file)?)?;
+        let lock = db::schema::lock(dir)?;
+        let file = dir.join(db::schema::FILE);
+        let (db, losses) = db::schema::open(&file)?;
+        context_memory::table::abandon_all(&db)?;
+        while context_memory::table::sweep(&db)? {}
+        let checkpointer = Checkpointer::start(db::schema::open_for_checkpoints(&file)?)?;
         let writer = Writer::start(db, checkpointer)?;
         let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
         let readers = Arc::new(Readers::of(file));
@@ -116,9 +96,9 @@ impl SqliteStorage {
     }
 
     /// Caches folded tasks for the next reader. A failure loses nothing.
-    fn keep(&self, folds: Vec<logs::Fold>) {
+    fn keep(&self, folds: Vec<log::events::Fold>) {
         if !folds.is_empty() {
-            self.writer.offer(move |db| logs::keep(db, &folds));
+            self.writer.offer(move |db| log::events::keep(db, &folds));
         }
     }
 }
@@ -132,7 +112,7 @@ impl TaskLog for SqliteStorage {
         events: Vec<Arc<TaskEvent>>,
         by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
-        let addition = logs::Addition::new(task.clone(), expected, events, by)?;
+        let addition = log::events::Addition::new(task.clone(), expected, events, by)?;
         let bytes = addition.bytes();
         let _alone = if bytes > BULK { self.bulks.of_caller().acquire().await.ok() } else { None };
         let length = Length::of(addition.events(), bytes);
@@ -146,17 +126,17 @@ impl TaskLog for SqliteStorage {
         limit: usize,
     ) -> Result<Vec<SequencedEvent>, StorageError> {
         let task = task.clone();
-        self.readers.read(move |db| logs::events(db, &task, after, limit)).await
+        self.readers.read(move |db| log::events::events(db, &task, after, limit)).await
     }
 
     async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
         let task = task.clone();
-        self.readers.read(move |db| logs::askers(db, &task)).await
+        self.readers.read(move |db| log::events::askers(db, &task)).await
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
         let task = task.clone();
-        let found = self.readers.read(move |db| logs::task(db, &task)).await?;
+        let found = self.readers.read(move |db| log::events::task(db, &task)).await?;
         Ok(found.map(|(stored, fold)| {
             self.keep(fold.into_iter().collect());
             stored
@@ -168,7 +148,7 @@ impl TaskLog for SqliteStorage {
             return Ok(Some(Looked::Finished(known)));
         }
         let (id, forgotten) = (task.clone(), self.lately.forgotten());
-        let found = self.readers.read(move |db| finished::look(db, &id)).await?;
+        let found = self.readers.read(move |db| log::finished_tasks::look(db, &id)).await?;
         let Some((looked, worth)) = found else { return Ok(None) };
         if let Looked::Finished(finished) = &looked {
             self.lately.keep(task, finished, forgotten);
@@ -177,7 +157,7 @@ impl TaskLog for SqliteStorage {
             Worth::Nothing => {}
             Worth::Text(finished) => {
                 let id = task.clone();
-                self.writer.offer(move |db| finished::keep(db, &id, &finished));
+                self.writer.offer(move |db| log::finished_tasks::keep(db, &id, &finished));
             }
             Worth::Fold(fold) => self.keep(vec![fold]),
         }
@@ -189,11 +169,12 @@ impl TaskLog for SqliteStorage {
         for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
             let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
             // Moved into the result, so it is dropped after the commit, even if the caller is gone.
-            let forget = move |db: &_| forgetting::forget(db, &few.tasks).map(|known| (known, few));
+            let forget =
+                move |db: &_| log::retention::forget(db, &few.tasks).map(|known| (known, few));
             forgotten += self.writer.write_of(Length::Long, forget).await?.0;
         }
-        while self.writer.write_of(Length::Long, context_memories::sweep).await? {}
-        while self.writer.write_of(Length::Long, logs::shrink).await? {}
+        while self.writer.write_of(Length::Long, context_memory::table::sweep).await? {}
+        while self.writer.write_of(Length::Long, log::events::shrink).await? {}
         Ok(forgotten)
     }
 }
@@ -202,25 +183,25 @@ impl TaskLog for SqliteStorage {
 impl TaskIndex for SqliteStorage {
     async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
         let task = task.clone();
-        self.readers.read(move |db| logs::head(db, &task)).await
+        self.readers.read(move |db| log::events::head(db, &task)).await
     }
 
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
-        self.readers.read(move |db| logs::heads(db, &filter)).await
+        self.readers.read(move |db| log::events::heads(db, &filter)).await
     }
 
     async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
         let since = since.to_owned();
-        self.readers.read(move |db| logs::requests(db, &since, limit)).await
+        self.readers.read(move |db| log::events::requests(db, &since, limit)).await
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
         let query = query.clone();
-        self.readers.read(move |db| pages::page(db, &query)).await
+        self.readers.read(move |db| queries::tasks_page::page(db, &query)).await
     }
 
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
-        self.readers.read(move |db| contexts::list(db, &filter)).await
+        self.readers.read(move |db| queries::contexts::list(db, &filter)).await
     }
 
     async fn finished(
@@ -229,7 +210,7 @@ impl TaskIndex for SqliteStorage {
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError> {
         let before = before.map(str::to_owned);
-        self.readers.read(move |db| forgetting::finished(db, before.as_deref(), limit)).await
+        self.readers.read(move |db| log::retention::finished(db, before.as_deref(), limit)).await
     }
 
     async fn conversation(
@@ -238,7 +219,7 @@ impl TaskIndex for SqliteStorage {
         limit: usize,
     ) -> Result<Vec<Message>, StorageError> {
         let context = context.clone();
-        let read = move |db: &_| logs::conversation(db, &context, limit);
+        let read = move |db: &_| log::events::conversation(db, &context, limit);
         let (said, folds) = self.readers.read(read).await?;
         self.keep(folds);
         Ok(said)
@@ -252,15 +233,15 @@ impl TaskIndex for SqliteStorage {
     }
 
     async fn has_tenants(&self) -> Result<bool, StorageError> {
-        self.readers.read(logs::has_tenants).await
+        self.readers.read(log::events::has_tenants).await
     }
 
     async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
-        self.readers.read(logs::tally).await
+        self.readers.read(log::events::tally).await
     }
 
     async fn size(&self) -> Result<u64, StorageError> {
-        self.readers.read(logs::size).await
+        self.readers.read(log::events::size).await
     }
 }
 
@@ -352,7 +333,7 @@ impl AgentMemory for SqliteStorage {
 impl ContextMemory for SqliteStorage {
     async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
         let place = place.clone();
-        self.readers.read(move |db| context_memories::working(db, &place)).await
+        self.readers.read(move |db| context_memory::table::working(db, &place)).await
     }
 
     async fn change(
@@ -363,16 +344,16 @@ impl ContextMemory for SqliteStorage {
     ) -> Result<(), StorageError> {
         let place = place.clone();
         // An item has one row for each of its words.
-        let change = move |db: &_| context_memories::change(db, &place, changes, room);
+        let change = move |db: &_| context_memory::table::change(db, &place, changes, room);
         self.writer.write_of(Length::Long, change).await
     }
 
     async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {
         let place = place.clone();
-        let read = move |db: &_| context_memories::search(db, &place, &search);
+        let read = move |db: &_| context_memory::table::search(db, &place, &search);
         let (found, used) = self.readers.read(read).await?;
         if used.len() > 1 {
-            self.writer.offer(move |db| context_memories::associate(db, &used));
+            self.writer.offer(move |db| context_memory::table::associate(db, &used));
         }
         Ok(found)
     }
@@ -383,20 +364,20 @@ impl ContextMemory for SqliteStorage {
         ids: Vec<String>,
     ) -> Result<Vec<Item>, StorageError> {
         let place = place.clone();
-        self.readers.read(move |db| context_memories::named(db, &place, &ids)).await
+        self.readers.read(move |db| context_memory::table::named(db, &place, &ids)).await
     }
 
     async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
         let place = place.clone();
-        self.writer.write(move |db| context_memories::abandon(db, &place)).await?;
-        while self.writer.write_of(Length::Long, context_memories::sweep).await? {}
+        self.writer.write(move |db| context_memory::table::abandon(db, &place)).await?;
+        while self.writer.write_of(Length::Long, context_memory::table::sweep).await? {}
         Ok(())
     }
 
     async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
         let owner = owner.clone();
-        self.writer.write(move |db| context_memories::forget(db, &owner)).await?;
-        while self.writer.write_of(Length::Long, context_memories::sweep).await? {}
+        self.writer.write(move |db| context_memory::table::forget(db, &owner)).await?;
+        while self.writer.write_of(Length::Long, context_memory::table::sweep).await? {}
         Ok(())
     }
 }
@@ -404,7 +385,7 @@ impl ContextMemory for SqliteStorage {
 #[async_trait::async_trait]
 impl StoreHealth for SqliteStorage {
     async fn probe(&self) -> Result<(), StorageError> {
-        self.writer.write(schema::touch).await
+        self.writer.write(db::schema::touch).await
     }
 
     fn backlog(&self) -> usize {

@@ -29,7 +29,7 @@ const CLEAN: &[&str] = &[
     "host/store",
     "host/a2a-hub",
     "host/cli",
-    "host/hub",
+    "host/engine",
     "host/server",
     "model-server",
     "sdk",

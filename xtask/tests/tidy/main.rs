@@ -24,7 +24,7 @@ const CRATES: &[&str] = &[
     "config",
     "agents",
     "authoring",
-    "hub",
+    "engine",
     "server",
     "a2a-hub",
     "cli",
@@ -32,12 +32,22 @@ const CRATES: &[&str] = &[
 
 /// The modules of the crates that have layers, lowest first: each may use only itself and those before it.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("agents", &["event_sink", "native", "remote", "port", "agent", "roster", "testing"]),
+    ("agents", &["event_sink", "native", "remote", "port", "agent", "registry", "testing"]),
     (
-        "hub",
+        "engine",
         &[
-            "error", "custody", "token", "metrics", "events", "repeats", "spans", "upkeep", "fake",
-            "contexts", "routes", "tasks", "push", "refusals", "hub",
+            "error",
+            "custody",
+            "token",
+            "observability",
+            "idempotency",
+            "testing",
+            "contexts",
+            "routing",
+            "tasks",
+            "push",
+            "error_mapping",
+            "operations",
         ],
     ),
 ];
@@ -63,7 +73,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "host/authoring",
         &[
             "a2a-hub-agents",
-            "a2a-hub-hub",
+            "a2a-hub-engine",
             "a2a-hub-store",
             "axum",
             "wasmtime",
@@ -72,7 +82,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "anyhow",
         ],
     ),
-    ("host/hub", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow", "a2a-hub-sandbox"]),
+    (
+        "host/engine",
+        &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow", "a2a-hub-sandbox"],
+    ),
     (
         "host/server",
         &[
@@ -107,10 +120,10 @@ const ONLY: &[(&str, &[&str])] = &[
     ("rusqlite::", &["host/store/src/sqlite.rs", "host/store/src/sqlite"]),
     ("wasmtime::", &["host/sandbox/src"]),
     ("wasmtime_wasi::", &["host/sandbox/src"]),
-    ("bindgen!", &["host/sandbox/src/bindings.rs"]),
+    ("bindgen!", &["host/sandbox/src/store/bindings.rs"]),
     ("env::var", &["host/config/src/environment.rs"]),
-    ("io::stdout", &["host/cli/src/console.rs"]),
-    ("io::stderr", &["host/cli/src/console.rs", "host/cli/src/hub_log.rs"]),
+    ("io::stdout", &["host/cli/src/ui/console.rs"]),
+    ("io::stderr", &["host/cli/src/ui/console.rs", "host/cli/src/log/hub_log.rs"]),
     ("std::process::Command", &["host/process/src"]),
     ("tokio::process::Command", &["host/process/src"]),
     (
@@ -119,10 +132,10 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/process/src/mapped_file.rs",
             "host/process/src/proc.rs",
             "host/process/src/unused_memory.rs",
-            "host/sandbox/src/carried.rs",
-            "host/sandbox/src/code_in_place.rs",
-            "host/sandbox/src/compiled_code.rs",
-            "host/store/src/sqlite/coalesced_log.rs",
+            "host/sandbox/src/compile/bundled_code.rs",
+            "host/sandbox/src/compile/code_mmap.rs",
+            "host/sandbox/src/compile/compiled_code.rs",
+            "host/store/src/sqlite/db/coalesced_log.rs",
         ],
     ),
     // A panic there is an error whose text holds the panic's: `run_blocking` keeps it out of what clients are shown.
@@ -132,24 +145,27 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/cli/src",
             "host/client/src/outbound.rs",
             "host/process/src",
-            "host/store/src/sqlite/readers.rs",
+            "host/store/src/sqlite/db/readers.rs",
         ],
     ),
-    ("unsafe fn", &["host/process/src/mapped_file.rs", "host/store/src/sqlite/coalesced_log.rs"]),
+    (
+        "unsafe fn",
+        &["host/process/src/mapped_file.rs", "host/store/src/sqlite/db/coalesced_log.rs"],
+    ),
     ("unsafe impl", &[]),
-    ("unsafe extern", &["host/store/src/sqlite/coalesced_log.rs"]),
+    ("unsafe extern", &["host/store/src/sqlite/db/coalesced_log.rs"]),
     ("#[unsafe(", &[]),
 ];
 
 /// Who may print a value as Rust has it (`{:?}`): whoever quotes text from outside, and a suite of tests. People are told no
-/// `Some(..)` and no `0ns`; spans of time are told by `core/span.rs`.
+/// `Some(..)` and no `0ns`; spans of time are told by `core/text/duration.rs`.
 const DEBUG_FORM: (&str, &[&str]) = (
     ":?}",
     &[
         "host/client/src/card.rs",
         "host/client/src/keys.rs",
         "host/core/src/grant.rs",
-        "host/core/src/idempotency.rs",
+        "host/core/src/task/idempotency.rs",
         "host/process/src/launch.rs",
         "host/protocol/src/card/changes.rs",
         "host/protocol/src/card/signed.rs",
@@ -216,7 +232,7 @@ fn modules_use_only_lower_layers() {
 fn doors_reach_the_hub_by_its_one_entry() {
     for (path, text) in sources("host/server/src") {
         for behind in BEHIND_THE_HUB {
-            let reached = format!("a2a_hub_hub::{behind}");
+            let reached = format!("a2a_hub_engine::{behind}");
             assert!(
                 !without_tests(&text).contains(&reached),
                 "{path}: ask `Hub` instead of `{reached}`"

@@ -3,8 +3,8 @@
 //! that panics receives no more events.
 
 use super::event::TaskEventValue;
-use a2a_hub_core::{access::Principal, task::apply};
-use a2a_hub_hub::{Reply, ReplyStream};
+use a2a_hub_core::{access_control::Principal, task::state::apply};
+use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::ErrorKind,
     event::{SequencedEvent, TaskEvent},
@@ -49,7 +49,7 @@ pub struct TooMany;
 /// Callbacks of all tasks. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Callbacks {
-    engine: a2a_hub_hub::Hub,
+    engine: a2a_hub_engine::Hub,
     running: TaskTracker,
     stop: CancellationToken,
     handle: Handle,
@@ -67,7 +67,7 @@ struct Listening {
 
 impl Callbacks {
     pub(super) fn new(
-        engine: a2a_hub_hub::Hub,
+        engine: a2a_hub_engine::Hub,
         running: TaskTracker,
         stop: CancellationToken,
     ) -> Self {

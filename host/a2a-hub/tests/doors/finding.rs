@@ -6,9 +6,12 @@ use crate::{
     stage::{said, send, state},
 };
 use a2a_hub_config::GrantsFile;
-use a2a_hub_core::{allowance::Allowance, grant::Grant, installation::NewGrant};
+use a2a_hub_core::{
+    grant::{Grant, byte_limit::Allowance},
+    plugin::installation::NewGrant,
+};
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::{digest_of, manifest::embed};
+use a2a_hub_sandbox::{component::manifest::embed, digest_of};
 use a2a_hub_tests::{
     Client,
     finding::{config, ids},

@@ -8,7 +8,7 @@ use crate::{
         said, send, state, stream, until,
     },
 };
-use a2a_hub_core::{installation::NewGrant, one_line::OneLine};
+use a2a_hub_core::{plugin::installation::NewGrant, text::one_line::OneLine};
 use a2a_hub_tests::{
     Client,
     grants::{by_command, digest, grant, is_held_back, plugin, plugin_when, revoke},

@@ -5,7 +5,7 @@ use crate::{
     hub::InProcessHub,
     stage::{GRANT, artifact, send, state, stream},
 };
-use a2a_hub_core::access::{Access, needed};
+use a2a_hub_core::access_control::{Access, needed};
 use a2a_hub_protocol::hub::methods::{METHODS, operation};
 use a2a_hub_tests::{Client, RpcError, test_guests};
 use anyhow::{Context as _, Result};

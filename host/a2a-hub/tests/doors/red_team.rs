@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use a2a_hub_config::GrantsFile;
-use a2a_hub_core::installation::{Installations, NewGrant};
+use a2a_hub_core::plugin::installation::{Installations, NewGrant};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_tests::{
     Client,

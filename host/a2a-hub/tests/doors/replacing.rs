@@ -5,7 +5,7 @@ use crate::{
     hub::InProcessHub,
     stage::{artifact, said, send, state, tell},
 };
-use a2a_hub_core::installation::NewGrant;
+use a2a_hub_core::plugin::installation::NewGrant;
 use a2a_hub_tests::{
     Client,
     grants::{by_command, digest, grant, plugin_when},

@@ -3,7 +3,7 @@
 use crate::{hub::InProcessHub, stage::GRANT};
 use a2a_hub::{BuiltIn, Hub, Reply, ReplyStream};
 use a2a_hub_config::Settings;
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{hub::methods, operation::Answer, v03};
 use a2a_hub_tests::{Client, RpcError, message_to, test_guests};
 use anyhow::{Context as _, Result};

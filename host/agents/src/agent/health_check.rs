@@ -4,7 +4,7 @@ use super::{
     Agent,
     report::{Late, NotWorking, as_its_own_words, judge},
 };
-use a2a_hub_core::health::is_known_not_to_work;
+use a2a_hub_core::health::check_schedule::is_known_not_to_work;
 use a2a_hub_protocol::{id::TenantId, operation::AgentHealth};
 use a2a_hub_runtime::Failure;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use crate::event_sink::EventSink;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    breaker::{Breaker, Outcome, Settings, State},
-    reason::FailureReason,
+    failure_reason::FailureReason,
+    health::circuit_breaker::{Breaker, Outcome, Settings, State},
 };
 use a2a_hub_protocol::{
     hub::event::Happened,

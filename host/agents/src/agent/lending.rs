@@ -1,9 +1,9 @@
 //! Rights that an agent passes on to an agent that it calls: at most those that the operator
 //! grants, and never more than its own.
 
-use super::{Agent, narrowed::most};
+use super::{Agent, permission_limits::most};
 use a2a_hub_config::Permissions;
-use a2a_hub_core::{facts, trace::PARENT_TASK};
+use a2a_hub_core::task::{metadata, trace_context::PARENT_TASK};
 use a2a_hub_protocol::{
     id::AgentId,
     question::{Question, QuestionKind},
@@ -15,7 +15,7 @@ impl Agent {
     /// grant, limited to the caller's own mode in `task` if that is bounded.
     pub fn lends(&self, child: &AgentId, task: &Task) -> Permissions {
         let granted = self.live.now().agents.terms(child.as_str()).unwrap_or_default().permissions;
-        most(task, facts::has(task, PARENT_TASK)).map_or(granted, |most| most.min(granted))
+        most(task, metadata::has(task, PARENT_TASK)).map_or(granted, |most| most.min(granted))
     }
 
     /// True if this agent may answer a question of an agent that it called. It may answer ordinary

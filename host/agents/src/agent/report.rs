@@ -1,7 +1,7 @@
 //! Health reports of agents, and the health that the hub derives from them.
 
 use a2a_hub_clock as clock;
-use a2a_hub_core::{plain_text::line, span::Span};
+use a2a_hub_core::text::{duration::Span, plain_text::line};
 use a2a_hub_protocol::{
     id::AgentId,
     operation::{AgentHealth, HealthStatus},

@@ -1,6 +1,6 @@
 //! Source of an agent, which decides its origin class.
 
-use a2a_hub_core::tier::Origin;
+use a2a_hub_core::grant::confinement::Origin;
 use std::fmt;
 
 /// Source of an agent.

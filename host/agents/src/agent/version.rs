@@ -3,7 +3,7 @@
 use super::{Agent, Terms};
 use a2a_hub_core::{
     grant::{Grant, Resume},
-    installation::InstallationId,
+    plugin::installation::InstallationId,
 };
 use serde::{Deserialize, Serialize};
 

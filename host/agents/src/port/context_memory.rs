@@ -7,7 +7,7 @@ use super::{
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
-    installation::InstallationId,
+    plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::id::ContextId;
 use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};

@@ -7,11 +7,11 @@ use super::{
 };
 use a2a_hub_client::outbound::{Incoming, Judge, Outbound, OutboundError, Resolve, resolve};
 use a2a_hub_core::{
-    grant::EffectiveGrant,
-    http_grant::Admitted,
-    http_header::is_of_the_connection,
-    redact::{GrowingBytes, Secrets},
-    span::Span,
+    grant::{EffectiveGrant, http::Admitted, http_header::is_of_the_connection},
+    text::{
+        duration::Span,
+        redact::{GrowingBytes, Secrets},
+    },
 };
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;

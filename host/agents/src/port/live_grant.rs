@@ -4,7 +4,7 @@
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{
     grant::{Ask, EffectiveGrant, Grant, intersect},
-    installation::InstallationId,
+    plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{Failure, Runtime};

@@ -1,7 +1,7 @@
 //! Values that one agent remembers, persisted by the store.
 
 use super::live_grant::{LiveGrant, revoked};
-use a2a_hub_core::installation::InstallationId;
+use a2a_hub_core::plugin::installation::InstallationId;
 use a2a_hub_protocol::id::TenantId;
 use a2a_hub_runtime::{Failure, port::memory::MemoryPort};
 use a2a_hub_store::{AgentMemory, StorageError};

@@ -1,12 +1,12 @@
 //! The hub's side of agents' capabilities, as the ports of [`a2a_hub_runtime::port`]. Each port
 //! reads the current grant, so that a revocation reaches running tasks as well.
 
-pub(crate) mod confining;
+pub(crate) mod confinement;
 pub(crate) mod context_memory;
-pub(crate) mod door;
 mod environment;
 pub(crate) mod files;
 pub(crate) mod http;
+pub(crate) mod hub_access;
 pub(crate) mod live_grant;
 pub(crate) mod memory;
 pub(crate) mod peer_directory;
@@ -16,6 +16,6 @@ pub(crate) mod tools;
 pub(crate) mod workspace;
 
 pub use context_memory::Mind;
-pub use door::Door;
 pub use files::sweep_files;
+pub use hub_access::Door;
 pub use programs::is_kept;

@@ -1,7 +1,7 @@
 //! The other agents that one agent may know.
 
 use super::live_grant::LiveGrant;
-use a2a_hub_core::nearest::nearest;
+use a2a_hub_core::discovery::did_you_mean::nearest;
 use a2a_hub_protocol::{
     error::A2aError,
     id::AgentId,

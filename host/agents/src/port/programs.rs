@@ -1,26 +1,28 @@
 //! Programs of one agent: their paths, environment, working directories and concurrency limits.
 
-mod fit;
+mod launch_check;
 mod running;
 mod server;
 
+pub(crate) use super::programs::launch_check::Holder;
 use super::{
-    confining::{Confined, Confining, Place},
-    door::Door,
+    confinement::{Confined, Confining, Place},
     files::InstanceFiles,
+    hub_access::Door,
     live_grant::LiveGrant,
+    programs::launch_check::Fit,
 };
 use a2a_hub_config as config;
-use a2a_hub_core::grant::{EffectiveGrant, Pin};
-use a2a_hub_core::kept::Spot;
+use a2a_hub_core::{
+    grant::{EffectiveGrant, Pin},
+    scheduling::process_pool::Spot,
+};
 use a2a_hub_process::{SpawnError, Supervisor, run_blocking};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
     port::process::{ChildPort, Launch, ProcessPort},
 };
-use fit::Fit;
-pub(crate) use fit::Holder;
 use parking_lot::Mutex;
 use running::Running;
 pub use running::is_kept;

@@ -7,7 +7,7 @@ use a2a_hub_config::{
 };
 use a2a_hub_core::{
     grant::EffectiveGrant,
-    redact::{MIN_BYTES, Secrets, is_secret},
+    text::redact::{MIN_BYTES, Secrets, is_secret},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},

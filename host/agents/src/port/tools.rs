@@ -9,8 +9,8 @@
 //! A program runs under its minder; a URL is called by the agent's rules for HTTP.
 
 mod connection;
-mod elsewhere;
 mod origin;
+mod remote;
 mod server;
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
     programs::Programs,
 };
 use a2a_hub_config::AgentConfig;
-use a2a_hub_core::{grant::EffectiveGrant, tools_grant::holds};
+use a2a_hub_core::grant::{EffectiveGrant, tools::holds};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,

@@ -1,7 +1,7 @@
 //! Working directory of a task, for an agent that reads its files directly.
 
 use super::{live_grant::LiveGrant, programs::Programs};
-use a2a_hub_core::workspace_grant::WorkspaceAccess;
+use a2a_hub_core::grant::workspace::WorkspaceAccess;
 use a2a_hub_process::run_blocking;
 use a2a_hub_runtime::{
     Failure,

@@ -7,7 +7,7 @@ use super::{
     trust::{TrustError, Trusted},
 };
 use a2a_hub_client::{A2aClient, Outbound, card};
-use a2a_hub_core::{grant::Ask, recovery::Resumability};
+use a2a_hub_core::{grant::Ask, task::recovery::Resumability};
 use a2a_hub_protocol::{
     card::AgentCard,
     id::{AgentId, TaskId},

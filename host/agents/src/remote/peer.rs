@@ -1,7 +1,7 @@
 //! Client of a remote agent, and the mapping of local task and context ids to remote ones.
 
 use a2a_hub_client::{A2aClient, ClientError, TaskStream};
-use a2a_hub_core::installation::InstallationId;
+use a2a_hub_core::plugin::installation::InstallationId;
 use a2a_hub_protocol::{
     event::StreamResponse,
     id::{AgentId, ContextId, TaskId},

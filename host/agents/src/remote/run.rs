@@ -6,9 +6,9 @@ mod tests;
 
 use super::peer::{Peer, Responses};
 use a2a_hub_client::{ClientError, PAUSES, with_trace};
-use a2a_hub_core::{
-    task,
-    trace::{self, Trace, without_trace},
+use a2a_hub_core::task::{
+    state,
+    trace_context::{self, Trace, without_trace},
 };
 use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
@@ -79,7 +79,7 @@ impl RemoteRun {
         if let Some(port) = ports.tasks.clone() {
             let (peer, theirs, question, prompt) = (peer.clone(), None, None, None);
             let remote = RemoteTask { peer, port, ours, theirs, asking: false, question, prompt };
-            let trace = trace::beside(Some(&remote.trace()));
+            let trace = trace_context::beside(Some(&remote.trace()));
             let work = with_trace(trace, remote.run(said, cancel.clone()));
             run.spawn(work.in_current_span());
         } else {
@@ -364,7 +364,7 @@ impl RemoteTask {
                 let new: Vec<_> = task
                     .artifacts
                     .into_iter()
-                    .filter_map(|now| task::catch_up(&self.ours.artifacts, now, is_last))
+                    .filter_map(|now| state::catch_up(&self.ours.artifacts, now, is_last))
                     .collect();
                 self.make(new).await?;
                 if self.has_said(&task.status) {
@@ -437,9 +437,9 @@ impl RemoteTask {
         let mut made = Vec::with_capacity(updates.len());
         for update in updates {
             let mut event = TaskEvent::Artifact(update);
-            task::begin_artifact(&self.ours, &mut event);
+            state::begin_artifact(&self.ours, &mut event);
             // A task that is not final accepts any artifact.
-            let _ = task::apply(&mut self.ours, &event);
+            let _ = state::apply(&mut self.ours, &event);
             if let TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) = event {
                 made.push(Emitted::Artifact { artifact, append, last_chunk });
             }

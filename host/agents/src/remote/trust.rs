@@ -7,8 +7,8 @@ use a2a_hub_client::{
     keys::{KeyError, Keys, SignatureError},
 };
 use a2a_hub_core::{
-    installation::InstallationId,
-    trust::{Offered, TrustAnchors, TrustVerdict},
+    card_trust::{Offered, TrustAnchors, TrustVerdict},
+    plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{card::changes::changes, id::AgentId};
 use a2a_hub_store::{AgentMemory, StorageError};

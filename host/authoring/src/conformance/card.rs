@@ -4,7 +4,7 @@ use super::{
     report::{Check, failed, passed, said},
     stage::Stage,
 };
-use a2a_hub_core::one_line::OneLine;
+use a2a_hub_core::text::one_line::OneLine;
 use a2a_hub_protocol::card::{AgentCard, OF_THE_HUB};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Report about a component, for people and for programs such as an index of components.
 
-use a2a_hub_core::{grant::Ask, plain_text::line};
+use a2a_hub_core::{grant::Ask, text::plain_text::line};
 use a2a_hub_sandbox::digest_of;
 use serde::Serialize;
 use serde_json::{Value, json};

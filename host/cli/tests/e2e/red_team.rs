@@ -6,7 +6,7 @@ use crate::{
     stage::{another_build, eventually_async, said, send},
 };
 use a2a_hub_config::GrantsFile;
-use a2a_hub_core::installation::NewGrant;
+use a2a_hub_core::plugin::installation::NewGrant;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_tests::{
     Client, TestHub,

@@ -1,6 +1,6 @@
 //! Data model of the context memory: working memory, items, changes, and the key of a memory.
 
-use crate::installation::InstallationId;
+use crate::plugin::installation::InstallationId;
 use a2a_hub_protocol::{id::ContextId, message::Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -72,7 +72,7 @@ pub struct Candidate {
 }
 
 pub(super) fn version_of(candidate: &Candidate) -> Option<Version> {
-    crate::version::parse(&candidate.version)
+    crate::plugin::version::parse(&candidate.version)
 }
 
 /// Rank by health; healthy agents come first. An unhealthy agent may have recovered, and is the

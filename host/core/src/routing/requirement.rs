@@ -1,6 +1,6 @@
 //! Version requirement for an agent.
 
-use crate::version;
+use crate::plugin::version;
 use semver::{Version, VersionReq};
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Port for HTTP requests that the operator has allowed.
 
 use crate::failure::Failure;
-use a2a_hub_core::http_grant::Admitted;
+use a2a_hub_core::grant::http::Admitted;
 use std::time::Duration;
 
 /// A permitted request. Only the hub knows the secrets in its headers.

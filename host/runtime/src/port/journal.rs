@@ -6,7 +6,7 @@ use super::{
     tasks::{Answer, Emitted},
 };
 use crate::failure::Failure;
-use a2a_hub_core::replay::Recorded;
+use a2a_hub_core::task::replay::Recorded;
 use a2a_hub_protocol::id::TaskId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Port for the files of a task's working directory.
 
 use crate::failure::Failure;
-use a2a_hub_core::workspace_grant::WorkspaceAccess;
+use a2a_hub_core::grant::workspace::WorkspaceAccess;
 use std::fs::File;
 
 /// A granted directory, open.

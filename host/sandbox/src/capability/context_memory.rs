@@ -2,7 +2,7 @@
 //! searched by their words.
 
 use super::journal::once_up;
-use crate::{
+use crate::store::{
     bindings::a2a::hub::{context_memory::Host, types},
     convert::failure_to_guest,
     redaction::Hide,
@@ -15,7 +15,7 @@ use a2a_hub_core::{
         model::{Change, Decision, Item, Thought},
         retrieval::MAX_RECALLED,
     },
-    redact::Secrets,
+    text::redact::Secrets,
 };
 use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};
 use serde::de::DeserializeOwned;

@@ -1,7 +1,7 @@
 //! Delegation to other agents through the hub: discovery, and calls.
 
-use super::patience::end_of_patience;
-use crate::{
+use super::timeout::end_of_patience;
+use crate::store::{
     bindings::a2a::hub::{
         delegate::{Child, Host, HostCall, HostOptions, MemoryScope, Update},
         types::{self, Message},
@@ -19,7 +19,7 @@ use a2a_hub_core::{
         inherit::{Inherit, MAX_NAMES, Scope},
         utilisation::MemoryBudget,
     },
-    replay::Asked,
+    task::replay::Asked,
 };
 use a2a_hub_protocol::{hub::agent_query, id::MessageId, message as protocol};
 use a2a_hub_runtime::{

@@ -1,6 +1,6 @@
 //! Files that an agent passes to its programs: named and counted here, written by the hub.
 
-use crate::{
+use crate::store::{
     bindings::a2a::hub::{files::Host, types},
     convert::failure_to_guest,
     state::State,

@@ -1,13 +1,13 @@
 //! HTTP requests to granted hosts, answered whole or streamed.
 
-use super::patience::end_of_patience;
-use crate::{
+use super::timeout::end_of_patience;
+use crate::store::{
     bindings::a2a::hub::{
         http::{Host, HostExchange, Request, Response},
         types,
     },
     convert::failure_to_guest,
-    http_door::{HttpDoor, MAX_PATIENCE, Opened, PATIENCE},
+    http_egress::{HttpDoor, MAX_PATIENCE, Opened, PATIENCE},
     resources::Exchange,
     state::State,
 };

@@ -1,14 +1,14 @@
 //! Journal of a replayed guest: answers are read from the journal, or live and then recorded; and
 //! the steps in which it may have effects.
 
-use crate::{
+use crate::store::{
     replay::{ReplayDiverged, mixed_up},
+    replay_clock::{now_ms, outside_of_step},
     resources::Step,
-    run_clock::{now_ms, outside_of_step},
     state::State,
     usage::json_bytes,
 };
-use a2a_hub_core::replay::{Asked, Begun, MAX_KEPT, MAX_KEY, Recorded, StepMode};
+use a2a_hub_core::task::replay::{Asked, Begun, MAX_KEPT, MAX_KEY, Recorded, StepMode};
 use a2a_hub_protocol::message::{Message, Role};
 use a2a_hub_runtime::{
     Failure,

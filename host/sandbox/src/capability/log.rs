@@ -1,6 +1,6 @@
 //! Log lines for the operator: always allowed, with limits on rate and total size.
 
-use crate::{
+use crate::store::{
     bindings::a2a::hub::log::{Host, Level},
     state::State,
     usage::{pace, wait},

@@ -1,7 +1,7 @@
 //! Small values stored by an agent, which outlive instances, reloads and restarts.
 
 use super::journal::once_up;
-use crate::{
+use crate::store::{
     bindings::a2a::hub::{memory::Host, types},
     convert::failure_to_guest,
     state::State,

@@ -1,7 +1,7 @@
 //! Programs: the grant is checked here, the hub runs them.
 
-use super::patience::end_of_patience;
-use crate::{
+use super::timeout::end_of_patience;
+use crate::store::{
     bindings::a2a::hub::{
         process::{Command, ExitStatus, Host, HostChild, Output},
         types,

@@ -1,7 +1,7 @@
 //! The operator's settings for the agent: available without a grant in every call except the
 //! card's.
 
-use crate::{bindings::a2a::hub::settings::Host, state::State};
+use crate::store::{bindings::a2a::hub::settings::Host, state::State};
 
 impl Host for State {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {

@@ -1,6 +1,6 @@
 //! Steps of a replayed agent: effects on the world, and reads of it.
 
-use crate::{
+use crate::store::{
     bindings::a2a::hub::{
         steps::{Host, HostStep, Mode},
         types,
@@ -9,7 +9,7 @@ use crate::{
     resources::Step,
     state::State,
 };
-use a2a_hub_core::replay::StepMode;
+use a2a_hub_core::task::replay::StepMode;
 use a2a_hub_runtime::Failure;
 use wasmtime::component::Resource;
 

@@ -2,7 +2,7 @@
 //! too many are on their way. And what it is told of its client.
 
 use super::delegate::lending;
-use crate::{
+use crate::store::{
     bindings::a2a::hub::{
         tasks::{self, Host, HostQuestion},
         types,
@@ -17,7 +17,7 @@ use crate::{
     state::State,
     usage::{json_bytes, pace, wait},
 };
-use a2a_hub_core::replay::Asked;
+use a2a_hub_core::task::replay::Asked;
 use a2a_hub_protocol::message::{Content, Message, Metadata, Part};
 use a2a_hub_runtime::{
     Failure,

@@ -1,11 +1,11 @@
 //! Tools of MCP servers: the grant is checked here, the hub calls them.
 
-use crate::{
+use crate::store::{
     bindings::a2a::hub::{tools::Host, types},
     convert::failure_to_guest,
     state::State,
 };
-use a2a_hub_core::tools_grant::{ToolRefusal, holds};
+use a2a_hub_core::grant::tools::{ToolRefusal, holds};
 use a2a_hub_runtime::{
     Failure,
     port::tools::{ToolCall, ToolInfo, ToolsPort},

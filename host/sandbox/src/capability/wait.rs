@@ -1,8 +1,8 @@
 //! Wait for the first of several sources: a client's answer, output of a program, an event of a
 //! child task, a piece of an HTTP response.
 
-use super::{delegate::lending, patience::end_of_patience};
-use crate::{
+use super::{delegate::lending, timeout::end_of_patience};
+use crate::store::{
     bindings::a2a::hub::{
         types,
         wait::{First, Host, Origin, Source},
@@ -12,7 +12,7 @@ use crate::{
     resources::{Child, Delegated, Exchange, Question},
     state::State,
 };
-use a2a_hub_core::replay::Asked;
+use a2a_hub_core::task::replay::Asked;
 use a2a_hub_runtime::{
     Failure,
     port::{journal::Heard, tasks::WaitsFor},

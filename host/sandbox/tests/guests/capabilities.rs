@@ -1,7 +1,7 @@
 //! A guest holds the overlap of its requests and its grant, and nothing by default.
 
 use crate::stage::Stage;
-use a2a_hub_core::redact::Secrets;
+use a2a_hub_core::text::redact::Secrets;
 use a2a_hub_protocol::message::joined_text;
 use a2a_hub_runtime::{
     Ended, Failure, Limits,

@@ -3,7 +3,7 @@
 use crate::stage::{ENGINE, agent, component};
 use a2a_hub_protocol::operation::HealthStatus;
 use a2a_hub_runtime::{Call, Failure, Limits};
-use a2a_hub_sandbox::{LoadError, Plugin, guest};
+use a2a_hub_sandbox::{LoadError, Plugin, run::guest};
 use std::time::Duration;
 
 fn refused(bytes: &[u8]) -> String {

@@ -1,7 +1,7 @@
 //! A recorded guest: answers of a hub that is not up are not recorded.
 
 use crate::stage::{ENGINE, Stage, component};
-use a2a_hub_core::{grant::Grant, replay::Recorded};
+use a2a_hub_core::{grant::Grant, task::replay::Recorded};
 use a2a_hub_protocol::operation::{AgentQuery, FoundAgents};
 use a2a_hub_runtime::{
     Failure,

@@ -1,9 +1,8 @@
 //! Test environment for guests: the hub's side of each capability, scripted.
 
 use a2a_hub_core::{
-    grant::{EffectiveGrant, Grant, intersect},
-    redact::Secrets,
-    workspace_grant::WorkspaceAccess,
+    grant::{EffectiveGrant, Grant, intersect, workspace::WorkspaceAccess},
+    text::redact::Secrets,
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,

@@ -1,7 +1,7 @@
 //! Files of a task's working directory: readable and writable as granted, and nothing beyond.
 
 use crate::stage::Stage;
-use a2a_hub_core::workspace_grant::WorkspaceAccess::{self, Read, ReadWrite};
+use a2a_hub_core::grant::workspace::WorkspaceAccess::{self, Read, ReadWrite};
 use a2a_hub_runtime::Limits;
 use std::{fs, os::unix::fs::symlink, path::Path};
 use tempfile::TempDir;

@@ -13,11 +13,11 @@
 //! their possible modes. A `turn` is one prompt until its stop reason. `prompt` and `told` are pure
 //! conversions: content blocks to message parts, and events to updates.
 
-mod door;
+mod connection;
 mod modes;
 mod prompt;
-mod told;
 mod turn;
+mod updates;
 mod wire;
 
-pub(super) use door::{Asked, serve};
+pub(super) use connection::{Asked, serve};

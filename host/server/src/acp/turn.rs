@@ -1,17 +1,16 @@
 //! Turn of a session: one prompt from its message to its stop reason.
 
 use super::{
-    told::{self, Told},
+    updates::{self, Told},
     wire::{Refusal, Wire},
 };
-use crate::{
-    asked,
-    begun::{Begun, CancelOnDrop, unexpected},
+use crate::rpc::{
+    begun_tasks::{Begun, CancelOnDrop, unexpected},
     dispatcher::Dispatcher,
-    said,
+    message_builder, question_view,
 };
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, ReplyStream};
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
@@ -89,13 +88,14 @@ impl Turn<'_> {
             let task =
                 self.one(Operation::GetTask { id: id.clone(), history_length: Some(0) }).await?;
             let asks = task.status.state.is_interrupted();
-            if !asks || asked::kind(&task) != QuestionKind::Permission {
+            if !asks || question_view::kind(&task) != QuestionKind::Permission {
                 return self.end(&task, &told).await;
             }
             let Some(answer) = self.ask(&task).await else { return self.call_off(&id).await };
-            let question = asked::id(&task);
+            let question = question_view::id(&task);
             operation =
-                said::answer(&id, said::text(&answer), question.as_deref()).map_err(refusal)?;
+                message_builder::answer(&id, message_builder::text(&answer), question.as_deref())
+                    .map_err(refusal)?;
         }
     }
 
@@ -128,9 +128,9 @@ impl Turn<'_> {
     /// Requests a permission from the user; `None` if the turn was cancelled.
     async fn ask(&self, task: &Task) -> Option<String> {
         let asked =
-            self.wire.ask("session/request_permission", told::permission(self.session, task));
+            self.wire.ask("session/request_permission", updates::permission(self.session, task));
         tokio::select! {
-            answer = asked => told::chosen(&answer?).map(str::to_owned),
+            answer = asked => updates::chosen(&answer?).map(str::to_owned),
             () = self.off.cancelled() => None,
         }
     }
@@ -140,7 +140,7 @@ impl Turn<'_> {
         let last = told.last(task);
         match task.status.state {
             TaskState::Failed => {
-                let why = asked::prompt(task);
+                let why = question_view::prompt(task);
                 let why = if why.is_empty() {
                     "the agent failed, and does not say why".to_owned()
                 } else {
@@ -171,7 +171,7 @@ impl Turn<'_> {
             .status
             .state
             .is_interrupted()
-            .then(|| Open { task: task.id.clone(), question: asked::id(task) });
+            .then(|| Open { task: task.id.clone(), question: question_view::id(task) });
         Ok(ended)
     }
 

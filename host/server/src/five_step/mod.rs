@@ -12,11 +12,11 @@
 
 mod refusals;
 mod schemas;
+mod status;
 mod submit;
-mod told;
 mod updates;
 
-use crate::dispatcher::Dispatcher;
+use crate::rpc::dispatcher::Dispatcher;
 use axum::{
     Extension, Router,
     routing::{get, post},

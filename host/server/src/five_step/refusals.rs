@@ -1,6 +1,6 @@
 //! Agent lookup by path, and error responses.
 
-use crate::dispatcher::{COME_AGAIN, Dispatcher};
+use crate::rpc::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     five_step,

@@ -5,16 +5,18 @@ use super::{
     schemas::InputSchemas,
 };
 use crate::{
-    body::read_body,
-    dispatcher::Dispatcher,
-    http_context::{own_url, trace},
-    origin_guard,
+    http::{
+        body::read_body,
+        context::{own_url, trace},
+        origin_guard,
+    },
+    rpc::dispatcher::Dispatcher,
 };
 use a2a_hub_core::{
-    access::Principal,
-    skill_holder::{Candidate, NoHolder, held_by, holder},
+    access_control::Principal,
+    discovery::by_skill::{Candidate, NoHolder, held_by, holder},
 };
-use a2a_hub_hub::Reply;
+use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     card::AgentCard,
     error::{A2aError, ErrorKind},

@@ -7,15 +7,17 @@
 
 use super::{
     refusals::{named, refused},
-    told::Standing,
+    status::Standing,
 };
 use crate::{
-    dispatcher::{Dispatcher, HUB},
-    http_context::{last_event, own_url},
-    sse::{Named, event_stream, from_the_start, kept_alive},
+    http::{
+        context::{last_event, own_url},
+        sse::{Named, event_stream, from_the_start, kept_alive},
+    },
+    rpc::dispatcher::{Dispatcher, HUB},
 };
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, ReplyStream, Visit};
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::{Reply, ReplyStream, Visit};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{ArtifactUpdate, SequencedEvent, TaskEvent},

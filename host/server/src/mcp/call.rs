@@ -1,19 +1,21 @@
 //! Call of an MCP tool: sends a message for the caller, reports progress, and returns the result.
 
 use super::{
-    narration::Narration,
-    outcome, question,
+    progress::Narration,
+    question, result,
     tools::{Answer, Ask},
 };
 use crate::{
-    asked,
-    begun::{Begun, CancelOnDrop, unexpected},
-    dispatcher::Dispatcher,
-    http_context,
-    said::{self, Beginning},
+    http::context,
+    rpc::{
+        begun_tasks::{Begun, CancelOnDrop, unexpected},
+        dispatcher::Dispatcher,
+        message_builder::{self, Beginning},
+        question_view,
+    },
 };
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, ReplyStream};
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
@@ -84,9 +86,11 @@ impl Call<'_> {
         back: Option<(question::Asked, Option<String>)>,
     ) -> Result<CallToolResponse, A2aError> {
         let operation = match back {
-            Some((asked, Some(answer))) => {
-                said::answer(&asked.task, said::text(&answer), asked.question.as_deref())?
-            }
+            Some((asked, Some(answer))) => message_builder::answer(
+                &asked.task,
+                message_builder::text(&answer),
+                asked.question.as_deref(),
+            )?,
             Some((asked, None)) => return Ok(self.standing(&asked.task).await?.into()),
             None => {
                 if ask.message.trim().is_empty() {
@@ -94,7 +98,7 @@ impl Call<'_> {
                 }
                 let beginning = Beginning {
                     agent: Some(agent),
-                    parts: said::text(&ask.message),
+                    parts: message_builder::text(&ask.message),
                     context: ask.context_id.as_deref(),
                     directory: ask.working_directory.as_deref().or(directory),
                     model: ask.model.as_deref(),
@@ -114,7 +118,7 @@ impl Call<'_> {
         let said = TraceContext::of_metadata(Some(meta));
         let parts = self.context.extensions.get::<Parts>();
         match parts.filter(|_| said == TraceContext::default()) {
-            Some(parts) => http_context::trace(&parts.headers),
+            Some(parts) => context::trace(&parts.headers),
             None => said,
         }
     }
@@ -122,8 +126,11 @@ impl Call<'_> {
     /// Answers a task's question.
     pub(super) async fn answer(&self, answer: &Answer) -> Result<CallToolResponse, A2aError> {
         let task = TaskId::new(&*answer.task_id);
-        let operation =
-            said::answer(&task, said::text(&answer.message), answer.question_id.as_deref())?;
+        let operation = message_builder::answer(
+            &task,
+            message_builder::text(&answer.message),
+            answer.question_id.as_deref(),
+        )?;
         self.converse(operation, "of this task", answer.wait()).await
     }
 
@@ -135,7 +142,7 @@ impl Call<'_> {
     ) -> Result<CallToolResponse, A2aError> {
         let now = self.task(task).await?;
         if now.status.state.is_final() || now.status.state.is_interrupted() || wait.is_zero() {
-            return Ok(outcome::of_task(&now).into());
+            return Ok(result::of_task(&now).into());
         }
         let until = Instant::now() + wait;
         // A failure is ignored: the task may have ended in the meantime.
@@ -152,7 +159,7 @@ impl Call<'_> {
     /// Cancels a task.
     pub(super) async fn cancel(&self, task: &TaskId) -> Result<CallToolResponse, A2aError> {
         let task = self.stop(task).await?;
-        let mut result = outcome::of_task(&task);
+        let mut result = result::of_task(&task);
         // A cancelled task is the requested result, not an error.
         result.is_error = Some(task.status.state != TaskState::Canceled);
         Ok(result.into())
@@ -189,18 +196,18 @@ impl Call<'_> {
                 before.disarm();
             }
             match self.hear(&mut heard, until).await? {
-                Heard::Message(message) => return Ok(outcome::of_message(&message).into()),
-                Heard::Cancelled => return Ok(outcome::of_task(&self.stop(&id).await?).into()),
+                Heard::Message(message) => return Ok(result::of_message(&message).into()),
+                Heard::Cancelled => return Ok(result::of_task(&self.stop(&id).await?).into()),
                 Heard::Late | Heard::Task => {}
             }
             let task = self.task(&id).await?;
             if !task.status.state.is_interrupted() {
-                return Ok(outcome::of_task(&task).into());
+                return Ok(result::of_task(&task).into());
             }
             match self.put(&task, agent).await? {
                 Put::Answered(answer) => operation = *answer,
                 Put::Form(form) => return Ok(*form),
-                Put::Left => return Ok(outcome::of_task(&task).into()),
+                Put::Left => return Ok(result::of_task(&task).into()),
             }
         }
     }
@@ -274,7 +281,7 @@ impl Call<'_> {
         }
         let Some(form) = question::form(task, agent) else { return Ok(Put::Left) };
         if self.context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
-            return Ok(Put::Form(Box::new(outcome::asks(task, form).into())));
+            return Ok(Put::Form(Box::new(result::asks(task, form).into())));
         }
         let filled = tokio::select! {
             filled = timeout(PATIENCE, self.context.peer.create_elicitation(form)) => filled,
@@ -286,10 +293,13 @@ impl Call<'_> {
             }
         };
         let Ok(Ok(filled)) = filled else { return Ok(Put::Left) };
-        Ok(match question::answer(asked::kind(task), &filled) {
+        Ok(match question::answer(question_view::kind(task), &filled) {
             Some(answer) => {
-                let answer =
-                    said::answer(&task.id, said::text(&answer), asked::id(task).as_deref())?;
+                let answer = message_builder::answer(
+                    &task.id,
+                    message_builder::text(&answer),
+                    question_view::id(task).as_deref(),
+                )?;
                 Put::Answered(Box::new(answer))
             }
             None => Put::Left,
@@ -297,7 +307,7 @@ impl Call<'_> {
     }
 
     async fn standing(&self, task: &TaskId) -> Result<rmcp::model::CallToolResult, A2aError> {
-        Ok(outcome::of_task(&self.task(task).await?))
+        Ok(result::of_task(&self.task(task).await?))
     }
 
     async fn task(&self, id: &TaskId) -> Result<Task, A2aError> {

@@ -4,7 +4,7 @@
 //! as Gemini CLI does for `resources/list`. An agent's program gets only tools.
 
 use super::resources;
-use a2a_hub_core::access::{Principal, needed};
+use a2a_hub_core::access_control::{Principal, needed};
 use a2a_hub_protocol::operation::Operation;
 use rmcp::model::{ResourcesCapability, ServerCapabilities, ToolsCapability};
 

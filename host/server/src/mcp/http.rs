@@ -7,11 +7,10 @@ use super::{
 };
 use crate::{
     MAX_REQUEST,
-    body::read_body,
-    dispatcher::{COME_AGAIN, Dispatcher},
-    origin_guard,
+    http::{body::read_body, origin_guard},
+    rpc::dispatcher::{COME_AGAIN, Dispatcher},
 };
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::access_control::Principal;
 use axum::{
     Json, Router,
     body::{Body, Bytes},

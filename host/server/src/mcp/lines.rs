@@ -2,8 +2,8 @@
 //! standard input.
 
 use super::{request_ids::RequestIds, session::McpSession};
-use crate::{dispatcher::Dispatcher, line_reader::LineReader};
-use a2a_hub_core::access::Principal;
+use crate::rpc::{dispatcher::Dispatcher, line_reader::LineReader};
+use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use rmcp::{
     RoleServer, ServiceExt as _,

@@ -1,8 +1,8 @@
 //! Conversion of a task's question to a form for the user (elicitation), and of the filled-in form
 //! to an answer.
 
-use crate::asked;
-use a2a_hub_core::terminal;
+use crate::rpc::question_view;
+use a2a_hub_core::text::terminal;
 use a2a_hub_protocol::{id::TaskId, question::QuestionKind, task::Task};
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputResponses,
@@ -26,7 +26,7 @@ pub(super) struct Asked {
 impl Asked {
     /// Creates the state for the question of a task.
     pub(super) fn by(task: &Task) -> Self {
-        Self { task: task.id.clone(), question: asked::id(task) }
+        Self { task: task.id.clone(), question: question_view::id(task) }
     }
 
     /// Parses the state of a repeated call. It comes from the client and allows no more than
@@ -42,9 +42,9 @@ impl Asked {
 
 /// Form for the question; `None` if the SDK does not support its schema.
 pub(super) fn form(task: &Task, agent: &str) -> Option<ElicitRequestParams> {
-    let member = match asked::kind(task) {
+    let member = match question_view::kind(task) {
         QuestionKind::Permission => {
-            json!({ "decision": { "type": "string", "title": "Decision", "enum": asked::choices(task) } })
+            json!({ "decision": { "type": "string", "title": "Decision", "enum": question_view::choices(task) } })
         }
         QuestionKind::Input | QuestionKind::Auth => {
             json!({ "answer": { "type": "string", "title": "Answer" } })
@@ -53,7 +53,7 @@ pub(super) fn form(task: &Task, agent: &str) -> Option<ElicitRequestParams> {
     let required: Vec<_> = member.as_object()?.keys().cloned().collect();
     let schema = json!({ "type": "object", "properties": member, "required": required });
     let requested_schema = ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
-    let prompt: String = asked::prompt(task).chars().take(MAX_PROMPT).collect();
+    let prompt: String = question_view::prompt(task).chars().take(MAX_PROMPT).collect();
     let message = format!("The agent `{agent}` asks: {}", terminal::clean(&prompt));
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }

@@ -1,7 +1,7 @@
 //! Artifacts as MCP resources: `a2a-hub://tasks/{task}` is a task as JSON, and its artifacts are
 //! below it.
 
-use a2a_hub_core::plain_text;
+use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     id::TaskId,
     message::{Content, Part},

@@ -3,13 +3,15 @@
 use super::{
     call::Call,
     capabilities::capabilities,
-    outcome, question, resources,
+    question, resources, result,
     tools::{self, Called, Miscalled},
     watch::AgentWatch,
 };
-use crate::{asked, begun::unexpected, caught::caught, dispatcher::Dispatcher};
-use a2a_hub_core::{access::Principal, plain_text};
-use a2a_hub_hub::Reply;
+use crate::rpc::{
+    begun_tasks::unexpected, catch_panic::caught, dispatcher::Dispatcher, question_view,
+};
+use a2a_hub_core::{access_control::Principal, text::plain_text};
+use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     operation::{AgentInfo, Answer, ListedTask, Operation},
@@ -139,7 +141,7 @@ impl McpSession {
     ) -> (question::Asked, Option<String>) {
         let get = Operation::GetTask { id: asked.task.clone(), history_length: Some(0) };
         let kind = match self.one(caller, get).await {
-            Ok(Answer::Task(task)) => asked::kind(&task),
+            Ok(Answer::Task(task)) => question_view::kind(&task),
             _ => return (asked, None),
         };
         let said = question::brought(responses).and_then(|filled| question::answer(kind, &filled));
@@ -210,9 +212,9 @@ impl ServerHandler for McpSession {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(why)) if why.kind == ErrorKind::AgentNotFound => Err(error(&why)),
             // Passed to the model, which may correct its call or continue without it.
-            Ok(Err(why)) => Ok(outcome::refused(why.message).into()),
+            Ok(Err(why)) => Ok(result::refused(why.message).into()),
             Err(Miscalled::Arguments(why)) if self.has_tool(&caller, &name).await => {
-                Ok(outcome::refused(why).into())
+                Ok(result::refused(why).into())
             }
             Err(Miscalled::NoTool | Miscalled::Arguments(_)) => {
                 let name = plain_text::line(&name, MAX_NAME);

@@ -1,7 +1,7 @@
 //! The sessions of MCP over HTTP: whose each is, which requests it waits for, and which one ends when another needs its place.
 
 use super::request_ids::{Refused, RequestIds};
-use a2a_hub_core::access::Principal;
+use a2a_hub_core::access_control::Principal;
 use std::collections::HashMap;
 use tokio::time::Instant;
 

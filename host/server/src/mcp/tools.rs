@@ -1,7 +1,7 @@
 //! Tools for MCP clients: one for each agent, named by its id, and four to manage tasks. Agent ids
 //! contain no underscore, so the names cannot collide.
 
-use a2a_hub_core::plain_text;
+use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::AgentInfo,

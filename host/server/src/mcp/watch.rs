@@ -1,8 +1,8 @@
 //! Notifications about changed agents, for clients that keep a list of tools.
 
-use crate::dispatcher::Dispatcher;
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::{Reply, ReplyStream, events::Listener};
+use crate::rpc::dispatcher::Dispatcher;
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::{Reply, ReplyStream, observability::hub_events::Listener};
 use a2a_hub_protocol::{
     hub::event::{Happened, StreamEnd},
     operation::Operation,

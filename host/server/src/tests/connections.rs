@@ -1,9 +1,9 @@
 //! Tasks of a connection are cancelled at its end, for any reason.
 
 use super::{PANIC, PANIC_TEXT, Stand};
-use crate::{acp, line_reader::LineReader, mcp};
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::Reply;
+use crate::{acp, mcp, rpc::line_reader::LineReader};
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     id::AgentId,
     operation::{Answer, Operation, Page, TaskQuery},

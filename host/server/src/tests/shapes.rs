@@ -6,9 +6,9 @@ use super::{
     connections::Connection,
     json_shapes::{reshaped, shapes},
 };
-use crate::dispatcher::RequestContext;
-use a2a_hub_core::access::Principal;
-use a2a_hub_hub::Reply;
+use crate::rpc::dispatcher::RequestContext;
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{binding::jsonrpc::Beside, error::A2aError, hub::methods::METHODS};
 use serde_json::{Value, json};
 

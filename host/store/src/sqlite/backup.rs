@@ -5,9 +5,12 @@
 //! ever found there.
 
 use super::{
-    dirty_bit, fault,
-    files::{beside, log_of, private},
-    logs, losses, schema,
+    db::{
+        dirty_bit, error,
+        files::{beside, log_of, private},
+        losses, schema,
+    },
+    log::events,
 };
 use crate::{BackupError, Copied, Counts, StorageError};
 use rusqlite::{Connection, InterruptHandle};
@@ -48,7 +51,7 @@ pub fn back_up(dir: &Path, to: &Path) -> Result<Copied, BackupError> {
     let draft = beside(to, ".part");
     let copied = copy(&db, &draft).and_then(|copied| {
         // Unlike a rename, a hard link overwrites nothing.
-        let failed = |why: io::Error| fault::no_file(&format!("write {}", to.display()), &why);
+        let failed = |why: io::Error| error::no_file(&format!("write {}", to.display()), &why);
         fs::hard_link(&draft, to).map_err(failed)?;
         keep_name(to)?;
         Ok(copied)
@@ -60,13 +63,13 @@ pub fn back_up(dir: &Path, to: &Path) -> Result<Copied, BackupError> {
 
 /// Makes a consistent copy in a new file.
 fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
-    let failed = |why: io::Error| fault::no_file(&format!("write {}", draft.display()), &why);
+    let failed = |why: io::Error| error::no_file(&format!("write {}", draft.display()), &why);
     match fs::remove_file(draft) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
         Ok(()) | Err(_) => {}
     }
     let file = private().open(draft).map_err(failed)?;
-    let sql = |why: rusqlite::Error| fault::because_of(&why);
+    let sql = |why: rusqlite::Error| error::because_of(&why);
     db.execute("VACUUM INTO ?1", [&draft.to_string_lossy()]).map_err(sql)?;
     let copy = schema::connect_to_write(draft).map_err(sql)?;
     // Nobody writes to the copy; an old format has no dirty bit.
@@ -87,7 +90,7 @@ pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), Sto
     let draft = beside(&place, ".new");
     let restored = take_in(from, &draft).and_then(|copied| {
         let kept = set_aside(dir, &place)?;
-        let failed = |why: io::Error| fault::no_file(&format!("write {}", place.display()), &why);
+        let failed = |why: io::Error| error::no_file(&format!("write {}", place.display()), &why);
         fs::rename(&draft, &place).map_err(failed)?;
         keep_name(&place)?;
         Ok((copied, kept))
@@ -99,7 +102,7 @@ pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), Sto
 }
 
 fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
-    let failed = |why: io::Error| fault::no_file(&format!("copy {}", from.display()), &why);
+    let failed = |why: io::Error| error::no_file(&format!("copy {}", from.display()), &why);
     let mut source = File::open(from).map_err(failed)?;
     let mut file = private().truncate(true).open(draft).map_err(failed)?;
     io::copy(&mut source, &mut file).map_err(failed)?;
@@ -126,7 +129,7 @@ fn set_aside(dir: &Path, place: &Path) -> Result<Option<PathBuf>, StorageError> 
         number += 1;
         kept = dir.join(format!("{REPLACED_FILE}.{number}"));
     }
-    let failed = |why: io::Error| fault::no_file(&format!("keep {}", kept.display()), &why);
+    let failed = |why: io::Error| error::no_file(&format!("keep {}", kept.display()), &why);
     let is_there = !is_absent(place);
     absent_is_fine(fs::hard_link(place, &kept)).map_err(failed)?;
     let (log, kept_log) = (log_of(place), log_of(&kept));
@@ -214,8 +217,8 @@ fn look_through(db: &Connection, file: &Path) -> Result<Copied, StorageError> {
         return Err(StorageError::Corrupt { what: file.display().to_string(), why: found });
     }
     // A backup in an old format has no counters yet.
-    let counts = logs::tally(db).map(|tallies| Counts::of(&tallies)).unwrap_or_default();
-    Ok(Copied { counts, bytes: logs::size(db)? })
+    let counts = events::tally(db).map(|tallies| Counts::of(&tallies)).unwrap_or_default();
+    Ok(Copied { counts, bytes: events::size(db)? })
 }
 
 /// Interrupts SQLite after the time limit; true if it did.
@@ -229,7 +232,7 @@ fn interrupt(handle: &InterruptHandle, done: &mpsc::Receiver<()>, patience: Dura
 
 /// Makes a file's directory entry durable.
 fn keep_name(file: &Path) -> Result<(), StorageError> {
-    let failed = |why: io::Error| fault::no_file(&format!("write {}", file.display()), &why);
+    let failed = |why: io::Error| error::no_file(&format!("write {}", file.display()), &why);
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
     folder.sync_all().map_err(failed)

@@ -1,6 +1,9 @@
 //! Journals of replayable runs, in SQL. Triggers delete a journal at its task's end.
 
-use super::{failure::Failure, logs, schema::integer};
+use super::{
+    db::{failure::Failure, schema::integer},
+    log::events,
+};
 use crate::StorageError;
 use a2a_hub_protocol::id::TaskId;
 use rusqlite::{Connection, params};
@@ -11,11 +14,11 @@ pub(super) fn record(
     expected: u64,
     entry: &str,
 ) -> Result<(), Failure> {
-    let Some(head) = logs::head(db, task)? else {
+    let Some(head) = events::head(db, task)? else {
         return Err(StorageError::Uncreated(task.clone()).into());
     };
     if head.state.is_final() {
-        let over = a2a_hub_core::task::IllegalEvent::Over(head.state);
+        let over = a2a_hub_core::task::state::IllegalEvent::Over(head.state);
         return Err(StorageError::Illegal(over).into());
     }
     if expected == 0 {

@@ -1,9 +1,8 @@
 //! Push configs and their progress, in SQL.
 
 use super::{
-    failure::Failure,
-    logs::{LIVE, corrupt},
-    schema::integer,
+    db::{failure::Failure, schema::integer},
+    log::events::{LIVE, corrupt},
 };
 use crate::{DeliveryFailure, Progress, PushFilter, StoredPush};
 use a2a_hub_protocol::{

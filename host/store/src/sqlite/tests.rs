@@ -3,7 +3,7 @@
 mod from_before;
 mod turns;
 
-use super::{failure::Failure, *};
+use super::{db::failure::Failure, *};
 use crate::Counts;
 use crate::contract::{self, agent, chunk, created, status};
 use a2a_hub_protocol::{push::PushForm, task::TaskState};
@@ -64,7 +64,7 @@ async fn kilobyte_events_share_pages() {
     let told = (2..EVENTS).map(|ms| status(TaskState::Working, ms, Some(&"x".repeat(1_000))));
     storage.append(&task, 1, told.collect()).await.unwrap();
     drop(storage);
-    let bytes = fs::metadata(dir.path().join(schema::FILE)).unwrap().len();
+    let bytes = fs::metadata(dir.path().join(db::schema::FILE)).unwrap().len();
     // The size includes all tables and indexes.
     assert!(bytes < EVENTS * 3_000, "{bytes} bytes for {EVENTS} events");
 }
@@ -130,7 +130,7 @@ async fn long_log_of_resting_task_is_folded() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
     let folds = || -> Vec<(String, u32)> {
-        let db = schema::open_to_read(&dir.path().join("hub.db")).unwrap();
+        let db = db::schema::open_to_read(&dir.path().join("hub.db")).unwrap();
         let mut found = db.prepare("SELECT task, seq FROM folds").unwrap();
         let rows = found.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         rows.collect::<Result<_, _>>().unwrap()
@@ -188,15 +188,15 @@ async fn checkpoints_run_beside_writers() {
     let (file, log) = (dir.path().join("hub.db"), dir.path().join("hub.db-wal"));
     let changed = || fs::metadata(&file).unwrap().modified().unwrap();
     let value = |n: usize, bytes| vec![u8::try_from(n % 256).unwrap(); bytes];
-    let many = (writer::CHECKPOINT, 7);
-    let large = (writer::CHECKPOINT_OF_PAGES / 16, 16 * 4096);
+    let many = (db::writer::CHECKPOINT, 7);
+    let large = (db::writer::CHECKPOINT_OF_PAGES / 16, 16 * 4096);
     for (changes, bytes) in [many, large] {
         let before = changed();
         for n in 0..changes {
             storage.remember(&owner("one"), "k", value(n, bytes), 1 << 20).await.unwrap();
         }
         let pages = i64::try_from(fs::metadata(&log).unwrap().len() / 4096).unwrap();
-        assert!(pages < schema::CHECKPOINT_PAGES, "the writer has not done it");
+        assert!(pages < db::schema::CHECKPOINT_PAGES, "the writer has not done it");
         let is_in_place = || changed() > before && changed().elapsed().unwrap() > LULL;
         let brought = async {
             while !is_in_place() {
@@ -518,7 +518,7 @@ fn assert_counted(db: &Connection) {
 async fn counters_match_rows_after_each_change() {
     let dir = tempdir().unwrap();
     let storage = open(&dir);
-    let db = schema::open_to_read(&dir.path().join("hub.db")).unwrap();
+    let db = db::schema::open_to_read(&dir.path().join("hub.db")).unwrap();
     let mut over = Vec::new();
     for n in 0..40_u32 {
         let task = TaskId::fresh();

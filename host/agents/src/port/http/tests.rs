@@ -1,10 +1,7 @@
 //! Requests of an agent against misbehaving servers on loopback.
 
 use super::*;
-use a2a_hub_core::{
-    grant::{Ask, EffectiveGrant, Grant, intersect},
-    http_grant::Scheme,
-};
+use a2a_hub_core::grant::{Ask, EffectiveGrant, Grant, http::Scheme, intersect};
 use std::{
     fs,
     net::Ipv4Addr,

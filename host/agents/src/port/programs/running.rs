@@ -1,13 +1,13 @@
 //! Running programs of guests, and the pool of idle programs. A task for each idle program reads
 //! its output and ends it when its time is over.
 
-use super::fit::Fit;
+use super::launch_check::Fit;
 use crate::port::{
     files::InstanceFiles,
     live_grant::{Revocation, revoked},
 };
 use a2a_hub_config::KeptLimits;
-use a2a_hub_core::kept::{Gone, Keeping, Room, Shelf, Spot};
+use a2a_hub_core::scheduling::process_pool::{Gone, Keeping, Room, Shelf, Spot};
 use a2a_hub_process::{Child, Exit, MemoryExceeded, Output};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
@@ -231,8 +231,9 @@ impl Running {
     async fn park_under(mut self, key: String, unread: Option<Said>) -> Result<(), Failure> {
         let seat = Arc::clone(&self.seat);
         let refused = |why: &str| Failure::Unavailable(format!("park a program: {why}"));
-        let no_room =
-            |why: a2a_hub_core::kept::NoRoom| Failure::Exhausted(format!("park a program: {why}"));
+        let no_room = |why: a2a_hub_core::scheduling::process_pool::NoRoom| {
+            Failure::Exhausted(format!("park a program: {why}"))
+        };
         let spot = Spot { agent: seat.agent.clone(), tenant: self.fit.holder.tenant.clone(), key };
         let program = self.program.clone();
         let mut keeping = Keeping { spot, program, bytes: 0 };

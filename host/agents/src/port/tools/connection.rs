@@ -2,11 +2,14 @@
 //! for too long, or sends too much.
 
 use super::{
-    elsewhere::{Elsewhere, Refusals},
     origin::Origin,
+    remote::{Elsewhere, Refusals},
 };
 use crate::port::live_grant::Revocation;
-use a2a_hub_core::{grant::EffectiveGrant, plain_text, span::Span};
+use a2a_hub_core::{
+    grant::EffectiveGrant,
+    text::{duration::Span, plain_text},
+};
 use a2a_hub_process::{Child, Exit, MemoryExceeded, Output};
 use a2a_hub_runtime::Failure;
 use parking_lot::Mutex;

@@ -4,7 +4,7 @@ use super::{
     connection::{Connection, Use},
     origin::Origin,
 };
-use a2a_hub_core::{plain_text, span::Span};
+use a2a_hub_core::text::{duration::Span, plain_text};
 use a2a_hub_runtime::{
     Failure,
     port::tools::{ToolCall, ToolInfo},

@@ -5,7 +5,7 @@ use super::*;
 /// File of a hub before any additions to its tables.
 fn from_before(file: &Path) -> Connection {
     let old = Connection::open(file).unwrap();
-    for migration in &schema::MIGRATIONS[..5] {
+    for migration in &db::schema::MIGRATIONS[..5] {
         old.execute_batch(migration).unwrap();
     }
     old.pragma_update(None, "application_id", 0x6132_6168).unwrap();
@@ -17,7 +17,7 @@ fn from_before(file: &Path) -> Connection {
 async fn older_file_passes_contract_suite() {
     keeps_the_contract_in(|dir| {
         fs::create_dir(dir).unwrap();
-        drop(from_before(&dir.join(schema::FILE)));
+        drop(from_before(&dir.join(db::schema::FILE)));
     })
     .await;
 }
@@ -45,7 +45,7 @@ async fn older_store_is_migrated() {
     let here = HeadFilter { directory: Some("/src".to_owned()), ..HeadFilter::default() };
     let found = storage.heads(here).await.unwrap();
     assert_eq!(found.iter().map(|head| head.task.as_str()).collect::<Vec<_>>(), ["1"]);
-    assert_counted(&schema::open_to_read(&file).unwrap());
+    assert_counted(&db::schema::open_to_read(&file).unwrap());
     assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 3 }));
     let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
     assert_eq!(contexts.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);

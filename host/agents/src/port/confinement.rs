@@ -1,0 +1,312 @@
+//! Confinement of one agent's programs: the files they see and write, and the network they reach,
+//! derived from the grant and the workspace.
+
+use super::{environment::last, hub_access::Door};
+use a2a_hub_config::{self as config, AgentConfig, is_the_systems};
+use a2a_hub_core::grant::confinement::{Origin, Tier, ports, tier};
+use a2a_hub_process::{
+    SpawnError, Supervisor,
+    confine::{Ceilings, Confinement, Network, files_of},
+};
+use a2a_hub_protocol::{id::AgentId, operation::ProgramTier};
+use a2a_hub_runtime::Failure;
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Paths below a home directory that every confined program is denied, even if its workspace is
+/// that home: keys, passwords, and logins of other programs. An agent's own paths are named by its
+/// manifest or its operator.
+const SECRETS: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".cargo/credentials.toml",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".config/a2a-hub",
+    ".config/chromium",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/google-chrome",
+    ".config/op",
+    ".docker",
+    ".gemini",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+    ".vibe",
+];
+
+/// Default memory limit of a plug-in's program with all its children, in bytes: enough for a
+/// compiler or a runtime with a garbage collector. A machine with little memory uses half of its
+/// memory instead.
+const STRANGERS_MEMORY: u64 = 8 << 30;
+
+/// Confinement settings of one agent's programs.
+pub(crate) struct Confining {
+    agent: AgentId,
+    config: config::Confined,
+    network: Network,
+    /// Set for built-in agents: the manifest's `keeps` paths are honoured, and memory is unlimited
+    /// by default.
+    is_built_in: bool,
+    /// The hub's data directory, with its database, its keys and other agents' homes.
+    data_dir: PathBuf,
+}
+
+/// Paths that a program to be confined needs.
+pub(crate) struct Place<'p> {
+    /// The program's path from the grant or the `PATH`.
+    pub(crate) program: &'p Path,
+    /// Paths of the program's own files, from the agent's manifest.
+    pub(crate) keeps: Option<&'p BTreeSet<String>>,
+    /// The granted directory that contains the working directory.
+    pub(crate) workspace: &'p Path,
+    /// Home directory of the agent's programs.
+    pub(crate) home: &'p Path,
+    /// The instance's directory for temporary files; files that the agent wrote for the program are
+    /// its siblings.
+    pub(crate) temporary: &'p Path,
+    /// Connection to the hub, for programs that may use it.
+    pub(crate) door: Option<&'p Door>,
+}
+
+/// A program with its confinement.
+pub(crate) struct Confined {
+    /// Path of the program with all links of its directory resolved, because those links do not
+    /// exist inside.
+    pub(crate) program: PathBuf,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) confinement: Confinement,
+}
+
+impl Confining {
+    /// Confinement of the programs of `agent`; none if they run unconfined.
+    pub(crate) fn of(
+        agent: &AgentId,
+        origin: Origin,
+        config: &AgentConfig,
+        data_dir: &Path,
+    ) -> Option<Self> {
+        if tier(origin, config.confine) == Tier::Plain {
+            return None;
+        }
+        let ports = ports(origin, config.confined.network.as_ref());
+        let network = if ports.is_empty() { Network::Nothing } else { Network::Ports(ports) };
+        let data_dir = data_dir.to_owned();
+        let (agent, config) = (agent.clone(), config.confined.clone());
+        Some(Self { agent, config, network, is_built_in: origin == Origin::BuiltIn, data_dir })
+    }
+
+    /// Refuses if this machine cannot provide the confinement: no program is started with a weaker
+    /// one.
+    pub(crate) async fn is_possible(&self, supervisor: &Supervisor) -> Result<(), Failure> {
+        self.shortfall(supervisor).await.map_or(Ok(()), |why| Err(Failure::Unavailable(why)))
+    }
+
+    /// Reason why this machine cannot confine the programs, with the ways out; none if it can.
+    pub(crate) async fn shortfall(&self, supervisor: &Supervisor) -> Option<String> {
+        let agent = &self.agent;
+        let why = match supervisor.support().await {
+            Ok(support) => support.allows(&self.network).err()?.to_string(),
+            Err(SpawnError::ShuttingDown { .. }) => return None, // nothing is started then
+            Err(why) => why.to_string(),
+        };
+        Some(format!(
+            "the programs of `{agent}` are to be confined, and this machine cannot do it: {why}; or let them do all that your user \
+             may: `agents.{agent}.confine = false`"
+        ))
+    }
+
+    /// Builds the confinement of one program. Blocks on the disk.
+    pub(crate) fn confine(
+        &self,
+        place: &Place<'_>,
+        mut env: Vec<(String, String)>,
+    ) -> Result<Confined, Failure> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let workspace = real(place.workspace);
+        if is_the_systems(&workspace) {
+            return Err(Failure::Denied(format!(
+                "work in `{}`: no confined program is given all of it; start the hub with a `--workspace` that is further down",
+                workspace.display()
+            )));
+        }
+        let (home, temporary) = (real(place.home), real(place.temporary));
+        let own_home = last(&env, "HOME") == place.home.to_str();
+        env.push(("TMPDIR".to_owned(), temporary.display().to_string()));
+        if own_home {
+            env.push(("HOME".to_owned(), home.display().to_string()));
+        }
+        let search = last(&env, "PATH").map(env::split_paths);
+        let search: Vec<_> = search.into_iter().flatten().collect();
+        let files = files_of(place.program, &search);
+        let program = place.program;
+        let program = program.parent().map(real).zip(program.file_name());
+        let program = program.map_or(place.program.to_owned(), |(dir, name)| dir.join(name));
+
+        let instance = temporary.parent().unwrap_or(&temporary).to_owned();
+        let named = |paths: &[PathBuf]| paths.iter().map(|path| real(path)).collect::<Vec<_>>();
+        let mut scratch = Vec::new();
+        if let Some(passed) = last(&env, "HOME").filter(|_| !own_home) {
+            // The program sees the real `HOME` as an empty directory that contains only what is
+            // named.
+            scratch.push(real(Path::new(passed)));
+        }
+        let kept = place.keeps.filter(|_| self.is_built_in).into_iter().flatten();
+        let kept = kept.filter_map(|word| kept_at(word, &env)).collect();
+        let door = place.door.map(Door::paths).into_iter().flatten();
+        let confinement = Confinement {
+            read: files.into_iter().chain(named(&self.config.read)).chain(door).collect(),
+            write: [vec![workspace, instance, home], kept, named(&self.config.write)].concat(),
+            hidden: self.hidden(),
+            scratch,
+            temporary,
+            network: self.network.clone(),
+            nests: self.config.nested.unwrap_or(false),
+            ceilings: self.ceilings(),
+        };
+        Ok(Confined { program, env, confinement })
+    }
+
+    /// Paths that stay hidden even inside the workspace.
+    fn hidden(&self) -> Vec<PathBuf> {
+        let homes = config::environment(&["HOME".to_owned()].into());
+        let secrets = homes.iter().flat_map(|(_, home)| {
+            let secrets = SECRETS.iter().map(|name| Path::new(home).join(name));
+            // Resolves links, because hiding works on the target's own path.
+            secrets.filter_map(|path| fs::canonicalize(path).ok())
+        });
+        let data_dir = self.data_dir.canonicalize().unwrap_or_else(|_| self.data_dir.clone());
+        secrets.chain([data_dir]).collect()
+    }
+
+    fn ceilings(&self) -> Ceilings {
+        let default = Ceilings::default();
+        Ceilings {
+            processes: self.config.max_processes.unwrap_or(default.processes),
+            file_bytes: self
+                .config
+                .max_file_mb
+                .map_or(default.file_bytes, |mb| mb.saturating_mul(1 << 20)),
+            memory_bytes: match self.config.max_memory_mb {
+                Some(mb) => Some(mb.saturating_mul(1 << 20)),
+                None if self.is_built_in => None,
+                None => Some(STRANGERS_MEMORY.min(memory_of_the_machine() / 2)),
+            },
+        }
+    }
+}
+
+/// Memory of the machine, in bytes.
+fn memory_of_the_machine() -> u64 {
+    let told = rustix::system::sysinfo();
+    #[expect(clippy::useless_conversion, reason = "of 32 bits on some machines")]
+    let memory = u64::from(told.totalram);
+    memory.saturating_mul(told.mem_unit.into())
+}
+
+/// Confinement tier as reported to clients.
+pub(crate) fn told(confining: Option<&Confining>) -> ProgramTier {
+    confining.map_or(ProgramTier::Plain, |_| ProgramTier::Confined)
+}
+
+/// Resolves an entry of a manifest's `keeps`: an existing path, or a directory that can be created.
+fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
+    let path = match word.strip_prefix('$') {
+        Some(variable) => PathBuf::from(last(env, variable)?),
+        None => Path::new(last(env, "HOME")?).join(word),
+    };
+    if word.ends_with('/') {
+        // If the directory cannot be created, the program reports that itself.
+        let _ = fs::DirBuilder::new().mode(0o700).create(&path);
+    }
+    path.canonicalize().ok().filter(|path| !is_the_systems(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confining(origin: Origin, config: &AgentConfig, data: &Path) -> Option<Confining> {
+        Confining::of(&AgentId::parse("any").unwrap(), origin, config, data)
+    }
+
+    #[test]
+    fn only_plugin_programs_are_confined_by_default() {
+        let (default, data) = (AgentConfig::default(), Path::new("/data"));
+        assert!(confining(Origin::Plugin, &default, data).is_some());
+        assert!(confining(Origin::BuiltIn, &default, data).is_none());
+        let said = |confine| AgentConfig { confine: Some(confine), ..AgentConfig::default() };
+        assert!(confining(Origin::Plugin, &said(false), data).is_none());
+        assert!(confining(Origin::BuiltIn, &said(true), data).is_some());
+    }
+
+    #[test]
+    fn confinement_exposes_own_directories_hides_data() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for directory in ["data/homes/any", "data/files/1-0/tmp", "work", "tools/bin", "tools/lib"]
+        {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        fs::write(root.join("tools/bin/tool"), "").unwrap();
+        std::os::unix::fs::symlink(root.join("tools"), root.join("link")).unwrap();
+        let (home, temporary) = (root.join("data/homes/any"), root.join("data/files/1-0/tmp"));
+        let keeps: BTreeSet<String> = [".tool/", ".none", "$TOOL_HOME"].map(str::to_owned).into();
+        let at = Place {
+            program: &root.join("link/bin/tool"),
+            keeps: Some(&keeps),
+            workspace: &root.join("work"),
+            home: &home,
+            temporary: &temporary,
+            door: None,
+        };
+        let any = confining(Origin::Plugin, &AgentConfig::default(), &root.join("data")).unwrap();
+        let env = vec![("HOME".to_owned(), home.display().to_string())];
+        let Confined { program, env, confinement } = any.confine(&at, env).unwrap();
+        assert_eq!(program, root.join("tools/bin/tool"));
+        assert_eq!(last(&env, "TMPDIR").unwrap(), temporary.display().to_string());
+        assert_eq!(confinement.read, [root.join("tools/bin"), root.join("tools/lib")]);
+        assert_eq!(
+            confinement.write,
+            [root.join("work"), root.join("data/files/1-0"), home.clone()]
+        );
+        assert!(confinement.hidden.contains(&root.join("data")) && confinement.scratch.is_empty());
+        assert_eq!(confinement.network, Network::Nothing);
+
+        let env = vec![("HOME".to_owned(), root.display().to_string())];
+        let confined = any.confine(&at, env).unwrap();
+        assert!(confined.confinement.scratch.contains(&root), "another's home is empty");
+        let said = AgentConfig { confine: Some(true), ..AgentConfig::default() };
+        let own = confining(Origin::BuiltIn, &said, &root.join("data")).unwrap();
+        let env = [("HOME", root.join("work")), ("TOOL_HOME", root.join("tools"))];
+        let env = env.map(|(name, path)| (name.to_owned(), path.display().to_string())).to_vec();
+        let write = own.confine(&at, env.clone()).unwrap().confinement.write;
+        assert!(
+            write.contains(&root.join("work/.tool")) && write.contains(&root.join("tools")),
+            "{write:?}"
+        );
+        assert!(!write.contains(&root.join("work/.none")), "it is not there");
+        let write = any.confine(&at, env).unwrap().confinement.write;
+        assert!(
+            !write.contains(&root.join("tools")),
+            "a stranger's manifest opens nothing: {write:?}"
+        );
+
+        let whole = Place { workspace: Path::new("/etc"), ..at };
+        assert!(matches!(any.confine(&whole, Vec::new()), Err(Failure::Denied(_))));
+    }
+}

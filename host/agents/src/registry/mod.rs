@@ -1,0 +1,482 @@
+//! Registry of this hub's agents: their sources, their registration and their health.
+
+mod admin;
+mod builtin;
+mod find;
+mod finder;
+mod groups;
+mod joined;
+mod joining;
+mod names;
+mod plugins;
+mod remote;
+
+pub use admin::{
+    plugin_editor::{PluginEdit, PluginEditError, PluginEditor, plugin_file},
+    register::RegistryError,
+};
+pub use builtin::BuiltIn;
+pub use joined::Joined;
+pub use plugins::{
+    component_store::{KeptComponents, KeptCopy},
+    folder_watcher::PluginFolder,
+    manifest_summary::asked,
+    provenance::beside,
+    versions::FindAgent,
+};
+
+use crate::{
+    agent::{Agent, AgentDeps, Source, Terms, Turns},
+    event_sink::EventSink,
+    port::{
+        files::Files,
+        hub_access::Door,
+        live_grant::Seats,
+        peer_directory::{Peer, Peers},
+        programs::KeptPrograms,
+        secrets::SecretStore,
+    },
+};
+use a2a_hub_client::Outbound;
+use a2a_hub_config::Config;
+use a2a_hub_core::{health::check_schedule, plugin::manifest::InvalidManifest};
+use a2a_hub_process::{OnBehalf, Supervisor};
+use a2a_hub_protocol::{
+    card::AgentCard,
+    hub::event::Happened,
+    id::AgentId,
+    operation::{AgentHealth, AgentInfo, CompilingPlugin, HeldBack, RejectedPlugin},
+};
+use a2a_hub_runtime::{Room, Runtime};
+use a2a_hub_sandbox::{Engine, LoadError, Plugin};
+use a2a_hub_store::Memories;
+use bytes::Bytes;
+use finder::Finder;
+use futures::future;
+use joining::Joining;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use plugins::{grants_ledger::Ledger, held_back::HeldBackError};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Memory for components that wait for the compiler, in KiB, independent of the number of files:
+/// four of the largest, so that two slow ones leave capacity for others.
+const MAX_UNLOADED: usize = 512 << 10;
+
+/// Concurrent card requests to joining components: each may use a second of CPU time.
+const INTRODUCED_AT_ONCE: usize = 2;
+
+/// The registered agents. Cheap to clone.
+#[derive(Clone)]
+pub struct Agents {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Current configuration; it changes while the hub runs.
+    config: RwLock<Arc<Config>>,
+    built_in: BuiltIn,
+    data_dir: PathBuf,
+    engine: Engine,
+    /// Connection to the hub for programs, if they may use it.
+    door: Option<Door>,
+    supervisor: Supervisor,
+    storage: Arc<dyn Memories>,
+    files: Files,
+    events: Arc<dyn EventSink>,
+    asking: Arc<Turns>,
+    /// One permit for each component that reports its card.
+    introducing: Semaphore,
+    /// One permit for each KiB of a component that waits in memory.
+    unloaded: Semaphore,
+    /// Health-check loops of the agents.
+    asks: TaskTracker,
+    stop: CancellationToken,
+    known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
+    rejected: Mutex<BTreeMap<String, String>>,
+    /// Components whose compilation takes long.
+    compiling: Mutex<Vec<CompilingPlugin>>,
+    /// The operator's grants for plug-ins.
+    ledger: Ledger,
+    /// Copies of components with a grant.
+    kept: KeptComponents,
+    /// Idle programs of all agents.
+    kept_programs: KeptPrograms,
+    /// Copies of components whose runs are replayed after a restart.
+    replays: KeptComponents,
+    /// Components that await approval while the granted ones run on.
+    held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
+    /// Agents that may be running tasks, for revocation.
+    seats: Seats,
+    /// HTTP client for remote agents.
+    outbound: Outbound,
+    /// Agents that are still loading at the start of the hub.
+    joining: Joining,
+    /// Search over the agents' cards.
+    finder: Finder,
+}
+
+impl Shared {
+    /// The current configuration.
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read())
+    }
+}
+
+/// Reason why an agent could not join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The component is not an agent.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The component is not the one that the operator pinned.
+    #[error(
+        "its SHA-256 digest is {found}, and `agents.{agent}.sha256` in the configuration pins {pinned}"
+    )]
+    Digest {
+        /// Agent that the component was to become.
+        agent: AgentId,
+        /// Digest of the component.
+        found: String,
+        /// Pinned digest.
+        pinned: String,
+    },
+    /// The component's manifest names another id.
+    #[error(transparent)]
+    Manifest(InvalidManifest),
+    /// The operator uses the id as an alias of another agent.
+    #[error(
+        "`{0}` is an alias of the agent `{1}` by `agents.{1}.aliases` in the configuration; take another name, or remove the alias"
+    )]
+    IsAnAlias(AgentId, AgentId),
+    /// Another agent has the id.
+    #[error("an agent called `{0}` is there already, from {1}; take another name")]
+    Taken(AgentId, String),
+}
+
+/// Dependencies of the registry.
+pub struct AgentsSetup {
+    /// Configuration of the hub.
+    pub config: Config,
+    /// Components bundled with the hub.
+    pub built_in: BuiltIn,
+    /// Data directory of the hub.
+    pub data_dir: PathBuf,
+    /// Compiles and runs components.
+    pub engine: Engine,
+    /// Runs programs of agents.
+    pub supervisor: Supervisor,
+    /// Stores the agents' memory.
+    pub storage: Arc<dyn Memories>,
+    /// Receives events about agents.
+    pub events: Arc<dyn EventSink>,
+    /// Connection to the hub for programs of agents that may call others; none if they cannot use
+    /// it.
+    pub door: Option<Door>,
+}
+
+impl Agents {
+    /// Creates an empty registry.
+    pub fn new(setup: AgentsSetup) -> Self {
+        let AgentsSetup { config, built_in, data_dir, engine, supervisor, storage, .. } = setup;
+        let files = Files::new(&data_dir, supervisor.clone());
+        let (ledger, kept) = (Ledger::open(&data_dir), KeptComponents::of(&data_dir));
+        let replays = KeptComponents::of_replays(&data_dir);
+        let shared = Shared {
+            config: RwLock::new(Arc::new(config)),
+            built_in,
+            data_dir,
+            engine,
+            door: setup.door,
+            supervisor,
+            storage,
+            files,
+            events: setup.events,
+            asking: Arc::default(),
+            introducing: Semaphore::new(INTRODUCED_AT_ONCE),
+            unloaded: Semaphore::new(MAX_UNLOADED),
+            asks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            known: Mutex::default(),
+            rejected: Mutex::default(),
+            compiling: Mutex::default(),
+            ledger,
+            kept,
+            replays,
+            kept_programs: KeptPrograms::default(),
+            held_back: Mutex::default(),
+            seats: Seats::default(),
+            outbound: Outbound::unguarded(),
+            joining: Joining::default(),
+            finder: Finder::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Registers the bundled agents.
+    async fn join_built_in(&self) {
+        let config = self.shared.config();
+        let ids: Vec<_> =
+            self.shared.built_in.ids().filter(|id| config.agent(id).enabled).collect();
+        let joining = ids.iter().filter_map(|id| {
+            let joining = self.join_one_built_in(id)?;
+            Some(async move {
+                if let Err(why) = joining.await {
+                    tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
+                }
+            })
+        });
+        future::join_all(joining).await;
+    }
+
+    /// Registers an agent whose code is part of the program, such as a
+    /// [`Native`](crate::native::Native) one.
+    fn join_native(
+        &self,
+        id: AgentId,
+        card: AgentCard,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<(), JoinError> {
+        if let Some(there) = self.find(&id) {
+            return Err(JoinError::Taken(id, there.source.to_string()));
+        }
+        self.must_be_no_alias(&id)?;
+        let terms = self.terms_of(&id, &Source::Native, runtime.ask(), None);
+        let deps = self.deps_of(&id, terms);
+        self.register(Agent::new(id, runtime, card, Source::Native, deps));
+        Ok(())
+    }
+
+    /// Registers the bundled agent `id`, if one exists.
+    fn join_one_built_in(
+        &self,
+        id: &AgentId,
+    ) -> Option<impl Future<Output = Result<(), JoinError>>> {
+        let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
+        Some(async move {
+            let (plugin, card) = self.prepare(id, bytes, &Source::BuiltIn).await?;
+            let terms = self.terms_of(id, &Source::BuiltIn, plugin.ask(), None);
+            let deps = self.deps_of(id, terms);
+            self.register(Agent::new(id.clone(), Arc::new(plugin), card, Source::BuiltIn, deps));
+            Ok(())
+        })
+    }
+
+    /// Loads a component and checks that it may join as `id`. An agent from the same source is
+    /// replaced; the ids of bundled agents stay reserved while these are not registered.
+    async fn prepare(
+        &self,
+        id: &AgentId,
+        bytes: Bytes,
+        source: &Source,
+    ) -> Result<(Plugin, AgentCard), JoinError> {
+        let there = self.find(id).map(|there| there.source.clone());
+        let there = there.or_else(|| self.shared.built_in.component(id).map(|_| Source::BuiltIn));
+        if let Some(there) = there.filter(|there| there != source) {
+            return Err(JoinError::Taken(id.clone(), there.to_string()));
+        }
+        self.must_be_no_alias(id)?;
+        let plugin = Plugin::load(&self.shared.engine, bytes.clone()).await?;
+        let config = self.shared.config().agent(id);
+        pinned(id, plugin.digest(), config.sha256.as_deref())?;
+        // The semaphore is never closed.
+        let _turn = self.shared.introducing.acquire().await;
+        let card = plugin.card(id).await?;
+        self.keep_for_replays(id, &plugin, bytes).await;
+        Ok((plugin, card))
+    }
+
+    /// Owner of a process tree now; none if the tree is gone.
+    pub fn on_behalf(&self, tree: &str) -> Option<OnBehalf> {
+        self.shared.supervisor.of_tree(tree)
+    }
+
+    /// Capacity for concurrent guests.
+    pub fn room(&self) -> Room {
+        self.shared.engine.room()
+    }
+
+    /// Dependencies of the agent `id` under these terms.
+    fn deps_of(&self, id: &AgentId, terms: Terms) -> AgentDeps {
+        let (shared, config) = (&self.shared, self.shared.config());
+        AgentDeps {
+            config: config.agent(id),
+            workspaces: config.workspaces.clone(),
+            home: shared.data_dir.join("homes").join(terms.installation.as_str()),
+            terms,
+            data_dir: shared.data_dir.clone(),
+            door: shared.door.clone(),
+            supervisor: shared.supervisor.clone(),
+            kept: shared.kept_programs.clone(),
+            storage: Arc::clone(&shared.storage),
+            files: shared.files.clone(),
+            http_secrets: SecretStore::new(&shared.data_dir),
+            peers: self.peers(),
+            breaker: config.breaker.settings(),
+            events: Arc::clone(&shared.events),
+            asking: Arc::clone(&shared.asking),
+            left: shared.stop.child_token(),
+        }
+    }
+
+    /// Directory of all agents for one agent; weak, because the registry owns the agents that hold
+    /// it.
+    fn peers(&self) -> Peers {
+        let shared = Arc::downgrade(&self.shared);
+        let find = self.find_peers();
+        let list = Arc::new(move || {
+            let Some(shared) = shared.upgrade() else { return Vec::new() };
+            let agents = Agents { shared };
+            let aliases = agents.aliases();
+            let peer = |agent: Arc<Agent>| Peer {
+                aliases: aliases.of(&agent.id).cloned().collect(),
+                id: agent.id.clone(),
+                health: agent.health().status,
+                is_vouched_for: agent.is_vouched_for(),
+                card: agent.card.published(Some(&agent.id)),
+            };
+            agents.all().into_iter().map(peer).collect()
+        });
+        Peers { list, find }
+    }
+
+    /// Registers an agent and starts its health checks.
+    fn register(&self, agent: Agent) {
+        let agent = Arc::new(agent);
+        let Agent { id, runtime, terms, config, live, .. } = &*agent;
+        // Earlier versions of the installation are narrowed to the same grant.
+        self.shared.seats.narrow(id, &terms.installation, runtime.digest(), &terms.grant);
+        let (config, installation) = (config.clone(), terms.installation.clone());
+        self.shared.seats.add(id, &**runtime, installation, config, live);
+        let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
+        tracing::info!(agent = %agent_id, %source, "agent joined");
+        let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
+        self.shared.asks.spawn(ask(self.clone(), agent));
+        for left_out in self.aliases().left_out.iter().filter(|it| it.agents.contains(&agent_id)) {
+            tracing::warn!(agent = %agent_id, why = %left_out, "an alias does not count");
+        }
+        self.shared.events.publish(match before {
+            Some(before) => {
+                before.left.cancel();
+                Happened::AgentReplaced { agent_id, source }
+            }
+            None => Happened::AgentJoined { agent_id, source },
+        });
+    }
+
+    fn leave(&self, id: &AgentId) {
+        if let Some(agent) = self.known().remove(id) {
+            agent.left.cancel();
+            tracing::info!(agent = %id, "agent left");
+            self.shared.events.publish(Happened::AgentLeft { agent_id: id.clone() });
+        }
+    }
+
+    /// The agent with this id.
+    pub fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {
+        self.known().get(id).cloned()
+    }
+
+    /// All agents, ordered by id.
+    pub fn all(&self) -> Vec<Arc<Agent>> {
+        self.known().values().cloned().collect()
+    }
+
+    /// Files of the plugins folder that are not agents, with the reasons.
+    pub fn rejected(&self) -> Vec<RejectedPlugin> {
+        let rejected = self.shared.rejected.lock();
+        let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
+        let mut told: BTreeMap<_, _> = told.collect();
+        for (agent, held) in &*self.shared.held_back.lock() {
+            let (agent, held) = (agent.clone(), held.clone());
+            told.insert(format!("{agent}.wasm"), HeldBackError { agent, held }.to_string());
+        }
+        told.into_iter().map(|(file, error)| RejectedPlugin { file, error }).collect()
+    }
+
+    /// Reason why the grants of plug-ins cannot be read, if any.
+    pub fn grants_trouble(&self) -> Option<String> {
+        self.shared.ledger.trouble()
+    }
+
+    /// Public description of an agent.
+    pub fn info(&self, agent: &Agent, health: Option<AgentHealth>) -> AgentInfo {
+        agent.info(health, self.held_back(&agent.id))
+    }
+
+    /// Checks all agents on request; results newer than `since` are reused.
+    pub async fn check(&self, since: Instant) -> Vec<(Arc<Agent>, AgentHealth)> {
+        let checks = self.all().into_iter().map(|agent| async move {
+            let health = agent.check(since, true).await;
+            (agent, health)
+        });
+        future::join_all(checks).await
+    }
+
+    /// Stops health checks, and waits until the files of ended runs are removed.
+    pub async fn shutdown(&self) {
+        self.shared.stop.cancel();
+        self.shared.asks.close();
+        self.shared.asks.wait().await;
+        self.shared.kept_programs.shutdown().await;
+        self.shared.files.shutdown().await;
+    }
+
+    /// Waits until the files of programs that outlived their runs are removed.
+    pub async fn files_gone(&self) {
+        self.shared.files.shutdown().await;
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<AgentId, Arc<Agent>>> {
+        self.shared.known.lock()
+    }
+
+    fn set_rejected(&self, file: &str, why: Option<String>) {
+        let mut rejected = self.shared.rejected.lock();
+        match why {
+            Some(error) => {
+                let file = file.to_owned();
+                rejected.insert(file.clone(), error.clone());
+                self.shared.events.publish(Happened::PluginRejected { file, error });
+            }
+            None => drop(rejected.remove(file)),
+        }
+    }
+}
+
+/// Refuses a component that does not have the digest that the operator pins.
+fn pinned(id: &AgentId, found: &str, digest: Option<&str>) -> Result<(), JoinError> {
+    match digest {
+        Some(pinned) if !pinned.eq_ignore_ascii_case(found) => Err(JoinError::Digest {
+            agent: id.clone(),
+            found: found.to_owned(),
+            pinned: pinned.to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Checks an agent's health when it joins and then periodically until it leaves.
+async fn ask(agents: Agents, agent: Arc<Agent>) {
+    let interval = agents.shared.config().health.interval();
+    loop {
+        let pause = check_schedule::with_jitter(interval, getrandom::u64().unwrap_or_default());
+        let turn = async {
+            agent.check(Instant::now(), false).await;
+            if agent.is_renewed()
+                && let Some(Err(why)) = agents.reload_remote(&agent.id, None).await
+            {
+                tracing::warn!(agent = %agent.id, %why, "its new card cannot be used");
+            }
+            sleep(pause).await;
+        };
+        tokio::select! {
+            () = turn => {}
+            () = agent.left.cancelled() => return,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Names of agents: their ids, and the aliases from the configuration and the manifests.
+
+use super::{Agents, JoinError};
+use a2a_hub_core::discovery::{
+    aliases::{Aliases, Claim, ClaimedBy},
+    did_you_mean::nearest,
+};
+use a2a_hub_protocol::id::AgentId;
+
+impl Agents {
+    /// Aliases of the registered agents. Aliases in the manifest of an unapproved plug-in are
+    /// ignored, because any file may be in the plugins folder.
+    pub fn aliases(&self) -> Aliases {
+        let config = self.shared.config();
+        let all = self.all();
+        let ids = all.iter().map(|agent| agent.id.clone()).collect();
+        let claims = all.iter().flat_map(|agent| {
+            let operators = config.agents.get(&agent.id).into_iter().flat_map(|it| &it.aliases);
+            let own = agent.is_vouched_for().then(|| agent.claimed_aliases()).into_iter().flatten();
+            let claim = |by: ClaimedBy| {
+                move |alias: &AgentId| Claim { alias: alias.clone(), agent: agent.id.clone(), by }
+            };
+            let operators: Vec<_> = operators.map(claim(ClaimedBy::Operator)).collect();
+            operators.into_iter().chain(own.map(claim(ClaimedBy::Manifest)))
+        });
+        Aliases::new(&ids, claims.collect())
+    }
+
+    /// Resolves an id or alias to an id; none if no agent has the name.
+    pub fn called(&self, name: &AgentId) -> Option<AgentId> {
+        if self.find(name).is_some() {
+            return Some(name.clone());
+        }
+        self.aliases().agent(name).cloned()
+    }
+
+    /// Warnings about aliases that do not count.
+    pub fn alias_troubles(&self) -> Vec<String> {
+        self.aliases().left_out.iter().map(ToString::to_string).collect()
+    }
+
+    /// Warnings about names in the configuration that match no agent: `default_agent`,
+    /// `root_agent`, and settings whose name resembles an agent's. Settings may exist before their
+    /// agent.
+    pub fn name_troubles(&self) -> Vec<String> {
+        let config = self.shared.config();
+        let all = self.all();
+        let near = |name: &AgentId| {
+            nearest(name.as_str(), all.iter().map(|agent| agent.id.as_str())).map(str::to_owned)
+        };
+        let mut troubles = Vec::new();
+        for (setting, name) in
+            [("default_agent", &config.default_agent), ("root_agent", &config.root_agent)]
+        {
+            let is_group = |name: &AgentId| config.group(name).is_some();
+            if let Some(name) = name.as_ref().filter(|name| self.called(name).is_none())
+                && !is_group(name)
+            {
+                let near = near(name);
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                troubles.push(format!("`{setting}` is `{name}`, and no agent is called so{near}"));
+            }
+        }
+        let is_there = |name: &AgentId| self.find(name).is_some();
+        let idle = config.agents.iter().filter(|(name, agent)| agent.enabled && !is_there(name));
+        for (name, _) in idle {
+            if let Some(near) = near(name) {
+                troubles.push(format!(
+                    "`agents.{name}` sets something for an agent that is not there; did you mean `agents.{near}`?"
+                ));
+            }
+        }
+        troubles
+    }
+
+    /// Refuses an id that the operator uses as an alias of another agent: a file in the plugins
+    /// folder would receive that agent's messages.
+    pub(super) fn must_be_no_alias(&self, id: &AgentId) -> Result<(), JoinError> {
+        match self.shared.config().agent_by_alias(id) {
+            Some(agent) if agent != id => Err(JoinError::IsAnAlias(id.clone(), agent.clone())),
+            Some(_) | None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Admission of plug-in components: a component gets the grant that is recorded for its digest, or
+//! nothing. If a file's granted component is replaced without approval, the new one is held back
+//! and the granted one runs on from its stored copy.
+
+use super::{
+    admitted::{Admitted, Candidate},
+    component_store::KeptCopy,
+    file_error::FileError,
+    held_back::HeldBackError,
+};
+use crate::{
+    agent::{Agent, Source, Terms},
+    registry::{Agents, JoinError},
+};
+use a2a_hub_clock as clock;
+use a2a_hub_config as config;
+use a2a_hub_core::{
+    grant::{Ask, Grant},
+    plugin::{
+        installation::{
+            Configured, Installation, InstallationId, Installations, Standing, Successor,
+        },
+        manifest_diff::difference,
+        signature::TrustedKeys,
+    },
+};
+use a2a_hub_process::run_blocking;
+use a2a_hub_protocol::{hub::event::Happened, id::AgentId, operation::HeldBack};
+use a2a_hub_sandbox::{component::manifest, digest_of};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::Arc,
+};
+
+/// Most lines of differences that are reported: more than an operator reads, few enough not to
+/// flood a reader.
+const MAX_CHANGES: usize = 64;
+
+impl Agents {
+    /// Agent for a component in a file of the plugins folder: this component, or the granted one
+    /// while this one is held back. `signature` is the text of the file's detached signature; it
+    /// counts if it is by the key that the grant names.
+    pub(in crate::registry) async fn admit_file(
+        &self,
+        id: &AgentId,
+        file: &str,
+        bytes: Bytes,
+        signature: Option<Bytes>,
+    ) -> Result<Admitted, FileError> {
+        if let Some(why) = self.shared.ledger.trouble() {
+            return Err(FileError::Grants(why));
+        }
+        let candidate = self.candidate(id, bytes, signature).await?;
+        let source = Source::File(file.to_owned());
+        if candidate.standing == Standing::HeldBack {
+            let agent = self.hold_back(id, source, candidate).await?;
+            return Ok(Admitted { agent, candidate: None });
+        }
+        let agent = match self.serving(id, &source, &candidate.digest) {
+            Some(there) => self.anew(&there),
+            None => {
+                let (bytes, size) = (candidate.bytes.clone(), candidate.bytes.len());
+                let preparing = Box::pin(self.prepare(id, bytes, &source));
+                let (plugin, card) = self.telling_of(file, size, preparing).await?;
+                plugin.ask().is_for(id).map_err(JoinError::Manifest)?;
+                let terms = self.terms_of(id, &source, plugin.ask(), Some(&candidate.digest));
+                let deps = self.deps_of(id, terms);
+                Agent::new(id.clone(), Arc::new(plugin), card, source, deps)
+            }
+        };
+        Ok(Admitted { agent, candidate: Some(candidate) })
+    }
+
+    /// Builds the agent to be registered now, under the current terms, and records its grant and
+    /// succession. Compiling may have taken long: if the component's standing has changed
+    /// meanwhile, the file has to be read again.
+    pub(in crate::registry) async fn finish(&self, admitted: Admitted) -> Result<Agent, FileError> {
+        let Admitted { agent, candidate } = admitted;
+        let Some(candidate) = candidate else { return Ok(self.anew(&agent)) };
+        self.install(&agent, candidate).await?;
+        self.shared.held_back.lock().remove(&agent.id);
+        Ok(self.anew(&agent))
+    }
+
+    async fn candidate(
+        &self,
+        id: &AgentId,
+        bytes: Bytes,
+        signature: Option<Bytes>,
+    ) -> Result<Candidate, FileError> {
+        let config = self.shared.config().agent(id);
+        let grants = self.shared.ledger.grants();
+        let key = grants.plugins.get(id).and_then(|record| record.key.clone());
+        let looked = run_blocking(move || {
+            let is_signed =
+                key.as_ref().is_some_and(|key| is_signed(&bytes, signature.as_deref(), key));
+            // Nothing counts yet: an unreadable manifest has no version.
+            let said =
+                if is_signed { manifest::read(&bytes).unwrap_or_default() } else { Ask::default() };
+            (digest_of(&bytes), key.filter(|_| is_signed), said.version, bytes)
+        });
+        let (digest, signed_by, version, bytes) = looked.await.map_err(io::Error::other)?;
+        let is_named = |pin: &String| pin.eq_ignore_ascii_case(&digest);
+        let is_pinned = config.grant.is_some() && config.sha256.as_ref().is_some_and(is_named);
+        let standing = Standing::Unknown;
+        let mut candidate = Candidate { bytes, digest, version, signed_by, is_pinned, standing };
+        candidate.standing = grants.standing(id, candidate.offered());
+        Ok(candidate)
+    }
+
+    /// The registered agent of that id, if it has this source and this component.
+    fn serving(&self, id: &AgentId, source: &Source, digest: &str) -> Option<Arc<Agent>> {
+        self.find(id).filter(|it| it.source == *source && it.runtime.digest() == Some(digest))
+    }
+
+    /// Rebuilds an agent under the current terms and settings.
+    pub(in crate::registry) fn anew(&self, agent: &Agent) -> Agent {
+        let Agent { id, runtime, card, source, .. } = agent;
+        let terms = self.terms_of(id, source, runtime.ask(), runtime.digest());
+        let deps = self.deps_of(id, terms);
+        let (runtime, card, source) = (Arc::clone(runtime), card.clone(), source.clone());
+        let mut anew = Agent::new(id.clone(), runtime, card, source, deps);
+        anew.signed_by.clone_from(&agent.signed_by);
+        anew
+    }
+
+    /// Builds the agent from the granted component instead of the new one, which is held back.
+    async fn hold_back(
+        &self,
+        id: &AgentId,
+        source: Source,
+        candidate: Candidate,
+    ) -> Result<Agent, FileError> {
+        let grants = self.shared.ledger.grants();
+        let granted =
+            grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
+        let Candidate { bytes, digest, signed_by, .. } = candidate;
+        let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
+        let compared = run_blocking(move || {
+            let new = manifest::read(&bytes).unwrap_or_default();
+            Ok::<_, io::Error>(match kept.look(&wanted)? {
+                KeptCopy::Whole(copy) => {
+                    let old = manifest::read(&copy).ok();
+                    let found = old.map(|old| difference(&old, &new)).unwrap_or_default();
+                    (Some(copy), found, None)
+                }
+                lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+                    (None, Vec::new(), Some(lacking))
+                }
+            })
+        });
+        let (copy, found, lacking) = compared.await.map_err(io::Error::other)??;
+        let there = self.serving(id, &source, &granted);
+        let serves = there.is_some() || copy.is_some();
+        let mut changes: Vec<_> = found.iter().take(MAX_CHANGES).map(ToString::to_string).collect();
+        if found.len() > MAX_CHANGES {
+            changes.push(format!("~ and {} more", found.len() - MAX_CHANGES));
+        }
+        if let Some(lacking) = lacking {
+            changes.push(format!("~ what is different cannot be told: {lacking}"));
+        }
+        if signed_by.is_some() {
+            // The only reason to hold back a signed component.
+            let older = "~ it is signed, and its version is older than the granted one's, or cannot be told";
+            changes.insert(0, older.to_owned());
+        }
+        let held = HeldBack { sha256: digest, granted, serves, changes };
+        self.note_held_back(id, &source, held.clone());
+        let why = HeldBackError { agent: id.clone(), held };
+        match (there, copy) {
+            (Some(there), _) => Ok(self.anew(&there)),
+            (None, Some(copy)) => {
+                let (plugin, card) = self.prepare(id, copy, &source).await?;
+                let terms = self.terms_of(id, &source, plugin.ask(), Some(plugin.digest()));
+                let deps = self.deps_of(id, terms);
+                Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, deps))
+            }
+            (None, None) => Err(why.into()),
+        }
+    }
+
+    fn note_held_back(&self, id: &AgentId, source: &Source, held: HeldBack) {
+        let before = self.shared.held_back.lock().insert(id.clone(), held.clone());
+        if before.as_ref() == Some(&held) {
+            return;
+        }
+        let (file, HeldBack { sha256, granted, changes, .. }) = (source.to_string(), held);
+        let asks = changes.join(", ");
+        tracing::warn!(agent = %id, sha256, granted, asks, "a component is held back until the operator grants it");
+        self.shared.events.publish(Happened::PluginHeldBack {
+            agent_id: id.clone(),
+            file,
+            sha256,
+            changes,
+        });
+    }
+
+    /// The held-back component of this agent, if any.
+    pub fn held_back(&self, id: &AgentId) -> Option<HeldBack> {
+        self.shared.held_back.lock().get(id).cloned()
+    }
+
+    /// Records the configuration's grant and the component's succession; stores a copy of a
+    /// component with a grant.
+    async fn install(&self, agent: &Agent, candidate: Candidate) -> Result<(), FileError> {
+        let (shared, id, file) =
+            (Arc::clone(&self.shared), agent.id.clone(), agent.source.to_string());
+        let runtime = Arc::clone(&agent.runtime);
+        let installed = run_blocking(move || {
+            if shared.ledger.grants().standing(&id, candidate.offered()) != candidate.standing {
+                return Err(FileError::Changed);
+            }
+            let Candidate { bytes, digest, standing, .. } = candidate;
+            shared.take_over(&id, &file, runtime.ask(), &digest)?;
+            let by = match standing {
+                Standing::Succeeds(by) => Some(by),
+                Standing::Unknown | Standing::Granted | Standing::Another | Standing::HeldBack => {
+                    None
+                }
+            };
+            let grants = shared.ledger.grants();
+            let record = grants.plugins.get(&id);
+            let is_back = standing == Standing::Granted && record.is_some_and(|it| it.gone);
+            if by.is_some() || is_back {
+                if let Some(by) = by {
+                    tracing::warn!(agent = %id, sha256 = digest, why = words(by), "another component goes on with the grant");
+                }
+                let version = runtime.ask().version.as_ref();
+                let followed = shared.ledger.change(|all| all.follow(&id, &digest, version));
+                followed.map_err(|why| told(&why))?;
+            }
+            let grants = shared.ledger.grants();
+            if grants.plugins.get(&id).is_some_and(|record| record.sha256 == digest) {
+                shared.kept.keep(&bytes)?;
+            }
+            if by.is_some() {
+                // The predecessor no longer runs, so its copy can go.
+                shared.sweep_kept();
+            }
+            Ok(())
+        });
+        installed.await.map_err(io::Error::other)?
+    }
+
+    /// Grant and installation of an agent, from the configuration or the records.
+    pub(in crate::registry) fn terms_of(
+        &self,
+        id: &AgentId,
+        source: &Source,
+        ask: &Ask,
+        digest: Option<&str>,
+    ) -> Terms {
+        let configured = self.shared.config().agent(id).grant;
+        let own = |grant| Terms { installation: InstallationId::from(id), grant };
+        match source {
+            Source::BuiltIn | Source::Native => own(match configured {
+                Some(grant) => grant.trusting(ask),
+                None => Grant::everything(ask),
+            }),
+            Source::Remote(_) => own(configured.unwrap_or_default()),
+            Source::File(_) => {
+                let grants = self.shared.ledger.grants();
+                let record = grants.plugins.get(id);
+                let record = record.filter(|record| digest == Some(record.sha256.as_str()));
+                record.map_or_else(
+                    || own(Grant::default()),
+                    |Installation { id, grant, .. }| Terms {
+                        installation: id.clone(),
+                        grant: grant.clone(),
+                    },
+                )
+            }
+        }
+    }
+
+    /// Records the configuration's grant for a component that has not joined yet.
+    pub(in crate::registry) fn adopt(&self, id: &AgentId, file: &str, bytes: &Bytes) {
+        let Ok(ask) = manifest::read(bytes) else { return };
+        let there = self.shared.built_in.component(id).is_some();
+        if there || ask.is_for(id).is_err() {
+            return;
+        }
+        if let Err(why) = self.shared.take_over(id, file, &ask, &digest_of(bytes)) {
+            tracing::error!(agent = %id, %why, "its grant in the configuration cannot be recorded");
+        }
+    }
+
+    /// Records that a plug-in's file is gone. Blocks on the disk.
+    pub(in crate::registry) fn miss(&self, id: &AgentId) {
+        self.shared.held_back.lock().remove(id);
+        let ledger = &self.shared.ledger;
+        if ledger.grants().plugins.get(id).is_none_or(|record| record.gone) {
+            return;
+        }
+        if let Err(why) = ledger.change(|all| all.set_gone(id, true)) {
+            tracing::error!(agent = %id, %why, "that its file is gone cannot be recorded");
+        }
+    }
+
+    /// Ends the installation of a removed plug-in and deletes its stored data.
+    pub(in crate::registry) async fn end_installation(&self, id: &AgentId) {
+        let (shared, agent) = (Arc::clone(&self.shared), id.clone());
+        let ended = run_blocking(move || {
+            if !shared.ledger.grants().plugins.contains_key(&agent) {
+                return Ok(None);
+            }
+            let chance = getrandom::u32().map_err(|why| why.to_string())?;
+            let ended = shared.ledger.change(|all| all.remove(&agent, chance));
+            shared.sweep_kept();
+            ended.map_err(|why| why.to_string())
+        });
+        match ended.await.map_err(|why| why.to_string()).flatten() {
+            Ok(Some(installation)) => self.purge(installation).await,
+            Ok(None) => {}
+            Err(why) => tracing::error!(agent = %id, why, "its grant cannot be removed"),
+        }
+    }
+
+    /// Updates the records of all registered plug-ins from the configuration.
+    pub(in crate::registry) async fn take_over_all(&self) {
+        let files = self.all().into_iter().filter(|it| matches!(it.source, Source::File(_)));
+        let files: Vec<_> = files.collect();
+        let shared = Arc::clone(&self.shared);
+        let taken = run_blocking(move || {
+            for agent in files {
+                let (file, runtime) = (agent.source.to_string(), &agent.runtime);
+                let Some(digest) = runtime.digest() else { continue };
+                if let Err(why) = shared.take_over(&agent.id, &file, runtime.ask(), digest) {
+                    tracing::error!(agent = %agent.id, %why, "its grant cannot follow the configuration");
+                }
+            }
+        });
+        if let Err(why) = taken.await {
+            tracing::error!(%why, "the grants cannot follow the configuration");
+        }
+    }
+}
+
+impl crate::registry::Shared {
+    /// Records the configuration's grant for a component, if it is new.
+    fn take_over(
+        &self,
+        id: &AgentId,
+        file: &str,
+        ask: &Ask,
+        digest: &str,
+    ) -> Result<(), FileError> {
+        let config = self.config().agent(id);
+        let is_named = |pin: &String| pin.eq_ignore_ascii_case(digest);
+        let chance = getrandom::u32().map_err(io::Error::other)?;
+        let at = clock::now();
+        let configured = Configured {
+            grant: config.grant.as_ref(),
+            sha256: digest,
+            is_pinned: config.sha256.as_ref().is_some_and(is_named),
+            ask,
+            source: file,
+            at: &at,
+            chance,
+        };
+        let take = |all: &mut Installations| {
+            let before = all.plugins.get(id).cloned();
+            all.take_over(id, configured);
+            let after = all.plugins.get_mut(id)?;
+            if before.as_ref().map(|it| &it.grant) == Some(&after.grant) {
+                return None;
+            }
+            let (grant, wrong) = config::resolve(after.grant.clone(), &config.programs);
+            after.grant = grant;
+            Some(wrong)
+        };
+        // Tried without the lock first: usually nothing changes.
+        let mut tried = (*self.ledger.grants()).clone();
+        tried.take_over(id, configured);
+        if tried == *self.ledger.grants() {
+            self.warn_of_two_words(id, config.grant.is_some());
+            return Ok(());
+        }
+        let wrong = self.ledger.change(take).map_err(|why| told(&why))?;
+        tracing::warn!(
+            agent = %id,
+            sha256 = digest,
+            "what the configuration grants is recorded for this component; another one is held back until it is granted too"
+        );
+        for why in wrong.into_iter().flatten() {
+            tracing::warn!(agent = %id, %why, "a program that is granted cannot be run as it is");
+        }
+        Ok(())
+    }
+
+    fn warn_of_two_words(&self, id: &AgentId, is_configured: bool) {
+        let grants = self.ledger.grants();
+        let by_command = grants.plugins.get(id).is_some_and(|record| record.configured.is_none());
+        if is_configured && by_command {
+            tracing::warn!(
+                agent = %id,
+                "its grant in the configuration does not count, for `a2a-hub plugin` granted something else; remove one of them"
+            );
+        }
+    }
+
+    /// Removes stored components that no record names.
+    pub(in crate::registry) fn sweep_kept(&self) {
+        let grants = self.ledger.grants();
+        let used: BTreeSet<_> = grants.plugins.values().map(|it| it.sha256.as_str()).collect();
+        if let Err(why) = self.kept.retain(&used) {
+            tracing::warn!(%why, "copies of components that are not granted any more cannot be removed");
+        }
+    }
+}
+
+/// True if a component is signed with this minisign public key. Hashes the whole component.
+fn is_signed(component: &[u8], signature: Option<&[u8]>, key: &str) -> bool {
+    let Some(Ok(signature)) = signature.map(str::from_utf8) else { return false };
+    let named = BTreeMap::from([("grant".to_owned(), key.to_owned())]);
+    let keys = TrustedKeys::named(&named);
+    keys.is_ok_and(|keys| keys.provenance(component, Some(signature)).signer().is_some())
+}
+
+fn told(why: &config::GrantsError) -> FileError {
+    FileError::Grants(why.to_string())
+}
+
+fn words(by: Successor) -> &'static str {
+    match by {
+        Successor::Signed => "it is signed with the key of the grant",
+        Successor::Dev => "the grant is for a development loop",
+        Successor::Pinned => "the configuration pins it",
+    }
+}

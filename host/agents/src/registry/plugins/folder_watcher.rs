@@ -1,0 +1,540 @@
+//! The plugins folder: a component copied there joins, a replaced one takes the old one's place, a
+//! removed one leaves.
+//!
+//! The folder is polled twice a second instead of watched: a file counts once it is unchanged
+//! between two polls. So a half-written copy is never read, and no event is missed. A file that
+//! cannot join leaves the registered agent as it is.
+//!
+//! Each file is loaded independently: a slow compilation or card delays no other file and no poll.
+
+use super::{
+    admitted::Admitted,
+    file_error::FileError,
+    provenance::{self, beside},
+};
+use crate::registry::Agents;
+use a2a_hub_config::{
+    Config,
+    own_file::{self, NotOwn},
+};
+use a2a_hub_core::plugin::signature;
+use a2a_hub_process::run_blocking;
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::LoadError;
+use bytes::Bytes;
+use futures::future;
+use rustix::fs::{Mode, OFlags};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{self, Read as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+/// Polling interval; a file must be unchanged for that long.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Time that the start of the hub waits for the folder's components; slower ones join later. An
+/// unoptimised compiler takes longer for everything.
+const AT_THE_START: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 3 });
+
+/// Time that the start waits for agents with unfinished tasks, which would fail without them: a new
+/// version of the hub compiles all components anew.
+const FOR_THEIR_TASKS: Duration = Duration::from_secs(30);
+
+/// Interval at which a refresh checks whether granted plug-ins have been read.
+const A_MOMENT: Duration = Duration::from_millis(10);
+
+/// Delay before the retry of a file that failed for a transient reason.
+const NEXT_TRY: Duration = Duration::from_secs(30);
+
+/// Largest component, in bytes: a Python agent has about 20 MiB.
+pub(in crate::registry) const MAX_BYTES: u64 = 128 << 20;
+
+/// The folder and the files seen in it. Cheap to clone.
+#[derive(Clone)]
+pub struct PluginFolder {
+    pub(in crate::registry) dir: Arc<Path>,
+    pub(in crate::registry) agents: Agents,
+    /// Lock on the folder: held to change it or to register its files.
+    seen: Arc<Mutex<SeenFiles>>,
+}
+
+/// Task that loads a file; its error is also kept in the list of rejected files.
+type Taking = JoinHandle<Result<Option<AgentId>, FileError>>;
+
+/// Files seen, by name.
+pub(in crate::registry) type SeenFiles = BTreeMap<String, Seen>;
+
+/// State of a file at the last poll.
+pub(in crate::registry) struct Seen {
+    stamp: Stamp,
+    /// True if this state of the file was read or is being read.
+    read: bool,
+    /// Time of a repeated read of the unchanged file.
+    again: Option<Instant>,
+    /// Cancels the read when the file changes or vanishes.
+    reading: Option<DropGuard>,
+    /// Agent registered from the file.
+    joined: Option<AgentId>,
+}
+
+/// An agent built from a file and not yet registered.
+struct Prepared {
+    admitted: Admitted,
+    /// Configuration under which the agent was built; a newer one may be in force at registration.
+    config: Arc<Config>,
+}
+
+/// Metadata that changes with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::registry) struct Stamp {
+    component: FileStamp,
+    /// Metadata of the signature file.
+    signature: Option<FileStamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl PluginFolder {
+    /// Opens the folder `dir`; creates it if necessary, with access for this user only.
+    pub fn open(dir: PathBuf, agents: Agents) -> io::Result<Self> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        Ok(Self { dir: dir.into(), agents, seen: Arc::default() })
+    }
+
+    /// Loads the current files at the start, without waiting for them to be unchanged. Slow ones
+    /// join later; the `awaited` ones get more time.
+    pub(in crate::registry) async fn load(&self, awaited: &BTreeSet<AgentId>) {
+        self.adopt().await;
+        self.look().await;
+        let began = self.look().await;
+        self.miss_those_not_there().await;
+        let is_awaited = |name: &str| {
+            name.strip_suffix(".wasm").is_some_and(|id| awaited.iter().any(|it| it.as_str() == id))
+        };
+        let (first, rest): (Vec<_>, Vec<_>) =
+            began.into_iter().partition(|(name, _)| is_awaited(name));
+        let within = |patience, jobs: Vec<(String, Taking)>| {
+            timeout(patience, future::join_all(jobs.into_iter().map(|(_, job)| job)))
+        };
+        let (first, rest) =
+            tokio::join!(within(FOR_THEIR_TASKS, first), within(AT_THE_START, rest));
+        if first.is_err() || rest.is_err() {
+            tracing::info!("some plugins are still being compiled; each joins when it is ready");
+        }
+    }
+
+    /// Loads the current files without waiting for them to be unchanged; returns once each has
+    /// joined or failed. Slow ones join later.
+    pub(in crate::registry) async fn look_twice(&self) {
+        let mut began = self.look().await;
+        began.extend(self.look().await);
+        let joining = async {
+            future::join_all(began.into_iter().map(|(_, job)| job)).await;
+            // The background poll may already be reading a file that was just granted.
+            while self.is_reading_granted().await {
+                sleep(A_MOMENT).await;
+            }
+        };
+        if timeout(AT_THE_START, joining).await.is_err() {
+            tracing::info!("some plugins are still being compiled; each joins when it is ready");
+        }
+    }
+
+    /// True if a plug-in with a grant is being read.
+    async fn is_reading_granted(&self) -> bool {
+        let grants = self.agents.shared.ledger.grants();
+        let is_granted = |name| named_by(name).is_some_and(|id| grants.plugins.contains_key(&id));
+        let seen = self.seen().await;
+        seen.iter().any(|(name, seen)| seen.reading.is_some() && is_granted(name))
+    }
+
+    /// Polls until `stop`.
+    pub fn watch(self, tasks: &TaskTracker, stop: CancellationToken) {
+        tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = sleep(INTERVAL) => {
+                        self.follow_grants().await;
+                        drop(self.look().await);
+                    }
+                    () = stop.cancelled() => return,
+                }
+            }
+        });
+    }
+
+    /// Locks the folder; no other poll or change runs meanwhile.
+    pub(in crate::registry) async fn seen(&self) -> MutexGuard<'_, SeenFiles> {
+        self.seen.lock().await
+    }
+
+    /// Polls once; returns the loads that it started.
+    async fn look(&self) -> Vec<(String, Taking)> {
+        let mut seen = self.seen().await;
+        let folder = Arc::clone(&self.dir);
+        let there = run_blocking(move || stamps(&folder)).await;
+        let there = match there.map_err(io::Error::other).flatten() {
+            Ok(there) => there,
+            Err(why) => {
+                tracing::warn!(folder = %self.dir.display(), %why, "cannot look into the plugins folder");
+                return Vec::new();
+            }
+        };
+        let gone: Vec<_> = seen.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+        for name in gone {
+            self.forget(&mut seen, &name);
+        }
+        let mut began = Vec::new();
+        for (name, stamp) in there {
+            match seen.get_mut(&name) {
+                Some(seen) => {
+                    if seen.stands_still(stamp) {
+                        began.push((name.clone(), self.begin(seen, name)));
+                    }
+                }
+                None => drop(seen.insert(name, Seen::unread(stamp))),
+            }
+        }
+        began
+    }
+
+    /// Starts to load a file in the background.
+    fn begin(&self, seen: &mut Seen, name: String) -> Taking {
+        let (cancel, stamp) = (self.agents.shared.stop.child_token(), seen.stamp);
+        (seen.read, seen.again) = (true, None);
+        seen.reading = Some(cancel.clone().drop_guard());
+        let folder = self.clone();
+        let on_its_way = self.agents.shared.joining.one();
+        self.agents.shared.asks.spawn(async move {
+            let _on_its_way = on_its_way;
+            let taking = async {
+                let prepared = folder.prepare(&name).await;
+                folder.settle(&name, stamp, prepared).await
+            };
+            Box::pin(cancel.run_until_cancelled(taking)).await.unwrap_or(Err(FileError::Changed))
+        })
+    }
+
+    /// Drops a vanished file and its agent.
+    pub(in crate::registry) fn forget(&self, seen: &mut SeenFiles, name: &str) {
+        if let Some(Seen { joined: Some(agent), .. }) = seen.remove(name) {
+            self.agents.leave(&agent);
+        }
+        if let Some(agent) = named_by(name) {
+            self.agents.miss(&agent);
+        }
+        self.agents.set_rejected(name, None);
+    }
+
+    /// Loads a file now and registers it; none if the operator disabled it.
+    pub(in crate::registry) async fn take(&self, name: &str) -> Result<Option<AgentId>, FileError> {
+        let taking = {
+            let mut seen = self.seen().await;
+            let now = Stamp::at(&self.dir.join(name))?;
+            let seen = seen.entry(name.to_owned()).or_insert_with(|| Seen::unread(now));
+            seen.stamp = now;
+            self.begin(seen, name.to_owned())
+        };
+        // The load completes even if the caller has left.
+        taking.await.map_err(io::Error::other)?
+    }
+
+    /// Registers the agent built from a file, or stores the reason of the failure. Discards the
+    /// result if the file changed while it was being loaded.
+    async fn settle(
+        &self,
+        name: &str,
+        stamp: Stamp,
+        prepared: Result<Option<Prepared>, FileError>,
+    ) -> Result<Option<AgentId>, FileError> {
+        let mut all = self.seen().await;
+        let Some(seen) = all.get_mut(name).filter(|seen| seen.stamp == stamp) else {
+            return Err(FileError::Changed);
+        };
+        let joined = match prepared {
+            Ok(Some(prepared)) => self.seat(prepared).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(why) => Err(why),
+        };
+        match &joined {
+            Ok(agent) => seen.joined.clone_from(agent),
+            // The component's standing has changed since it was read.
+            Err(FileError::Changed) => seen.again = Some(Instant::now()),
+            Err(FileError::Join(crate::registry::JoinError::Load(LoadError::NotNow(_)))) => {
+                seen.again = Some(Instant::now() + NEXT_TRY);
+            }
+            Err(_) => {}
+        }
+        if let Some(reading) = seen.reading.take() {
+            // The read is complete, so nothing is left to cancel.
+            drop(reading.disarm());
+        }
+        let refused = joined.as_ref().err().map(ToString::to_string);
+        if let Some(why) = &refused {
+            tracing::warn!(file = name, why, "a plugin cannot join");
+        }
+        self.agents.set_rejected(name, refused);
+        joined
+    }
+
+    /// Registers an agent.
+    async fn seat(&self, prepared: Prepared) -> Result<AgentId, FileError> {
+        let Prepared { admitted, config } = prepared;
+        let agent = self.agents.finish(admitted).await?;
+        let id = agent.id.clone();
+        self.agents.register(agent);
+        if !Arc::ptr_eq(&config, &self.agents.shared.config()) {
+            self.agents.follow_late(&id);
+        }
+        Ok(id)
+    }
+
+    /// Marks an unchanged file to be read again at the next poll.
+    pub(in crate::registry) async fn read_again(&self, id: &AgentId) {
+        if let Some(seen) = self.seen().await.get_mut(&format!("{id}.wasm")) {
+            seen.read_again();
+        }
+    }
+
+    /// Plug-ins that wait for the operator's approval or for a readable file of grants.
+    pub(in crate::registry) async fn waiting(&self) -> BTreeSet<AgentId> {
+        let seen = self.seen().await;
+        let of_file = seen.iter().filter_map(|(name, seen)| Some((named_by(name)?, seen)));
+        let is_waiting = |id: &AgentId, seen: &Seen| {
+            let was_read = seen.read && seen.reading.is_none();
+            self.agents.held_back(id).is_some() || (was_read && self.agents.find(id).is_none())
+        };
+        of_file.filter(|(id, seen)| is_waiting(id, seen)).map(|(id, _)| id).collect()
+    }
+
+    /// On the first start with a file of grants: records the configuration's grants for the present
+    /// components, together with the data that they have stored so far.
+    async fn adopt(&self) {
+        let agents = self.agents.clone();
+        if agents.shared.ledger.grants().adopted || agents.shared.ledger.trouble().is_some() {
+            return;
+        }
+        let folder = Arc::clone(&self.dir);
+        let adopted = run_blocking(move || {
+            for name in stamps(&folder).map_err(|why| why.to_string())?.into_keys() {
+                let Some(id) = named_by(&name) else { continue };
+                let Ok(bytes) = read_trusted(&folder.join(&name), MAX_BYTES) else { continue };
+                agents.adopt(&id, &name, &bytes);
+            }
+            let done = agents.shared.ledger.change(|all| all.adopted = true);
+            done.map_err(|why| why.to_string())
+        });
+        if let Err(why) = adopted.await.map_err(|why| why.to_string()).flatten() {
+            tracing::error!(why, "the records of grants cannot be begun");
+        }
+    }
+
+    /// Handles plug-ins whose files vanished while no hub ran.
+    async fn miss_those_not_there(&self) {
+        let seen = self.seen().await;
+        let there: BTreeSet<_> = seen.keys().filter_map(|name| named_by(name)).collect();
+        drop(seen);
+        let grants = self.agents.shared.ledger.grants();
+        for id in grants.plugins.keys().filter(|id| !there.contains(*id)) {
+            self.agents.miss(id);
+        }
+        let shared = Arc::clone(&self.agents.shared);
+        if let Err(why) = run_blocking(move || shared.sweep_kept()).await {
+            tracing::warn!(%why, "copies of components cannot be looked through");
+        }
+    }
+
+    /// Builds the agent of a file; none if the operator disabled it.
+    async fn prepare(&self, name: &str) -> Result<Option<Prepared>, FileError> {
+        let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
+        let config = self.agents.shared.config();
+        if !config.agent(&id).enabled {
+            return Ok(None);
+        }
+        let (file, plugins) = (self.dir.join(name), config.plugins.clone());
+        // The semaphore is never closed.
+        let _room = self.agents.shared.unloaded.acquire_many(kibibytes(&file)).await;
+        let read = run_blocking(move || {
+            let bytes = read_trusted(&file, MAX_BYTES)?;
+            let signature = signature_of(&file, read_trusted)?;
+            let provenance = provenance::admit(&bytes, signature.as_deref(), &plugins)?;
+            Ok::<_, FileError>((bytes, signature, provenance))
+        });
+        let (bytes, signature, provenance) = read.await.map_err(io::Error::other)??;
+        let mut admitted = self.agents.admit_file(&id, name, bytes, signature).await?;
+        if !admitted.is_another() {
+            admitted.agent.signed_by = provenance.signer().map(str::to_owned);
+        }
+        Ok(Some(Prepared { admitted, config }))
+    }
+}
+
+impl Seen {
+    /// State of an unread file.
+    fn unread(stamp: Stamp) -> Self {
+        Self { stamp, read: false, again: None, reading: None, joined: None }
+    }
+
+    /// Current state of the file at `path`, marked as read, with its agent.
+    pub(in crate::registry) fn read(path: &Path, joined: Option<AgentId>) -> io::Result<Self> {
+        let stamp = Stamp::at(path)?;
+        Ok(Self { read: true, joined, ..Self::unread(stamp) })
+    }
+
+    /// Marks the unchanged file to be read again.
+    pub(in crate::registry) fn read_again(&mut self) {
+        self.again = Some(Instant::now());
+    }
+
+    /// True if the file is unchanged since the last poll and has to be read.
+    fn stands_still(&mut self, now: Stamp) -> bool {
+        if self.stamp != now {
+            let joined = self.joined.take();
+            *self = Self { joined, ..Self::unread(now) };
+            return false;
+        }
+        !self.read || self.again.is_some_and(|at| Instant::now() >= at)
+    }
+}
+
+impl Stamp {
+    /// Metadata of the component at `path` and of its signature.
+    fn at(path: &Path) -> io::Result<Self> {
+        let component = FileStamp::of(&fs::symlink_metadata(path)?);
+        let signature = fs::symlink_metadata(beside(path)).ok();
+        Ok(Self { component, signature: signature.as_ref().map(FileStamp::of) })
+    }
+}
+
+impl FileStamp {
+    fn of(meta: &fs::Metadata) -> Self {
+        Self { inode: meta.ino(), size: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) }
+    }
+}
+
+/// Agent id that a file's name stands for, if it is valid.
+fn named_by(file: &str) -> Option<AgentId> {
+    AgentId::parse(file.strip_suffix(".wasm")?).ok()
+}
+
+/// Components in the folder: files that are not hidden and end in `.wasm`.
+fn stamps(dir: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.starts_with('.') || !name.ends_with(".wasm") {
+            continue;
+        }
+        // The file vanished between the two system calls.
+        let Ok(stamp) = Stamp::at(&entry.path()) else { continue };
+        found.insert(name, stamp);
+    }
+    Ok(found)
+}
+
+/// Size of a file in KiB, for the memory budget. A file that grows meanwhile counts as another
+/// file.
+fn kibibytes(file: &Path) -> u32 {
+    let bytes = fs::symlink_metadata(file).map_or(0, |meta| meta.len().min(MAX_BYTES));
+    u32::try_from(bytes >> 10).unwrap_or_default() + 1
+}
+
+/// Reads a file that only this user can have written. The checks apply to the open file, and the
+/// bytes are read once for hash and compiler.
+fn read_trusted(path: &Path, most: u64) -> Result<Bytes, FileError> {
+    let file = own_file::open(path, 0o022).map_err(|why| match why {
+        NotOwn::Io(why) => FileError::Io(why),
+        NotOwn::Link | NotOwn::NotPlain => FileError::NotPlain,
+        NotOwn::Foreign => FileError::Foreign,
+        NotOwn::Shared => FileError::Writable,
+    })?;
+    if file.metadata()?.nlink() != 1 {
+        return Err(FileError::NotPlain);
+    }
+    read_all(file, most)
+}
+
+/// Signature file of a component, read by the same function as the component; none if it does not
+/// exist.
+pub(in crate::registry) fn signature_of(
+    component: &Path,
+    read: impl FnOnce(&Path, u64) -> Result<Bytes, FileError>,
+) -> Result<Option<Bytes>, FileError> {
+    match read(&beside(component), signature::MAX_BYTES as u64) {
+        Ok(signature) => Ok(Some(signature)),
+        Err(FileError::Io(why)) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(FileError::Signature(Box::new(why))),
+    }
+}
+
+/// Reads a file that the caller names; links and write access of others are allowed, because only
+/// the bytes read now count.
+pub(in crate::registry) fn read_offered(path: &Path, most: u64) -> Result<Bytes, FileError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?;
+    let file = File::from(file);
+    if file.metadata()?.is_file() { read_all(file, most) } else { Err(FileError::NotPlain) }
+}
+
+fn read_all(file: File, most: u64) -> Result<Bytes, FileError> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(FileError::Large(most));
+    }
+    Ok(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn shared_or_linked_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.wasm");
+        fs::write(&file, "x").unwrap();
+        assert_eq!(read_trusted(&file, MAX_BYTES).unwrap(), "x");
+
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o662)).unwrap();
+        assert!(matches!(read_trusted(&file, MAX_BYTES), Err(FileError::Writable)));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+
+        let link = dir.path().join("link.wasm");
+        symlink(&file, &link).unwrap();
+        assert!(matches!(read_trusted(&link, MAX_BYTES), Err(FileError::NotPlain)));
+        fs::hard_link(&file, dir.path().join("twin.wasm")).unwrap();
+        assert!(matches!(read_trusted(&file, MAX_BYTES), Err(FileError::NotPlain)));
+        assert!(matches!(read_trusted(dir.path(), MAX_BYTES), Err(FileError::NotPlain)));
+    }
+
+    #[test]
+    fn only_visible_wasm_files_count() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [".a.wasm", "b.wasm.part", "c.wasm"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(stamps(dir.path()).unwrap().into_keys().collect::<Vec<_>>(), ["c.wasm"]);
+    }
+}

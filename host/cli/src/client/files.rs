@@ -1,0 +1,102 @@
+//! File attachments of a message.
+
+use a2a_hub_protocol::{MAX_CONTENT, id::MAX_ID};
+use anyhow::{Context as _, bail};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use std::{
+    fs::{self, File},
+    io::Read as _,
+    path::Path,
+};
+
+/// Reads a file as a part of a message. Fails if the encoded part exceeds `room` bytes, else
+/// subtracts its size from `room`.
+pub(crate) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
+    let shown = path.display();
+    // Checked before the file is opened: opening a pipe blocks until another process writes to it.
+    if !fs::metadata(path).with_context(|| format!("attach {shown}"))?.is_file() {
+        bail!("attach {shown}: it is not a file");
+    }
+    let file = File::open(path).with_context(|| format!("attach {shown}"))?;
+    let mut bytes = Vec::new();
+    // Base64 encodes three bytes as four.
+    let most = (*room).min(MAX_CONTENT) / 4 * 3;
+    let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
+    read.with_context(|| format!("attach {shown}"))?;
+    if bytes.len() > most {
+        let kib = most >> 10;
+        let room = match *room < MAX_CONTENT {
+            true => format!("a message has room for {kib} KiB more"),
+            false => format!("a file in a message may have {kib} KiB"),
+        };
+        bail!("attach {shown}: {room}; leave the file in a workspace and name its path instead");
+    }
+    let name: String =
+        path.file_name().unwrap_or_default().to_string_lossy().chars().take(MAX_ID).collect();
+    let encoded = STANDARD.encode(&bytes);
+    *room -= encoded.len();
+    Ok(json!({
+        "kind": "file",
+        "file": { "name": name, "mimeType": media_type(path, &bytes), "bytes": encoded },
+    }))
+}
+
+/// Media type by the file name's extension, or else by the content.
+fn media_type(path: &Path, bytes: &[u8]) -> &'static str {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    match extension.as_str() {
+        "css" => "text/css",
+        "csv" => "text/csv",
+        "gif" => "image/gif",
+        "gz" => "application/gzip",
+        "htm" | "html" => "text/html",
+        "jpeg" | "jpg" => "image/jpeg",
+        "js" | "mjs" => "text/javascript",
+        "json" => "application/json",
+        "md" => "text/markdown",
+        "mp3" => "audio/mpeg",
+        "mp4" => "video/mp4",
+        "pdf" => "application/pdf",
+        "png" => "image/png",
+        "svg" => "image/svg+xml",
+        "tar" => "application/x-tar",
+        "toml" => "application/toml",
+        "wasm" => "application/wasm",
+        "wav" => "audio/wav",
+        "webp" => "image/webp",
+        "xml" => "application/xml",
+        "yaml" | "yml" => "application/yaml",
+        "zip" => "application/zip",
+        _ if std::str::from_utf8(bytes).is_ok() => "text/plain",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_is_a_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("Notes.MD");
+        fs::write(&path, "hi").unwrap();
+        let mut room = 8;
+        let made = part(&path, &mut room).unwrap();
+        insta::assert_snapshot!(made, @r#"{"file":{"bytes":"aGk=","mimeType":"text/markdown","name":"Notes.MD"},"kind":"file"}"#);
+        assert_eq!(room, 4);
+        assert!(part(&path, &mut room).is_ok());
+        let full = part(&path, &mut room).unwrap_err().to_string();
+        assert!(full.contains("has room for 0 KiB more"), "{full}");
+        assert!(part(dir.path(), &mut room).unwrap_err().to_string().contains("not a file"));
+    }
+
+    #[test]
+    fn unknown_extension_is_detected_by_content() {
+        let of = |name: &str, bytes: &[u8]| media_type(Path::new(name), bytes);
+        assert_eq!(of("main.rs", b"fn main() {}"), "text/plain");
+        assert_eq!(of("core", &[0xff, 0xfe]), "application/octet-stream");
+    }
+}

@@ -1,0 +1,141 @@
+//! Options of every command: the hub to talk to, and the format of the output.
+
+use super::running_hub;
+use crate::ui::{
+    console::{Console, Wish},
+    failure::{CommandError, HUB_NOT_RUNNING},
+    render::shell_word,
+    text::Text,
+};
+use a2a_hub_config::{ConfigError, Flag, Settings};
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Global {
+    /// Unix socket of the hub [default: the configuration's, or /tmp/a2a-hub.sock]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) socket: Option<String>,
+    /// Configuration file [default: config.toml in the data directory]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where the hub keeps its data [default: ~/.a2a-hub]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) data_dir: Option<String>,
+    /// Ask for this tenant, and see what is its alone [default: who names none]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    /// Output for people, or for programs
+    #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
+    pub(crate) format: Format,
+    /// Show a terminal every byte that agents say, also what it obeys
+    #[arg(long, global = true)]
+    pub(crate) raw: bool,
+    /// No colours, and Markdown as it was written
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
+    /// Log at level debug
+    #[arg(long, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Pretty,
+    /// One JSON value a line
+    Json,
+}
+
+impl Global {
+    /// Loads the configuration with the command line as the topmost layer; `flags` are the
+    /// command's own options.
+    pub(crate) fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
+        let mut flag = |name, key, value: Option<&str>| {
+            flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
+        };
+        flag("--socket", &["socket", "path"], self.socket.as_deref());
+        flag("--data-dir", &["data_dir"], self.data_dir.as_deref());
+        flag("--verbose", &["logging", "level"], self.verbose.then_some("debug"));
+        Settings::load(self.config.clone(), &flags)
+    }
+
+    /// Returns the command line of this program that addresses the same hub and tenant.
+    pub(crate) fn command(&self) -> String {
+        let mut command = "a2a-hub".to_owned();
+        let config = self.config.as_ref().map(|path| path.display().to_string());
+        for (flag, value) in [
+            ("--socket", &self.socket),
+            ("--config", &config),
+            ("--data-dir", &self.data_dir),
+            ("--tenant", &self.tenant),
+        ] {
+            if let Some(value) = value {
+                command.push_str(&format!(" {flag} {}", shell_word(value)));
+            }
+        }
+        command
+    }
+
+    /// Prints `answer` as JSON, or `text` for people, depending on `--format`.
+    pub(crate) fn show(
+        &self,
+        answer: &Value,
+        text: impl FnOnce() -> anyhow::Result<Text>,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => self.console().print_json(answer)?,
+            Format::Pretty => self.console().print(&text()?)?,
+        }
+        Ok(())
+    }
+
+    /// Console with the user's output options.
+    pub(crate) fn console(&self) -> Console {
+        Console::new(Wish { raw: self.raw, plain: self.plain })
+    }
+
+    /// Returns the hub's data directory.
+    pub(crate) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+        Ok(self.to_find_the_hub()?.config.data_dir()?.to_owned())
+    }
+
+    /// Returns the path of the hub's socket. By default this is the socket of the hub that runs on
+    /// the data directory. An explicit socket of the command line or the environment takes
+    /// precedence, except that a data directory of the command line takes precedence over a socket
+    /// of the environment. An explicit data directory that no hub uses is an error: no other hub is
+    /// meant.
+    pub(crate) fn socket_path(&self) -> anyhow::Result<PathBuf> {
+        let settings = self.to_find_the_hub()?;
+        let (socket, data_dir) = (["socket", "path"], ["data_dir"]);
+        let by_directory =
+            settings.is_on_the_command_line(&data_dir) && !settings.is_on_the_command_line(&socket);
+        if settings.is_above_the_file(&socket) && !by_directory {
+            return Ok(settings.config.socket.path);
+        }
+        let dir = settings.config.data_dir()?;
+        let hub = running_hub::of(dir);
+        if hub.is_none() && settings.is_above_the_file(&data_dir) {
+            let why = format!(
+                "connect to the hub: none uses the data directory {}; `a2a-hub start` starts one there",
+                dir.display()
+            );
+            return Err(CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into());
+        }
+        Ok(hub.as_ref().and_then(running_hub::socket).unwrap_or(settings.config.socket.path))
+    }
+
+    /// Loads the configuration, or without its file if the file has an error and a hub runs: the
+    /// running hub keeps its configuration and must remain reachable, at least for `stop`.
+    fn to_find_the_hub(&self) -> Result<Settings, ConfigError> {
+        self.settings(Vec::new()).or_else(|error| {
+            let without = Self { config: Some("/dev/null".into()), ..self.clone() };
+            let found = without.settings(Vec::new()).ok();
+            let runs = |it: &Settings| {
+                it.config.data_dir().is_ok_and(|dir| running_hub::of(dir).is_some())
+            };
+            found.filter(runs).ok_or(error)
+        })
+    }
+}

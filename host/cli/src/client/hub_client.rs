@@ -1,0 +1,250 @@
+//! Client of the hub's unix socket, used by the other commands.
+
+use super::{global::Global, running_hub, runtime::block_on};
+use crate::ui::failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING};
+use a2a_hub_core::text::duration::Span;
+use a2a_hub_process::daemon;
+use a2a_hub_protocol::member;
+use a2a_hub_store::sqlite::LOCK_FILE;
+use anyhow::{Context as _, anyhow, bail};
+use serde_json::{Value, json};
+use std::{io, path::Path, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    time::timeout,
+};
+
+/// Timeout of the first answer and of lookups. A healthy hub answers within milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Methods that only look something up, and therefore time out. All others take the time that
+/// agents, programs and clients take.
+const LOOKED_UP: [&str; 8] = [
+    "hub/agents/get",
+    "hub/contexts/get",
+    "hub/contexts/list",
+    "hub/speak",
+    "hub/status",
+    "hub/tasks/list",
+    "hub/tasks/tree",
+    "tasks/get",
+];
+
+/// Error for a hub that does not answer, with the command that ends it.
+fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
+    let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    let why = format!(
+        "the hub{who} hangs: it has not answered for {}; `a2a-hub stop --force` ends it, then `a2a-hub start` starts it again",
+        Span(patience)
+    );
+    CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
+}
+
+/// Connection to the hub.
+pub(crate) struct Client {
+    read: BufReader<OwnedReadHalf>,
+    write: OwnedWriteHalf,
+    /// Process id of the hub.
+    pub(crate) pid: Option<i32>,
+    requests: u64,
+    /// Partial line that was read so far; [`Client::next`] is cancel-safe because of it.
+    line: Vec<u8>,
+    /// Tenant of all requests; `None` means the default tenant.
+    tenant: Option<String>,
+}
+
+/// Process id of the hub that owns this data directory although its socket is gone.
+fn deaf(global: &Global) -> Option<i32> {
+    let dir = global.data_dir().ok()?;
+    let run = running_hub::of(&dir).filter(|run| run["socket"].is_string())?;
+    // A hub that is starting or stopping is no problem.
+    let holder = daemon::holder(&dir.join(LOCK_FILE)).ok()??;
+    (run["pid"] == holder.pid).then_some(holder.pid)
+}
+
+impl Client {
+    /// Connects to the hub that `global` names and waits for its first answer, at most for
+    /// [`PATIENCE`].
+    pub(crate) async fn connect(global: &Global) -> anyhow::Result<Self> {
+        Self::connect_within(global, PATIENCE).await
+    }
+
+    /// Connects with another timeout, for callers that wait for a hub that is starting.
+    pub(crate) async fn connect_within(
+        global: &Global,
+        patience: Duration,
+    ) -> anyhow::Result<Self> {
+        let path = global.socket_path()?;
+        let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+        let mut client = Self::to(&path).await.map_err(|why| {
+            let path = path.display();
+            if let (true, Some(pid)) = (absent.contains(&why.kind()), deaf(global)) {
+                let why = format!(
+                    "connect to the hub: process {pid} runs it, and nothing listens on {path}, for its socket was removed; `a2a-hub stop \
+                     --force` stops it"
+                );
+                CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub stop --force").into()
+            } else if absent.contains(&why.kind()) {
+                let why = format!(
+                    "connect to the hub: nothing listens on {path}; start it with `a2a-hub start`"
+                );
+                CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into()
+            } else if why.kind() == io::ErrorKind::WouldBlock {
+                // The listen backlog is full.
+                hangs(None, patience).into()
+            } else {
+                anyhow!("connect to the hub on {path}: {why}")
+            }
+        })?;
+        client.greet_within(patience).await?;
+        client.tenant.clone_from(&global.tenant);
+        Ok(client)
+    }
+
+    /// Waits until the hub answers, even with an error: a hub that answers once will answer other
+    /// requests.
+    pub(crate) async fn greet(&mut self) -> anyhow::Result<()> {
+        self.greet_within(PATIENCE).await
+    }
+
+    async fn greet_within(&mut self, patience: Duration) -> anyhow::Result<()> {
+        let pid = self.pid;
+        let answered = timeout(patience, async {
+            self.ask("hub/ping", json!({})).await?;
+            self.next().await
+        });
+        answered.await.map_err(|_| hangs(pid, patience))?.map(drop)
+    }
+
+    /// Connects to the socket at `path`, which must belong to this user.
+    pub(crate) async fn to(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path).await?;
+        let peer = stream.peer_cred()?;
+        if peer.uid() != rustix::process::geteuid().as_raw() {
+            let why = "the socket belongs to another user";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        let (read, write) = stream.into_split();
+        Ok(Self {
+            read: BufReader::new(read),
+            write,
+            pid: peer.pid(),
+            requests: 0,
+            line: Vec::new(),
+            tenant: None,
+        })
+    }
+
+    /// Returns the raw connection, for another protocol.
+    pub(crate) fn into_halves(self) -> (BufReader<OwnedReadHalf>, OwnedWriteHalf) {
+        (self.read, self.write)
+    }
+
+    /// Calls a method and returns its result. Fails with `HUB_HANGS` if a lookup exceeds
+    /// [`PATIENCE`].
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+        if !LOOKED_UP.contains(&method) {
+            return self.answered(method, params).await;
+        }
+        let pid = self.pid;
+        let answered = timeout(PATIENCE, self.answered(method, params)).await;
+        answered.map_err(|_| hangs(pid, PATIENCE))?
+    }
+
+    async fn answered(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+        let id = self.ask(method, params).await?;
+        loop {
+            let (of, result) = self.next().await?;
+            if of == id {
+                return result;
+            }
+        }
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) async fn ask(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
+        self.requests += 1;
+        if let Some(tenant) = &self.tenant {
+            member::set(&mut params, "tenant", tenant.as_str());
+        }
+        let request =
+            json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params });
+        let sent = self.write.write_all(format!("{request}\n").as_bytes()).await;
+        sent.context("send the request to the hub")?;
+        Ok(self.requests)
+    }
+
+    /// Returns the next response: the id of its request, and its result. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
+        let read = self.read.read_until(b'\n', &mut self.line).await;
+        if read.context("read the hub's answer")? == 0 {
+            let why =
+                "the hub hung up before it answered; `a2a-hub status` tells whether it still runs";
+            bail!(CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status"));
+        }
+        let line = std::mem::take(&mut self.line);
+        let mut answer: Value = serde_json::from_slice(&line).context("read the hub's answer")?;
+        // A response without an id answers a request that the hub could not parse: the latest
+        // request.
+        let id = answer["id"].as_u64().unwrap_or(self.requests);
+        let result = match answer.get("error") {
+            Some(error) => Err(CommandError::refused(error).into()),
+            None => Ok(member::take(&mut answer, "result")),
+        };
+        Ok((id, result))
+    }
+}
+
+/// Connects to the hub and makes one call.
+pub(crate) fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
+    block_on(async { Client::connect(global).await?.call(method, params).await })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{net::UnixListener, time::Instant};
+
+    /// The response to an unreadable request has no id (JSON-RPC 2.0, section 5) and still counts.
+    #[tokio::test]
+    async fn response_without_id_answers_last_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hub.sock");
+        let hub = UnixListener::bind(&path).unwrap();
+        let refusing = async {
+            let (stream, _) = hub.accept().await.unwrap();
+            let mut stream = BufReader::new(stream);
+            stream.read_line(&mut String::new()).await.unwrap();
+            let refusal = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "too long" } });
+            stream.write_all(format!("{refusal}\n").as_bytes()).await.unwrap();
+            stream
+        };
+        let calling = async {
+            let mut client = Client::to(&path).await.unwrap();
+            client.call("message/send", json!({})).await.unwrap_err().to_string()
+        };
+        let (_stream, why) = tokio::join!(refusing, calling);
+        assert_eq!(why, "too long");
+    }
+
+    /// The hub in this test accepts requests and never answers.
+    #[tokio::test(start_paused = true)]
+    async fn unanswered_lookup_reports_hanging_hub() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hub.sock");
+        let _hub = UnixListener::bind(&path).unwrap();
+        let mut client = Client::to(&path).await.unwrap();
+        let begun = Instant::now();
+        for method in LOOKED_UP {
+            let why = client.call(method, json!({})).await.unwrap_err();
+            assert!(CommandError::of(&why).is(HUB_HANGS), "{method}: {why}");
+        }
+        assert_eq!(begun.elapsed().as_secs(), 5 * LOOKED_UP.len() as u64);
+        let sent = client.call("message/send", json!({}));
+        assert!(timeout(Duration::from_secs(3600), sent).await.is_err(), "agents take their time");
+    }
+}

@@ -1,0 +1,227 @@
+//! Ids of tasks and conversations: displayed as the shortest unique prefix, and accepted as any
+//! unique prefix (as in git and jj).
+
+use super::hub_client::Client;
+use crate::ui::{
+    failure::CommandError,
+    render::{ago, first_words, list, text},
+};
+use a2a_hub_config::environment;
+use a2a_hub_process::OWNER_MARKER;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Length of the shortest displayed prefix. Ids are UUIDs of version 7: this prefix is the
+/// timestamp, to the millisecond.
+const SHORT: usize = "01a1fc8f-a111".len();
+
+/// Length of a whole UUID.
+const WHOLE: usize = "01a1fc8f-a111-7715-9c95-8a642d72e498".len();
+
+/// Maximum number of candidates in the error about an ambiguous prefix.
+const NAMED: usize = 8;
+
+/// Number of conversations that are searched for ids that the hub generated.
+const MANY: usize = 100;
+
+/// Kind of the resolved object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A task.
+    Task,
+    /// A conversation.
+    Context,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Context => "context",
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Self::Task => "hub/tasks/list",
+            Self::Context => "hub/contexts/list",
+        }
+    }
+}
+
+/// Returns the shortest prefix of `id`, at least of length `SHORT`, that no other id in `others`
+/// has.
+pub(crate) fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + Clone)) -> &'i str {
+    let mut end = id.floor_char_boundary(SHORT);
+    while end < id.len() && others.clone().any(|other| other != id && other.starts_with(&id[..end]))
+    {
+        end = id.ceil_char_boundary(end + 1);
+    }
+    &id[..end]
+}
+
+/// True if `name` can be a prefix of a UUID.
+fn is_of_uuid(name: &str) -> bool {
+    name.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+/// Resolves the id of a conversation that a message continues or starts. Only ids that the hub
+/// generated can be abbreviated. An id that a client chose is used as typed, because a new one may
+/// be a prefix of an existing one.
+pub(crate) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::Result<String> {
+    if !is_of_uuid(typed) || typed.len() >= WHOLE {
+        return Ok(typed.to_owned());
+    }
+    if typed.is_empty() || is_context(client, typed).await {
+        return Ok(typed.to_owned());
+    }
+    let params = json!({ "idPrefix": typed, "limit": MANY });
+    let found = match client.call(Kind::Context.method(), params).await {
+        // A program that an agent started may not list conversations: it types whole ids.
+        Err(why) if CommandError::of(&why).is_denied() => return Ok(typed.to_owned()),
+        found => found?,
+    };
+    let given: Vec<_> =
+        list(&found).iter().filter(|one| is_given(text(&one["id"]))).cloned().collect();
+    Ok(chosen(Kind::Context, typed, &given, Timestamp::now())?)
+}
+
+/// True if a conversation has exactly this id.
+async fn is_context(client: &mut Client, name: &str) -> bool {
+    let itself = json!({ "contextId": name, "historyLength": 0 });
+    client.call("hub/contexts/get", itself).await.is_ok()
+}
+
+/// True if `name` has the form of an id that the hub generates.
+fn is_given(name: &str) -> bool {
+    name.len() == WHOLE && is_of_uuid(name)
+}
+
+/// Resolves a prefix to an id. A prefix without a match is returned unchanged, so that the hub
+/// reports the error.
+pub(crate) async fn resolve(
+    client: &mut Client,
+    kind: Kind,
+    typed: &str,
+) -> anyhow::Result<String> {
+    if typed.len() >= WHOLE || typed.is_empty() {
+        return Ok(typed.to_owned());
+    }
+    // One message shows the subject of a task.
+    let params = json!({ "idPrefix": typed, "limit": NAMED + 1, "historyLength": 1 });
+    let params = match kind {
+        Kind::Task => params,
+        Kind::Context => json!({ "idPrefix": typed, "limit": NAMED + 1 }),
+    };
+    let found = match client.call(kind.method(), params).await {
+        Err(why) if kind == Kind::Task && CommandError::of(&why).is_denied() => {
+            in_own_tree(client, typed).await.ok_or(why)?
+        }
+        found => found?,
+    };
+    // An exact match that a client chose may be older than the listed conversations.
+    if list(&found).len() > NAMED && kind == Kind::Context && is_context(client, typed).await {
+        return Ok(typed.to_owned());
+    }
+    Ok(chosen(kind, typed, list(&found), Timestamp::now())?)
+}
+
+/// Returns the tasks with the prefix `typed` in the tree of the task that this program belongs to;
+/// `None` if no agent started it.
+async fn in_own_tree(client: &mut Client, typed: &str) -> Option<Value> {
+    let (_, own) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
+    let tree = client.call("hub/tasks/tree", json!({ "id": own })).await.ok()?;
+    let is_meant = |task: &&Value| text(&task["id"]).starts_with(typed);
+    Some(list(&tree["tasks"]).iter().filter(is_meant).cloned().collect())
+}
+
+/// Picks the match: an exact one first, else the only one; several are an error with candidates.
+fn chosen(
+    kind: Kind,
+    typed: &str,
+    found: &[Value],
+    now: Timestamp,
+) -> Result<String, CommandError> {
+    let ids = || found.iter().map(|one| text(&one["id"]));
+    if let Some(exact) = ids().find(|id| *id == typed) {
+        return Ok(exact.to_owned());
+    }
+    match found {
+        [] => Ok(typed.to_owned()),
+        [one] => Ok(text(&one["id"]).to_owned()),
+        _ => {
+            let word = kind.word();
+            let mut why =
+                format!("`{typed}` is the beginning of more than one {word}; give more of it:");
+            for one in &found[..found.len().min(NAMED)] {
+                why +=
+                    &format!("\n  {}  {}", short(text(&one["id"]), &ids()), about(kind, one, now));
+            }
+            if found.len() > NAMED {
+                why += "\n  and more";
+            }
+            Err(CommandError::new("AMBIGUOUS_ID", why))
+        }
+    }
+}
+
+/// Describes a candidate, to tell it from the others.
+fn about(kind: Kind, one: &Value, now: Timestamp) -> String {
+    match kind {
+        Kind::Task => {
+            let said = list(&one["history"]).first().map(|said| first_words(&said["parts"]));
+            let when = ago(&one["status"]["timestamp"], now);
+            format!("{}, {when}: {}", text(&one["agentId"]), said.unwrap_or_default())
+        }
+        Kind::Context => {
+            let agents: Vec<_> = list(&one["agents"]).iter().map(text).collect();
+            format!("{}, {}", agents.join(", "), ago(&one["updatedAt"], now))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDS: [&str; 4] = [
+        "01a1fc8f-a111-7715-9c95-8a642d72e498",
+        "01a1fc8f-a111-7715-9c96-000000000000",
+        "01a1fc8f-b222-7715-9c95-8a642d72e498",
+        "ctx",
+    ];
+
+    #[test]
+    fn short_id_is_unique_prefix() {
+        let short = IDS.map(|id| short(id, &IDS.into_iter()));
+        insta::assert_snapshot!(short.join("\n"), @"
+        01a1fc8f-a111-7715-9c95
+        01a1fc8f-a111-7715-9c96
+        01a1fc8f-b222
+        ctx
+        ");
+    }
+
+    #[test]
+    fn ambiguous_prefix_lists_candidates() {
+        let task = |id: &str| {
+            json!({ "id": id, "agentId": "echo", "status": { "timestamp": "2026-01-31T11:58:00Z" },
+                "history": [{ "parts": [{ "kind": "text", "text": "delete the old\nfixtures" }] }] })
+        };
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let all: Vec<_> = IDS[..3].iter().map(|id| task(id)).collect();
+        let chosen = |typed, found| chosen(Kind::Task, typed, found, now);
+        assert_eq!(chosen("01a1fc8f-b", &all[2..]).unwrap(), IDS[2]);
+        assert_eq!(chosen("nothing", &[]).unwrap(), "nothing", "the hub says that it knows none");
+        let both = [json!({ "id": "ct" }), json!({ "id": "ctx" })];
+        assert_eq!(chosen("ct", &both).unwrap(), "ct");
+        let many = vec![all[0].clone(); NAMED + 1];
+        assert!(chosen("0", &many).unwrap_err().to_string().ends_with("and more"));
+        insta::assert_snapshot!(chosen("01a1", &all).unwrap_err(), @"
+        `01a1` is the beginning of more than one task; give more of it:
+          01a1fc8f-a111-7715-9c95  echo, 2 min ago: delete the old
+          01a1fc8f-a111-7715-9c96  echo, 2 min ago: delete the old
+          01a1fc8f-b222  echo, 2 min ago: delete the old
+        ");
+    }
+}

@@ -1,0 +1,103 @@
+//! Executor of a change of the data directory: the hub that uses the directory, or this command if
+//! none does.
+//!
+//! A running hub is asked and writes itself, because only the hub can tell the operator from a
+//! program that an agent started. Without a hub, a command that runs below an agent's program is
+//! refused.
+
+use super::{global::Global, hub_client::Client, running_hub};
+use crate::ui::failure::{CommandError, HUB_HANGS};
+use a2a_hub_process::{daemon, in_agents_tree, is_below};
+use a2a_hub_store::sqlite::LOCK_FILE;
+use anyhow::{Context as _, bail};
+use std::{path::Path, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// Reason of a refusal: the command is for the operator and runs below an agent's program.
+const NOT_THE_OPERATOR: &str = "NOT_THE_OPERATOR";
+
+/// Time that a starting hub has to publish its socket.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Interval at which the starting hub is polled.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Executor of a change.
+pub(crate) enum Owner {
+    /// The hub that uses the data directory.
+    Hub(Client),
+    /// This command: no hub uses the directory, or the hub serves no socket.
+    Command,
+}
+
+impl Owner {
+    /// Determines the executor for the data directory `dir`. `what` names the operation in a
+    /// refusal: `grant something to a plug-in`.
+    pub(crate) async fn of(global: &Global, dir: &Path, what: &str) -> anyhow::Result<Self> {
+        let holder = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?;
+        let Some(holder) = holder else {
+            must_be_the_operator(what)?;
+            return Ok(Self::Command);
+        };
+        let run = written_down(dir, holder.pid).await?;
+        let Some(its_own) = running_hub::socket(&run) else {
+            // The hub serves no socket. It applies changes of the files, so this command writes
+            // them.
+            if is_below(holder.pid) {
+                return Err(not_the_operator(what).into());
+            }
+            return Ok(Self::Command);
+        };
+        let socket = global.socket.as_ref().map_or(its_own, Into::into);
+        let mut client = Client::to(&socket).await.with_context(|| {
+            format!(
+                "{what}: connect to the hub that uses {} at {}",
+                dir.display(),
+                socket.display()
+            )
+        })?;
+        if client.pid != Some(holder.pid) {
+            bail!(
+                "{what}: the socket {} is not that of the hub that uses the data directory {}; leave one of `--socket` and `--data-dir` out",
+                socket.display(),
+                dir.display()
+            );
+        }
+        client.greet().await?;
+        Ok(Self::Hub(client))
+    }
+}
+
+/// Refuses an operator's command that runs below an agent's program, if no hub can be asked.
+pub(crate) fn must_be_the_operator(what: &str) -> Result<(), CommandError> {
+    if in_agents_tree() { Err(not_the_operator(what)) } else { Ok(()) }
+}
+
+/// Error for an operator's command that an agent's program runs.
+pub(crate) fn not_the_operator(what: &str) -> CommandError {
+    CommandError::new(
+        NOT_THE_OPERATOR,
+        format!(
+            "{what}: this command runs below an agent's program, and that is for the operator; run it in a terminal of your own"
+        ),
+    )
+}
+
+/// Waits for the run file of the hub with this process id.
+async fn written_down(dir: &Path, pid: i32) -> anyhow::Result<serde_json::Value> {
+    let begun = Instant::now();
+    loop {
+        let run = running_hub::of(dir).filter(|run| run["pid"] == pid);
+        if let Some(run) = run {
+            return Ok(run);
+        }
+        if begun.elapsed() > PATIENCE {
+            let why = format!(
+                "the hub (process {pid}) that uses {} is not up yet; try again once `a2a-hub status` says that it is",
+                dir.display()
+            );
+            return Err(CommandError::new(HUB_HANGS, why).mended_by("a2a-hub status").into());
+        }
+        sleep(LOOK).await;
+    }
+}

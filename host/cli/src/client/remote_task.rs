@@ -1,0 +1,221 @@
+//! Tasks of remote agents, without the hub: started by `send`, shown, watched and cancelled.
+
+use super::{remote::Elsewhere, signals::Leaving};
+use crate::{
+    Exit, Format, Global, block_on,
+    commands::{
+        follow::OnLeave,
+        question::{self, Asked, question},
+        send::{Send, conclude, message},
+        task_output::Shown,
+    },
+    ui::terminal::Progress,
+};
+use a2a_hub_client::{A2aClient, TaskStream};
+use a2a_hub_core::text::duration::Span;
+use a2a_hub_protocol::{
+    event::{SequencedEvent, StreamResponse, TaskEvent},
+    id::{ContextId, TaskId},
+    operation::SendMessage,
+    v03,
+};
+use anyhow::{Context as _, bail};
+use serde_json::{Map, Value};
+use std::{pin::pin, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// Sends a message to the agent at a URL, and prints its answer.
+pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
+    let url = send.agent.clone();
+    if send.cwd.is_some() {
+        bail!(
+            "send to {url}: `--cwd` names a directory of this machine, which an agent elsewhere does not see; give it files \
+             with `--file`"
+        );
+    }
+    if send.go_on {
+        bail!(
+            "continue with {url}: no list is kept here of what was said to agents elsewhere; go on with the `--context ID` that \
+             the answer ended with"
+        );
+    }
+    let named = send.elsewhere.named(&url);
+    block_on(async {
+        let patience = send.timeout.map(Duration::from_millis);
+        let agent = send.elsewhere.find(&url).await?;
+        loop {
+            let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
+            let mut shown = Shown::new(global, send.stream).written_in(modes);
+            let mut progress = Progress::new(global, &url, true);
+            let until = patience.map(|patience| Instant::now() + patience);
+            let said = SendMessage::new(message(&send)?, None)?;
+            let followed = match in_time(until, agent.stream(said)).await {
+                Some(Ok(telling)) => {
+                    let watch = Watch { until, on_leave: OnLeave::Cancel };
+                    watch.follow(&agent, telling, &mut shown, &mut progress).await
+                }
+                Some(Err(why)) => Err(why.into()),
+                None => Ok(None),
+            };
+            drop(progress);
+            if let (Ok(None), Some(patience)) = (&followed, patience) {
+                let patience = Span(patience);
+                shown.give_up(format!("The task took longer than the {patience} it was given."));
+            }
+            let again = format!(" --agent {named}");
+            let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
+            let exit = exit.unwrap_or(Exit::TaskFailed);
+            conclude(&send, &mut shown, exit)?;
+            match question(global, &shown, exit, &named).await? {
+                Asked::Nothing => return Ok(exit),
+                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
+                Asked::Interrupted(task) => {
+                    cancel(&agent, Some(TaskId::new(task))).await?;
+                    return Ok(Exit::Interrupted);
+                }
+            }
+        }
+    })
+}
+
+/// Prints the events of a task of the agent at `url`.
+pub(crate) fn watch(
+    global: &Global,
+    url: &str,
+    how: &Elsewhere,
+    task: &str,
+) -> anyhow::Result<Exit> {
+    block_on(async {
+        let agent = how.find(url).await?;
+        let mut shown = Shown::new(global, true);
+        let mut still = Progress::new(global, url, false);
+        let watch = Watch { until: None, on_leave: OnLeave::LetBe };
+        let telling = agent.subscribe(TaskId::new(task));
+        let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
+        let again = format!(" --agent {}", how.named(url));
+        let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
+        let exit = exit.unwrap_or(Exit::TaskFailed);
+        shown.finish(exit, Map::new())?;
+        if exit == Exit::NeedsInput && global.format == Format::Pretty {
+            question::tell(global.console(), &shown, &format!("task {task}"));
+        }
+        Ok(exit)
+    })
+}
+
+/// Returns a task of the agent at `url` in the hub's JSON form; `stop` cancels the task first.
+pub(crate) fn task(url: &str, how: &Elsewhere, task: &str, stop: bool) -> anyhow::Result<Value> {
+    block_on(async {
+        let (agent, id) = (how.find(url).await?, TaskId::new(task));
+        let task = if stop { agent.cancel(id).await? } else { agent.get(id).await? };
+        Ok(v03::json::write_task(&task))
+    })
+}
+
+/// Options of following a task.
+struct Watch {
+    /// Deadline.
+    until: Option<Instant>,
+    on_leave: OnLeave,
+}
+
+impl Watch {
+    /// Prints events until the task ends; returns `None` if the deadline passed and the task was
+    /// cancelled.
+    async fn follow(
+        &self,
+        agent: &A2aClient,
+        mut telling: TaskStream,
+        shown: &mut Shown,
+        progress: &mut Progress,
+    ) -> anyhow::Result<Option<Exit>> {
+        let mut interrupt = Leaving::new()?;
+        let mut unread = pin!(shown.console().unread());
+        loop {
+            let task = telling.task().cloned();
+            // The future outlives ticks because it measures the time since the last event.
+            let mut next = pin!(telling.next());
+            let told = loop {
+                tokio::select! {
+                    told = &mut next => break told,
+                    () = progress.tick(), if !shown.in_line => progress.draw(),
+                    () = at(self.until) => {
+                        progress.clear();
+                        call_off(agent, task, &mut interrupt, shown).await;
+                        return Ok(None);
+                    }
+                    _ = interrupt.recv() => {
+                        progress.clear();
+                        if self.on_leave == OnLeave::Cancel {
+                            let again = "cancelling; press Ctrl-C again to leave at once";
+                            shown.console().note(again);
+                            call_off(agent, task, &mut interrupt, shown).await;
+                        }
+                        return Ok(Some(Exit::Interrupted));
+                    }
+                    () = &mut unread, if !shown.is_unread() => {
+                        shown.leave_unread();
+                        if self.on_leave == OnLeave::Cancel {
+                            call_off(agent, task, &mut interrupt, shown).await;
+                        }
+                        return Ok(Some(Exit::Interrupted));
+                    }
+                }
+            };
+            progress.clear();
+            match told {
+                Some(told) => progress.says(shown.event(&as_the_hub_tells(told?))?),
+                None => return shown.exit().map(Some),
+            }
+        }
+    }
+}
+
+/// Cancels a task that is no longer waited for, and reports a failure.
+async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Leaving, shown: &Shown) {
+    tokio::select! {
+        cancelled = cancel(agent, task) => {
+            if let Err(why) = cancelled {
+                shown.console().note(format!("cancel: {why}; the task may go on there"));
+            }
+        }
+        _ = interrupt.recv() => {}
+    }
+}
+
+async fn cancel(agent: &A2aClient, task: Option<TaskId>) -> anyhow::Result<()> {
+    let task = task.context("the agent has not said yet what it calls the task")?;
+    agent.cancel(task).await?;
+    Ok(())
+}
+
+async fn in_time<T>(until: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match until {
+        Some(until) => timeout_at(until, work).await.ok(),
+        None => Some(work.await),
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Converts an event to the hub's JSON form, which the other commands read.
+fn as_the_hub_tells(told: StreamResponse) -> Value {
+    let event = |task: TaskId, context: ContextId, event: TaskEvent| {
+        v03::json::write_event(&SequencedEvent { task, context, seq: 0, event }).unwrap_or_default()
+    };
+    match told {
+        StreamResponse::Task(task) => v03::json::write_task(&task),
+        StreamResponse::Message(message) => v03::json::write_message(&message),
+        StreamResponse::Status { task, context, update } => {
+            event(task, context, TaskEvent::Status(update))
+        }
+        StreamResponse::Artifact { task, context, update } => {
+            event(task, context, TaskEvent::Artifact(update))
+        }
+    }
+}

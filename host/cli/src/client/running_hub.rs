@@ -1,0 +1,57 @@
+//! Run file of the hub that uses a data directory. It locates the hub even if the configuration has
+//! changed since the start.
+
+use crate::commands::run::RUN_FILE;
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
+use serde_json::Value;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// Reads the run file of the latest hub of the data directory `dir`: an object with its `pid`,
+/// `socket` and `http` address, and its command line. A killed hub leaves the file behind.
+pub(crate) fn written_down(dir: &Path) -> io::Result<Value> {
+    let text = fs::read_to_string(dir.join(RUN_FILE))?;
+    serde_json::from_str(&text).map_err(io::Error::other)
+}
+
+/// Reads the run file if the process of its `pid` exists.
+pub(crate) fn of(dir: &Path) -> Option<Value> {
+    let run = written_down(dir).ok()?;
+    let pid = run["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?))?;
+    // EPERM also means that the process exists.
+    let is_there = matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM));
+    is_there.then_some(run)
+}
+
+/// Returns the socket's path; `None` if the hub serves no socket.
+pub(crate) fn socket(run: &Value) -> Option<PathBuf> {
+    run["socket"].as_str().map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn run_file_of_dead_process_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = |dir: &Path| socket(&of(dir)?);
+        assert_eq!(socket(dir.path()), None);
+        let write = |run: Value| fs::write(dir.path().join(RUN_FILE), run.to_string()).unwrap();
+        write(json!({ "pid": std::process::id(), "socket": "/a" }));
+        assert_eq!(socket(dir.path()), Some("/a".into()));
+        write(json!({ "pid": std::process::id(), "socket": null }));
+        assert_eq!(socket(dir.path()), None);
+        // Above the maximum process id of Linux.
+        write(json!({ "pid": 1 << 23, "socket": "/a" }));
+        assert_eq!(socket(dir.path()), None);
+        fs::write(dir.path().join(RUN_FILE), "half of i").unwrap();
+        assert_eq!(socket(dir.path()), None);
+    }
+}

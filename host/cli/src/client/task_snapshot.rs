@@ -1,0 +1,204 @@
+//! State of a task, accumulated from complete tasks and from events.
+
+use crate::{Exit, ui::render::parts_text};
+use serde_json::{Map, Value, json};
+
+/// State of a task according to its events, in the JSON of A2A 0.3.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Told {
+    /// Id of the task, once known; `None` if the agent answered with a message.
+    pub(crate) task: Option<String>,
+    /// Id of the conversation, once known.
+    pub(crate) context: Option<String>,
+    /// State of the task; empty if unknown.
+    pub(crate) state: String,
+    /// Last message of the agent, except progress messages.
+    message: Option<Value>,
+    /// Artifacts in the order of their creation.
+    pub(crate) artifacts: Vec<Value>,
+    /// Further metadata of the task.
+    metadata: Map<String, Value>,
+    /// Exit status, once the task ended or waits for its client.
+    pub(crate) exit: Option<Exit>,
+}
+
+impl Told {
+    /// Processes an event of a stream, or a complete task.
+    pub(crate) fn take(&mut self, event: &Value) {
+        let name = |value: &Value| value.as_str().map(str::to_owned);
+        match event["kind"].as_str() {
+            Some("task") => {
+                self.task = name(&event["id"]);
+                self.status(&event["status"]);
+                // A complete task contains all artifacts so far.
+                self.artifacts = event["artifacts"].as_array().cloned().unwrap_or_default();
+            }
+            Some("status-update") => {
+                self.task = self.task.take().or_else(|| name(&event["taskId"]));
+                self.status(&event["status"]);
+            }
+            Some("artifact-update") => self.artifact(event),
+            Some("message") => {
+                self.message = Some(event.clone());
+                self.exit = Some(Exit::Done);
+            }
+            _ => return,
+        }
+        self.context = name(&event["contextId"]).or_else(|| self.context.take());
+        if let Value::Object(more) = &event["metadata"] {
+            self.metadata.extend(more.clone());
+        }
+    }
+
+    /// Returns the id of the pending question, if it has one.
+    pub(crate) fn question(&self) -> Option<&str> {
+        self.metadata.get("question")?["id"].as_str()
+    }
+
+    /// Returns the agent's suggested fix for the failure.
+    pub(crate) fn fix(&self) -> Option<&str> {
+        self.metadata.get("fix")?.as_str()
+    }
+
+    fn status(&mut self, status: &Value) {
+        let state = status["state"].as_str().unwrap_or_default();
+        state.clone_into(&mut self.state);
+        self.exit = match state {
+            "completed" => Some(Exit::Done),
+            "failed" | "rejected" | "canceled" => Some(Exit::TaskFailed),
+            "input-required" | "auth-required" => Some(Exit::NeedsInput),
+            _ => None,
+        };
+        if state != "working" && status["message"].is_object() {
+            self.message = Some(status["message"].clone());
+        }
+    }
+
+    fn artifact(&mut self, event: &Value) {
+        let new = &event["artifact"];
+        let same = |known: &&mut Value| known["artifactId"] == new["artifactId"];
+        match self.artifacts.iter_mut().find(same) {
+            Some(known) if event["append"] == true => {
+                let (Some(parts), Some(more)) =
+                    (known.get_mut("parts").and_then(Value::as_array_mut), new["parts"].as_array())
+                else {
+                    return;
+                };
+                more.iter().for_each(|part| append(parts, part));
+            }
+            Some(known) => known.clone_from(new),
+            None => self.artifacts.push(new.clone()),
+        }
+    }
+
+    /// Returns the text of the agent's last message, if any.
+    pub(crate) fn said(&self) -> Option<String> {
+        self.message.as_ref().map(|message| parts_text(&message["parts"]))
+    }
+
+    /// Returns the text of all artifacts, or else the agent's last message.
+    pub(crate) fn answer(&self) -> String {
+        let made: Vec<_> = self.artifacts.iter().map(|made| parts_text(&made["parts"])).collect();
+        let made = made.join("\n");
+        if made.is_empty() { self.said().unwrap_or_default() } else { made }
+    }
+
+    /// Iterates over the parts of all artifacts and of the last message, each with its artifact's
+    /// name.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
+        let said = self.message.iter().map(|message| (None, message));
+        let made = self.artifacts.iter().map(|made| (made["name"].as_str(), made));
+        made.chain(said).flat_map(|(name, whole)| {
+            whole["parts"].as_array().into_iter().flatten().map(move |part| (name, part))
+        })
+    }
+
+    /// Returns the task's ids and state as JSON members.
+    pub(crate) fn known(&self) -> Map<String, Value> {
+        let state = Some(&self.state).filter(|state| !state.is_empty());
+        object([
+            ("taskId", json!(self.task)),
+            ("contextId", json!(self.context)),
+            ("state", json!(state)),
+        ])
+    }
+
+    /// Returns the whole task as JSON members, with `message` as the agent's last message.
+    pub(crate) fn whole(&self, message: Option<&str>, exit: Exit) -> Map<String, Value> {
+        let parts = self.message.as_ref().map(|message| &message["parts"]);
+        let mut whole = self.known();
+        whole.append(&mut object([
+            ("message", json!(message)),
+            ("parts", json!(parts)),
+            ("artifacts", json!(self.artifacts)),
+            ("metadata", json!(self.metadata)),
+            ("exit", json!(exit as u8)),
+        ]));
+        whole
+    }
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
+    members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+}
+
+/// Appends a part, and merges adjacent texts to one.
+fn append(parts: &mut Vec<Value>, part: &Value) {
+    let is_plain = |part: &Value| part["kind"] == "text" && part["metadata"].is_null();
+    if let Some(last) = parts.last_mut().filter(|last| is_plain(last) && is_plain(part))
+        && let (Some(Value::String(text)), Some(more)) =
+            (last.get_mut("text"), part["text"].as_str())
+    {
+        text.push_str(more);
+    } else {
+        parts.push(part.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "each test makes its own")]
+    fn chunk(part: Value, append: bool) -> Value {
+        json!({ "kind": "artifact-update", "append": append, "taskId": "t", "contextId": "c",
+            "artifact": { "artifactId": "a", "name": "notes", "parts": [part] } })
+    }
+
+    fn status(state: &str, said: Option<&str>) -> Value {
+        let message = said
+            .map(|said| json!({ "kind": "message", "parts": [{ "kind": "text", "text": said }] }));
+        json!({ "kind": "status-update", "taskId": "t", "contextId": "c", "metadata": { state: 1 },
+            "status": { "state": state, "message": message } })
+    }
+
+    #[test]
+    fn streamed_pieces_accumulate_to_task() {
+        let text = |text: &str| json!({ "kind": "text", "text": text });
+        let file = json!({ "kind": "file", "file": { "name": "a.bin", "bytes": "AP8=" } });
+        let mut told = Told::default();
+        told.take(&json!({ "kind": "task", "id": "t", "contextId": "c", "status": { "state": "submitted" } }));
+        for event in [
+            status("working", Some("thinking")),
+            chunk(text("one "), false),
+            chunk(text("two"), true),
+            chunk(file, true),
+            chunk(text("three"), true),
+        ] {
+            told.take(&event);
+        }
+        assert_eq!((told.exit, told.said()), (None, None), "it is at work");
+        told.take(&status("completed", Some("done")));
+        assert_eq!(told.answer(), "one two[file a.bin, 2 bytes]\nthree");
+        insta::assert_snapshot!(Value::Object(told.whole(told.said().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
+    }
+
+    #[test]
+    fn working_status_clears_exit() {
+        let mut told = Told::default();
+        told.take(&status("input-required", Some("which?")));
+        assert_eq!((told.exit, told.said().as_deref()), (Some(Exit::NeedsInput), Some("which?")));
+        told.take(&status("working", None));
+        assert_eq!(told.exit, None);
+    }
+}

@@ -1,0 +1,79 @@
+//! `agent`: shows, registers, deregisters or reloads one agent of the hub.
+
+use super::{completion, status::agents_text};
+use crate::{Exit, Global, ask, ui::text::Text};
+use anyhow::Context as _;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::{fs, path::PathBuf};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// Show an agent: its card and its health
+    Show {
+        /// The agent, as `a2a-hub agents` lists it
+        #[arg(add = completion::agents())]
+        id: String,
+    },
+    /// Add an agent: copies the component into the plugins folder
+    Register {
+        /// The name it is to have
+        id: String,
+        /// The component
+        path: PathBuf,
+    },
+    /// Remove an agent: deletes its file from the plugins folder; one that came with the hub, or is elsewhere, is there again after a
+    /// restart
+    Deregister {
+        /// The agent, as `a2a-hub agents` lists it
+        #[arg(add = completion::agents())]
+        id: String,
+    },
+    /// Reload an agent from its component, or from its card if it is elsewhere
+    Reload {
+        /// The agent, as `a2a-hub agents` lists it
+        #[arg(add = completion::agents())]
+        id: String,
+        /// Use the card of an agent elsewhere from now on that has this SHA-256 digest
+        #[arg(long, value_name = "DIGEST")]
+        accept: Option<String>,
+    },
+}
+
+pub(crate) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
+    let of = |id: &str| json!({ "agentId": id });
+    let (answer, said): (_, Text) = match agent {
+        Agent::Show { id } => {
+            let agent = ask(global, "hub/agents/get", of(id))?;
+            let shown = agents_text(&json!([agent]), &Value::Null, global.console().columns());
+            (agent, shown)
+        }
+        Agent::Register { id, path } => {
+            let found = fs::canonicalize(path);
+            let path = found.with_context(|| format!("register {}", path.display()))?;
+            let params = json!({ "agentId": id, "path": path });
+            (ask(global, "hub/agents/register", params)?, format!("agent {id} joined\n").into())
+        }
+        Agent::Deregister { id } => {
+            let answer = ask(global, "hub/agents/deregister", of(id))?;
+            let back = if answer["returnsOnRestart"] == true {
+                format!(
+                    ", until the hub is started again or you run `a2a-hub agent reload {id}`; `agents.{id}.enabled = false` in the \
+                     configuration keeps it away"
+                )
+            } else {
+                String::new()
+            };
+            (answer, format!("agent {id} left{back}\n").into())
+        }
+        Agent::Reload { id, accept } => {
+            let params = json!({ "agentId": id, "accept": accept });
+            (
+                ask(global, "hub/agents/reload", params)?,
+                format!("agent {id} is loaded anew\n").into(),
+            )
+        }
+    };
+    global.show(&answer, || Ok(said))?;
+    Ok(Exit::Done)
+}

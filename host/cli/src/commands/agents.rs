@@ -1,0 +1,172 @@
+//! `agents`: lists the hub's agents, or those that match search criteria.
+
+use super::status;
+use crate::{
+    Exit, Global, ask,
+    ui::{
+        render::{list, text},
+        table::Table,
+        text::{PLAIN, Text},
+    },
+};
+use a2a_hub_core::text::plain_text::line;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+/// Maximum length, in characters, of a description in the table.
+const MAX_DESCRIPTION: usize = 200;
+
+#[derive(Debug, Args)]
+pub(crate) struct Agents {
+    /// Ask each for its health first
+    #[arg(long, conflicts_with_all = CRITERIA)]
+    health: bool,
+    /// Only those that can do this, in your words; the best comes first
+    #[arg(long, value_name = "TEXT")]
+    find: Option<String>,
+    /// Only the one of this id, alias or name, or of the nearest one
+    #[arg(long)]
+    name: Option<String>,
+    /// Only those that have the skill of this id
+    #[arg(long, value_name = "ID")]
+    skill: Option<String>,
+    /// Only those whose skills have these tags
+    #[arg(long, value_delimiter = ',')]
+    tags: Vec<String>,
+    /// Only those of a version that will do, such as 2, '>=1.4' or 1.*
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// Take older ones if there is no other of that version
+    #[arg(long, requires = "version")]
+    allow_older: bool,
+    /// Only those that take these media types
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    input: Vec<String>,
+    /// Only those that answer with these media types
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    output: Vec<String>,
+    /// How many of those that were found at most
+    #[arg(long)]
+    limit: Option<usize>,
+}
+
+/// Arguments that select agents.
+const CRITERIA: [&str; 8] =
+    ["find", "name", "skill", "tags", "version", "input", "output", "limit"];
+
+impl Agents {
+    /// Parameters of the `hub/agents/find` request; `None` without a criterion.
+    fn query(&self) -> Option<Value> {
+        let Self { find, name, skill, tags, version, input, output, limit, .. } = self;
+        let said = json!({ "query": find, "name": name, "skill": skill, "version": version, "limit": limit });
+        let lists = json!({ "tags": tags, "inputModes": input, "outputModes": output });
+        let said = said.as_object().into_iter().flatten().filter(|(_, said)| !said.is_null());
+        let lists =
+            lists.as_object().into_iter().flatten().filter(|(_, all)| !list(all).is_empty());
+        let mut query: Map<_, _> =
+            said.chain(lists).map(|(name, said)| (name.clone(), said.clone())).collect();
+        if self.allow_older {
+            query.insert("allowOlder".to_owned(), json!(true));
+        }
+        (!query.is_empty()).then_some(Value::Object(query))
+    }
+}
+
+pub(crate) fn agents(global: &Global, asked: &Agents) -> anyhow::Result<Exit> {
+    let Some(query) = asked.query() else { return status::agents(global, asked.health) };
+    let found = ask(global, "hub/agents/find", query)?;
+    global.show(&found, || Ok(found_text(&found, global.console().columns())))?;
+    Ok(Exit::Done)
+}
+
+fn found_text(found: &Value, columns: Option<usize>) -> Text {
+    let mut out = Text::new();
+    let mut say = |said: &str| out.push(PLAIN, &format!("{said}\n"));
+    if let Some(note) = found["note"].as_str() {
+        say(note);
+    }
+    if found["older"] == true {
+        say("No agent of that version fits; these are older:");
+    }
+    if let Some(meant) = found["didYouMean"].as_str() {
+        say(&format!("Nobody is called so; did you mean `{meant}`?"));
+    }
+    for registry in list(&found["unasked"]) {
+        say(&format!(
+            "The registry {} told of nobody: {}",
+            text(&registry["registry"]),
+            text(&registry["why"])
+        ));
+    }
+    let (agents, elsewhere) = (list(&found["agents"]), list(&found["elsewhere"]));
+    if agents.is_empty() && elsewhere.is_empty() {
+        say("No agent fits. `a2a-hub agents` lists all of them.");
+        return out;
+    }
+    let mut table = Table::new(["AGENT", "SCORE", "VERSION", "WHY"]);
+    for agent in agents {
+        let score = format!("{:.2}", agent["score"].as_f64().unwrap_or_default());
+        let version = line(text(&agent["card"]["version"]), 20);
+        let why: Vec<_> = list(&agent["why"]).iter().map(because).collect();
+        table.row([text(&agent["id"]).into(), score.into(), version.into(), why.join(", ").into()]);
+        table.below(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
+    }
+    for agent in elsewhere {
+        let score = format!("{:.2}", agent["score"].as_f64().unwrap_or_default());
+        let version = line(text(&agent["card"]["version"]), 20);
+        let why: Vec<_> = list(&agent["why"]).iter().map(because).collect();
+        let (name, registry) = (line(text(&agent["card"]["name"]), 60), text(&agent["registry"]));
+        let name = format!("{name} ({registry})");
+        table.row([name.into(), score.into(), version.into(), why.join(", ").into()]);
+        table.below(match agent["agent"].as_str() {
+            Some(id) => format!("elsewhere, and called `{id}` here"),
+            None => format!(
+                "elsewhere; `remote.<id>.url = \"{}\"` in the configuration has it join",
+                line(text(&agent["url"]), 200)
+            ),
+        });
+    }
+    out.append(table.text(columns));
+    out
+}
+
+/// Describes one reason for a match in a few words.
+fn because(why: &Value) -> String {
+    let what = text(&why["what"]);
+    match text(&why["by"]) {
+        "id" => "its id".to_owned(),
+        "alias" => format!("alias {what}"),
+        "name" => "its name".to_owned(),
+        "nearName" => format!("nearly {what}"),
+        "inputMode" => format!("takes {what}"),
+        "outputMode" => format!("answers {what}"),
+        "olderVersion" => format!("older: {what}"),
+        "word" => {
+            let parts: Vec<_> = list(&why["in"]).iter().map(text).collect();
+            format!("\"{what}\" in {}", parts.join("+"))
+        }
+        by => format!("{by} {what}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_agents_are_listed_with_reasons() {
+        let found = json!({ "older": true, "didYouMean": "codex", "note": "by words", "agents": [
+            { "id": "codex", "score": 3.25159, "card": { "version": "0.9\u{1b}[2J", "description": "Writes\ncode" },
+              "why": [{ "by": "word", "what": "bug", "in": ["tags", "examples"] }, { "by": "tag", "what": "git" }] },
+        ] });
+        insta::assert_snapshot!(found_text(&found, None).words().replace('\t', " → "), @r#"
+        by words
+        No agent of that version fits; these are older:
+        Nobody is called so; did you mean `codex`?
+        codex → 3.25 → 0.9[2J → "bug" in tags+examples, tag git
+         → Writes code
+        "#);
+        let nobody = found_text(&json!({ "agents": [] }), Some(80)).words();
+        assert_eq!(nobody, "No agent fits. `a2a-hub agents` lists all of them.\n");
+    }
+}

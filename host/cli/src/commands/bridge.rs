@@ -1,0 +1,117 @@
+//! `mcp` and `acp`: relay standard input and output to the hub's socket. The hub itself implements
+//! both protocols.
+
+use super::{completion, start};
+use crate::{
+    Exit, Global,
+    ui::failure::{CONNECTION_LOST, CommandError},
+};
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use std::{fs, path::PathBuf};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, copy, stdin},
+    task::spawn_blocking,
+};
+
+/// Text at the end of `mcp --help`.
+const MCP_HELP: &str = "\
+For an MCP client to start, not for people to type: it speaks MCP on standard input and output. Each agent of the hub is a tool \
+there. A hub with HTTP serves the same at `/mcp`.";
+
+#[derive(Debug, Args)]
+#[command(after_long_help = MCP_HELP, after_help = MCP_HELP)]
+pub(crate) struct Mcp {
+    /// Where agents work, unless a call says so [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Start the hub first, if it does not run
+    #[arg(long)]
+    start: bool,
+}
+
+/// Text at the end of `acp --help`.
+const ACP_HELP: &str = "\
+For an editor to start, not for people to type: it speaks ACP on standard input and output. The agent works in the directory that \
+the editor names, and what it asks leave for the editor shows.";
+
+#[derive(Debug, Args)]
+#[command(after_long_help = ACP_HELP, after_help = ACP_HELP)]
+pub(crate) struct Acp {
+    /// The agent, as `a2a-hub agents` lists it [default: the hub's `default_agent`]
+    #[arg(add = completion::agents())]
+    agent: Option<String>,
+    /// Start the hub first, if it does not run
+    #[arg(long)]
+    start: bool,
+}
+
+/// Serves the editor that started this program.
+pub(crate) fn acp(global: &Global, acp: &Acp) -> anyhow::Result<Exit> {
+    speak(global, acp.start, json!({ "protocol": "acp", "agentId": acp.agent }))
+}
+
+/// Serves the MCP client that started this program.
+pub(crate) fn mcp(global: &Global, mcp: &Mcp) -> anyhow::Result<Exit> {
+    let directory = match &mcp.cwd {
+        Some(dir) => {
+            let found = fs::canonicalize(dir);
+            Some(found.with_context(|| format!("work in {}", dir.display()))?)
+        }
+        // Clients without a project start their servers in `/`, where no agent should work.
+        None => std::env::current_dir().ok().filter(|dir| dir.parent().is_some()),
+    };
+    let directory = directory.map(|dir| {
+        let told = dir.to_str().map(str::to_owned);
+        told.ok_or_else(|| {
+            anyhow!("work in {}: its path is not UTF-8; name another with `--cwd`", dir.display())
+        })
+    });
+    let directory = directory.transpose()?;
+    speak(global, mcp.start, json!({ "protocol": "mcp", "workingDirectory": directory }))
+}
+
+fn speak(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let bridged = runtime.block_on(bridge(global, start, language));
+    // A blocking thread may still read standard input, and the client may never close it.
+    runtime.shutdown_background();
+    bridged
+}
+
+/// Relays both directions until the client closes its input and the hub has answered.
+async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> {
+    let mut client = start::client(global, start).await?;
+    let spoken = client.call("hub/speak", language).await;
+    spoken.context("speak another protocol with the hub")?;
+    let (mut read, mut write) = client.into_halves();
+    let say = async {
+        let said = copy(&mut stdin(), &mut write).await;
+        // The input ended in either case, and the hub may still answer.
+        let _ = write.shutdown().await;
+        said.context("pass on what the client says")
+    };
+    let console = global.console();
+    let hear = async {
+        let mut line = String::new();
+        while read.read_line(&mut line).await.context("pass on what the hub says")? > 0 {
+            let told = std::mem::take(&mut line);
+            // Printing may block on a slow client, so it must not block the other direction.
+            let printed = spawn_blocking(move || console.print_json_lines(&told)).await?;
+            printed.context("pass on what the hub says")?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::pin!(hear);
+    tokio::select! {
+        heard = &mut hear => heard?,
+        said = say => {
+            said?;
+            hear.await?;
+            return Ok(Exit::Done);
+        }
+    }
+    let why = "the hub hung up; `a2a-hub status` tells whether it still runs";
+    bail!(CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status"));
+}

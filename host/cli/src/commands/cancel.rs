@@ -1,0 +1,128 @@
+//! `task cancel`: cancels one task, or all tasks that have been in one state for a given time.
+
+use super::{
+    completion,
+    task_ref::One,
+    tasks::{Since, since},
+};
+use crate::{
+    Global, block_on,
+    client::{hub_client::Client, remote::Elsewhere},
+    ui::{
+        failure::CommandError,
+        render::{list, text},
+        text::Text,
+    },
+};
+use a2a_hub_protocol::task::TaskState;
+use clap::{Args, builder::PossibleValuesParser};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Number of tasks per `hub/tasks/list` request.
+const PAGE: usize = 500;
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
+    #[arg(add = completion::tasks(), required_unless_present = "state", conflicts_with = "state")]
+    id: Option<String>,
+    /// It is a task of the agent at this URL, and not of the hub
+    #[arg(long, value_name = "URL", conflicts_with = "state")]
+    agent: Option<String>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+    /// All tasks of the hub in this state, such as `input-required` for those that wait for an answer
+    #[arg(long, value_parser = PossibleValuesParser::new(live()))]
+    state: Option<String>,
+    /// Only those that have been in it for so long (`30m`, `2h`, `1d`), or since before then (a day, or RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = since, requires = "state")]
+    older: Option<Since>,
+}
+
+/// Names of the states in which a task can be cancelled.
+fn live() -> Vec<&'static str> {
+    let live = TaskState::ALL.into_iter().filter(|state| !state.is_final());
+    live.filter(|state| *state != TaskState::Unknown).map(TaskState::name).collect()
+}
+
+pub(crate) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
+    let Some(state) = &cancel.state else {
+        let Cancel { id, agent, elsewhere, .. } = cancel;
+        let missing = || CommandError::usage("name the task to stop, or give `--state`".to_owned());
+        let id = id.clone().ok_or_else(missing)?;
+        let one = One { id, agent: agent.clone(), elsewhere: elsewhere.clone() };
+        let (id, task) = one.ask(global, "tasks/cancel")?;
+        return global.show(&task, || Ok(format!("task {id} is cancelled\n").into()));
+    };
+    let before = cancel.older.map(|older| older.moment(Timestamp::now()));
+    let told = block_on(async {
+        let mut client = Client::connect(global).await?;
+        let ids = matching(&mut client, state, before.as_deref()).await?;
+        let (mut cancelled, mut left) = (Vec::new(), Vec::new());
+        for id in ids {
+            match client.call("tasks/cancel", json!({ "id": id })).await {
+                Ok(_) => cancelled.push(id),
+                // The task may have reached a final state in the meantime.
+                Err(why) => left.push(json!({ "id": id, "error": format!("{why:#}") })),
+            }
+        }
+        Ok(json!({ "cancelled": cancelled, "left": left }))
+    })?;
+    global.show(&told, || Ok(told_text(&told)?))
+}
+
+/// Returns the ids of the tasks in `state` whose state last changed before `before`.
+async fn matching(
+    client: &mut Client,
+    state: &str,
+    before: Option<&str>,
+) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for page in 0.. {
+        let asked = json!({ "state": state, "limit": PAGE, "offset": page * PAGE });
+        let listed = client.call("hub/tasks/list", asked).await?;
+        let old =
+            |task: &&Value| before.is_none_or(|before| text(&task["status"]["timestamp"]) < before);
+        found.extend(list(&listed).iter().filter(old).map(|task| text(&task["id"]).to_owned()));
+        if list(&listed).len() < PAGE {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn told_text(told: &Value) -> Result<Text, std::fmt::Error> {
+    let mut out = Text::new();
+    for id in list(&told["cancelled"]) {
+        writeln!(out, "task {} is cancelled", text(id))?;
+    }
+    for left in list(&told["left"]) {
+        writeln!(out, "task {} is left as it is: {}", text(&left["id"]), text(&left["error"]))?;
+    }
+    if list(&told["cancelled"]).is_empty() && list(&told["left"]).is_empty() {
+        writeln!(out, "there is no such task")?;
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bulk_cancel_result_is_rendered() {
+        let many =
+            json!({ "cancelled": ["a", "b"], "left": [{ "id": "c", "error": "it is over" }] });
+        let none = json!({ "cancelled": [], "left": [] });
+        let told = [many, none].map(|told| told_text(&told).unwrap().words()).concat();
+        insta::assert_snapshot!(told, @r"
+        task a is cancelled
+        task b is cancelled
+        task c is left as it is: it is over
+        there is no such task
+        ");
+        assert_eq!(live(), ["submitted", "working", "input-required", "auth-required"]);
+    }
+}

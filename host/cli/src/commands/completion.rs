@@ -1,0 +1,108 @@
+//! Shell completions from the running hub: its agents, tasks and conversations.
+
+use crate::{
+    block_on,
+    client::hub_client::Client,
+    ui::{
+        render::{list, parts_text, text},
+        width::{cut, fold},
+    },
+};
+use a2a_hub_config::Settings;
+use anyhow::Context as _;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Environment variable that a shell's completion script sets to request completions.
+pub(crate) const VARIABLE: &str = "_A2A_HUB_COMPLETE";
+
+/// Timeout of a request to the hub, short because the user has pressed a key and waits.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Maximum number of candidates; the newest come first.
+const OFFERED: usize = 50;
+
+/// Width, in columns, at which a candidate's description is cut.
+const COLUMNS: usize = 60;
+
+/// Completes ids of the hub's agents.
+pub(crate) fn agents() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        candidates("hub/agents/list", json!({}), |agent| {
+            text(&agent["card"]["description"]).to_owned()
+        })
+    })
+}
+
+/// Completes ids of the newest tasks.
+pub(crate) fn tasks() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let params = json!({ "limit": OFFERED, "historyLength": 1 });
+        candidates("hub/tasks/list", params, |task| {
+            let said = list(&task["history"]).first().map(|said| parts_text(&said["parts"]));
+            let state = text(&task["status"]["state"]);
+            format!("{} {state}: {}", text(&task["agentId"]), said.unwrap_or_default())
+        })
+    })
+}
+
+/// Completes ids of the newest conversations.
+pub(crate) fn contexts() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        candidates("hub/contexts/list", json!({ "limit": OFFERED }), |context| {
+            list(&context["agents"]).iter().map(text).collect::<Vec<_>>().join(", ")
+        })
+    })
+}
+
+/// Lists candidates with their descriptions. Returns none if the hub does not answer, because an
+/// error would not be visible.
+fn candidates(
+    method: &str,
+    params: Value,
+    about: impl Fn(&Value) -> String,
+) -> Vec<CompletionCandidate> {
+    let asked = async {
+        let settings = Settings::load(None, &[])?;
+        let mut client = Client::to(&settings.config.socket.path).await?;
+        client.call(method, params).await
+    };
+    let listed = block_on(async { timeout(PATIENCE, asked).await.context("ask the hub")? });
+    offered(&listed.unwrap_or_default(), about)
+}
+
+/// Keeps candidates that are safe in a shell: clients choose ids, and an id could be a command.
+fn offered(listed: &Value, about: impl Fn(&Value) -> String) -> Vec<CompletionCandidate> {
+    let is_plain = |id: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !id.is_empty() && !id.starts_with('-') && id.chars().all(plain)
+    };
+    let plain = list(listed).iter().filter(|one| is_plain(text(&one["id"])));
+    let candidates = plain.enumerate().map(|(at, one)| {
+        let about = cut(&fold(&about(one)), COLUMNS);
+        // Keeps the order of the list: the newest first.
+        CompletionCandidate::new(text(&one["id"])).help(Some(about.into())).display_order(Some(at))
+    });
+    candidates.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_exclude_unsafe_ids_and_escapes() {
+        let listed = json!([{ "id": "echo" }, { "id": "x; rm -rf ~" }, { "id": "-rf" }, { "id": "c\x1b[2J" }, { "id": "t-1" }]);
+        let offered = offered(&listed, |_| "says\n\x1b[2J it".to_owned());
+        let shown: Vec<_> = offered
+            .iter()
+            .map(|one| format!("{:?} {}", one.get_value(), one.get_help().unwrap()))
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        "echo" says \u{1b}[2J it
+        "t-1" says \u{1b}[2J it
+        "#);
+    }
+}

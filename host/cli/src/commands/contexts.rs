@@ -1,0 +1,129 @@
+//! `contexts`: lists, shows or deletes the conversations that the hub stores.
+
+use super::{completion, tasks::tasks_text};
+use crate::{
+    Exit, Global, ask, block_on,
+    client::{
+        hub_client::Client,
+        ids::{self, Kind},
+    },
+    ui::{
+        render::{ago, list, text},
+        table::{Cell, Table},
+        text::Text,
+    },
+};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Contexts {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Show at most so many, newest first
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: u32,
+    /// Leave out so many of the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    offset: u32,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show a conversation and its tasks
+    Show {
+        /// The conversation, as `a2a-hub contexts` lists it, or the beginning of its name
+        #[arg(add = completion::contexts())]
+        id: String,
+    },
+    /// Forget a conversation and its tasks
+    Delete {
+        /// The conversation, as `a2a-hub contexts` lists it, or the beginning of its name
+        #[arg(add = completion::contexts())]
+        id: String,
+    },
+}
+
+pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<Exit> {
+    let (now, columns) = (Timestamp::now(), global.console().columns());
+    let (answer, shown): (_, Text) = match &contexts.command {
+        None => {
+            let params = json!({ "limit": contexts.limit, "offset": contexts.offset });
+            let answer = ask(global, "hub/contexts/list", params)?;
+            let shown = contexts_text(list(&answer), now, columns);
+            (answer, shown)
+        }
+        Some(Command::Show { id }) => {
+            let (answer, tasks) = block_on(async {
+                let mut client = Client::connect(global).await?;
+                let id = ids::resolve(&mut client, Kind::Context, id).await?;
+                let answer = client.call("hub/contexts/get", json!({ "contextId": id })).await?;
+                let its = json!({ "contextId": id, "limit": 100 });
+                Ok((answer, client.call("hub/tasks/list", its).await?))
+            })?;
+            let mut shown = Text::from(format!("context  {}\n\n", text(&answer["id"])));
+            shown.append(tasks_text(&tasks, now, columns));
+            (answer, shown)
+        }
+        Some(Command::Delete { id }) => block_on(async {
+            let mut client = Client::connect(global).await?;
+            let id = ids::resolve(&mut client, Kind::Context, id).await?;
+            let answer = client.call("hub/contexts/delete", json!({ "contextId": id })).await?;
+            Ok((answer, format!("context {id} is forgotten\n").into()))
+        })?,
+    };
+    global.show(&answer, || Ok(shown))?;
+    Ok(Exit::Done)
+}
+
+/// Renders conversations as a table.
+fn contexts_text(contexts: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
+    if contexts.is_empty() {
+        return "no conversations\n".into();
+    }
+    let ids = || contexts.iter().map(|context| text(&context["id"]));
+    let mut table = Table::new(["CONTEXT", "TASKS", "CHANGED", "AGENTS"]);
+    for context in contexts {
+        let agents = list(&context["agents"]).iter().map(text).collect::<Vec<_>>().join(", ");
+        let (id, tasks) = (text(&context["id"]), context["taskCount"].to_string());
+        let changed = match columns {
+            Some(_) => ago(&context["updatedAt"], now),
+            None => text(&context["updatedAt"]).to_owned(),
+        };
+        let name = Cell::named(id, ids::short(id, &ids()));
+        table.row([name, tasks.into(), changed.into(), agents.into()]);
+    }
+    table.text(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversation_table_fits_terminal_width() {
+        let contexts = [
+            json!({ "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "taskCount": 3, "agents": ["claude-code", "echo"],
+                "createdAt": "2026-01-30T11:58:00Z", "updatedAt": "2026-01-31T11:58:00Z", "state": "active" }),
+            json!({ "id": "ctx", "taskCount": 12, "agents": ["echo"], "updatedAt": "2026-01-01T11:58:00Z" }),
+        ];
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let shown = |columns| contexts_text(&contexts, now, columns).words();
+        insta::assert_snapshot!(shown(Some(100)), @"
+        CONTEXT        TASKS  CHANGED      AGENTS
+        01a1fc8f-a111  3      2 min ago    claude-code, echo
+        ctx            12     30 days ago  echo
+        ");
+        insta::assert_snapshot!(shown(Some(40)), @"
+        CONTEXT        TASKS  CHANGED   AGENTS
+        01a1fc8f-a111  3      2 min a…  claude-…
+        ctx            12     30 days…  echo
+        ");
+        insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
+        01a1fc8f-a111-7715-9c95-8a642d72e498 → 3 → 2026-01-31T11:58:00Z → claude-code, echo
+        ctx → 12 → 2026-01-01T11:58:00Z → echo
+        ");
+    }
+}

@@ -1,0 +1,154 @@
+//! `deliveries`: state of push notifications on their way to clients.
+
+use super::completion;
+use crate::{
+    Exit, Global, ask, block_on,
+    client::{
+        hub_client::Client,
+        ids::{self, Kind},
+    },
+    ui::{
+        render::{ago, ahead, list, shell_word, text},
+        table::{Cell, Table},
+        text::{Text, style_of},
+    },
+};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+#[derive(Debug, Args)]
+pub(crate) struct Deliveries {
+    /// Only what was given up
+    #[arg(long)]
+    dead: bool,
+    /// Try at once to send what fails or was given up of this task
+    #[arg(long, value_name = "TASK", conflicts_with = "dead", add = completion::tasks())]
+    retry: Option<String>,
+    /// At most so many, the oldest tasks first
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: u32,
+}
+
+pub(crate) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<Exit> {
+    let answer = match &asked.retry {
+        Some(task) => block_on(async {
+            let mut client = Client::connect(global).await?;
+            let task = ids::resolve(&mut client, Kind::Task, task).await?;
+            client.call("hub/deliveries/retry", json!({ "taskId": task })).await
+        })?,
+        None => {
+            let params = json!({ "dead": asked.dead, "limit": asked.limit });
+            ask(global, "hub/deliveries/list", params)?
+        }
+    };
+    let columns = global.console().columns();
+    let none = if asked.dead { "nothing was given up\n" } else { "nothing is to be sent\n" };
+    global.show(&answer, || {
+        let all = list(&answer);
+        Ok(if all.is_empty() {
+            none.into()
+        } else {
+            deliveries_text(all, Timestamp::now(), columns)
+        })
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Renders deliveries as a table, with the error below each row.
+fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
+    let ids = || deliveries.iter().map(|delivery| text(&delivery["taskId"]));
+    let mut table = Table::new(["TASK", "STATE", "WAITING", "RECEIVER"]);
+    for delivery in deliveries {
+        let [task, receiver, state] =
+            ["taskId", "receiver", "state"].map(|name| text(&delivery[name]));
+        table.row([
+            Cell::named(task, ids::short(task, &ids())),
+            Cell::styled(style_of(state), state),
+            delivery["waiting"].to_string().into(),
+            receiver.into(),
+        ]);
+        let (error, attempts) = (text(&delivery["error"]), &delivery["attempts"]);
+        let (since, next) = (&delivery["failingSince"], &delivery["retryAt"]);
+        match state {
+            "held" => table.below(format!("left alone, for others failed in a row there: {error}")),
+            "failing" | "dead" => {
+                table
+                    .below(format!("failed {attempts} time(s) since {}: {error}", ago(since, now)));
+            }
+            _ => {}
+        }
+        if !next.is_null() {
+            table.below(format!("next try: {}", ahead(next, now)));
+        }
+        if state == "dead" {
+            table.below(format!("try again: a2a-hub deliveries --retry {}", shell_word(task)));
+        }
+    }
+    table.text(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delivery_table_fits_terminal_width() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let fine = json!({ "taskId": "t1", "configId": "t1", "receiver": "https://example.com", "state": "fine",
+            "version": "1.0", "waiting": 0, "attempts": 0 });
+        let failing = |state| {
+            json!({ "taskId": "t2", "configId": "c", "receiver": "https://example.com:8443", "state": state,
+                "version": "0.3", "waiting": 3, "attempts": 5, "failingSince": "2026-01-31T11:58:00Z",
+                "error": "connection refused" })
+        };
+        let mut again = failing("failing");
+        again["retryAt"] = json!("2026-01-31T12:00:40Z");
+        let held = json!({ "taskId": "t3", "configId": "c", "receiver": "https://example.com:8443", "state": "held",
+            "version": "1.0", "waiting": 2, "attempts": 0, "error": "connection refused",
+            "retryAt": "2026-01-31T12:00:25Z" });
+        let deliveries = [fine, again, held, failing("dead")];
+        let shown = |columns| deliveries_text(&deliveries, now, columns).words();
+        insta::assert_snapshot!(shown(Some(100)), @"
+        TASK  STATE    WAITING  RECEIVER
+        t1    fine     0        https://example.com
+        t2    failing  3        https://example.com:8443
+            failed 5 time(s) since 2 min ago: connection refused
+            next try: in 40 s
+        t3    held     2        https://example.com:8443
+            left alone, for others failed in a row there: connection refused
+            next try: in 25 s
+        t2    dead     3        https://example.com:8443
+            failed 5 time(s) since 2 min ago: connection refused
+            try again: a2a-hub deliveries --retry t2
+        ");
+        insta::assert_snapshot!(shown(Some(44)), @"
+        TASK  STATE    WAITING  RECEIVER
+        t1    fine     0        https://example.com
+        t2    failing  3        https://example.com…
+            failed 5 time(s) since 2 min ago:
+            connection refused
+            next try: in 40 s
+        t3    held     2        https://example.com…
+            left alone, for others failed in a row
+            there: connection refused
+            next try: in 25 s
+        t2    dead     3        https://example.com…
+            failed 5 time(s) since 2 min ago:
+            connection refused
+            try again: a2a-hub deliveries --retry t2
+        ");
+        insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
+        t1 → fine → 0 → https://example.com
+        t2 → failing → 3 → https://example.com:8443
+         → failed 5 time(s) since 2 min ago: connection refused
+         → next try: in 40 s
+        t3 → held → 2 → https://example.com:8443
+         → left alone, for others failed in a row there: connection refused
+         → next try: in 25 s
+        t2 → dead → 3 → https://example.com:8443
+         → failed 5 time(s) since 2 min ago: connection refused
+         → try again: a2a-hub deliveries --retry t2
+        ");
+    }
+}

@@ -1,0 +1,642 @@
+//! `doctor`: checks everything that the hub needs and names a fix for each finding.
+
+pub(crate) mod finding;
+pub(crate) mod grants;
+pub(crate) mod trial;
+
+use super::doctor::{
+    finding::{Finding, Verdict, fail, ok, warn},
+    grants::{grants, servers},
+};
+use crate::{
+    Exit, Global, block_on,
+    client::hub_client::Client,
+    ui::{
+        render::{list, text},
+        text::{Text, style_of},
+    },
+};
+use a2a_hub_config::{self as config, Settings};
+use a2a_hub_core::text::duration::Span;
+use a2a_hub_process::{Supervisor, confine::Network, controllers_of_trees, daemon, probe};
+use a2a_hub_store::{
+    StorageError,
+    sqlite::{self, Examined, LOCK_FILE},
+};
+use clap::Args;
+use futures::future::join_all;
+use rustix::{fs::Access, io::Errno};
+use serde_json::{Value, json};
+use std::{
+    fmt::Write as _,
+    fs, io,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Free disk space, in bytes, below which the hub will soon be unable to store a task.
+const LITTLE_SPACE: u64 = 1 << 30;
+
+/// Free disk space, in bytes, below which the hub may fail at once.
+const NO_SPACE: u64 = 64 << 20;
+
+/// Maximum length of a unix socket's path: the size of `sun_path`.
+const MAX_SOCKET_PATH: usize = 107;
+
+/// Files of the data directory that a running hub writes.
+const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "hub.log"];
+
+/// Number of waiting tasks above which `doctor` warns.
+const MANY_WAITING: u64 = 100;
+
+/// Time limit of the store's integrity check: enough for some hundred MiB.
+const EXAMINED_FOR: Duration = Duration::from_secs(20);
+
+/// Programs that agents drive: the program, its agent, and the way to install it.
+const CLIS: &[(&str, &str, &str)] = &[
+    ("claude", "claude-code", "npm install -g @anthropic-ai/claude-code"),
+    ("gemini", "gemini", "npm install -g @google/gemini-cli"),
+    ("codex", "codex", "npm install -g @openai/codex"),
+    ("vibe-acp", "vibe", "uv tool install mistral-vibe"),
+    ("git", "git-historian", "install git with your system's packages"),
+];
+
+/// Compilation target of agents.
+const GUEST_TARGET: &str = "wasm32-wasip2";
+
+/// Arguments that make `rustc` print the directory of the target's libraries.
+const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", GUEST_TARGET];
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Try these agents, or all that can be tried, against a model on this machine that only echoes: free and offline
+    #[arg(long, value_name = "AGENT", num_args = 0..)]
+    trial: Option<Vec<String>>,
+}
+
+pub(crate) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
+    let findings = block_on(async {
+        match &doctor.trial {
+            Some(agents) => trial::try_agents(global, agents).await,
+            None => Ok(examine(global).await),
+        }
+    })?;
+    global.show(&json!(findings), || Ok(findings_text(&findings)?))?;
+    let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
+    Ok(if failed { Exit::Fault } else { Exit::Done })
+}
+
+async fn examine(global: &Global) -> Vec<Finding> {
+    let settings = match global.settings(Vec::new()) {
+        Ok(settings) => settings,
+        // All other checks depend on the configuration.
+        Err(why) => {
+            return vec![fail(
+                "configuration",
+                why.to_string(),
+                "correct it; `a2a-hub config check` looks again",
+            )];
+        }
+    };
+    let file = settings.file.as_ref().map(|file| file.display().to_string());
+    let mut findings = vec![ok("configuration", file.unwrap_or_else(|| "the defaults".to_owned()))];
+    match settings.config.data_dir() {
+        Ok(dir) => {
+            findings.extend([data_directory(dir), space(dir), store(dir), grants(dir)]);
+            findings.extend(servers(&settings.config, dir));
+            findings.push(confinement(dir).await);
+        }
+        Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),
+    }
+    let listens = global.socket_path().unwrap_or_else(|_| settings.config.socket.path.clone());
+    findings.push(socket(&listens));
+    match Client::to(&listens).await {
+        Ok(client) => findings.extend(running(client).await),
+        Err(_) => findings.extend(not_running(&settings).await),
+    }
+    let clis = join_all(CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install)));
+    let untold = untold(clis.await, &findings);
+    findings.extend(untold);
+    findings.push(toolchain().await);
+    findings
+}
+
+fn data_directory(dir: &Path) -> Finding {
+    let about = "data";
+    let shown = dir.display();
+    match fs::metadata(dir) {
+        Ok(meta) if !meta.is_dir() => {
+            fail(about, format!("{shown} is not a directory"), "move it away, or set `data_dir`")
+        }
+        Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => fail(
+            about,
+            format!("{shown} belongs to another user"),
+            "set `data_dir` to a directory of yours",
+        ),
+        Ok(meta) if meta.mode() & 0o077 != 0 => warn(
+            about,
+            format!("{shown} is open to others (mode {:o})", meta.mode() & 0o777),
+            format!("chmod 700 {shown}"),
+        ),
+        Ok(_) => match unwritable(dir) {
+            Some((path, why)) => fail(
+                about,
+                format!("{} cannot be written: {why}", path.display()),
+                "let yourself write to it and to what is in it, or set `data_dir`",
+            ),
+            None => ok(about, shown.to_string()),
+        },
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            ok(about, format!("{shown}, which `a2a-hub start` makes"))
+        }
+        Err(why) => fail(about, format!("{shown}: {why}"), "let yourself in, or set `data_dir`"),
+    }
+}
+
+/// Checks if programs can be confined on this machine.
+async fn confinement(dir: &Path) -> Finding {
+    let about = "confine";
+    // Any existing directory will do: nothing is written to it.
+    let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    let supervisor =
+        Supervisor::new("/proc/self/exe".into(), there.to_owned(), Duration::from_secs(1));
+    let fix = "mend it, or say `agents.<id>.confine = false` of plug-ins that you trust with all that your user may";
+    match supervisor.support().await {
+        Ok(support) => match support.allows(&Network::Ports([443].into())) {
+            Ok(()) => ok(about, support.told() + "; " + &bounds_of_trees(dir)),
+            Err(why) => warn(about, why.to_string(), fix),
+        },
+        Err(why) => warn(about, why.to_string(), "see `a2a-hub logs`"),
+    }
+}
+
+/// Describes the mechanism that limits a confined program and its descendants.
+fn bounds_of_trees(dir: &Path) -> String {
+    let hub = daemon::holder(&dir.join(LOCK_FILE)).ok().flatten();
+    let controllers = hub.map(|hub| controllers_of_trees(hub.pid)).unwrap_or_default();
+    let groups = format!("control groups for {}", controllers.join(", "));
+    let looks = "memory of each process, and a look at that of all".to_owned();
+    match (controllers.is_empty(), controllers.contains(&"memory")) {
+        (true, _) => looks,
+        (false, true) => groups,
+        (false, false) => groups + "; " + &looks,
+    }
+}
+
+/// Returns the first path among the data directory and its files that this user may not write, with
+/// the error.
+fn unwritable(dir: &Path) -> Option<(PathBuf, io::Error)> {
+    let files = DATA_FILES.iter().map(|file| (dir.join(file), Access::WRITE_OK));
+    let all = std::iter::once((dir.to_owned(), Access::WRITE_OK | Access::EXEC_OK)).chain(files);
+    all.filter_map(|(path, mode)| {
+        let why = rustix::fs::access(&path, mode).err()?;
+        // A missing file will be created.
+        (why != Errno::NOENT).then(|| (path, why.into()))
+    })
+    .next()
+}
+
+/// Checks the store's integrity page by page, and that nothing of it is missing.
+fn store(dir: &Path) -> Finding {
+    let about = "store";
+    let kept = sqlite::kept_logs(dir);
+    match sqlite::examine(dir, EXAMINED_FOR) {
+        Ok(_) if !kept.is_empty() => {
+            let found = format!("a log that could not be used whole is kept as {}", shown(&kept));
+            warn(about, found, "move it away when it is of no more use, and start the hub again")
+        }
+        Ok(Examined::Absent) => ok(about, "none yet, which `a2a-hub start` makes"),
+        Ok(Examined::Sound) => ok(about, "sound"),
+        Ok(Examined::SoundSoFar) => ok(
+            about,
+            format!(
+                "sound as far as it was looked through within {}; it is large",
+                Span(EXAMINED_FOR)
+            ),
+        ),
+        Err(why @ StorageError::LogMissing { .. }) => {
+            let fix =
+                "stop the hub, put the log beside it, or restore a copy: `a2a-hub restore FILE`";
+            fail(about, why.to_string(), fix)
+        }
+        Err(why @ (StorageError::DatabaseMissing { .. } | StorageError::LogCut { .. })) => {
+            fail(about, why.to_string(), "put back what is missing, or restore a copy")
+        }
+        Err(why @ StorageError::Corrupt { .. }) => {
+            fail(about, why.to_string(), "`a2a-hub stop`, then `a2a-hub restore FILE`")
+        }
+        Err(why) => warn(about, why.to_string(), "let yourself read the data directory"),
+    }
+}
+
+/// Joins paths for display.
+fn shown(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn space(dir: &Path) -> Finding {
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let free = match rustix::fs::statvfs(there) {
+        Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+        Err(why) => return warn("disk", why.to_string(), "look with `df`"),
+    };
+    space_verdict(free)
+}
+
+fn space_verdict(free: u64) -> Finding {
+    let found = format!("{} MiB free", free >> 20);
+    let fix = "make room, or set `data_dir` to another disk";
+    match free {
+        ..NO_SPACE => fail("disk", found, fix),
+        NO_SPACE..LITTLE_SPACE => warn("disk", found, fix),
+        _ => ok("disk", found),
+    }
+}
+
+fn socket(path: &Path) -> Finding {
+    let about = "socket";
+    let shown = path.display();
+    if path.as_os_str().len() > MAX_SOCKET_PATH {
+        let found =
+            format!("{shown} is longer than the {MAX_SOCKET_PATH} bytes a socket's path may have");
+        return fail(about, found, "set `socket.path` to a shorter one");
+    }
+    match fs::symlink_metadata(path) {
+        Ok(meta) if !meta.file_type().is_socket() => {
+            fail(about, format!("{shown} is not a socket"), "move it away, or set `socket.path`")
+        }
+        Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => fail(
+            about,
+            format!("{shown} belongs to another user"),
+            "set `socket.path` to another one",
+        ),
+        Ok(meta) if meta.mode() & 0o077 != 0 => {
+            fail(about, format!("{shown} is open to others"), format!("chmod 600 {shown}"))
+        }
+        Ok(_) => ok(about, shown.to_string()),
+        // A bare file name refers to the current directory.
+        Err(_) if path.parent().is_some_and(|dir| dir.as_os_str().is_empty() || dir.is_dir()) => {
+            ok(about, format!("{shown}, free"))
+        }
+        Err(_) => fail(
+            about,
+            format!("{shown}: its directory is missing"),
+            "make it, or set `socket.path`",
+        ),
+    }
+}
+
+/// Checks a running hub: its own status and that of its agents.
+async fn running(mut client: Client) -> Vec<Finding> {
+    if let Err(why) = client.greet().await {
+        return vec![fail("hub", why.to_string(), "a2a-hub stop --force && a2a-hub start")];
+    }
+    let params = json!({ "includeHealth": true });
+    let asked = async {
+        let status = client.call("hub/status", json!({})).await?;
+        Ok((status, client.call("hub/agents/list", params).await?))
+    };
+    let asked: anyhow::Result<(Value, Value)> = asked.await;
+    match asked {
+        Err(why) => vec![fail("hub", why.to_string(), "see `a2a-hub logs`")],
+        Ok((status, agents)) => {
+            let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
+            let storage = storage_verdict(&status["storage"]);
+            let agents = list(&agents).iter().map(agent_verdict);
+            let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
+            let waiting = waiting_verdict(status["waitingTasks"].as_u64().unwrap_or_default());
+            let warnings = list(&status["warnings"]).iter();
+            let warnings = warnings.map(|told| warn("warning", text(told), "see `a2a-hub logs`"));
+            let own = [hub, storage, waiting].into_iter().chain(warnings);
+            own.chain(agents).chain(rejected).collect()
+        }
+    }
+}
+
+fn hub_verdict(runs: &str, this: &str) -> Finding {
+    if runs == this {
+        ok("hub", format!("{runs}, running"))
+    } else {
+        let found = format!("{runs} is running, and this is {this}");
+        warn("hub", found, "a2a-hub stop && a2a-hub start")
+    }
+}
+
+/// Warns about waiting tasks that may use up the capacity that other tasks need.
+fn waiting_verdict(waiting: u64) -> Finding {
+    let found = format!("{waiting} wait for an answer");
+    if waiting < MANY_WAITING {
+        return ok("tasks", found);
+    }
+    warn("tasks", found, "a2a-hub task cancel --state input-required --older 1d")
+}
+
+/// Result of the running hub's latest write to its store.
+fn storage_verdict(storage: &Value) -> Finding {
+    match storage["status"].as_str() {
+        Some("failing") => {
+            let (error, since) = (text(&storage["error"]), text(&storage["since"]));
+            let found = format!("nothing can be stored since {since}: {error}");
+            fail("storage", found, text(&storage["fix"]))
+        }
+        // A hub of an older version does not report its storage.
+        Some(_) | None => ok("storage", "takes what it is given"),
+    }
+}
+
+fn agent_verdict(agent: &Value) -> Finding {
+    let (id, health) = (text(&agent["id"]), &agent["health"]);
+    let version = health["version"].as_str().map(|version| format!(" ({version})"));
+    let version = version.unwrap_or_default();
+    let about = format!("agent {id}");
+    let why = health["errorMessage"].as_str().unwrap_or("it does not say what is wrong");
+    let fix =
+        health["fix"].as_str().map_or_else(|| format!("a2a-hub agent show {id}"), str::to_owned);
+    match text(&health["status"]) {
+        "healthy" => {
+            let kept = agent["kept"].as_u64().filter(|kept| *kept > 0);
+            let kept = kept.map(|kept| format!(", {kept} kept")).unwrap_or_default();
+            ok(&about, format!("healthy{version}{kept}"))
+        }
+        // An agent that fails affects neither the hub nor other agents.
+        _ => warn(&about, format!("{why}{version}"), fix),
+    }
+}
+
+fn rejected_verdict(rejected: &Value) -> Finding {
+    let (file, why) = (text(&rejected["file"]), text(&rejected["error"]));
+    match file.strip_prefix("remote.") {
+        // The name of a plug-in file has an extension; the id of a remote agent contains no dot.
+        Some(id) if !id.contains('.') => warn(
+            &format!("agent {id}"),
+            why,
+            format!("see to that; then `a2a-hub agent reload {id}` looks at once"),
+        ),
+        _ => warn("plugin", format!("{file}: {why}"), "replace or remove it"),
+    }
+}
+
+/// Checks that concern a hub that is about to be started.
+async fn not_running(settings: &Settings) -> Vec<Finding> {
+    let mut findings = vec![warn("hub", "it is not running", "a2a-hub start")];
+    let http = &settings.config.http;
+    if http.enabled {
+        let at = http.address();
+        findings.push(match tokio::net::TcpListener::bind(at).await {
+            Ok(_) => ok("http", format!("{at}, free")),
+            Err(why) => fail(
+                "http",
+                format!("{at}: {why}"),
+                "set `http.port` to another one, or `http.enabled` to false",
+            ),
+        });
+    }
+    findings
+}
+
+/// Program of an agent as this user's `PATH` finds it; a running hub may use another one.
+struct Found {
+    /// Name of the hub's finding that would report the missing program as well.
+    agent: String,
+    is_there: bool,
+    finding: Finding,
+}
+
+async fn look_for(cli: &str, agent: &str, install: &str) -> Found {
+    let agent = format!("agent {agent}");
+    let Some(path) = config::find_program(cli) else {
+        let finding = warn(cli, "not found; its agent cannot work", install);
+        return Found { agent, is_there: false, finding };
+    };
+    let version = probe::first_line(&path, &["--version"]).await;
+    Found { agent, is_there: true, finding: cli_verdict(cli, &path, version, install) }
+}
+
+/// Filters out missing programs that a running hub has already reported with their agents.
+fn untold(clis: Vec<Found>, told: &[Finding]) -> Vec<Finding> {
+    let is_told = |cli: &Found| told.iter().any(|finding| finding.about == cli.agent);
+    clis.into_iter().filter(|cli| cli.is_there || !is_told(cli)).map(|cli| cli.finding).collect()
+}
+
+/// Finding for an installed program. Installing it again fixes neither a slow program nor one that
+/// reports an error of its configuration.
+fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &str) -> Finding {
+    let shown = path.display();
+    match version {
+        Ok(version) => ok(cli, format!("{version}, at {shown}")),
+        Err(why) if why.kind() == io::ErrorKind::TimedOut => warn(
+            cli,
+            format!("{shown} is there, and is slow to tell its version"),
+            format!(
+                "`{shown} --version` by hand: a first start takes long on a cold machine; then look again"
+            ),
+        ),
+        Err(why) => warn(
+            cli,
+            format!("{shown} --version: {why}"),
+            format!(
+                "`{shown} --version` by hand tells more; what is broken is installed anew by `{install}`"
+            ),
+        ),
+    }
+}
+
+/// Checks the tools for writing agents; running agents needs none of them.
+async fn toolchain() -> Finding {
+    let about = "toolchain";
+    let Some(rustc) = config::find_program("rustc") else {
+        let found = "no Rust; only needed to write agents";
+        return warn(about, found, "install Rust with rustup or your system's packages");
+    };
+    let asked = probe::first_line(&rustc, &LOOK_FOR_TARGET).await;
+    toolchain_verdict(&rustc, asked)
+}
+
+/// Finding for a `rustc` that was asked for the directory of the target's libraries. `rustc` prints
+/// the directory even if it does not exist, so only a timely answer says something about the
+/// target.
+fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>) -> Finding {
+    let about = "toolchain";
+    let shown = rustc.display();
+    let by_hand = format!("`{shown} {}` by hand", LOOK_FOR_TARGET.join(" "));
+    match libraries {
+        Ok(dir) if Path::new(&dir).is_dir() => ok(about, format!("Rust with {GUEST_TARGET}")),
+        Ok(_) => warn(
+            about,
+            format!("Rust without {GUEST_TARGET}; only needed to write agents"),
+            format!("rustup target add {GUEST_TARGET}"),
+        ),
+        Err(why) if why.kind() == io::ErrorKind::TimedOut => warn(
+            about,
+            format!("{shown} is there, and is slow to answer; only needed to write agents"),
+            format!("{by_hand}: a first start takes long on a cold machine; then look again"),
+        ),
+        Err(why) => warn(
+            about,
+            format!("{shown} does not tell of {GUEST_TARGET}: {why}; only needed to write agents"),
+            format!("{by_hand} tells more"),
+        ),
+    }
+}
+
+fn findings_text(findings: &[Finding]) -> Result<Text, std::fmt::Error> {
+    let mut out = Text::new();
+    for Finding { verdict, about, found, fix } in findings {
+        out.push(style_of(verdict.word()), verdict.word());
+        writeln!(out, "{:<1$} {about:<20} {found}", "", 5 - verdict.word().len())?;
+        if let Some(fix) = fix {
+            writeln!(out, "      {:<20} fix: {fix}", "")?;
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_store::sqlite::SqliteStorage;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn findings_are_rendered_with_fixes() {
+        let agent = |id: &str, health: Value| agent_verdict(&json!({ "id": id, "health": health }));
+        let findings = [
+            hub_verdict("0.1.0", "0.1.0"),
+            hub_verdict("0.1.0", "0.2.0"),
+            space_verdict(2 << 30),
+            space_verdict(900 << 20),
+            space_verdict(1 << 20),
+            agent("echo", json!({ "status": "healthy" })),
+            agent(
+                "claude-code",
+                json!({ "status": "unhealthy", "version": "2.1", "errorMessage": "not logged in", "fix": "claude /login" }),
+            ),
+            agent("odd", json!({ "status": "degraded" })),
+            waiting_verdict(3),
+            waiting_verdict(MANY_WAITING),
+            storage_verdict(&json!({ "status": "ok" })),
+            storage_verdict(
+                &json!({ "status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room" }),
+            ),
+        ];
+        insta::assert_snapshot!(findings_text(&findings).unwrap().words(), @r"
+        ok    hub                  0.1.0, running
+        warn  hub                  0.1.0 is running, and this is 0.2.0
+                                   fix: a2a-hub stop && a2a-hub start
+        ok    disk                 2048 MiB free
+        warn  disk                 900 MiB free
+                                   fix: make room, or set `data_dir` to another disk
+        fail  disk                 1 MiB free
+                                   fix: make room, or set `data_dir` to another disk
+        ok    agent echo           healthy
+        warn  agent claude-code    not logged in (2.1)
+                                   fix: claude /login
+        warn  agent odd            it does not say what is wrong
+                                   fix: a2a-hub agent show odd
+        ok    tasks                3 wait for an answer
+        warn  tasks                100 wait for an answer
+                                   fix: a2a-hub task cancel --state input-required --older 1d
+        ok    storage              takes what it is given
+        fail  storage              nothing can be stored since 2026-01-01T00:00:00.000Z: database or disk is full
+                                   fix: make room
+        ");
+    }
+
+    #[test]
+    fn slow_program_is_not_reinstalled() {
+        let of =
+            |version| cli_verdict("claude", Path::new("/bin/claude"), version, "npm install x");
+        let slow = of(Err(io::ErrorKind::TimedOut.into()));
+        assert!(slow.found.contains("is there, and is slow"), "{}", slow.found);
+        assert!(!slow.fix.unwrap_or_default().contains("install"));
+        let broken = of(Err(io::Error::other("it ended with exit status: 1")));
+        assert!(broken.fix.is_some_and(|fix| fix.contains("`npm install x`")));
+        assert_eq!(of(Ok("2.1".to_owned())).found, "2.1, at /bin/claude");
+    }
+
+    #[test]
+    fn slow_rustc_is_not_missing_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().display().to_string();
+        let told = [
+            Ok(there),
+            Ok("/no/such/libraries".to_owned()),
+            Err(io::ErrorKind::TimedOut.into()),
+            Err(io::Error::other("it ended with exit status: 1")),
+        ]
+        .map(|asked| toolchain_verdict(Path::new("/bin/rustc"), asked));
+        insta::assert_snapshot!(findings_text(&told).unwrap().words(), @r"
+        ok    toolchain            Rust with wasm32-wasip2
+        warn  toolchain            Rust without wasm32-wasip2; only needed to write agents
+                                   fix: rustup target add wasm32-wasip2
+        warn  toolchain            /bin/rustc is there, and is slow to answer; only needed to write agents
+                                   fix: `/bin/rustc --print target-libdir --target wasm32-wasip2` by hand: a first start takes long on a cold machine; then look again
+        warn  toolchain            /bin/rustc does not tell of wasm32-wasip2: it ended with exit status: 1; only needed to write agents
+                                   fix: `/bin/rustc --print target-libdir --target wasm32-wasip2` by hand tells more
+        ");
+    }
+
+    #[tokio::test]
+    async fn missing_program_is_reported_once() {
+        let cli = "a-cli-that-nobody-has-installed";
+        let found = async || vec![look_for(cli, "claude-code", "install it").await];
+        let missing = untold(found().await, &[]);
+        assert_eq!(missing.len(), 1, "no hub runs, so nobody else tells of it");
+        assert_eq!(missing[0].found, "not found; its agent cannot work");
+        let health =
+            json!({ "status": "unhealthy", "errorMessage": "run `claude`: it is not installed" });
+        let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
+        assert!(untold(found().await, &[agent]).is_empty(), "the running hub tells of it");
+        let other = agent_verdict(&json!({ "id": "codex", "health": health }));
+        assert_eq!(untold(found().await, &[other]).len(), 1);
+        // An existing program is always reported: the user's may differ from the hub's.
+        let there = Found { is_there: true, ..look_for("sh", "claude-code", "install it").await };
+        let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
+        assert_eq!(untold(vec![there], &[agent]).len(), 1);
+    }
+
+    #[test]
+    fn damaged_store_fails_with_fix() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(store(dir.path()).found, "none yet, which `a2a-hub start` makes");
+        drop(SqliteStorage::open(dir.path()).unwrap());
+        assert_eq!(
+            (store(dir.path()).verdict, store(dir.path()).found.as_str()),
+            (Verdict::Ok, "sound")
+        );
+        let file = dir.path().join("hub.db");
+        let mut bytes = fs::read(&file).unwrap();
+        bytes[8_192..12_288].fill(0xa5);
+        fs::write(&file, bytes).unwrap();
+        let damaged = store(dir.path());
+        assert_eq!(damaged.verdict, Verdict::Fail, "{}", damaged.found);
+        assert!(damaged.found.contains("hub.db"), "{}", damaged.found);
+        assert_eq!(damaged.fix.as_deref(), Some("`a2a-hub stop`, then `a2a-hub restore FILE`"));
+        // A file that is no database is damage as well, not a new store.
+        fs::write(&file, "no database").unwrap();
+        assert_eq!(store(dir.path()).verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn insecure_permissions_are_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode =
+            |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o700);
+        assert_eq!(data_directory(dir.path()).verdict, Verdict::Ok);
+        mode(0o755);
+        let found = data_directory(dir.path());
+        assert_eq!(found.verdict, Verdict::Warn);
+        assert!(found.fix.unwrap().starts_with("chmod 700"));
+        assert_eq!(data_directory(&dir.path().join("new")).verdict, Verdict::Ok);
+
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert_eq!(data_directory(&file).verdict, Verdict::Fail);
+        assert_eq!(socket(&file).verdict, Verdict::Fail);
+        assert_eq!(socket(&dir.path().join("free")).verdict, Verdict::Ok);
+        assert_eq!(socket(&dir.path().join("no/where")).verdict, Verdict::Fail);
+        assert_eq!(socket(Path::new(&"x".repeat(108))).verdict, Verdict::Fail);
+    }
+}

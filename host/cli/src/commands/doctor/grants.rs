@@ -1,0 +1,73 @@
+//! `doctor`'s checks of the grants file, with or without a running hub.
+
+use super::finding::{Finding, fail, ok, warn};
+use a2a_hub_config::{Config, GrantsFile};
+use a2a_hub_core::grant::Grant;
+use a2a_hub_protocol::id::AgentId;
+use std::path::Path;
+
+/// Checks the grants file. An unreadable one keeps new plug-ins from being loaded.
+pub(crate) fn grants(data_dir: &Path) -> Finding {
+    let file = GrantsFile::of(data_dir);
+    match file.read() {
+        Ok(all) => ok("grants", format!("to {} plug-ins", all.plugins.len())),
+        Err(why) => fail(
+            "grants",
+            why.to_string(),
+            format!("mend {}; until then no plug-in joins", file.path().display()),
+        ),
+    }
+}
+
+/// Finds granted tool servers that the configuration does not define.
+pub(crate) fn servers(config: &Config, data_dir: &Path) -> Vec<Finding> {
+    // `grants` reports an unreadable grants file.
+    let records = GrantsFile::of(data_dir).read().unwrap_or_default();
+    let recorded = records.plugins.iter().map(|(id, record)| (id.clone(), record.grant.clone()));
+    let configured = config.agents.keys().filter(|id| !records.plugins.contains_key(*id));
+    let configured =
+        configured.filter_map(|id| Some((id.clone(), config.agent(id).grant.clone()?)));
+    recorded.chain(configured).flat_map(|(id, grant)| nowhere(config, &id, &grant)).collect()
+}
+
+fn nowhere(config: &Config, id: &AgentId, grant: &Grant) -> Vec<Finding> {
+    let known = config.agent(id).mcp;
+    let missing = grant.tools.keys().filter(|server| !known.contains_key(*server));
+    let told = |server: &String| {
+        warn(
+            "tools",
+            format!("{id} may call tools of `{server}`, and nobody says where that server is"),
+            format!("set `agents.{id}.mcp.{server}.command` or `.url` in the configuration"),
+        )
+    };
+    missing.map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::finding::Verdict;
+    use std::fs;
+
+    #[test]
+    fn undefined_tool_server_names_setting() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = "[agents.a.grant.tools]\nweb = ['get']\nfiles = ['read']\n[agents.a.mcp.files]\ncommand = '/bin/files'";
+        let config: Config = toml::from_str(config).unwrap();
+        let found: Vec<_> =
+            servers(&config, dir.path()).into_iter().map(|it| (it.found, it.fix)).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].0.contains("a may call tools of `web`"), "{found:?}");
+    }
+
+    #[test]
+    fn damaged_grants_file_reports_line() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(grants(dir.path()).verdict, Verdict::Ok);
+        let file = GrantsFile::of(dir.path()).path();
+        fs::write(&file, "plugins = 7").unwrap();
+        let found = grants(dir.path());
+        assert_eq!(found.verdict, Verdict::Fail);
+        assert!(found.found.contains("line 1"), "{}", found.found);
+    }
+}

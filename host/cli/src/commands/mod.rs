@@ -1,0 +1,31 @@
+//! Commands, in files named after what is typed.
+
+pub(super) mod agent;
+pub(super) mod agents;
+pub(super) mod backup;
+pub(super) mod bridge;
+pub(super) mod cancel;
+pub(super) mod completion;
+pub(super) mod config;
+pub(super) mod contexts;
+pub(super) mod deliveries;
+pub(super) mod doctor;
+pub(super) mod follow;
+pub(super) mod logs;
+pub(super) mod manual;
+pub(super) mod memory_options;
+pub(super) mod plugin;
+pub(super) mod question;
+pub(super) mod restart;
+pub(super) mod run;
+pub(super) mod save_files;
+pub(super) mod send;
+pub(super) mod send_options;
+pub(super) mod start;
+pub(super) mod status;
+pub(super) mod stop;
+pub(super) mod task;
+pub(super) mod task_output;
+pub(super) mod task_ref;
+pub(super) mod tasks;
+pub(super) mod tree;

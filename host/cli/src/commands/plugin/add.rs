@@ -1,0 +1,154 @@
+//! `plugin add`: fetches a component, checks its signature, shows what it asks for, and puts it
+//! into the plugins folder.
+
+use super::{
+    component::{self, file_of, name},
+    edit,
+    fetch::{self, Fetched},
+    grant, grant_effect,
+    grant_options::Wanted,
+    inspect,
+};
+use crate::{
+    Exit, Global,
+    ui::{failure::CommandError, text::PLAIN},
+};
+use a2a_hub_agents::{PluginEdit, beside};
+use a2a_hub_authoring::{Component, MAX_BYTES, read_at_most};
+use a2a_hub_config::GrantsFile;
+use a2a_hub_core::plugin::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
+use a2a_hub_protocol::{
+    member,
+    operation::{AddPlugin, Component as Offered},
+};
+use anyhow::Context as _;
+use serde_json::json;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Reason of a refusal: a plug-in of that name exists.
+const TAKEN: &str = "PLUGIN_EXISTS";
+
+/// Reason of a refusal: the component is not signed by a trusted key.
+const UNTRUSTED: &str = "UNTRUSTED_COMPONENT";
+
+pub(super) fn add(
+    global: &Global,
+    from: &str,
+    named: Option<&str>,
+    wanted: &Wanted,
+) -> anyhow::Result<Exit> {
+    edit::must_be_the_operator(global, &format!("add {from}"))?;
+    let plugins = global.settings(Vec::new())?.config.plugins;
+    let is_elsewhere = from.contains("://");
+    let (fetched, policy) = if is_elsewhere {
+        (fetch::fetch(from)?, plugins.policy_for_downloads())
+    } else {
+        (of_file(Path::new(from))?, plugins.policy_for_files())
+    };
+    let Fetched { component, signature } = fetched;
+    let provenance = plugins.trusted_keys()?.provenance(&component, signature.as_deref());
+    policy
+        .admit(&provenance)
+        .map_err(|why| CommandError::new(UNTRUSTED, format!("add {from}: {why}")))?;
+    let component = Component::of(PathBuf::from(from), component)?;
+    let id = name(&named.map_or_else(|| its_name(&component), str::to_owned))?;
+    let is_for = component.ask.is_for(&id);
+    is_for.map_err(|why| CommandError::usage(format!("add {from} as `{id}`: {why}")))?;
+    let place = file_of(global, &id)?;
+    let is_granted = GrantsFile::of(&global.data_dir()?).read()?.plugins.contains_key(&id);
+    if place.exists() && !is_granted {
+        let why = format!(
+            "add {from}: a plug-in `{id}` is there already; `a2a-hub plugin remove {id}` takes it out, or give this one another `--name`"
+        );
+        let taken = CommandError::new(TAKEN, why);
+        return Err(taken.mended_by(format!("a2a-hub plugin remove {id}")).into());
+    }
+    let grant = match wanted.is_empty() {
+        true => None,
+        false => Some(grant::planned(global, &id, &component, wanted)?),
+    };
+    let sha256 = component.sha256.clone();
+    let added = AddPlugin {
+        id: id.clone(),
+        component: Offered::Bytes(component.bytes.clone()),
+        sha256,
+        signature,
+        grant,
+    };
+    let standing = edit::edit(global, PluginEdit::Add(Box::new(added)))?;
+    let mut told = component::to_json(&component);
+    member::set(&mut told, "signedBy", json!(provenance.signer()));
+    let all = json!({ "agentId": id, "component": told, "plugin": standing });
+    global.show(&all, || {
+        let mut shown = inspect::shown(&told, global.console().columns());
+        let signed = signed(&provenance);
+        let line = grant_effect::line(standing.as_ref());
+        shown.push(PLAIN, &format!("{signed}\n{id} is in the plugins folder: {line}\n"));
+        if wanted.is_empty() && !inspect::asks_for_nothing(&told) {
+            shown.push(
+                PLAIN,
+                &format!("grant it what it asks for with: a2a-hub plugin grant {id}\n"),
+            );
+        }
+        Ok(shown)
+    })?;
+    // The file is in the plugins folder, but the hub refuses to load it.
+    Ok(if grant_effect::is_refused(standing.as_ref()) { Exit::Fault } else { Exit::Done })
+}
+
+/// Reads a local component and the signature file beside it, if one exists.
+fn of_file(path: &Path) -> anyhow::Result<Fetched> {
+    let component = read_at_most(path, MAX_BYTES);
+    let component = component.with_context(|| format!("read {}", path.display()))?;
+    let signature = match read_at_most(&beside(path), SIGNATURE_BYTES as u64) {
+        // Bytes that are not UTF-8 are no signature; the check reports them as unreadable.
+        Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => None,
+        Err(why) => return Err(why).context("read the signature beside it"),
+    };
+    Ok(Fetched { component, signature })
+}
+
+/// Default name of a component: its manifest's id, or else its file's name.
+fn its_name(component: &Component) -> String {
+    if let Some(id) = &component.ask.id {
+        return id.to_string();
+    }
+    let stem = component.path.file_stem().unwrap_or_default().to_string_lossy();
+    stem.to_ascii_lowercase().replace('_', "-")
+}
+
+fn signed(provenance: &Provenance) -> String {
+    match provenance {
+        Provenance::Signed(key) => format!("It is signed by `{key}`."),
+        Provenance::Unsigned => "Nobody signed it.".to_owned(),
+        Provenance::Stranger => {
+            "It is signed with a key that `plugins.keys` does not name.".to_owned()
+        }
+        Provenance::Forged(key) => format!("Its signature by `{key}` is of another file."),
+        Provenance::Old(key) => {
+            format!("Its signature by `{key}` is of minisign's old kind, which is not verified.")
+        }
+        Provenance::Unreadable(why) => format!("Its signature cannot be read: {why}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn component_name_defaults_to_file_stem() {
+        let component = |manifest: &str, path: &str| Component {
+            path: path.into(),
+            bytes: Vec::new(),
+            sha256: String::new(),
+            ask: toml::from_str(manifest).unwrap(),
+        };
+        assert_eq!(its_name(&component("", "/x/My_Notes.wasm")), "my-notes");
+        assert_eq!(its_name(&component("id = 'notes'", "https://host/x.wasm")), "notes");
+    }
+}

@@ -1,0 +1,270 @@
+//! Live report for the developer of one agent: the hub's events, the agent's tasks, denied
+//! capabilities and log lines.
+
+use crate::{
+    Global,
+    client::hub_client::Client,
+    commands::logs::Log,
+    log::{hub_log::LOG_FILE, log_line::line_text},
+    ui::{
+        render::{list, parts_text, text},
+        text::{FAINT, PLAIN, Text, style_of},
+        width::one_line,
+    },
+};
+use a2a_hub_authoring::Component;
+use a2a_hub_protocol::id::AgentId;
+use serde_json::{Value, json};
+
+/// Number of characters of a task's id that are shown.
+const SHORT: usize = 8;
+
+/// Report on one agent.
+pub(super) struct Feed<'a> {
+    global: &'a Global,
+    agent: &'a AgentId,
+    /// Subscription to the hub's events; `None` while no hub runs.
+    events: Option<Client>,
+    log: Option<Log>,
+    /// Incomplete last line of the log.
+    line: String,
+}
+
+impl<'a> Feed<'a> {
+    /// Subscribes to the hub's events.
+    ///
+    /// # Errors
+    /// If no hub runs.
+    pub(super) async fn of(global: &'a Global, agent: &'a AgentId) -> anyhow::Result<Self> {
+        let mut feed = Self { global, agent, events: None, log: None, line: String::new() };
+        feed.listen().await?;
+        let log = Log::open(global.data_dir()?.join(LOG_FILE)).ok();
+        feed.log = log;
+        if let Some(log) = &mut feed.log {
+            // Skips what was logged before.
+            log.more()?;
+        } else {
+            global
+                .console()
+                .note("the hub logs to its own terminal: what the agent logs is told there");
+        }
+        Ok(feed)
+    }
+
+    async fn listen(&mut self) -> anyhow::Result<()> {
+        let mut events = Client::connect(self.global).await?;
+        events.ask("hub/events", json!({})).await?;
+        self.events = Some(events);
+        Ok(())
+    }
+
+    /// Subscribes again after the hub was gone, if a hub runs.
+    pub(super) async fn return_to_hub(&mut self) -> anyhow::Result<()> {
+        if self.events.is_none() && self.listen().await.is_ok() {
+            self.say("hub", "the hub is back", PLAIN_STATE)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the hub's next event. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Value, Gone> {
+        let Some(events) = &mut self.events else { return std::future::pending().await };
+        match events.next().await {
+            Ok((_, Ok(event))) if event["kind"] != "stream-end" => Ok(event),
+            Ok(_) | Err(_) => {
+                self.events = None;
+                Err(Gone)
+            }
+        }
+    }
+
+    /// Reports an event if it concerns this agent.
+    pub(super) async fn tell(&mut self, event: Result<Value, Gone>) -> anyhow::Result<()> {
+        let Ok(event) = event else {
+            return self.say(
+                "hub",
+                "the hub is gone; once it is started again (`a2a-hub start`), this goes on",
+                "degraded",
+            );
+        };
+        let file = format!("{}.wasm", self.agent);
+        let is_ours = event["agentId"] == self.agent.as_str() || event["file"] == file.as_str();
+        if !is_ours {
+            return Ok(());
+        }
+        match text(&event["type"]) {
+            "agent-joined" => self.say("hub", "it joined", "healthy"),
+            "agent-replaced" => self.say(
+                "hub",
+                "the new one serves; tasks at work end on the one before",
+                "healthy",
+            ),
+            "agent-left" => self.say("hub", "it left the hub", "degraded"),
+            "plugin-rejected" => self.say("hub", text(&event["error"]), "failed"),
+            "plugin-held-back" => {
+                let held = format!(
+                    "it is held back; `a2a-hub plugin grant {} --dev` lets in whatever you build",
+                    self.agent
+                );
+                self.say("hub", &held, "degraded")
+            }
+            "plugin-grant-changed" => self.say("hub", "its grant changed", PLAIN_STATE),
+            "agent-health" => {
+                let health = &event["health"];
+                let why = text(&health["errorMessage"]);
+                let words = format!("it is {} {why}", text(&health["status"]));
+                self.say("health", words.trim(), text(&health["status"]))
+            }
+            "agent-breaker" => {
+                let state = text(&event["breaker"]["state"]);
+                self.say("health", &format!("its circuit breaker is {state}"), state)
+            }
+            "task-created" => self.task(&event, "begun", "").await,
+            "task-state" => {
+                let state = text(&event["state"]).to_owned();
+                let said = self.said(&event).await;
+                self.task(&event, &state, &said).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn task(&self, event: &Value, state: &str, said: &str) -> anyhow::Result<()> {
+        let id = text(&event["taskId"]);
+        let value = json!({ "about": "task", "taskId": id, "state": state, "said": said });
+        self.global.show(&value, || {
+            let mut line = about("task");
+            // Ids begin with their time, so their last characters distinguish them.
+            let short = id.get(id.len().saturating_sub(SHORT)..).unwrap_or(id);
+            line.push(FAINT, &format!("{short} "));
+            line.push(style_of(state), state);
+            let said =
+                if said.is_empty() { String::new() } else { format!(": {}", said.trim_end()) };
+            line.push(PLAIN, &format!("{}\n", said.replace('\n', "\n         ")));
+            Ok(line)
+        })
+    }
+
+    /// Returns the task's status message: a question, an answer, or the reason of a failure, which
+    /// names what was denied and the command that grants it.
+    async fn said(&self, event: &Value) -> String {
+        if !["input-required", "auth-required", "failed", "rejected"]
+            .contains(&text(&event["state"]))
+        {
+            return String::new();
+        }
+        let task = async {
+            let mut client = Client::connect(self.global).await?;
+            client.call("tasks/get", json!({ "id": event["taskId"], "historyLength": 0 })).await
+        };
+        // The task may have been deleted in the meantime.
+        let Ok(task) = task.await else { return String::new() };
+        let said = parts_text(&task["status"]["message"]["parts"]);
+        let reason = text(&task["metadata"]["reason"]);
+        let reason = if reason.is_empty() { reason.to_owned() } else { format!("{reason}: ") };
+        format!("{reason}{said}")
+    }
+
+    /// Reports the agent's new log lines.
+    pub(super) fn tell_log(&mut self) -> anyhow::Result<()> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        self.line.push_str(&log.more()?);
+        let whole = self.line.rfind('\n').map_or(0, |end| end + 1);
+        let lines: String = self.line.drain(..whole).collect();
+        for line in lines.lines().filter(|line| is_of(line, self.agent)) {
+            let event = || serde_json::from_str::<Value>(line).unwrap_or_default();
+            let value = || json!({ "about": "log", "event": event() });
+            self.global.show(&value(), || {
+                let mut shown = about("log");
+                shown.append(line_text(line));
+                shown.append("\n".into());
+                Ok(shown)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reports one line about the agent.
+    pub(super) fn say(&self, what: &str, said: &str, state: &str) -> anyhow::Result<()> {
+        self.global.show(&json!({ "about": what, "said": said }), || {
+            let mut line = about(what);
+            line.push(style_of(state), &format!("{}\n", said.trim_end()));
+            Ok(line)
+        })
+    }
+
+    /// Reports the state of a component that was just added: what it may not do, and the command
+    /// that grants it.
+    pub(super) fn standing(
+        &self,
+        component: &Component,
+        plugin: Option<&Value>,
+        took: &str,
+    ) -> anyhow::Result<()> {
+        let Some(plugin) = plugin else { return Ok(()) };
+        let value = json!({ "about": "built", "sha256": component.sha256, "plugin": plugin });
+        self.global.show(&value, || {
+            let mut shown = about("built");
+            shown.push(style_of("healthy"), &format!("in {took}"));
+            shown.push(PLAIN, "\n");
+            if let Some(why) = plugin["error"].as_str() {
+                shown.append(about("hub"));
+                shown.push(style_of("failed"), &format!("{}\n", one_line(why)));
+            } else if plugin["joined"] != true {
+                shown.append(about("hub"));
+                shown.push(PLAIN, "compiling it for this machine: once, and for Python or JavaScript up to half a minute\n");
+            }
+            for lack in list(&plugin["notGranted"]) {
+                shown.append(about("denied"));
+                let what = text(&lack["what"]);
+                shown.push(style_of("degraded"), &format!("it may not {}\n", one_line(what)));
+                if let Some(command) = lack["command"].as_str() {
+                    shown.push(PLAIN, &format!("         allow it with: {command} --dev\n"));
+                }
+            }
+            Ok(shown)
+        })
+    }
+}
+
+/// State without a colour.
+const PLAIN_STATE: &str = "";
+
+/// The hub closed the connection.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+/// Prefix of a line.
+fn about(what: &str) -> Text {
+    Text::styled(FAINT, format!("{what:<7}  "))
+}
+
+/// True for a log line of the agent itself, or of an error; the hub's other lines about the agent
+/// also arrive as events.
+fn is_of(line: &str, agent: &AgentId) -> bool {
+    let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
+    let is_about = event["agent"] == agent.as_str() || event["span"]["agent"] == agent.as_str();
+    let is_of_a_task = event["task"].is_string() || event["span"]["task"].is_string();
+    is_about && (is_of_a_task || event["level"] == "ERROR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_log_lines_are_reported() {
+        let notes = AgentId::parse("notes").unwrap();
+        for (line, wanted) in [
+            (r#"{"message":"x","agent":"notes","task":"t"}"#, true),
+            (r#"{"message":"x","agent":"notes","level":"ERROR"}"#, true),
+            (r#"{"message":"another component goes on","agent":"notes","level":"WARN"}"#, false),
+            (r#"{"message":"x","span":{"agent":"notes","task":"t"}}"#, true),
+            (r#"{"message":"notes","agent":"other","task":"t"}"#, false),
+            ("notes", false),
+        ] {
+            assert_eq!(is_of(line, &notes), wanted, "{line}");
+        }
+        assert_eq!(about("log").words(), "log      ");
+    }
+}

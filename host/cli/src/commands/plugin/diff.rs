@@ -1,0 +1,78 @@
+//! `plugin diff`: compares what an update and the granted component ask for.
+
+use super::component::{self, NO_PLUGIN};
+use crate::{
+    Exit, Global,
+    ui::{
+        failure::CommandError,
+        text::{PLAIN, Text},
+    },
+};
+use a2a_hub_agents::{KeptComponents, KeptCopy};
+use a2a_hub_authoring::Component;
+use a2a_hub_config::GrantsFile;
+use a2a_hub_core::plugin::manifest_diff::difference;
+use anyhow::Context as _;
+use serde_json::json;
+use std::path::Path;
+
+pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Result<Exit> {
+    let id = component::name(id)?;
+    let new = match file {
+        Some(file) => Component::read(file)?,
+        None => component::of_plugin(global, &id)?,
+    };
+    let dir = global.data_dir()?;
+    let record = GrantsFile::of(&dir).read()?.plugins.remove(&id);
+    let record = record.ok_or_else(|| {
+        let why = format!("compare `{id}` with what was granted: nothing ever was; `a2a-hub plugin inspect {id}` shows what it asks for");
+        CommandError::new(NO_PLUGIN, why).mended_by(format!("a2a-hub plugin inspect {id}"))
+    })?;
+    let copy =
+        KeptComponents::of(&dir).look(&record.sha256).context("read the granted component")?;
+    let (old, lacking) = match copy {
+        KeptCopy::Whole(bytes) => (Component::of(new.path.clone(), bytes.to_vec())?, None),
+        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_))
+            if record.sha256.eq_ignore_ascii_case(&new.sha256) =>
+        {
+            (Component::of(new.path.clone(), new.bytes.clone())?, Some(lacking))
+        }
+        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+            let why = format!(
+                "compare `{id}` with the component that was granted ({}): {lacking}, so what is different cannot be told; \
+                 `a2a-hub plugin inspect {id}` shows all that the new one asks for, and `a2a-hub plugin grant {id}` lets it in; \
+                 `a2a-hub plugin add FILE` puts the granted one back",
+                record.sha256
+            );
+            return Err(CommandError::new(NO_PLUGIN, why)
+                .mended_by(format!("a2a-hub plugin inspect {id}"))
+                .into());
+        }
+    };
+    let changes: Vec<_> = difference(&old.ask, &new.ask).iter().map(ToString::to_string).collect();
+    let lacking = lacking.map(|lacking| lacking.to_string());
+    let told = json!({ "agentId": id, "granted": old.sha256, "new": new.sha256, "changes": changes,
+        "copyLacking": lacking });
+    global.show(&told, || {
+        let mut out = Text::new();
+        out.push(PLAIN, &format!("granted {}\nnew     {}\n", old.sha256, new.sha256));
+        match (old.sha256 == new.sha256, changes.as_slice()) {
+            (true, _) => out.push(PLAIN, "it is the very component that was granted\n"),
+            (false, []) => out.push(
+                PLAIN,
+                "it asks for the same; what it does with that, nobody can read from it\n",
+            ),
+            (false, changes) => {
+                for change in changes {
+                    out.push(PLAIN, &format!("{change}\n"));
+                }
+            }
+        }
+        if let Some(lacking) = &lacking {
+            let mend = "`a2a-hub restart`, or the next start, makes another";
+            out.push(PLAIN, &format!("{lacking}; {mend}\n"));
+        }
+        Ok(out)
+    })?;
+    Ok(if lacking.is_none() { Exit::Done } else { Exit::Fault })
+}

@@ -1,0 +1,118 @@
+//! Fetches a component and its detached signature over HTTPS, without redirects and with a size
+//! limit.
+
+use crate::{block_on, ui::failure::CommandError};
+use a2a_hub_authoring::MAX_BYTES;
+use a2a_hub_client::Outbound;
+use a2a_hub_core::plugin::signature::MAX_BYTES as SIGNATURE_BYTES;
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri, header, uri::Authority};
+use http_body_util::{BodyExt as _, Full, Limited};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Timeout of the response's head.
+const HEAD: Duration = Duration::from_secs(30);
+
+/// Timeout of the whole download.
+const WHOLE: Duration = Duration::from_secs(600);
+
+/// A component, and the text of its detached signature.
+pub(super) struct Fetched {
+    pub(super) component: Vec<u8>,
+    pub(super) signature: Option<String>,
+}
+
+/// Reason of a failure: the component could not be downloaded.
+const NOT_FETCHED: &str = "COMPONENT_NOT_FETCHED";
+
+/// Fetches the component at `url`, and its signature at `url.minisig`.
+pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
+    must_be_private(url)?;
+    block_on(async {
+        let outbound = Outbound::unguarded();
+        let component = get(&outbound, url, MAX_BYTES).await?.ok_or_else(|| {
+            CommandError::new(
+                NOT_FETCHED,
+                format!("fetch {url}: the server has nothing there (404)"),
+            )
+        })?;
+        let beside = format!("{url}.minisig");
+        let signature = get(&outbound, &beside, SIGNATURE_BYTES as u64).await?;
+        let signature = signature.map(|text| String::from_utf8_lossy(&text).into_owned());
+        Ok(Fetched { component: component.to_vec(), signature })
+    })
+}
+
+/// Refuses a URL on which a third party could replace the component: only HTTPS and loopback
+/// addresses pass.
+fn must_be_private(url: &str) -> Result<(), CommandError> {
+    let uri = url.parse::<Uri>().unwrap_or_default();
+    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
+    let host = authority.map(Authority::host).unwrap_or_default();
+    let is_private = match uri.scheme_str() {
+        Some("https") => !host.is_empty(),
+        Some("http") => ["127.0.0.1", "localhost", "[::1]"].contains(&host),
+        Some(_) | None => false,
+    };
+    if is_private {
+        return Ok(());
+    }
+    Err(CommandError::usage(format!(
+        "fetch {url}: a component is fetched over https, so that nobody on the way can put another one in its place"
+    )))
+}
+
+/// Downloads up to `most` bytes; `None` if the server answers 404 or 410.
+async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option<Bytes>> {
+    let failed = |why: String| CommandError::new(NOT_FETCHED, format!("fetch {url}: {why}"));
+    let request = Request::get(url).header(header::ACCEPT, "application/wasm, */*");
+    let request = request.body(Full::new(Bytes::new()));
+    let request = request.map_err(|why| failed(why.to_string()))?;
+    let answer = outbound.ask(request, HEAD).await.map_err(|why| failed(why.to_string()))?;
+    match answer.status() {
+        StatusCode::OK => {}
+        StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
+        status if status.is_redirection() => {
+            let to = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
+            let to = to.unwrap_or("somewhere that it does not say");
+            return Err(failed(format!(
+                "it is at {to} now; redirects are not followed, so give that URL if you trust it"
+            ))
+            .into());
+        }
+        status => return Err(failed(format!("the server answered {status}")).into()),
+    }
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let whole = timeout(WHOLE, Limited::new(answer.into_body(), most).collect()).await;
+    let whole =
+        whole.map_err(|_| failed(format!("it did not come within {} s", WHOLE.as_secs())))?;
+    let whole =
+        whole.map_err(|why| failed(format!("{why}; no more than {most} bytes are taken")))?;
+    Ok(Some(whole.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn download_requires_https_or_loopback() {
+        for url in
+            ["https://host/x.wasm", "http://127.0.0.1:8080/x.wasm", "http://localhost/x.wasm"]
+        {
+            must_be_private(url).unwrap();
+        }
+        for url in [
+            "http://host/x.wasm",
+            "http://127.0.0.1.host/x.wasm",
+            "ftp://host/x",
+            "file:///x.wasm",
+            "http://localhost@host/x",
+            "http://localhost:80@host/x",
+            "https://",
+        ] {
+            assert!(must_be_private(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `plugin grant`: grants a component permissions and admits updates.
+
+use super::{
+    component, edit, grant_effect,
+    grant_options::Wanted,
+    inspect::{self, asked},
+};
+use crate::{
+    Exit, Format, Global, block_on,
+    ui::{
+        failure::CommandError,
+        render::list,
+        terminal::{self, Answer},
+        text::{PLAIN, Text},
+    },
+};
+use a2a_hub_agents::{KeptComponents, KeptCopy, PluginEdit};
+use a2a_hub_authoring::Component;
+use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
+use a2a_hub_core::{
+    grant::Grant,
+    plugin::{installation::Installation, manifest_diff::difference},
+};
+use a2a_hub_protocol::{
+    id::AgentId,
+    operation::{GrantPlugin, PluginGrant},
+};
+use anyhow::{Context as _, anyhow};
+use serde_json::json;
+
+/// Reason of a refusal: no permission was named.
+const NOT_GRANTED: &str = "NOTHING_GRANTED";
+
+pub(super) fn grant(
+    global: &Global,
+    id: &str,
+    sha256: Option<&str>,
+    wanted: &Wanted,
+) -> anyhow::Result<Exit> {
+    edit::must_be_the_operator(global, &format!("grant something to `{id}`"))?;
+    let (id, component) = inspect::plugin(global, id)?;
+    if let Some(meant) = sha256.filter(|meant| !meant.eq_ignore_ascii_case(&component.sha256)) {
+        let why = format!(
+            "grant `{id}` to the component with the digest {meant}: the one that is there has {}; look at it with `a2a-hub plugin \
+             inspect {id}`",
+            component.sha256
+        );
+        return Err(CommandError::new(NOT_GRANTED, why).into());
+    }
+    let grants = GrantsFile::of(&global.data_dir()?).read()?;
+    let record = grants.continued_by(&id, &component.sha256);
+    let Some(wanted) = confirmed(global, &id, &component, record, wanted)? else {
+        global.console().note("nothing was granted");
+        return Ok(Exit::Done);
+    };
+    let grant = planned(global, &id, &component, &wanted)?;
+    let sha256 = component.sha256.clone();
+    let granted = GrantPlugin { id: id.clone(), sha256, grant };
+    let plugin = edit::edit(global, PluginEdit::Grant(Box::new(granted)))?;
+    let told = json!({ "agentId": id, "sha256": component.sha256, "plugin": plugin });
+    global.show(&told, || Ok(format!("{id}: {}\n", grant_effect::line(plugin.as_ref())).into()))?;
+    Ok(Exit::Done)
+}
+
+/// Lists the differences to the granted component, one per line, or states that they are unknown.
+fn changes(
+    kept: &KeptComponents,
+    granted: &str,
+    component: &Component,
+) -> anyhow::Result<Vec<String>> {
+    if granted.eq_ignore_ascii_case(&component.sha256) {
+        return Ok(Vec::new());
+    }
+    Ok(match kept.look(granted).context("read the granted component")? {
+        KeptCopy::Whole(old) => {
+            let old = Component::of(component.path.clone(), old.to_vec())?;
+            difference(&old.ask, &component.ask).iter().map(ToString::to_string).collect()
+        }
+        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+            vec![format!("~ what is different cannot be told: {lacking}")]
+        }
+    })
+}
+
+/// Builds the grant for the component, on top of its plug-in's present grant. Programs are resolved
+/// through this command's `PATH`.
+pub(super) fn planned(
+    global: &Global,
+    id: &AgentId,
+    component: &Component,
+    wanted: &Wanted,
+) -> anyhow::Result<PluginGrant> {
+    let settings = global.settings(Vec::new())?;
+    let key = wanted.key.as_deref().map(|word| key_of(&settings, word)).transpose()?;
+    let grants = GrantsFile::of(settings.config.data_dir()?).read()?;
+    let before = grants.continued_by(id, &component.sha256).map(|record| record.grant.clone());
+    let grant = wanted.on_top_of(before.clone().unwrap_or_default(), &component.ask)?;
+    let (mut grant, wrong) = config::resolve(grant, &settings.config.agent(id).programs);
+    for why in wrong {
+        // With `--all`, a missing program was not named by the operator, so it is skipped.
+        if let ProgramFileError::Missing(name) = &why
+            && wanted.all
+            && !wanted.names(name)
+        {
+            global.console().note(format!("not granted, for it is not installed: {name}"));
+            grant.process.remove(name);
+            continue;
+        }
+        return Err(anyhow!(why).context(format!("grant it to `{id}`")));
+    }
+    Ok(PluginGrant {
+        grant: json!(grant),
+        before: before.map(|before| json!(before)),
+        key,
+        dev: wanted.dev,
+        source: Some(component.path.display().to_string()),
+    })
+}
+
+/// Resolves a public key: a name from the configuration, or the key itself.
+fn key_of(settings: &Settings, word: &str) -> anyhow::Result<String> {
+    if let Some(key) = settings.config.plugins.keys.get(word) {
+        return Ok(key.clone());
+    }
+    let named = [("it".to_owned(), word.to_owned())];
+    let check = a2a_hub_core::plugin::signature::TrustedKeys::named(
+        named.iter().map(|(name, key)| (name, key)),
+    );
+    check.map_err(|_| {
+        CommandError::usage(format!(
+            "let updates in that `{word}` signed: it is neither a name in `plugins.keys` of the configuration nor a public key of \
+             minisign, which begins with `RW`"
+        ))
+    })?;
+    Ok(word.to_owned())
+}
+
+/// Returns the permissions to grant after the user has confirmed them; `None` if the user declines.
+/// Named permissions need no confirmation.
+fn confirmed(
+    global: &Global,
+    id: &AgentId,
+    component: &Component,
+    record: Option<&Installation>,
+    wanted: &Wanted,
+) -> anyhow::Result<Option<Wanted>> {
+    if !wanted.is_empty() {
+        return Ok(Some(wanted.clone()));
+    }
+    let is_new = record.is_none_or(|record| record.grant == Grant::default());
+    if !is_new
+        && *wanted == Wanted::default()
+        && record.is_some_and(|record| record.sha256 == component.sha256)
+    {
+        let why = format!(
+            "grant more to `{id}`: it holds what it was granted, and nothing more is named; say what, as `a2a-hub plugin list` shows it"
+        );
+        return Err(CommandError::new(NOT_GRANTED, why).into());
+    }
+    let console = global.console();
+    let is_attended = global.format == Format::Pretty && console.is_attended();
+    let wanted = Wanted { all: is_new, ..wanted.clone() };
+    if !is_attended {
+        if !is_new {
+            return Ok(Some(wanted));
+        }
+        let why = format!(
+            "grant something to `{id}`: say what, such as `--all` or `--memory`; `a2a-hub plugin inspect {id}` shows what it asks for"
+        );
+        return Err(CommandError::new(NOT_GRANTED, why).into());
+    }
+    let mut shown = Text::new();
+    if is_new {
+        let told = component::to_json(component);
+        asked(&mut shown, list(&told["asks"]), console.columns());
+        shown.push(PLAIN, "Grant all of it, but for other agents and what must be named?");
+    } else {
+        let granted = record.map(|record| record.sha256.as_str()).unwrap_or_default();
+        for change in changes(&KeptComponents::of(&global.data_dir()?), granted, component)? {
+            shown.push(PLAIN, &format!("{change}\n"));
+        }
+        shown.push(PLAIN, "Let it in with what was granted before? What it asks for on top is not granted by that.");
+    }
+    shown.push(PLAIN, " [y/N]\n");
+    console.prompt(&shown);
+    let answer = block_on(terminal::ask(console, "y grants it; an empty answer grants nothing"))?;
+    let agreed = matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&word.trim().to_lowercase().as_str()));
+    Ok(agreed.then_some(wanted))
+}

@@ -1,0 +1,562 @@
+//! Command-line options for a plug-in's permissions, and the grant that they make.
+
+use crate::ui::failure::CommandError;
+use a2a_hub_core::grant::{
+    Ask, Grant, Pin, ProgramAsk, ProgramGrant,
+    byte_limit::Allowance,
+    delegate::DelegateTerms,
+    host_pattern::HostPattern,
+    http::HttpGrant,
+    http_header::{HeaderName, HeaderTemplate},
+    permissions::Permissions,
+    resource_limits::{LimitName, UnknownLimit},
+    tools::{is_asked, is_every, is_tool_name},
+    workspace::WorkspaceAccess,
+};
+use clap::Args;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a plug-in is to be granted; what was granted before stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(crate) struct Wanted {
+    /// Everything that it asks for, but for calling other agents, for any host whatever, and for variables that can have a program run
+    /// other code
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Run this program, which is at PATH or else found by its name; may be given several times
+    #[arg(long, value_name = "NAME[=PATH]", value_parser = program)]
+    pub(super) program: Vec<(String, Option<String>)>,
+    /// Have the programs that are granted stay the very files that they are now
+    #[arg(long)]
+    pub(super) pin: bool,
+    /// Pass this variable of the hub's environment to a program; for those that `--all` leaves out
+    #[arg(long, value_name = "PROGRAM:VARIABLE", value_parser = variable)]
+    pub(super) pass: Vec<(String, String)>,
+    /// Let the plug-in set this variable of a program; for those that `--all` leaves out
+    #[arg(long, value_name = "PROGRAM:VARIABLE", value_parser = variable)]
+    pub(super) set: Vec<(String, String)>,
+    /// Remember so many bytes, or as many as it asks for
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
+    pub(super) memory: Option<Option<u64>>,
+    /// Write files of so many bytes a task, or as many as it asks for
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
+    pub(super) files: Option<Option<u64>>,
+    /// Send requests to this host, such as `api.example.com` or `*.example.com`; may be given several times
+    #[arg(long, value_name = "HOST", value_parser = host)]
+    pub(super) http: Vec<HostPattern>,
+    /// Put this header into each request to a host; `secret:NAME` in it is the file NAME in `secrets/` of the data directory, or the
+    /// variable NAME of the hub, which the plug-in never sees
+    #[arg(long, value_name = "HOST:NAME=VALUE", value_parser = header)]
+    pub(super) header: Vec<(HostPattern, HeaderName, HeaderTemplate)>,
+    /// See the files of the directory that a task is about: `read` or `read-write`
+    #[arg(long, value_name = "ACCESS", value_parser = access)]
+    pub(super) workspace: Option<WorkspaceAccess>,
+    /// Let each of its tasks use up so much, as `limits` in the configuration has it, such as `cpu_ms=5000` or `memory_mb=32`; may be
+    /// given several times
+    #[arg(long, value_name = "LIMIT=NUMBER", value_parser = limit)]
+    pub(super) limit: Vec<(LimitName, u64)>,
+    /// Call this agent, `*` being every other one; with `:edit` or `:full` its program does as much there without asking, and with
+    /// `,approve` this agent answers its requests for permission: `codex:edit,approve`
+    #[arg(long, value_name = "AGENT[:TERMS]", value_parser = delegate)]
+    pub(super) delegate: Vec<(String, Option<DelegateTerms>)>,
+    /// Call this tool of a server that `agents.<id>.mcp` in the configuration names; may be given several times
+    #[arg(long, value_name = "SERVER:TOOL", value_parser = tool)]
+    pub(super) tool: Vec<(String, String)>,
+    /// Have its programs work in this directory only; may be given several times
+    #[arg(long, value_name = "PATH", value_parser = directory)]
+    pub(super) directory: Vec<String>,
+    /// Let updates keep the grant that are signed with this key: its name in the configuration, or the key
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
+    /// Let whatever stands in its file keep the grant: for a component that you are developing
+    #[arg(long)]
+    pub(super) dev: bool,
+}
+
+fn program(text: &str) -> Result<(String, Option<String>), String> {
+    match text.split_once('=') {
+        None => Ok((text.to_owned(), None)),
+        Some((name, path)) if path.starts_with('/') => Ok((name.to_owned(), Some(path.to_owned()))),
+        Some((_, path)) => {
+            Err(format!("`{path}` is no absolute path; say where the program is from the root"))
+        }
+    }
+}
+
+fn directory(text: &str) -> Result<String, String> {
+    if text.starts_with('/') {
+        return Ok(text.to_owned());
+    }
+    Err(format!("`{text}` is no absolute path; say where the directory is from the root"))
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once(':').ok_or("write it as PROGRAM:VARIABLE, such as git:LC_ALL")?;
+    Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+fn tool(text: &str) -> Result<(String, String), String> {
+    let form = "write it as SERVER:TOOL, such as files:read_file; each tool is granted by its name";
+    let (server, tool) = text.split_once(':').ok_or(form)?;
+    if !is_tool_name(tool) {
+        return Err(form.to_owned());
+    }
+    Ok((server.to_owned(), tool.to_owned()))
+}
+
+fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
+    let Some((agent, words)) = text.split_once(':') else { return Ok((text.to_owned(), None)) };
+    let mut terms = DelegateTerms::default();
+    for word in words.split(',') {
+        match Permissions::named(word) {
+            Some(permissions) => terms.permissions = permissions,
+            None if word == "approve" => terms.approve = true,
+            None => {
+                let known = Permissions::ALL.map(Permissions::word).join("`, `");
+                return Err(format!(
+                    "`{word}` is no term of a call: one of `{known}`, and `approve`"
+                ));
+            }
+        }
+    }
+    Ok((agent.to_owned(), Some(terms)))
+}
+
+fn limit(text: &str) -> Result<(LimitName, u64), String> {
+    let (name, number) =
+        text.split_once('=').ok_or("write it as LIMIT=NUMBER, such as cpu_ms=5000")?;
+    let name: LimitName = name.parse().map_err(|why: UnknownLimit| why.to_string())?;
+    let number = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    name.check(number).map_err(|why| why.to_string())?;
+    Ok((name, number))
+}
+
+fn host(text: &str) -> Result<HostPattern, String> {
+    HostPattern::try_from(text.to_owned()).map_err(|why| why.to_string())
+}
+
+fn header(text: &str) -> Result<(HostPattern, HeaderName, HeaderTemplate), String> {
+    let form =
+        "write it as HOST:NAME=VALUE, such as \"api.example.com:Authorization=Bearer secret:KEY\"";
+    let (to, named) = text.split_once(':').ok_or(form)?;
+    let (name, value) = named.split_once('=').ok_or(form)?;
+    let name = HeaderName::try_from(name.to_owned()).map_err(|why| why.to_string())?;
+    let value = HeaderTemplate::try_from(value.to_owned()).map_err(|why| why.to_string())?;
+    Ok((host(to)?, name, value))
+}
+
+fn access(text: &str) -> Result<WorkspaceAccess, String> {
+    match text {
+        "read" => Ok(WorkspaceAccess::Read),
+        "read-write" => Ok(WorkspaceAccess::ReadWrite),
+        _ => Err("it is `read` or `read-write`".to_owned()),
+    }
+}
+
+impl Wanted {
+    /// True if the options name no permission.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { pin: _, key: _, dev: _, .. } = self;
+        let named = Self { pin: false, key: None, dev: false, ..self.clone() };
+        named == Self::default()
+    }
+
+    /// True if the program is named by `--program`.
+    pub(super) fn names(&self, program: &str) -> bool {
+        self.program.iter().any(|(name, _)| name == program)
+    }
+
+    /// Adds the requested permissions to the grant `before` of a component that asks for `ask`.
+    ///
+    /// # Errors
+    ///
+    /// If a permission is named that the component does not ask for: it would have no effect.
+    pub(super) fn on_top_of(&self, before: Grant, ask: &Ask) -> Result<Grant, CommandError> {
+        let mut grant = before;
+        if self.all {
+            for name in ask.process.keys() {
+                grant.process.entry(name.clone()).or_default();
+            }
+            grant.memory = widened(grant.memory, ask.memory.is_some());
+            grant.files = widened(grant.files, ask.files.is_some());
+            grant.workspace = grant.workspace.max(ask.workspace.as_ref().map(|ask| ask.access));
+        }
+        grant = self.with_hosts(grant, ask)?;
+        if self.workspace.is_some() {
+            if ask.workspace.is_none() {
+                return Err(not_asked("asks for no files of a task's directory", "nothing of it"));
+            }
+            grant.workspace = self.workspace;
+        }
+        for (name, path) in &self.program {
+            asked(ask, name)?;
+            let program = grant.process.entry(name.clone()).or_default();
+            if path.is_some() {
+                program.path.clone_from(path);
+            }
+        }
+        for (variables, which) in [(&self.pass, Which::Pass), (&self.set, Which::Set)] {
+            for (name, variable) in variables {
+                let asked = asked(ask, name)?;
+                let program = grant.process.get_mut(name).ok_or_else(|| not_run(name))?;
+                which.add(program, asked, name, variable)?;
+            }
+        }
+        if self.pin {
+            grant.process.values_mut().for_each(|program| program.pin = Pin::AsFound);
+        }
+        grant.memory = named_bytes("memory", self.memory, ask.memory.is_some(), grant.memory)?;
+        grant.files = named_bytes("files", self.files, ask.files.is_some(), grant.files)?;
+        if !self.delegate.is_empty() && !ask.delegate.agents {
+            return Err(not_asked("calls no other agents", "`delegate`"));
+        }
+        grant = self.with_tools(grant, ask)?;
+        grant.limits.extend(self.limit.iter().copied());
+        for (agent, terms) in &self.delegate {
+            match terms {
+                Some(terms) => grant.delegate.allow_on(agent.clone(), *terms),
+                None => grant.delegate.allow(agent.clone()),
+            }
+        }
+        if !self.directory.is_empty() {
+            grant.directories = Some(self.directory.iter().cloned().collect());
+        }
+        Ok(grant)
+    }
+}
+
+impl Wanted {
+    /// Adds the named tools and, with `--all`, those that the component names.
+    fn with_tools(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
+        for (server, tool) in &self.tool {
+            if !is_asked(&ask.tools, server, tool) {
+                let what = format!("does not ask to call the tool `{tool}` of `{server}`");
+                let asked = ask.tools.iter().flat_map(|(server, asked)| {
+                    asked.names.iter().map(move |tool| format!("{server}:{tool}"))
+                });
+                return Err(not_asked(&what, &among(&asked.collect())));
+            }
+            grant.tools.entry(server.clone()).or_default().insert(tool.clone());
+        }
+        let all = ask.tools.iter().filter(|(server, _)| self.all && !is_every(server));
+        for (server, asked) in all {
+            let named = asked.names.iter().filter(|tool| !is_every(tool)).cloned();
+            grant.tools.entry(server.clone()).or_default().extend(named);
+        }
+        grant.tools.retain(|_, tools| !tools.is_empty());
+        Ok(grant)
+    }
+
+    /// Adds the named hosts and their headers.
+    fn with_hosts(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
+        let mut hosts: BTreeMap<HostPattern, HttpGrant> = grant.http.into();
+        if self.all {
+            let named = ask.http.keys().filter(|host| **host != HostPattern::Any);
+            for host in named {
+                hosts.entry(host.clone()).or_default();
+            }
+        }
+        for host in &self.http {
+            let word = String::from(host.clone());
+            if !ask.http.keys().any(|asked| asked == host || asked.matches(&word)) {
+                let asked = ask.http.keys().cloned().map(String::from).collect();
+                let what = format!("sends no requests to `{word}`");
+                return Err(not_asked(&what, &among(&asked)));
+            }
+            hosts.entry(host.clone()).or_default();
+        }
+        for (host, name, value) in &self.header {
+            let Some(granted) = hosts.get_mut(host) else {
+                let host = String::from(host.clone());
+                return Err(CommandError::usage(format!(
+                    "put a header into requests to `{host}`: the host itself is not granted; add `--http {host}`"
+                )));
+            };
+            granted.headers.insert(name.clone(), value.clone());
+        }
+        let hosts = hosts.try_into();
+        grant.http = hosts.map_err(|why: a2a_hub_core::grant::http::InvalidHttpGrant| {
+            CommandError::usage(why.to_string())
+        })?;
+        Ok(grant)
+    }
+}
+
+/// List of variables of a program: those passed from the environment, or those that the plug-in
+/// sets.
+#[derive(Clone, Copy)]
+enum Which {
+    Pass,
+    Set,
+}
+
+impl Which {
+    fn add(
+        self,
+        granted: &mut ProgramGrant,
+        asked: &ProgramAsk,
+        program: &str,
+        variable: &str,
+    ) -> Result<(), CommandError> {
+        let (verb, asked, unnamed) = match self {
+            Self::Pass => ("be passed", &asked.pass, asked.passed_unnamed()),
+            Self::Set => ("be set", &asked.set, asked.set_unnamed()),
+        };
+        if !asked.contains(variable) {
+            let what = format!("does not ask for `{variable}` of `{program}` to {verb}");
+            return Err(not_asked(&what, &among(asked)));
+        }
+        let granted = match self {
+            Self::Pass => &mut granted.pass,
+            Self::Set => &mut granted.set,
+        };
+        granted.get_or_insert(unnamed).insert(variable.to_owned());
+        Ok(())
+    }
+}
+
+/// Returns the allowance in bytes under `--all`.
+fn widened(before: Allowance, is_asked: bool) -> Allowance {
+    if is_asked { Allowance::AsAsked } else { before }
+}
+
+fn named_bytes(
+    capability: &str,
+    named: Option<Option<u64>>,
+    is_asked: bool,
+    before: Allowance,
+) -> Result<Allowance, CommandError> {
+    match named {
+        None => Ok(before),
+        Some(_) if !is_asked => {
+            Err(not_asked(&format!("asks for no {capability}"), "nothing of it"))
+        }
+        Some(None) => Ok(Allowance::AsAsked),
+        Some(Some(bytes)) => Ok(Allowance::Bytes(bytes)),
+    }
+}
+
+fn asked<'a>(ask: &'a Ask, name: &str) -> Result<&'a ProgramAsk, CommandError> {
+    ask.process.get(name).ok_or_else(|| {
+        let what = format!("does not ask to run `{name}`");
+        not_asked(&what, &among(&ask.process.keys().cloned().collect()))
+    })
+}
+
+fn among(words: &BTreeSet<String>) -> String {
+    if words.is_empty() {
+        return "none at all".to_owned();
+    }
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+fn not_asked(what: &str, instead: &str) -> CommandError {
+    CommandError::usage(format!(
+        "the plug-in {what}, so that granting it has no effect; it asks for {instead}: see `a2a-hub plugin inspect`"
+    ))
+}
+
+fn not_run(program: &str) -> CommandError {
+    CommandError::usage(format!(
+        "grant a variable of `{program}`: the program itself is not granted; add `--program {program}`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_core::grant::{DelegateAsk, memory::MemoryAsk};
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        wanted: Wanted,
+    }
+
+    fn wanted(args: &[&str]) -> Wanted {
+        Line::try_parse_from([&["grant"], args].concat()).unwrap().wanted
+    }
+
+    fn ask() -> Ask {
+        let git = ProgramAsk {
+            args: vec![vec!["log".to_owned()]].try_into().unwrap(),
+            pass: ["HOME".to_owned(), "NODE_OPTIONS".to_owned()].into(),
+            set: ["LC_ALL".to_owned(), "LD_PRELOAD".to_owned()].into(),
+            ..ProgramAsk::default()
+        };
+        Ask {
+            process: [("git".to_owned(), git), ("sh".to_owned(), ProgramAsk::default())].into(),
+            memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
+            delegate: DelegateAsk { agents: true, reason: None },
+            ..Ask::default()
+        }
+    }
+
+    fn granted(before: Grant, args: &[&str]) -> String {
+        match wanted(args).on_top_of(before, &ask()) {
+            Ok(grant) => toml::to_string(&grant).unwrap(),
+            Err(why) => why.to_string(),
+        }
+    }
+
+    #[test]
+    fn all_excludes_delegation_and_loader_variables() {
+        insta::assert_snapshot!(granted(Grant::default(), &["--all"]), @r"
+        memory = true
+
+        [process.git]
+
+        [process.sh]
+        ");
+        let all = wanted(&["--all"]).on_top_of(Grant::default(), &ask()).unwrap();
+        let settled = all.settled(&ask());
+        assert_eq!(settled.process["git"].set, Some(["LC_ALL".to_owned()].into()));
+        assert_eq!(settled.process["git"].pass, Some(["HOME".to_owned()].into()));
+        assert_eq!(settled.memory, Allowance::Bytes(4096), "the number of this very manifest");
+    }
+
+    #[test]
+    fn named_permissions_extend_existing_grant() {
+        let before = Grant { memory: Allowance::Bytes(10), ..Grant::default() };
+        let more = [
+            "--program",
+            "git=/usr/bin/git",
+            "--set",
+            "git:LD_PRELOAD",
+            "--pin",
+            "--delegate",
+            "codex",
+        ];
+        insta::assert_snapshot!(granted(before.clone(), &more), @r#"
+        memory = 10
+        delegate = ["codex"]
+
+        [process.git]
+        path = "/usr/bin/git"
+        pin = true
+        set = ["LC_ALL", "LD_PRELOAD"]
+        "#);
+        let terms = ["--delegate", "codex:edit,approve", "--delegate", "gemini"];
+        insta::assert_snapshot!(granted(before.clone(), &terms), @r#"
+        memory = 10
+
+        [delegate.codex]
+        permissions = "edit"
+        approve = true
+
+        [delegate.gemini]
+        permissions = "ask"
+        approve = false
+        "#);
+        let refused = Line::try_parse_from(["grant", "--delegate", "codex:rw"]).err().unwrap();
+        let refused = refused.to_string();
+        assert!(refused.contains("`rw` is no term of a call: one of `read-only`, "), "{refused}");
+        insta::assert_snapshot!(granted(before.clone(), &["--memory=20", "--directory", "/srv"]), @r#"
+        memory = 20
+        directories = ["/srv"]
+        "#);
+        insta::assert_snapshot!(granted(before, &["--memory"]), @"memory = true");
+    }
+
+    #[test]
+    fn tools_are_granted_by_name() {
+        let ask: Ask =
+            toml::from_str("[tools.files]\nnames = ['read', 'write']\n[tools.web]\nnames = ['*']")
+                .unwrap();
+        let granted = |args: &[&str]| match wanted(args).on_top_of(Grant::default(), &ask) {
+            Ok(grant) => toml::to_string(&grant).unwrap(),
+            Err(why) => why.to_string(),
+        };
+        insta::assert_snapshot!(granted(&["--tool", "files:read", "--tool", "web:get"]), @r#"
+        [tools]
+        files = ["read"]
+        web = ["get"]
+        "#);
+        insta::assert_snapshot!(granted(&["--all"]), @r#"
+        [tools]
+        files = ["read", "write"]
+        "#);
+        insta::assert_snapshot!(granted(&["--tool", "files:remove"]), @"the plug-in does not ask to call the tool `remove` of `files`, so that granting it has no effect; it asks for `files:read`, `files:write`, `web:*`: see `a2a-hub plugin inspect`");
+        let every = Line::try_parse_from(["grant", "--tool", "files:*"]).map(drop).unwrap_err();
+        assert!(every.to_string().contains("by its name"), "{every}");
+    }
+
+    #[test]
+    fn hosts_are_granted_with_secret_headers() {
+        let ask: Ask = toml::from_str(
+            "[http.'api.example.com']\n[http.'*']\n[workspace]\naccess = 'read-write'",
+        )
+        .unwrap();
+        let granted = |args: &[&str]| match wanted(args).on_top_of(Grant::default(), &ask) {
+            Ok(grant) => toml::to_string(&grant).unwrap(),
+            Err(why) => why.to_string(),
+        };
+        insta::assert_snapshot!(granted(&["--all"]), @r#"
+        workspace = "read-write"
+
+        [http."api.example.com"]
+        scheme = "https"
+        private = false
+
+        [http."api.example.com".headers]
+        "#);
+        let key = "api.example.com:Authorization=Bearer secret:KEY";
+        insta::assert_snapshot!(granted(&["--http", "api.example.com", "--header", key, "--workspace", "read"]), @r#"
+        workspace = "read"
+
+        [http."api.example.com"]
+        scheme = "https"
+        private = false
+
+        [http."api.example.com".headers]
+        authorization = "Bearer secret:KEY"
+        "#);
+        assert!(
+            granted(&["--http", "other.org"]).contains("other.org"),
+            "any that the operator names"
+        );
+        insta::assert_snapshot!(granted(&["--header", key]), @"put a header into requests to `api.example.com`: the host itself is not granted; add `--http api.example.com`");
+    }
+
+    #[test]
+    fn unrequested_permission_is_refused() {
+        let refused = |args: &[&str]| granted(Grant::default(), args);
+        insta::assert_snapshot!(refused(&["--program", "rm"]), @"the plug-in does not ask to run `rm`, so that granting it has no effect; it asks for `git`, `sh`: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--files"]), @"the plug-in asks for no files, so that granting it has no effect; it asks for nothing of it: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--set", "git:LC_ALL"]), @"grant a variable of `git`: the program itself is not granted; add `--program git`");
+        insta::assert_snapshot!(refused(&["--program", "sh", "--pass", "sh:HOME"]), @"the plug-in does not ask for `HOME` of `sh` to be passed, so that granting it has no effect; it asks for none at all: see `a2a-hub plugin inspect`");
+    }
+
+    #[test]
+    fn last_limit_option_wins() {
+        let before = wanted(&["--limit", "cpu_ms=7", "--limit", "events=9"]);
+        let before = before.on_top_of(Grant::default(), &ask()).unwrap();
+        insta::assert_snapshot!(granted(before, &["--limit", "cpu_ms=5000", "--memory"]), @r"
+        memory = true
+
+        [limits]
+        cpu_ms = 5000
+        events = 9
+        ");
+        for (wrong, why) in [
+            ("cpu_ms", "write it as LIMIT=NUMBER"),
+            ("cpu_ms=-1", "`-1` is no number"),
+            ("cpu=1", "expected one of `memory_mb`"),
+            ("memory_mb=2000", "it must be from 1 to 1024"),
+        ] {
+            let told = Line::try_parse_from(["grant", "--limit", wrong]).map(drop).unwrap_err();
+            assert!(told.to_string().contains(why), "{told}");
+        }
+    }
+
+    #[test]
+    fn key_and_dev_name_no_permission() {
+        assert!(wanted(&[]).is_empty());
+        assert!(wanted(&["--dev", "--key", "RW", "--pin"]).is_empty());
+        assert!(!wanted(&["--memory"]).is_empty());
+        let bad = Line::try_parse_from(["grant", "--program", "git=bin/git"]).map(drop);
+        assert!(bad.unwrap_err().to_string().contains("no absolute path"));
+    }
+}

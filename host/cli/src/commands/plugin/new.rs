@@ -1,0 +1,59 @@
+//! `plugin new`: creates the project of a new agent, which builds, has tests, and vendors its build
+//! dependencies.
+
+use super::{build::shown, component};
+use crate::{Exit, Global, ui::failure::CommandError};
+use a2a_hub_authoring::{Kind, Language, create};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Language of a new agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lang {
+    /// Compiled by cargo
+    Rust,
+    /// JavaScript or TypeScript, by componentize-qjs
+    Js,
+    /// Python, by componentize-py
+    Python,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// What the agent is to be called: lower-case letters, digits and hyphens, beginning with a letter. The project is a folder of
+    /// this name
+    name: String,
+    /// The language that it is written in
+    #[arg(long, value_enum, default_value_t = Lang::Rust)]
+    lang: Lang,
+    /// Make the folder in this directory
+    #[arg(long = "in", value_name = "DIR", default_value = ".")]
+    within: PathBuf,
+}
+
+pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
+    let id = component::name(&new.name)?;
+    component::must_be_free(&id)?;
+    let language = match new.lang {
+        Lang::Rust => Language::Rust,
+        Lang::Js => Language::Js,
+        Lang::Python => Language::Python,
+    };
+    let files = create(&new.within, &id, language).map_err(|why| {
+        let is_taken = why.kind() == Kind::Exists;
+        let why = CommandError::of(&why.into());
+        if is_taken { why.saying(" with `--in`") } else { why }
+    })?;
+    let place = std::path::absolute(new.within.join(id.as_str()))?;
+    let told = json!({ "agentId": id, "project": place, "files": files });
+    global.show(&told, || {
+        let folder = shown(&place);
+        let words = format!(
+            "{id} is in {folder}: {files} files, of which README.md comes first\n\n  cd {folder}\n  a2a-hub plugin build      the component\n  \
+             a2a-hub plugin dev        into a running hub (`a2a-hub start`), and again with each change\n",
+        );
+        Ok(words.into())
+    })?;
+    Ok(Exit::Done)
+}

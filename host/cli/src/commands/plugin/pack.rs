@@ -1,0 +1,44 @@
+//! `plugin pack`: embeds a manifest into a component that another tool built.
+
+use super::{component, inspect};
+use crate::{
+    Exit, Global,
+    ui::{failure::CommandError, text::PLAIN},
+};
+use a2a_hub_agents::beside;
+use a2a_hub_authoring::{self as authoring, Kind, MANIFEST};
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Pack {
+    /// The component
+    component: PathBuf,
+    /// What it asks for
+    #[arg(long, value_name = "FILE", default_value = MANIFEST)]
+    manifest: PathBuf,
+    /// Where the component goes that has it; otherwise in the place of the one without
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn pack(global: &Global, pack: &Pack) -> anyhow::Result<Exit> {
+    let output = pack.output.as_deref().unwrap_or(&pack.component);
+    let packed = authoring::pack(&pack.component, &pack.manifest, output);
+    let packed = packed.map_err(|why| match why.kind() == Kind::NoManifest {
+        true => {
+            let why = format!("{why}; `--manifest FILE` names another one");
+            CommandError::usage(why).into()
+        }
+        false => anyhow::Error::from(why),
+    })?;
+    let told = component::to_json(&packed);
+    global.show(&told, || {
+        let mut shown = inspect::shown(&told, global.console().columns());
+        if beside(output).exists() {
+            shown.push(PLAIN, "The signature beside it is of the one before: sign it again.\n");
+        }
+        Ok(shown)
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,151 @@
+//! `plugin keygen` and `plugin sign`: the publisher's key, and detached minisign signatures.
+
+use crate::{
+    Exit, Global,
+    ui::{
+        failure::{CommandError, NO_KEY},
+        render::shell_word,
+    },
+};
+use a2a_hub_agents::beside;
+use a2a_hub_authoring::{
+    AuthoringError, Component, KeyFile, Kind, NewKey, SigningKey, new_key_must_fit,
+};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Default file name of the key, in the data directory.
+const OWN_KEY: &str = "signing.key";
+
+#[derive(Debug, Args)]
+pub(crate) struct Keygen {
+    /// Where the secret key goes; the public one goes beside it, with `.pub` at its end [default: signing.key in the data directory]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Protect it with no password: for machines that sign by themselves
+    #[arg(long)]
+    no_password: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sign {
+    /// The component
+    component: PathBuf,
+    /// The secret key, as `plugin keygen` or minisign made it [default: signing.key in the data directory]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+pub(super) fn keygen(global: &Global, keygen: &Keygen) -> anyhow::Result<Exit> {
+    let place = key_file(global, keygen.key.as_deref())?;
+    new_key_must_fit(&place).map_err(|why| {
+        CommandError::of(&why.into()).saying("; `--key FILE` makes another one elsewhere")
+    })?;
+    let password = if keygen.no_password { None } else { Some(new_password(global)?) };
+    let NewKey { base64, public } = NewKey::make(&place, password)?;
+    let told = json!({ "key": place, "publicKey": base64, "publicKeyFile": public });
+    global.show(&told, || {
+        let words = format!(
+            "the secret key is {}; keep it to yourself\nthe public key is {base64}\n{}",
+            place.display(),
+            trusting(&base64)
+        );
+        Ok(words.into())
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Asks twice for the password of a new key.
+fn new_password(global: &Global) -> anyhow::Result<String> {
+    let password = password(global, "a password for the new key")?;
+    if password.is_empty() {
+        bail!(CommandError::usage(
+            "make a key: the password is empty; `--no-password` makes a key without one".to_owned()
+        ));
+    }
+    if password != self::password(global, "the same password again")? {
+        bail!(CommandError::usage("make a key: the passwords are not the same".to_owned()));
+    }
+    Ok(password)
+}
+
+pub(super) fn sign(global: &Global, sign: &Sign) -> anyhow::Result<Exit> {
+    let component = Component::read(&sign.component)?;
+    let key = secret_key(global, &key_file(global, sign.key.as_deref())?)?;
+    let base64 = key.base64();
+    let place = std::path::absolute(beside(&component.path))?;
+    key.sign(&component, &place)?;
+    if component.ask.version.is_none() {
+        global.console().note(
+            "its manifest says no `version`: an update that says none is not taken for newer than one that does, and waits for the \
+             operator though you signed it",
+        );
+    }
+    let told = json!({ "signature": place, "publicKey": base64, "sha256": component.sha256 });
+    global.show(&told, || {
+        Ok(format!("{} is the signature\n{}", place.display(), trusting(&base64)).into())
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Instruction for operators that want to trust a key.
+fn trusting(base64: &str) -> String {
+    format!(
+        "whoever trusts you says, in the configuration of the hub: plugins.keys.NAME = \"{base64}\"\n"
+    )
+}
+
+/// Absolute path of the key's file.
+fn key_file(global: &Global, named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let place = match named {
+        Some(named) => named.to_owned(),
+        None => global.data_dir()?.join(OWN_KEY),
+    };
+    std::path::absolute(place).context("find the key")
+}
+
+/// Reads a secret key, and asks for its password if it is encrypted.
+fn secret_key(global: &Global, place: &Path) -> anyhow::Result<SigningKey> {
+    let file = KeyFile::read(place).map_err(|why| with_way_out(why, place))?;
+    let password = file.needs_password().then(|| password(global, "the password of the key"));
+    Ok(file.unlock(password.transpose()?)?)
+}
+
+/// Adds the command that fixes a key's error.
+fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
+    let word = shell_word(&place.display().to_string());
+    let kind = why.kind();
+    let why = CommandError::of(&why.into());
+    match kind {
+        Kind::KeyMissing => {
+            let fix = format!("a2a-hub plugin keygen --key {word}");
+            why.saying(&format!("; `{fix}` makes one")).mended_by(fix)
+        }
+        Kind::KeyShared => {
+            let fix = format!("chmod 600 {word}");
+            let way = format!("; `{fix}` keeps it to you, if nobody has read it yet");
+            why.saying(&way).mended_by(fix)
+        }
+        Kind::NoProject
+        | Kind::Exists
+        | Kind::NoTool
+        | Kind::NotBuilt
+        | Kind::NoComponent
+        | Kind::NoManifest
+        | Kind::KeyUnusable
+        | Kind::Other => why,
+    }
+}
+
+/// Asks for a password without echo.
+fn password(global: &Global, what: &str) -> anyhow::Result<String> {
+    if !global.console().is_attended() {
+        let why = format!(
+            "ask for {what}: nobody sits at a terminal who could type it; use a key that `a2a-hub plugin keygen --no-password` made"
+        );
+        return Err(CommandError::new(NO_KEY, why).into());
+    }
+    rpassword::prompt_password(format!("{what}: ")).with_context(|| format!("ask for {what}"))
+}

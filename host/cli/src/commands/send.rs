@@ -1,0 +1,291 @@
+//! `send`: sends a message to an agent and prints the answer as it arrives; Ctrl-C cancels the
+//! task.
+
+use super::{
+    completion,
+    follow::{OnLeave, follow},
+    memory_options::Inheriting,
+    question::{Asked, question},
+    save_files::{self, Saved},
+    send_options::Chosen,
+    start,
+    task_output::Shown,
+};
+use crate::{
+    Exit, Global, block_on,
+    client::{
+        files,
+        hub_client::Client,
+        ids::{self, Kind},
+        remote::{self, Elsewhere},
+    },
+    ui::{
+        failure::CommandError,
+        render::{list, text},
+        terminal::Progress,
+    },
+};
+use a2a_hub_protocol::{
+    id::MessageId, member, message::Message, question::QUESTION, v03::params::OfferedMessage,
+};
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::PathBuf,
+};
+
+/// Maximum size, in bytes, of a message: the hub's limit of a request, minus the envelope.
+const MAX_MESSAGE: usize = 7 << 20;
+
+/// Text at the end of `send --help`.
+const LEAVING: &str = "\
+Ctrl-C cancels the task and waits until its programs are gone; a second one leaves at once. When nobody reads the answer any \
+more (`a2a-hub send ... | head`), the task is cancelled, too.";
+
+#[derive(Debug, Args)]
+#[command(after_long_help = LEAVING, after_help = LEAVING)]
+pub(crate) struct Send {
+    /// The agent, as `a2a-hub agents` lists it, or a group; `skill:ID` for whichever has that skill; or the URL of one elsewhere
+    #[arg(add = completion::agents())]
+    pub(crate) agent: String,
+    /// What to say; `-` reads it from standard input
+    message: String,
+    /// Send this file with it; may be given several times
+    #[arg(long = "file", value_name = "PATH")]
+    files: Vec<PathBuf>,
+    /// Where the agent is to work [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Continue this conversation
+    #[arg(long, value_name = "ID", add = completion::contexts())]
+    context: Option<String>,
+    /// Continue the latest conversation with this agent in this directory
+    #[arg(long = "continue", conflicts_with_all = ["context", "task"])]
+    pub(crate) go_on: bool,
+    /// Answer the question of this task
+    #[arg(long, value_name = "ID", add = completion::tasks())]
+    task: Option<String>,
+    /// Answer this question of the task, and no other that it may ask by now
+    #[arg(long, value_name = "ID", requires = "task")]
+    question: Option<String>,
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    inheriting: Inheriting,
+    /// Give up after so many milliseconds
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    #[command(flatten)]
+    pub(crate) elsewhere: Elsewhere,
+    /// Print the answer as it comes
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Start the hub first, if it does not run
+    #[arg(long)]
+    start: bool,
+    /// Save the files that the agent makes here; what is there is never overwritten
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+}
+
+/// Sends a message to an agent of the hub, and prints its answer.
+pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
+    if let Some(given) = send.elsewhere.given() {
+        bail!(
+            "send to `{}`: `{given}` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
+             `token_env` and `origins` of its `[remote.<id>]` say the same",
+            send.agent
+        );
+    }
+    block_on(async {
+        let mut client = start::client(global, send.start).await?;
+        if send.go_on {
+            send.context = Some(latest_context(&mut client, &send).await?);
+        }
+        if let Some(typed) = send.context.as_ref().filter(|_| !send.go_on) {
+            send.context = Some(ids::resolve_or_new(&mut client, typed).await?);
+        }
+        if let Some(typed) = &send.task {
+            send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
+        }
+        let modes = output_modes(global, &mut client, &send.agent).await;
+        loop {
+            let id = client.ask("message/stream", params(&send)?).await?;
+            let mut shown = Shown::new(global, send.stream).written_in(&modes);
+            let mut progress = Progress::new(global, &send.agent, true);
+            let followed =
+                follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await;
+            drop(progress);
+            let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+            conclude(&send, &mut shown, exit)?;
+            match question(global, &shown, exit, &send.agent).await? {
+                Asked::Nothing => return Ok(exit),
+                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
+                Asked::Interrupted(task) => {
+                    client.call("tasks/cancel", json!({ "id": task })).await?;
+                    return Ok(Exit::Interrupted);
+                }
+            }
+        }
+    })
+}
+
+/// Returns the agent's output media types, if the console renders Markdown.
+async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Value {
+    if global.console().columns_for_markdown().is_none() {
+        return Value::Null;
+    }
+    // If the agent does not exist, sending the message reports it.
+    let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
+    agent.unwrap_or_default()["card"]["defaultOutputModes"].clone()
+}
+
+/// Returns the latest conversation with the agent whose latest task works in this message's
+/// directory.
+async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<String> {
+    let directory = directory(send)?;
+    let params = json!({ "agentId": send.agent, "workingDirectory": directory, "limit": 1, "historyLength": 0 });
+    let tasks = client.call("hub/tasks/list", params).await?;
+    if let [task, ..] = list(&tasks) {
+        return Ok(text(&task["contextId"]).to_owned());
+    }
+    bail!(
+        "continue with `{}`: nothing was said to it in {}; leave out `--continue`, or give `--context ID` (`a2a-hub \
+         contexts` lists them)",
+        send.agent,
+        directory
+    )
+}
+
+/// Prints the rest of the answer, and saves its files.
+pub(crate) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Result<()> {
+    let Some(dir) = &send.save else {
+        shown.finish(exit, Map::new())?;
+        shown.tell_how_to_go_on(remote::is_url(&send.agent));
+        return Ok(());
+    };
+    let saved = match save_files::save(&shown.told, dir) {
+        Ok(saved) => saved,
+        // The answer is valid even if its files cannot be saved.
+        Err(why) => {
+            let why = shown.unsaved(why, exit)?;
+            shown.tell_how_to_go_on(remote::is_url(&send.agent));
+            return Err(why);
+        }
+    };
+    let all = saved.iter().map(Saved::to_json).collect();
+    shown.finish(exit, Map::from_iter([("saved".to_owned(), Value::Array(all))]))?;
+    saved.iter().for_each(|saved| shown.note(saved.text()));
+    shown.tell_how_to_go_on(remote::is_url(&send.agent));
+    Ok(())
+}
+
+impl Send {
+    /// Reads the message from standard input if it is given as `-`.
+    pub(crate) fn with_message(mut self) -> anyhow::Result<Self> {
+        if self.message == "-" {
+            self.message.clear();
+            let read =
+                io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_string(&mut self.message);
+            read.context("read the message from standard input")?;
+        }
+        if self.message.trim().is_empty() && self.files.is_empty() {
+            let why = "the message is empty; say something, or send a file with `--file`";
+            bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
+        }
+        Ok(self)
+    }
+
+    /// Turns the command into the answer to a task's question.
+    pub(crate) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
+        let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
+        Self { message: answer, task, question, files: Vec::new(), ..self }
+    }
+}
+
+/// Prefix of a skill in the agent argument; no agent's name contains a colon.
+const BY_SKILL: &str = "skill:";
+
+/// Metadata members that only the local hub understands.
+const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
+
+/// Builds the message to a remote agent, without local paths.
+pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
+    if !send.inheriting.facts().is_empty() {
+        bail!(CommandError::usage(format!(
+            "send to `{}`: agents elsewhere are handed no memory",
+            send.agent
+        )));
+    }
+    let offered: OfferedMessage =
+        serde_json::from_value(member::take(&mut params(send)?, "message"))?;
+    let mut message = offered.accept("message")?;
+    if let Some(facts) = &mut message.metadata {
+        facts.retain(|name, _| !OF_THIS_HUB.contains(&name.as_str()));
+    }
+    message.metadata.take_if(|facts| facts.is_empty());
+    Ok(message)
+}
+
+/// Returns the directory in which the agent works.
+fn directory(send: &Send) -> anyhow::Result<String> {
+    let found = match &send.cwd {
+        Some(dir) => {
+            let found = fs::canonicalize(dir);
+            found.with_context(|| format!("work in {}", dir.display()))?
+        }
+        None => std::env::current_dir().context("find the current directory")?,
+    };
+    found.into_os_string().into_string().map_err(|dir| {
+        let dir = dir.display();
+        anyhow!("work in {dir}: its path is not UTF-8, and cannot be told in JSON; name another directory with `--cwd`")
+    })
+}
+
+fn params(send: &Send) -> anyhow::Result<Value> {
+    let directory = directory(send)?;
+    let mut room = MAX_MESSAGE;
+    let Some(left) = room.checked_sub(send.message.len()) else {
+        bail!(
+            "send the message: it is longer than {} MiB; leave it in a file in a workspace",
+            room >> 20
+        );
+    };
+    room = left;
+    let mut parts = Vec::new();
+    if !send.message.is_empty() {
+        parts.push(json!({ "kind": "text", "text": send.message }));
+    }
+    for file in &send.files {
+        parts.push(files::part(file, &mut room)?);
+    }
+    let (whom, name) = match send.agent.strip_prefix(BY_SKILL) {
+        Some(skill) => ("targetSkill", skill),
+        None => ("targetAgent", send.agent.as_str()),
+    };
+    let mut facts = Map::new();
+    facts.insert("workingDirectory".to_owned(), json!(directory));
+    facts.insert(whom.to_owned(), json!(name));
+    facts.extend(send.chosen.facts());
+    facts.extend(send.inheriting.facts());
+    if let Some(question) = &send.question {
+        facts.insert(QUESTION.to_owned(), json!(question));
+    }
+    let mut message = json!({
+        "kind": "message",
+        "messageId": MessageId::fresh(),
+        "role": "user",
+        "parts": parts,
+        "metadata": facts,
+    });
+    for (member, value) in [("contextId", &send.context), ("taskId", &send.task)] {
+        if let Some(value) = value {
+            member::set(&mut message, member, value.as_str());
+        }
+    }
+    let params = json!({ "message": message, "configuration": { "timeoutMs": send.timeout } });
+    Ok(params)
+}

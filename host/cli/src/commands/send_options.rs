@@ -1,0 +1,107 @@
+//! Options of `send` that become message metadata: the model, the effort, the session and free-form
+//! entries.
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+/// Metadata keys that `--metadata` refuses, each with the option to use instead.
+const OTHERS: [(&str, &str); 5] = [
+    ("targetAgent", "the agent is named before the message"),
+    ("workingDirectory", "`--cwd` says it"),
+    ("question", "`--question` says it"),
+    ("resume", "`--resume` says it"),
+    ("", "it has no name"),
+];
+
+/// What is chosen for one message.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Chosen {
+    /// Which model is to work, by its vendor's name
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// How hard the model is to think, in its vendor's words, such as `low` or `high`
+    #[arg(long, value_name = "LEVEL")]
+    effort: Option<String>,
+    /// Tell the agent this in the message's metadata; VALUE is JSON, or else text; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    metadata: Vec<(String, Value)>,
+    /// Begin with this session of the agent's own program, which was run by hand
+    #[arg(long, value_name = "ID", conflicts_with_all = ["context", "go_on", "task"])]
+    resume: Option<String>,
+}
+
+impl Chosen {
+    /// Returns the options as members of a message's metadata.
+    pub(crate) fn facts(&self) -> Map<String, Value> {
+        let mut facts: Map<_, _> = self.metadata.iter().cloned().collect();
+        for (name, chosen) in
+            [("model", &self.model), ("effort", &self.effort), ("resume", &self.resume)]
+        {
+            if let Some(chosen) = chosen {
+                facts.insert(name.to_owned(), json!(chosen));
+            }
+        }
+        facts
+    }
+}
+
+fn pair(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    if let Some((_, way_out)) = OTHERS.iter().find(|(other, _)| *other == key) {
+        return Err(format!("`{key}` is not said here: {way_out}"));
+    }
+    let json = serde_json::from_str(value);
+    Ok((key.to_owned(), json.unwrap_or_else(|_| Value::from(value))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        chosen: Chosen,
+        #[arg(long)]
+        context: Option<String>,
+        #[arg(long)]
+        go_on: bool,
+        #[arg(long)]
+        task: Option<String>,
+    }
+
+    fn facts(args: &[&str]) -> Result<Value, String> {
+        let line = Line::try_parse_from([&["send"], args].concat());
+        line.map(|line| line.chosen.facts().into()).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn options_become_message_metadata() {
+        let all = ["--model", "m", "--effort", "low", "--resume", "s", "--metadata", "a=1"];
+        let more = ["--metadata", "b=x=y", "--metadata", "allowedTools=[\"Bash\"]"];
+        let told = facts(&[&all[..], &more[..]].concat()).unwrap();
+        let expected = json!({ "a": 1, "b": "x=y", "allowedTools": ["Bash"],
+            "model": "m", "effort": "low", "resume": "s" });
+        assert_eq!(told, expected);
+        assert_eq!(
+            facts(&["--metadata", "model=a", "--model", "b"]).unwrap(),
+            json!({ "model": "b" })
+        );
+        assert_eq!(facts(&[]).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn reserved_metadata_keys_are_refused() {
+        for (args, why) in [
+            (["--metadata", "targetAgent=x"], "the agent is named before the message"),
+            (["--metadata", "resume=x"], "`--resume` says it"),
+            (["--metadata", "x"], "write it as KEY=VALUE"),
+            (["--metadata", "=x"], "it has no name"),
+        ] {
+            let refused = facts(&args).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+        assert!(facts(&["--resume", "s", "--task", "t"]).unwrap_err().contains("cannot be used"));
+    }
+}

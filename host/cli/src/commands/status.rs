@@ -1,0 +1,396 @@
+//! `status` and `agents`: show the hub's own status and its agents.
+
+use crate::{
+    Exit, Global, ask,
+    ui::{
+        failure::CommandError,
+        render::{duration, list, text},
+        table::{Cell, Table},
+        text::{PLAIN, Text, style_of},
+        width::wrapped,
+    },
+};
+use a2a_hub_core::text::plain_text::line;
+use a2a_hub_protocol::member;
+use anstyle::Style;
+use serde_json::{Value, json};
+
+/// Width, in columns, of the label in front of a status line, with its gap.
+const BESIDE: usize = 8;
+
+/// Maximum length, in characters, of a description in the table. Agents write it, and a long one
+/// could imitate further rows.
+const MAX_DESCRIPTION: usize = 400;
+
+pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
+    let status = ask(global, "hub/status", json!({}))?;
+    global.show(&status, || {
+        let socket = global.socket_path()?.display().to_string();
+        Ok(status_text(&status, &socket, global.console().columns()))
+    })?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
+    let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
+    global.show(&agents, || {
+        let status = status_if_allowed(global)?;
+        let agents = with_known_health(&agents, &status["agents"]);
+        let columns = global.console().columns();
+        let mut out = agents_text(&agents, &status["rejectedPlugins"], columns);
+        compiling_text(&mut out, &status["compilingPlugins"], columns);
+        Ok(out)
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Requests the hub's status; returns JSON null for a program that an agent started, which may only
+/// list agents.
+fn status_if_allowed(global: &Global) -> anyhow::Result<Value> {
+    match ask(global, "hub/status", json!({})) {
+        Err(why) if CommandError::of(&why).is_denied() => Ok(Value::Null),
+        status => status,
+    }
+}
+
+fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
+    let mut out = Text::new();
+    let up = duration(status["uptime"].as_u64().unwrap_or_default() / 1000);
+    let hub = format!("{} on {socket}, up for {up}", text(&status["version"]));
+    told(&mut out, (PLAIN, "hub"), &hub, columns);
+    if status["stopping"] == true {
+        told(&mut out, (PLAIN, ""), "it is going down, and takes no new tasks", columns);
+    }
+    for warning in list(&status["warnings"]) {
+        told(&mut out, (style_of("degraded"), "warning"), text(warning), columns);
+    }
+    storage_text(&mut out, &status["storage"], columns);
+    let tasks = format!("{} active, {} in all", status["activeTasks"], status["totalTasks"]);
+    told(&mut out, (PLAIN, "tasks"), &tasks, columns);
+    if let waiting @ 1.. = status["waitingTasks"].as_u64().unwrap_or_default() {
+        let waiting =
+            format!("{waiting} of them wait for an answer: `a2a-hub tasks --state input-required`");
+        told(&mut out, (PLAIN, ""), &waiting, columns);
+    }
+    let agents = format!(
+        "{} healthy, {} degraded, {} unhealthy, {} not asked yet",
+        status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
+    );
+    told(&mut out, (PLAIN, "agents"), &agents, columns);
+    if let agents @ [_, ..] = list(&status["agents"]) {
+        let mut table = Table::new(["AGENT", "HEALTH", "NAME"]);
+        for agent in agents {
+            let (id, health) = (text(&agent["id"]), text(&agent["status"]));
+            let health = Cell::styled(style_of(health), health);
+            table.row([Cell::named(id, id), health, text(&agent["name"]).into()]);
+            breaker_text(&mut table, &agent["breaker"]);
+        }
+        out.push(PLAIN, if columns.is_some() { "\n" } else { "" });
+        out.append(table.text(columns));
+    }
+    for group in list(&status["groups"]) {
+        told(&mut out, (PLAIN, "group"), &group_text(group), columns);
+    }
+    rejected_text(&mut out, &status["rejectedPlugins"], columns);
+    compiling_text(&mut out, &status["compilingPlugins"], columns);
+    out
+}
+
+/// Describes a group: its agents, and those that are missing.
+fn group_text(group: &Value) -> String {
+    let names = |of: &str| list(&group[of]).iter().map(text).collect::<Vec<_>>().join(", ");
+    let missing = names("missing");
+    let missing = if missing.is_empty() { missing } else { format!("; not there: {missing}") };
+    format!(
+        "{}: {}, by {}{missing}",
+        text(&group["name"]),
+        names("agents"),
+        text(&group["balance"])
+    )
+}
+
+/// Completes the agents that were not asked for their health with the health that the hub knows
+/// already.
+fn with_known_health(agents: &Value, known: &Value) -> Value {
+    let mut agents = agents.clone();
+    for agent in agents.as_array_mut().into_iter().flatten() {
+        if agent["health"].is_null()
+            && let Some(known) = list(known).iter().find(|known| known["id"] == agent["id"])
+        {
+            member::set(agent, "health", json!({ "status": known["status"] }));
+        }
+    }
+    agents
+}
+
+/// Adds a status line, with its label in front of its first row.
+fn told(out: &mut Text, (style, word): (Style, &str), said: &str, columns: Option<usize>) {
+    let lines = match columns {
+        Some(columns) => wrapped(said, columns.saturating_sub(BESIDE).max(1)),
+        None => said.lines().map(str::to_owned).collect(),
+    };
+    for (at, line) in lines.iter().enumerate() {
+        let word = if at == 0 { word } else { "" };
+        out.push(style, word);
+        out.push(PLAIN, &format!("{:<1$}{line}\n", "", BESIDE - word.len()));
+    }
+}
+
+/// Adds the store's error, if it fails.
+fn storage_text(out: &mut Text, storage: &Value, columns: Option<usize>) {
+    if storage["status"] != "failing" {
+        return;
+    }
+    let failing = format!("failing since {}: {}", text(&storage["since"]), text(&storage["error"]));
+    told(out, (style_of("unhealthy"), "storage"), &failing, columns);
+    for said in [
+        "nothing can be stored, so that no task begins or goes on; tried again until it can",
+        &format!("fix: {}", text(&storage["fix"])),
+    ] {
+        told(out, (PLAIN, ""), said, columns);
+    }
+}
+
+/// Renders the agents, and the rejected files of the plugins folder.
+pub(crate) fn agents_text(agents: &Value, rejected: &Value, columns: Option<usize>) -> Text {
+    let mut out = Text::new();
+    if list(agents).is_empty() {
+        out.push(
+            PLAIN,
+            "This hub has no agents. It was built without them: `cargo xtask install` builds one that has.\n\
+             Components copied into the plugins folder of its data directory join at once.\n",
+        );
+    } else {
+        out.append(agents_table(list(agents)).text(columns));
+    }
+    rejected_text(&mut out, rejected, columns);
+    out
+}
+
+/// Builds a table of agents; below each row its description and its errors.
+fn agents_table(agents: &[Value]) -> Table {
+    let mut table = Table::new(["AGENT", "HEALTH", "VERSION", "SOURCE"]);
+    for agent in agents {
+        let (id, health) = (text(&agent["id"]), &agent["health"]);
+        let [status, version] = ["status", "version"].map(|name| text(&health[name]));
+        let status = Cell::styled(style_of(status), status);
+        table.row([Cell::named(id, id), status, version.into(), text(&agent["source"]).into()]);
+        table.below(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
+        if let Some(key) = agent["signedBy"].as_str() {
+            table.below(format!("signed by `{key}`"));
+        }
+        if let Some(tier) = agent["tier"].as_str() {
+            let kept = match agent["kept"].as_u64() {
+                None | Some(0) => String::new(),
+                Some(kept) => format!(", {kept} kept"),
+            };
+            table.below(format!("programs: {tier}{kept}"));
+        }
+        for said in [&health["errorMessage"], &health["detail"]] {
+            if let Some(said) = said.as_str() {
+                table.below(said);
+            }
+        }
+        if let Some(fix) = health["fix"].as_str() {
+            table.below(format!("fix: {fix}"));
+        }
+        breaker_text(&mut table, &agent["breaker"]);
+        for lack in list(&agent["notGranted"]) {
+            let [what, setting] = ["what", "setting"].map(|name| text(&lack[name]));
+            let remedy = lack["command"].as_str().map_or_else(
+                || format!("`{setting}` in `[agents.{id}.grant]` of the configuration allows it"),
+                |command| format!("allow it with: {command}"),
+            );
+            table.below(format!("asks to {what}, which is not granted; {remedy}"));
+        }
+    }
+    table
+}
+
+fn breaker_text(table: &mut Table, breaker: &Value) {
+    let Some(at) = breaker["retryAt"].as_str() else { return };
+    table.below(format!("failed repeatedly; next try at {at}"));
+    if let Some(cause) = breaker["cause"].as_str() {
+        table.below(format!("the last time: {cause}"));
+    }
+}
+
+/// Adds the plug-ins that are being compiled and have not joined yet.
+fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
+    for plugin in list(compiling) {
+        let (file, since) = (text(&plugin["file"]), text(&plugin["since"]));
+        let megabytes = plugin["bytes"].as_u64().unwrap_or_default().div_ceil(1_000_000);
+        let said = format!(
+            "compiling: {file} ({megabytes} MB), since {since}; it joins when that is done, and starts at once from then on"
+        );
+        let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
+        lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
+    }
+}
+
+/// Adds the rejected files of the plugins folder, with the reasons.
+pub(crate) fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
+    for plugin in list(rejected) {
+        let (file, why) = (text(&plugin["file"]), text(&plugin["error"]));
+        let said = format!("not loaded: {file}: {why}");
+        let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
+        lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(shown: &Text) -> String {
+        shown.words().replace('\t', " → ")
+    }
+
+    #[test]
+    fn compiling_plugins_are_listed() {
+        let compiling =
+            json!([{"file": "x.wasm", "bytes": 19_400_001, "since": "2026-01-31T10:00:00.000Z"}]);
+        let mut out = Text::new();
+        compiling_text(&mut out, &compiling, None);
+        compiling_text(&mut out, &Value::Null, None);
+        assert_eq!(
+            out.words(),
+            "compiling: x.wasm (20 MB), since 2026-01-31T10:00:00.000Z; it joins when that is done, and starts at once from then on\n"
+        );
+    }
+
+    #[test]
+    fn agent_table_fits_terminal_width() {
+        let agents = json!([
+            {"id": "claude-code", "source": "built-in", "card": {"description": "Anthropic's coding agent."},
+             "health": {"status": "degraded", "version": "2.1.329", "errorMessage": "not logged in", "fix": "claude /login"}},
+            {"id": "codex", "source": "built-in", "card": {"description": "OpenAI's coding agent."},
+             "health": {"status": "healthy", "version": "0.170.0", "detail": "tested with 0.169.0; other versions may differ"}},
+            {"id": "parrot", "source": "parrot-of-many-colours.wasm", "card": {"description": "Says it again."}, "tier": "confined", "kept": 2, "notGranted": [{"capability": "process.git", "what": "run `git`", "setting": "process.git = {}"}]},
+        ]);
+        let rejected = json!([{"file": "x.wasm", "error": "it is not WebAssembly, but a text of some length"}]);
+        let shown = |width| columns(&agents_text(&agents, &rejected, width));
+        insta::assert_snapshot!(shown(Some(100)), @"
+        AGENT        HEALTH    VERSION  SOURCE
+        claude-code  degraded  2.1.329  built-in
+            Anthropic's coding agent.
+            not logged in
+            fix: claude /login
+        codex        healthy   0.170.0  built-in
+            OpenAI's coding agent.
+            tested with 0.169.0; other versions may differ
+        parrot                          parrot-of-many-colours.wasm
+            Says it again.
+            programs: confined, 2 kept
+            asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the
+            configuration allows it
+        not loaded: x.wasm: it is not WebAssembly, but a text of some length
+        ");
+        insta::assert_snapshot!(shown(Some(44)), @"
+        AGENT        HEALTH    VERSION  SOURCE
+        claude-code  degraded  2.1.329  built-in
+            Anthropic's coding agent.
+            not logged in
+            fix: claude /login
+        codex        healthy   0.170.0  built-in
+            OpenAI's coding agent.
+            tested with 0.169.0; other versions may
+            differ
+        parrot                          parrot-of-m…
+            Says it again.
+            programs: confined, 2 kept
+            asks to run `git`, which is not granted;
+            `process.git = {}` in
+            `[agents.parrot.grant]` of the
+            configuration allows it
+        not loaded: x.wasm: it is not WebAssembly,
+        but a text of some length
+        ");
+        insta::assert_snapshot!(shown(None), @"
+        claude-code → degraded → 2.1.329 → built-in
+         → Anthropic's coding agent.
+         → not logged in
+         → fix: claude /login
+        codex → healthy → 0.170.0 → built-in
+         → OpenAI's coding agent.
+         → tested with 0.169.0; other versions may differ
+        parrot →  →  → parrot-of-many-colours.wasm
+         → Says it again.
+         → programs: confined, 2 kept
+         → asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the configuration allows it
+        not loaded: x.wasm: it is not WebAssembly, but a text of some length
+        ");
+    }
+
+    #[test]
+    fn unasked_agent_shows_known_health() {
+        let asked = json!({ "id": "codex", "health": { "status": "degraded", "version": "2" } });
+        let agents = json!([{ "id": "echo" }, asked.clone(), { "id": "new" }]);
+        let known =
+            json!([{ "id": "echo", "status": "healthy" }, { "id": "codex", "status": "healthy" }]);
+        let shown = with_known_health(&agents, &known);
+        assert_eq!(shown[0]["health"]["status"], "healthy");
+        assert_eq!((&shown[1], &shown[2]), (&asked, &json!({ "id": "new" })));
+    }
+
+    #[test]
+    fn status_fits_terminal_width() {
+        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "waitingTasks": 1, "totalTasks": 5, "healthy": 1, "degraded": 0,
+            "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
+                "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
+        let shown = |width| columns(&status_text(&status, "/tmp/a2a-hub.sock", width));
+        insta::assert_snapshot!(shown(Some(100)), @r"
+        hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
+        warning the log was missing
+        tasks   1 active, 5 in all
+                1 of them wait for an answer: `a2a-hub tasks --state input-required`
+        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
+
+        AGENT  HEALTH   NAME
+        echo   healthy  Echo
+            failed repeatedly; next try at 2026-01-01T00:00:00.000Z
+            the last time: the agent's code broke
+        ");
+        insta::assert_snapshot!(shown(Some(40)), @r"
+        hub     0.1.0 on /tmp/a2a-hub.sock, up
+                for 1 h 2 min
+        warning the log was missing
+        tasks   1 active, 5 in all
+                1 of them wait for an answer:
+                `a2a-hub tasks --state
+                input-required`
+        agents  1 healthy, 0 degraded, 0
+                unhealthy, 1 not asked yet
+
+        AGENT  HEALTH   NAME
+        echo   healthy  Echo
+            failed repeatedly; next try at
+            2026-01-01T00:00:00.000Z
+            the last time: the agent's code
+            broke
+        ");
+        insta::assert_snapshot!(shown(None), @r"
+        hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
+        warning the log was missing
+        tasks   1 active, 5 in all
+                1 of them wait for an answer: `a2a-hub tasks --state input-required`
+        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
+        echo → healthy → Echo
+         → failed repeatedly; next try at 2026-01-01T00:00:00.000Z
+         → the last time: the agent's code broke
+        ");
+    }
+
+    #[test]
+    fn failing_store_is_shown_with_fix() {
+        let storage = json!({"status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room"});
+        let mut out = Text::new();
+        storage_text(&mut out, &storage, None);
+        storage_text(&mut out, &json!({"status": "ok"}), None);
+        insta::assert_snapshot!(out.words(), @"
+        storage failing since 2026-01-01T00:00:00.000Z: database or disk is full
+                nothing can be stored, so that no task begins or goes on; tried again until it can
+                fix: make room
+        ");
+    }
+}

@@ -1,0 +1,149 @@
+//! `stop`: lets running tasks finish until a deadline, then stops the hub.
+
+use super::run::STOPPED_FILE;
+use crate::{
+    Exit, Global, block_on,
+    client::{
+        hub_client::Client,
+        owner::{must_be_the_operator, not_the_operator},
+    },
+};
+use a2a_hub_core::text::duration::Span;
+use a2a_hub_process::{daemon, is_below};
+use a2a_hub_store::sqlite::LOCK_FILE;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use std::{fs, path::Path, time::Duration};
+
+/// Time that a hub has to exit after it cancelled its tasks; the hub's own timeout is shorter.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time that a hub has to exit in order before `--force` kills it.
+const GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    /// Let tasks that are at work go on for so long; 0 cuts them off at once
+    /// [default: the configuration's `stop.drain_ms`, which is also the most]
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// Kill a hub that does not answer, or does not end: tasks at work are cut off without a word
+    #[arg(long, conflicts_with = "timeout")]
+    force: bool,
+}
+
+pub(crate) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
+    block_on(async {
+        let stopped = if stop.force {
+            Stopped::by_force(global).await?
+        } else {
+            Stopped::in_order(global, stop.timeout).await?
+        };
+        global.show(&stopped.json(), || {
+            for task in &stopped.cut {
+                let beside = format!("cut off: task {task}; what it had done by then is kept");
+                global.console().note(beside);
+            }
+            Ok(if stopped.by_force {
+                "the hub was killed; the next one tells what becomes of its tasks\n".into()
+            } else {
+                "the hub is stopped\n".into()
+            })
+        })?;
+        Ok(Exit::Done)
+    })
+}
+
+/// Result of stopping a hub.
+pub(crate) struct Stopped {
+    pid: i32,
+    /// Tasks that the hub cancelled, by its own record.
+    cut: Vec<String>,
+    by_force: bool,
+}
+
+impl Stopped {
+    /// Stops the hub in order; running tasks have `seconds` to finish, or the configured drain
+    /// time.
+    pub(crate) async fn in_order(global: &Global, seconds: Option<u64>) -> anyhow::Result<Self> {
+        // If the configuration has an error, the hub uses an earlier one that is unknown here; the
+        // defaults are the best guess.
+        let own = global.settings(Vec::new()).map(|it| it.config.stop).unwrap_or_default().drain();
+        let drain = seconds.map_or(own, Duration::from_secs).min(own);
+        let mut client = Client::connect(global).await?;
+        let pid = client.pid.context("find the hub's process")?;
+        let live = client.call("hub/status", json!({})).await?["activeTasks"].as_u64();
+        drop(client);
+        if let Some(live @ 1..) = live {
+            let work = match drain {
+                Duration::ZERO => "is cut off at once".to_owned(),
+                drain => format!("has {} to finish", Span(drain)),
+            };
+            let beside = format!("{live} task(s) are not over; what is at work {work}");
+            global.console().note(beside);
+        }
+        // The hub itself cancels its tasks after its drain time; a second signal cancels them
+        // earlier.
+        let patience = if drain < own { drain } else { own + PATIENCE };
+        let is_gone = daemon::terminate(pid, patience).await.context("stop the hub")?
+            || daemon::terminate_again(pid, PATIENCE).await.context("stop the hub")?;
+        if !is_gone {
+            bail!(
+                "stop the hub: process {pid} is still there {} after its deadline; `a2a-hub stop --force` kills it",
+                Span(PATIENCE)
+            );
+        }
+        let cut = global.data_dir().map(|dir| cut_off(&dir, pid)).unwrap_or_default();
+        Ok(Self { pid, cut, by_force: false })
+    }
+
+    /// Stops the hub of the data directory, identified by the lock that it holds, and kills it if
+    /// it does not exit.
+    async fn by_force(global: &Global) -> anyhow::Result<Self> {
+        let dir = global.data_dir()?;
+        let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
+        else {
+            must_be_the_operator("kill a hub")?;
+            bail!(
+                "stop the hub: none uses the data directory {}; `--data-dir` names that of another",
+                dir.display()
+            );
+        };
+        let pid = hub.pid;
+        if is_below(pid) {
+            return Err(not_the_operator("kill the hub").into());
+        }
+        // A hub that still answers can cancel its tasks and exit in order.
+        let answers = async { Client::to(&global.socket_path()?).await?.greet().await };
+        if answers.await.is_ok() {
+            let told = async {
+                anyhow::Ok(
+                    daemon::terminate(pid, Duration::ZERO).await?
+                        || daemon::terminate_again(pid, GRACE).await?,
+                )
+            };
+            if told.await.context("stop the hub")? {
+                return Ok(Self { pid, cut: cut_off(&dir, pid), by_force: false });
+            }
+        }
+        if !hub.kill(PATIENCE).await.context("kill the hub")? {
+            bail!(
+                "kill the hub: process {pid} is stuck in the system, which a disk that hangs does; see `dmesg`"
+            );
+        }
+        Ok(Self { pid, cut: Vec::new(), by_force: true })
+    }
+
+    fn json(&self) -> Value {
+        json!({ "stopped": self.pid, "cut": self.cut, "forced": self.by_force })
+    }
+}
+
+/// Reads the tasks that the hub with this process id cancelled.
+fn cut_off(dir: &Path, pid: i32) -> Vec<String> {
+    let read = |text: String| serde_json::from_str::<Value>(&text).ok();
+    let stopped = fs::read_to_string(dir.join(STOPPED_FILE)).ok().and_then(read);
+    let stopped = stopped.filter(|stopped| stopped["pid"] == json!(pid)).unwrap_or_default();
+    serde_json::from_value(stopped["cut"].clone()).unwrap_or_default()
+}

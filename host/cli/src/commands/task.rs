@@ -1,0 +1,241 @@
+//! `task`: shows, cancels, watches or saves one task of the hub or of a remote agent.
+
+use super::{
+    cancel::{self, Cancel},
+    follow::{OnLeave, follow},
+    question,
+    save_files::{self, Saved},
+    task_output::Shown,
+    task_ref::One,
+    tree::{self, Tree},
+};
+use crate::{
+    Exit, Format, Global, ask, block_on,
+    client::{
+        hub_client::Client,
+        ids::{self, Kind},
+        remote_task,
+        task_snapshot::Told,
+    },
+    ui::{
+        render::{ago, list, parts_text, text},
+        terminal::Progress,
+        text::{FAINT, PLAIN, Text, style_of},
+    },
+};
+use a2a_hub_core::{context_memory::transfer::Inherited, text::plain_text::line};
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::{
+    fmt::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Show a task: what was said and made
+    Show(One),
+    /// Stop a task, or all of the hub's in a state
+    Cancel(Cancel),
+    /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
+    Watch(One),
+    /// Draw a task with those that its agent gave to other agents: states, and what each used
+    Tree(Tree),
+    /// Save the files that a task made; what is there is never overwritten
+    Save {
+        #[command(flatten)]
+        one: One,
+        /// Where to; made if need be
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
+}
+
+pub(crate) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
+    match task {
+        Task::Show(one) => {
+            let (id, task) = one.ask(global, "tasks/get")?;
+            global.show(&task, || {
+                // The task's JSON does not name its agent; its tree does.
+                let tree = match one.url()? {
+                    None if waits(&task) => ask(global, "hub/tasks/tree", json!({ "id": id }))?,
+                    Some(_) | None => Value::Null,
+                };
+                let agent = one.url()?.or_else(|| tree["tasks"][0]["agentId"].as_str());
+                Ok(task_text(
+                    &task,
+                    agent.map(|agent| (global.command(), agent)),
+                    Timestamp::now(),
+                )?)
+            })?;
+        }
+        Task::Cancel(cancel) => cancel::cancel(global, cancel)?,
+        Task::Watch(one) => match one.url()? {
+            Some(url) => {
+                return remote_task::watch(global, url, &one.elsewhere, &one.id);
+            }
+            None => return watch(global, &one.id),
+        },
+        Task::Tree(tree) => return tree::tree(global, tree),
+        Task::Save { one, dir } => save(global, one, dir)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
+    let mut told = Told::default();
+    let (id, task) = one.ask(global, "tasks/get")?;
+    told.take(&task);
+    let saved = save_files::save(&told, dir)?;
+    if saved.is_empty() {
+        global.console().note(format!("task {id} made no files"));
+    }
+    let all: Vec<_> = saved.iter().map(Saved::to_json).collect();
+    global.show(&json!({ "taskId": id, "saved": all }), || {
+        Ok(saved.iter().map(|saved| saved.text() + "\n").collect::<String>().into())
+    })
+}
+
+fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let task = ids::resolve(&mut client, Kind::Task, typed).await?;
+        let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
+        let mut shown = Shown::new(global, true);
+        // A watched task has no moving progress line.
+        let mut still = Progress::new(global, &task, false);
+        let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
+        let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+        shown.finish(exit, Map::new())?;
+        if exit == Exit::NeedsInput && global.format == Format::Pretty {
+            question::tell(global.console(), &shown, &format!("task {task}"));
+        }
+        Ok(exit)
+    })
+}
+
+/// True if a task waits for its client.
+fn waits(task: &Value) -> bool {
+    ["input-required", "auth-required"].contains(&text(&task["status"]["state"]))
+}
+
+/// Renders a task of `agent`, with the command that answers its question.
+fn task_text(
+    task: &Value,
+    agent: Option<(String, &str)>,
+    now: Timestamp,
+) -> Result<Text, fmt::Error> {
+    let (mut out, status) = (Text::new(), &task["status"]);
+    let when = ago(&status["timestamp"], now);
+    writeln!(out, "task     {}", text(&task["id"]))?;
+    writeln!(out, "context  {}", text(&task["contextId"]))?;
+    out.push(PLAIN, "state    ");
+    out.push(style_of(text(&status["state"])), text(&status["state"]));
+    writeln!(out, ", {when}")?;
+    if let Some(reason) = task["metadata"]["reason"].as_str() {
+        writeln!(out, "reason   {reason}")?;
+    }
+    for line in routing_lines(&task["metadata"]["routing"]) {
+        writeln!(out, "{line}")?;
+    }
+    if let Some(fact) = Inherited::of(task["metadata"].as_object()) {
+        writeln!(out, "memory   {}", fact.line())?;
+    }
+    let mut said = |who: &str, parts: &Value| {
+        let words = parts_text(parts);
+        out.push(PLAIN, "\n");
+        out.push(FAINT, who);
+        out.push(PLAIN, "\n");
+        words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
+    };
+    for message in list(&task["history"]) {
+        said(if message["role"] == "user" { "you" } else { "agent" }, &message["parts"])?;
+    }
+    for artifact in list(&task["artifacts"]) {
+        said(&format!("made: {}", text(&artifact["name"])), &artifact["parts"])?;
+    }
+    let last = &status["message"];
+    let in_history = |message: &Value| message["messageId"] == last["messageId"];
+    if last.is_object() && !list(&task["history"]).iter().any(in_history) {
+        said("agent", &last["parts"])?;
+    }
+    if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {
+        let question = task["metadata"]["question"]["id"].as_str();
+        writeln!(out, "\n{}", question::answer_with(&command, agent, id, question))?;
+    }
+    Ok(out)
+}
+
+/// Describes how a task without a named agent was routed: the chosen agent, and the reasons against
+/// others.
+fn routing_lines(routing: &Value) -> Vec<String> {
+    if !routing.is_object() {
+        return Vec::new();
+    }
+    let of = |name: &str| routing[name].as_str().map(|it| line(it, MAX_ROUTING));
+    let asked = [("named", "of"), ("skill", "with the skill"), ("version", "in version")];
+    let asked =
+        asked.into_iter().filter_map(|(name, word)| Some(format!(" {word} `{}`", of(name)?)));
+    let asked: String = asked.collect();
+    let balance = of("balance").unwrap_or_default();
+    let chosen = of("agent").unwrap_or_default();
+    let older = if routing["older"] == true { ", an older version" } else { "" };
+    let mut lines = vec![format!("agent    {chosen}{older}: one{asked}, by {balance}")];
+    lines.extend(list(&routing["passedOver"]).iter().map(|it| {
+        let [agent, why] = ["agent", "why"].map(|name| line(text(&it[name]), MAX_ROUTING));
+        let task = it["task"].as_str().map(|id| format!(" (task {})", line(id, MAX_ROUTING)));
+        format!("         not {agent}: {why}{}", task.unwrap_or_default())
+    }));
+    lines
+}
+
+/// Maximum length, in characters, of the routing details of one agent.
+const MAX_ROUTING: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_is_rendered_with_question() {
+        let part = |text: &str| json!([{ "kind": "text", "text": text }]);
+        let task = json!({
+            "kind": "task", "id": "01a1fc8f-a111-7715-9c95-8a642d72e498", "contextId": "ctx-1",
+            "status": {
+                "state": "input-required", "timestamp": "2026-01-31T11:58:00.000Z",
+                "message": { "kind": "message", "messageId": "m2", "role": "agent", "parts": part("May I delete them?") },
+            },
+            "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
+            "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
+            "metadata": {
+                "reason": "permission", "question": { "id": "q-1", "kind": "permission" },
+                "inherited": {
+                    "from": { "agent": "planner", "task": "t-1" }, "scope": "minimal", "delivered": true, "bytes": 30,
+                    "went": { "decisions": 1, "names": ["db"] }, "stayed": [{ "rule": "private", "thoughts": 2 }],
+                },
+            },
+        });
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        insta::assert_snapshot!(task_text(&task, Some(("a2a-hub".to_owned(), "claude-code")), now).unwrap().words(), @r#"
+        task     01a1fc8f-a111-7715-9c95-8a642d72e498
+        context  ctx-1
+        state    input-required, 2 min ago
+        reason   permission
+        memory   1 decision from planner (t-1), scope minimal: db; stayed, for it is private: 2 thoughts
+
+        you
+          delete the old fixtures
+          all of them
+
+        made: list
+          one.json
+          two.json
+
+        agent
+          May I delete them?
+
+        answer with: a2a-hub send claude-code --task 01a1fc8f-a111-7715-9c95-8a642d72e498 --question q-1 "..."
+        "#);
+    }
+}

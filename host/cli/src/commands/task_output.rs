@@ -1,0 +1,342 @@
+//! Output of a task: the answer on standard output, streamed or at the end, and everything else on
+//! standard error.
+
+use crate::{
+    Exit, Format, Global,
+    client::task_snapshot::Told,
+    ui::{
+        console::Console,
+        failure::{CommandError, STREAM_ENDED},
+        markdown::{self, Blocks},
+        render::{list, parts_text, shell_word, text},
+        terminal,
+        text::{FAINT, Text},
+    },
+};
+use a2a_hub_core::task::progress;
+use serde_json::{Map, Value, json};
+use std::{collections::HashMap, io};
+
+/// Message of a cancelled task whose agent sent no last message.
+const CANCELED: &str = "the task was cancelled";
+
+/// State of the output of one task.
+pub(crate) struct Shown {
+    format: Format,
+    console: Console,
+    /// Command line of this program that addresses the same hub.
+    command: String,
+    /// True if the answer is streamed.
+    stream: bool,
+    /// State of the task according to the events so far.
+    pub(crate) told: Told,
+    /// Printed text of each artifact, by the artifact's id.
+    pieces: HashMap<String, String>,
+    /// Width, in columns, at which the answer is rendered as Markdown; `None` if it is printed
+    /// verbatim.
+    markdown: Option<usize>,
+    blocks: Blocks,
+    /// True once a block was printed.
+    begun: bool,
+    /// True if the last line on standard output lacks its line break.
+    pub(crate) in_line: bool,
+    /// Reason why this command stopped waiting for the task.
+    given_up: Option<String>,
+    /// True once standard output was closed by its reader.
+    unread: bool,
+}
+
+impl Shown {
+    /// Creates an empty output; `stream` prints the answer as it arrives.
+    pub(crate) fn new(global: &Global, stream: bool) -> Self {
+        Self {
+            format: global.format,
+            console: global.console(),
+            command: global.command(),
+            stream,
+            told: Told::default(),
+            pieces: HashMap::new(),
+            markdown: None,
+            blocks: Blocks::default(),
+            begun: false,
+            in_line: false,
+            given_up: None,
+            unread: false,
+        }
+    }
+
+    /// Selects Markdown rendering if the agent's output media types include Markdown.
+    pub(crate) fn written_in(mut self, modes: &Value) -> Self {
+        let is_markdown = list(modes).iter().any(|mode| mode == "text/markdown");
+        self.markdown = self.console.columns_for_markdown().filter(|_| is_markdown);
+        self
+    }
+
+    /// Returns the exit status; fails if the stream ended before the task did.
+    pub(crate) fn exit(&self) -> anyhow::Result<Exit> {
+        let why = || CommandError::new(STREAM_ENDED, "the stream ended before the task did");
+        Ok(self.told.exit.ok_or_else(why)?)
+    }
+
+    /// Records the reason why this command stops waiting for the task.
+    pub(crate) fn give_up(&mut self, why: String) {
+        self.given_up = Some(why);
+    }
+
+    /// Console that the output goes to.
+    pub(crate) fn console(&self) -> Console {
+        self.console
+    }
+
+    /// Stops printing because standard output was closed.
+    pub(crate) fn leave_unread(&mut self) {
+        self.unread = true;
+        self.in_line = false;
+    }
+
+    /// True once standard output was closed.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread
+    }
+
+    /// Handles the result of a write. A closed pipe is no error of the task, which may run for
+    /// other clients.
+    fn printed(&mut self, printed: io::Result<()>) -> io::Result<()> {
+        match printed {
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {
+                self.leave_unread();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Builds the error for a stream that broke off, with the command that continues it and ends
+    /// with `elsewhere`.
+    pub(crate) fn broken_off(&mut self, why: &anyhow::Error, elsewhere: &str) -> anyhow::Error {
+        if std::mem::take(&mut self.in_line) && self.format == Format::Pretty {
+            // The error starts on a new line; if standard output is closed, none is needed.
+            let _ = self.console.print(&"\n".into());
+        }
+        let error = CommandError::of(why);
+        let Told { task, state, artifacts, exit, .. } = &self.told;
+        let (Some(task), None) = (task, exit) else { return error.into() };
+        // Commands for remote agents need no option that selects a hub.
+        let command = if elsewhere.is_empty() { &*self.command } else { "a2a-hub" };
+        let again = format!("{command} task watch {}{elsewhere}", shell_word(task));
+        let stood = if state.is_empty() { "unknown" } else { state };
+        let said = format!("; task {task} was {stood} when last heard of, and may go on: {again}");
+        let mut known = self.told.known();
+        if !self.stream {
+            known.insert("artifacts".to_owned(), json!(artifacts));
+        }
+        error.saying(&said).mended_by(again).knowing(known).into()
+    }
+
+    /// Processes an event, prints its part of the answer if streaming, and returns the agent's
+    /// progress message, if any.
+    pub(crate) fn event(&mut self, event: &Value) -> io::Result<Option<String>> {
+        if self.format == Format::Json && self.stream && !self.unread {
+            let printed = self.console.print_json(event);
+            self.printed(printed)?;
+        }
+        self.told.take(event);
+        if self.format == Format::Pretty && self.stream && !self.unread {
+            match event["kind"].as_str() {
+                Some("task") => {
+                    for artifact in event["artifacts"].as_array().into_iter().flatten() {
+                        self.piece(artifact, false)?;
+                    }
+                }
+                Some("artifact-update") => {
+                    self.piece(&event["artifact"], event["append"] == true)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(said_at_work(event))
+    }
+
+    /// Prints a piece of an artifact: the part after the printed text, or the whole text if it
+    /// changed.
+    fn piece(&mut self, artifact: &Value, append: bool) -> io::Result<()> {
+        let new = parts_text(&artifact["parts"]);
+        let printed = self.pieces.entry(text(&artifact["artifactId"]).to_owned()).or_default();
+        let out = if append {
+            printed.push_str(&new);
+            new
+        } else {
+            let out = match new.strip_prefix(printed.as_str()) {
+                Some(rest) => rest.to_owned(),
+                // The artifact's new text does not continue the printed one.
+                None => format!("\n\n{new}"),
+            };
+            *printed = new;
+            out
+        };
+        if self.markdown.is_some() {
+            let whole = self.blocks.push(&out);
+            return self.print_markdown(&whole);
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.in_line = !out.ends_with('\n');
+        let printed = self.console.print(&out.into());
+        self.printed(printed)
+    }
+
+    /// Prints complete Markdown blocks, separated from earlier ones.
+    fn print_markdown(&mut self, blocks: &str) -> io::Result<()> {
+        let (Some(columns), false) = (self.markdown, blocks.trim().is_empty()) else {
+            return Ok(());
+        };
+        let mut text = Text::from(if std::mem::replace(&mut self.begun, true) { "\n" } else { "" });
+        text.append(markdown::render(blocks, columns));
+        let printed = self.console.print(&text);
+        self.printed(printed)
+    }
+
+    /// Prints the final JSON object, with the members of `more`, unless the events were streamed.
+    fn finish_json(&self, exit: Exit, mut more: Map<String, Value>) -> io::Result<()> {
+        if self.stream {
+            return Ok(());
+        }
+        let said = self.given_up.clone().or_else(|| self.told.said());
+        let said = said.or_else(|| self.is_canceled().then(|| CANCELED.to_owned()));
+        let mut whole = self.told.whole(said.as_deref(), exit);
+        whole.append(&mut more);
+        self.console.print_json(&Value::Object(whole))
+    }
+
+    /// Prints what was not streamed; `exit` is the exit status of the command, and the final JSON
+    /// object includes `more`.
+    pub(crate) fn finish(&mut self, exit: Exit, more: Map<String, Value>) -> io::Result<()> {
+        if self.unread {
+            return Ok(());
+        }
+        let printed = match self.format {
+            Format::Json => self.finish_json(exit, more),
+            Format::Pretty => self.finish_text(exit),
+        };
+        self.printed(printed)
+    }
+
+    /// Prints the answer although its files could not be saved, and returns the error; for
+    /// programs, the error contains the answer.
+    pub(crate) fn unsaved(&mut self, why: anyhow::Error, exit: Exit) -> io::Result<anyhow::Error> {
+        if self.format == Format::Json && !self.stream {
+            let whole = self.told.whole(self.told.said().as_deref(), exit);
+            return Ok(CommandError::of(&why).knowing(whole).into());
+        }
+        self.finish(exit, Map::new())?;
+        Ok(why)
+    }
+
+    /// Prints a note for people on standard error.
+    pub(crate) fn note(&self, text: impl Into<Text>) {
+        if self.format == Format::Pretty {
+            self.console.note(text);
+        }
+    }
+
+    /// Tells the user at a terminal how to continue the conversation of a task that ended. For a
+    /// task that waits, its question does so.
+    pub(crate) fn tell_how_to_go_on(&self, is_elsewhere: bool) {
+        let is_over = matches!(self.told.exit, Some(Exit::Done | Exit::TaskFailed));
+        if self.console.columns_beside().is_none() || !is_over {
+            return;
+        }
+        if let Some(context) = &self.told.context {
+            let option = if is_elsewhere { "--context" } else { "--context, or --continue" };
+            let line = format!("context {}: go on with {option}", shell_word(context));
+            self.note(Text::styled(FAINT, line));
+        }
+    }
+
+    fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
+        if std::mem::take(&mut self.in_line) {
+            self.console.print(&"\n".into())?;
+        }
+        let rest = self.blocks.rest();
+        self.print_markdown(&rest)?;
+        match exit {
+            Exit::Done => self.finish_answer(),
+            // The caller prints the question.
+            Exit::NeedsInput => Ok(()),
+            Exit::TaskFailed | Exit::Fault | Exit::Interrupted => {
+                self.finish_failure();
+                Ok(())
+            }
+        }
+    }
+
+    fn finish_answer(&mut self) -> io::Result<()> {
+        let answer = self.told.answer();
+        if answer.is_empty() || self.pieces.values().any(|text| !text.is_empty()) {
+            return Ok(());
+        }
+        if self.markdown.is_some() {
+            return self.print_markdown(&answer);
+        }
+        let end = if answer.ends_with('\n') { "" } else { "\n" };
+        self.console.print(&format!("{answer}{end}").into())
+    }
+
+    fn finish_failure(&self) {
+        let said = self.told.said().map(|said| with_fix(said, self.told.fix()));
+        match (&self.given_up, said, self.console.columns_beside()) {
+            (Some(why), ..) => self.console.note(why.as_str()),
+            (None, Some(said), Some(columns)) => {
+                self.console.prompt(&terminal::quoted(&said, columns));
+            }
+            (None, Some(said), None) => self.console.note(said),
+            (None, None, _) if self.is_canceled() => self.console.note(CANCELED),
+            (None, None, _) => {}
+        }
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.told.state == "canceled"
+    }
+}
+
+/// Returns the progress message of a stream event, with the reported progress.
+fn said_at_work(event: &Value) -> Option<String> {
+    let status = &event["status"];
+    if status["state"] != "working" {
+        return None;
+    }
+    let said = status["message"].is_object().then(|| parts_text(&status["message"]["parts"]));
+    progress::told(event["metadata"].as_object(), said)
+}
+
+/// Combines the agent's failure message with the agent's suggested fix.
+fn with_fix(said: String, fix: Option<&str>) -> String {
+    match fix.filter(|fix| !fix.trim().is_empty()) {
+        Some(fix) => format!("{said}\nfix: {fix}"),
+        None => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_shown_only_while_working() {
+        let event = |state: &str, said: &str| {
+            let status = json!({ "state": state, "message": { "parts": [{ "kind": "text", "text": said }] } });
+            json!({ "kind": "status-update", "status": status, "metadata": { "progress": { "percent": 40 } } })
+        };
+        assert_eq!(said_at_work(&event("working", "compiles")).unwrap(), "40 % · compiles");
+        assert_eq!(said_at_work(&event("completed", "done")), None);
+    }
+
+    #[test]
+    fn fix_follows_failure_message() {
+        let said = |fix| with_fix("nobody is logged in".to_owned(), fix);
+        assert_eq!(said(Some("x login")), "nobody is logged in\nfix: x login");
+        assert_eq!((said(Some(" ")), said(None)), (said(None), "nobody is logged in".to_owned()));
+    }
+}

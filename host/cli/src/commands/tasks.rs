@@ -1,0 +1,337 @@
+//! `tasks`: lists the hub's tasks, once or on each change.
+
+use super::completion;
+use crate::{
+    Exit, Format, Global, block_on,
+    client::{
+        hub_client::Client,
+        ids::{self, Kind},
+    },
+    ui::{
+        render::{ago, first_words, list, text},
+        table::{Cell, Table},
+        text::{Text, style_of},
+    },
+};
+use a2a_hub_protocol::{id::AgentId, task::TaskState};
+use anyhow::{Context as _, bail};
+use clap::{Args, builder::PossibleValuesParser};
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use serde_json::{Value, json};
+use std::{pin::pin, time::Duration};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{Instant, MissedTickBehavior, interval, timeout_at},
+};
+
+/// Interval at which a watched list is redrawn: its relative times become outdated.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Time for which changes are collected before a watched list is printed again.
+const GATHER: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+pub(crate) struct Tasks {
+    /// Only those of this agent
+    #[arg(long, value_name = "ID", add = completion::agents())]
+    agent: Option<String>,
+    /// Only those of this conversation
+    #[arg(long, value_name = "ID", add = completion::contexts())]
+    context: Option<String>,
+    /// Only those of this workflow: the id of a task and all below it, or a name that clients gave (`metadata.x-workflow-id`)
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// Only those in this state
+    #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
+    state: Option<String>,
+    /// Only those whose state changed so lately (`30m`, `2h`, `1d`), or since then (a day, or RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Since>,
+    /// Show at most so many, newest first
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: u32,
+    /// Leave out so many of the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    offset: u32,
+    /// Show them again whenever they change, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Lower bound of a time range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// A duration before now.
+    Ago(Duration),
+    /// A timestamp.
+    At(Timestamp),
+}
+
+/// Parses the bound that the user typed.
+pub(crate) fn since(typed: &str) -> Result<Since, String> {
+    let why = || {
+        format!(
+            "`{typed}` is no time: give how long ago, such as 30m, 2h or 1d, a day such as 2026-01-31, or a moment such as \
+             2026-01-31T12:00:00Z"
+        )
+    };
+    if let Ok(moment) = typed.parse() {
+        return Ok(Since::At(moment));
+    }
+    // A day begins in the user's time zone.
+    if let Ok(day) = typed.parse::<Date>() {
+        let begins = day.to_zoned(TimeZone::system()).map_err(|_| why())?;
+        return Ok(Since::At(begins.timestamp()));
+    }
+    let unit = typed.chars().next_back().ok_or_else(why)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return Err(why()),
+    };
+    let count: u64 = typed[..typed.len() - unit.len_utf8()].parse().map_err(|_| why())?;
+    let long = count.checked_mul(seconds).filter(|long| *long < i64::MAX.unsigned_abs());
+    Ok(Since::Ago(Duration::from_secs(long.ok_or_else(why)?)))
+}
+
+impl Since {
+    /// Resolves the bound to a timestamp in the hub's format.
+    pub(crate) fn moment(self, now: Timestamp) -> String {
+        let moment = match self {
+            Self::At(moment) => moment,
+            // A duration beyond the range of timestamps selects all tasks.
+            Self::Ago(long) => SignedDuration::try_from(long)
+                .ok()
+                .and_then(|long| now.checked_sub(long).ok())
+                .unwrap_or(Timestamp::UNIX_EPOCH),
+        };
+        format!("{moment:.3}")
+    }
+}
+
+pub(crate) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let context = match &tasks.context {
+            Some(typed) => Some(ids::resolve(&mut client, Kind::Context, typed).await?),
+            None => None,
+        };
+        if let Some(agent) = &tasks.agent {
+            AgentId::parse(agent.as_str())
+                .with_context(|| format!("list the tasks of `{agent}`"))?;
+            must_be_known(&mut client, agent).await?;
+        }
+        if tasks.watch {
+            return watch(global, tasks, context.as_deref(), &mut client).await;
+        }
+        let listed = tasks.list(&mut client, context.as_deref()).await?;
+        print(global, &listed)?;
+        Ok(Exit::Done)
+    })
+}
+
+/// Refuses an unknown agent, with the nearest name. An agent that left may still have tasks.
+async fn must_be_known(client: &mut Client, agent: &str) -> anyhow::Result<()> {
+    let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
+        return Ok(());
+    };
+    let left = json!({ "agentId": agent, "limit": 1, "historyLength": 0 });
+    if list(&client.call("hub/tasks/list", left).await?).is_empty() {
+        return Err(unknown);
+    }
+    Ok(())
+}
+
+impl Tasks {
+    async fn list(&self, client: &mut Client, context: Option<&str>) -> anyhow::Result<Value> {
+        let since = self.since.map(|since| since.moment(Timestamp::now()));
+        let Self { agent, workflow, state, limit, offset, .. } = self;
+        let params = json!({ "agentId": agent, "contextId": context, "workflow": workflow,
+            "state": state, "since": since,
+            "limit": limit, "offset": offset });
+        client.call("hub/tasks/list", params).await
+    }
+}
+
+fn print(global: &Global, listed: &Value) -> anyhow::Result<()> {
+    let columns = global.console().columns();
+    global.show(listed, || Ok(tasks_text(listed, Timestamp::now(), columns)))
+}
+
+/// Prints the list on each change; on a terminal, over the previous one.
+async fn watch(
+    global: &Global,
+    tasks: &Tasks,
+    context: Option<&str>,
+    client: &mut Client,
+) -> anyhow::Result<Exit> {
+    let mut events = Client::connect(global).await?;
+    events.ask("hub/events", json!({})).await?;
+    let console = global.console();
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut unread = pin!(console.unread());
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut shown = Value::Null;
+    loop {
+        let listed = tasks.list(client, context).await?;
+        let redraws = global.format == Format::Pretty && console.columns().is_some();
+        if listed != shown || redraws {
+            if redraws {
+                console.clear_screen()?;
+            }
+            print(global, &listed)?;
+            shown = listed;
+        }
+        tokio::select! {
+            changed = changed(&mut events) => changed?,
+            _ = looks.tick() => {}
+            _ = interrupt.recv() => return Ok(Exit::Interrupted),
+            () = &mut unread => return Ok(Exit::Interrupted),
+        }
+    }
+}
+
+/// Waits for a change of a task, and then for changes that follow closely. Cancel-safe, because the
+/// caller reads the whole list again.
+pub(crate) async fn changed(events: &mut Client) -> anyhow::Result<()> {
+    while !is_of_tasks(&events.next().await?.1?)? {}
+    let until = Instant::now() + GATHER;
+    while let Ok(event) = timeout_at(until, events.next()).await {
+        is_of_tasks(&event?.1?)?;
+    }
+    Ok(())
+}
+
+/// True for an event of a task; fails at the end of the stream.
+fn is_of_tasks(event: &Value) -> anyhow::Result<bool> {
+    if event["kind"] == "stream-end" {
+        bail!(
+            "watch the tasks: the hub tells no more events ({}); watch again",
+            text(&event["reason"])
+        );
+    }
+    Ok(matches!(event["type"].as_str(), Some("task-created" | "task-state")))
+}
+
+/// Renders tasks as a table.
+pub(crate) fn tasks_text(tasks: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    if list(tasks).is_empty() {
+        return "no tasks\n".into();
+    }
+    let ids = || list(tasks).iter().map(|task| text(&task["id"]));
+    let mut table = Table::new(["TASK", "STATE", "CHANGED", "AGENT", "ASKED"]);
+    for task in list(tasks) {
+        let status = &task["status"];
+        let (id, state) = (text(&task["id"]), text(&status["state"]));
+        let changed = match columns {
+            Some(_) => ago(&status["timestamp"], now),
+            None => text(&status["timestamp"]).to_owned(),
+        };
+        let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
+        table.row([
+            Cell::named(id, ids::short(id, &ids())),
+            Cell::styled(style_of(state), state),
+            changed.into(),
+            text(&task["agentId"]).into(),
+            asked.unwrap_or_default().into(),
+        ]);
+    }
+    table.text(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-31T12:00:00Z".parse().unwrap()
+    }
+
+    fn listed() -> Value {
+        let task = |id: &str, agent: &str, state: &str, at: &str, asked: &str| {
+            json!({ "id": id, "contextId": "c", "agentId": agent, "status": { "state": state, "timestamp": at },
+                "history": [{ "parts": [{ "kind": "text", "text": asked }] }] })
+        };
+        json!([
+            task(
+                "01a1fc8f-a111-7715-9c95-8a642d72e498",
+                "claude-code",
+                "input-required",
+                "2026-01-31T11:58:00.000Z",
+                "delete the old fixtures and everything that was generated from them\nall of it",
+            ),
+            task(
+                "01a1fc8f-a111-7716-9c95-8a642d72e498",
+                "echo",
+                "completed",
+                "2026-01-29T11:58:00Z",
+                "翻訳してください"
+            ),
+            task(
+                "01a1fc00-0000-7716-9c95-8a642d72e498",
+                "echo",
+                "failed",
+                "2026-01-29T11:58:00Z",
+                "\x1b[2J\u{202e}x"
+            ),
+        ])
+    }
+
+    #[test]
+    fn task_table_fits_terminal_width() {
+        let shown = |columns| tasks_text(&listed(), now(), columns).words();
+        insta::assert_snapshot!(shown(Some(120)), @r"
+        TASK                STATE           CHANGED     AGENT        ASKED
+        01a1fc8f-a111-7715  input-required  2 min ago   claude-code  delete the old fixtures and everything that was generated …
+        01a1fc8f-a111-7716  completed       2 days ago  echo         翻訳してください
+        01a1fc00-0000       failed          2 days ago  echo         \u{1b}[2J\u{202e}x
+        ");
+        insta::assert_snapshot!(shown(Some(60)), @r"
+        TASK                STATE      CHANGED    AGENT     ASKED
+        01a1fc8f-a111-7715  input-re…  2 min ago  claude-…  delete …
+        01a1fc8f-a111-7716  completed  2 days a…  echo      翻訳し…
+        01a1fc00-0000       failed     2 days a…  echo      \u{1b}[…
+        ");
+        insta::assert_snapshot!(shown(None).replace('\t', " → ").escape_debug().to_string().replace("\\n", "\n"), @r"
+        01a1fc8f-a111-7715-9c95-8a642d72e498 → input-required → 2026-01-31T11:58:00.000Z → claude-code → delete the old fixtures and everything that was generated from them
+        01a1fc8f-a111-7716-9c95-8a642d72e498 → completed → 2026-01-29T11:58:00Z → echo → 翻訳してください
+        01a1fc00-0000-7716-9c95-8a642d72e498 → failed → 2026-01-29T11:58:00Z → echo → \u{1b}[2J\u{202e}x
+        ");
+        insta::assert_snapshot!(tasks_text(&json!([]), now(), None).words(), @"no tasks");
+    }
+
+    #[test]
+    fn since_accepts_durations_days_and_timestamps() {
+        let typed = ["90s", "30m", "2h", "1d", "2w", "2026-01-31T10:30:00+01:00"];
+        let moments = typed.map(|typed| since(typed).unwrap().moment(now()));
+        insta::assert_snapshot!(moments.join("\n"), @"
+        2026-01-31T11:58:30.000Z
+        2026-01-31T11:30:00.000Z
+        2026-01-31T10:00:00.000Z
+        2026-01-30T12:00:00.000Z
+        2026-01-17T12:00:00.000Z
+        2026-01-31T09:30:00.000Z
+        ");
+        for wrong in ["", "h", "1y", "yesterday", "-1h", "9999999999999999999d", "1ü"] {
+            assert!(since(wrong).is_err(), "{wrong}");
+        }
+        let day = since("2026-01-31").unwrap();
+        assert_eq!(
+            day,
+            Since::At(
+                "2026-01-31"
+                    .parse::<Date>()
+                    .unwrap()
+                    .to_zoned(TimeZone::system())
+                    .unwrap()
+                    .timestamp()
+            )
+        );
+        let ever = Since::Ago(Duration::from_secs(u64::MAX / 2)).moment(now());
+        assert_eq!(ever, "1970-01-01T00:00:00.000Z");
+    }
+}

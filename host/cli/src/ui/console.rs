@@ -1,0 +1,211 @@
+//! Output of the command line, on standard output and standard error. Output to a terminal is
+//! sanitised as a whole, because the parts that came from outside are no longer known; output to a
+//! pipe or a file is unchanged.
+
+use super::text::{Look, Text};
+use a2a_hub_config as config;
+use a2a_hub_core::text::terminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::Value;
+use std::{
+    io::{self, IsTerminal, Write as _},
+    os::fd::AsFd,
+    time::Duration,
+};
+use tokio::time::sleep;
+
+/// Interval at which a closed standard output is polled for.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Width, in columns, of a terminal that does not report one.
+const COLUMNS: usize = 80;
+
+/// Output options of the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// Prints every byte unchanged, to a terminal as well.
+    pub(crate) raw: bool,
+    /// Prints no colours.
+    pub(crate) plain: bool,
+}
+
+/// Output streams of the command line. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Console {
+    out: Outlet,
+    err: Outlet,
+}
+
+/// One output stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Outlet {
+    /// Width of the terminal, in columns; `None` for a pipe or a file.
+    columns: Option<usize>,
+    look: Look,
+}
+
+impl Outlet {
+    fn of(stream: &(impl IsTerminal + AsFd), wish: Wish) -> Self {
+        let columns = stream.is_terminal().then(|| {
+            let size = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
+            size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+        });
+        Self::new(columns, wish, config::is_colourless())
+    }
+
+    fn new(columns: Option<usize>, wish: Wish, colourless: bool) -> Self {
+        let is_terminal = columns.is_some();
+        let cleaned = is_terminal && !wish.raw;
+        let coloured = is_terminal && !wish.plain && !wish.raw && !colourless;
+        Self { columns, look: Look { cleaned, coloured } }
+    }
+
+    /// Returns JSON text as it is printed to this stream.
+    fn json(self, json: &str) -> String {
+        if self.look.cleaned { terminal::clean_json(json).into_owned() } else { json.to_owned() }
+    }
+}
+
+impl Console {
+    /// Creates the console of this process.
+    pub(crate) fn new(wish: Wish) -> Self {
+        Self { out: Outlet::of(&io::stdout(), wish), err: Outlet::of(&io::stderr(), wish) }
+    }
+
+    /// Prints a result. Standard output holds nothing but results.
+    pub(crate) fn print(self, text: &Text) -> io::Result<()> {
+        print(&text.shown(self.out.look))
+    }
+
+    /// Prints a result for programs, as one line of JSON.
+    pub(crate) fn print_json(self, value: &Value) -> io::Result<()> {
+        print(&self.out.json(&format!("{value}\n")))
+    }
+
+    /// Prints lines of serialized JSON.
+    pub(crate) fn print_json_lines(self, lines: &str) -> io::Result<()> {
+        print(&self.out.json(lines))
+    }
+
+    /// Prints help that the user asked for.
+    pub(crate) fn print_help(why: &clap::Error) -> io::Result<()> {
+        why.print()
+    }
+
+    /// Prints a note on standard error, as a line.
+    pub(crate) fn note(self, text: impl Into<Text>) {
+        self.say(&text.into(), "\n");
+    }
+
+    /// Prints a prompt on standard error, without a line break.
+    pub(crate) fn prompt(self, text: &Text) {
+        self.say(text, "");
+    }
+
+    /// Prints a transient line on standard error.
+    pub(crate) fn draw(self, line: &Text) {
+        self.say(line, "");
+    }
+
+    /// Erases the transient line.
+    pub(crate) fn take_back(self) {
+        // An error of standard error cannot be reported anywhere.
+        let _ = write!(io::stderr(), "\r\x1b[2K");
+    }
+
+    fn say(self, text: &Text, end: &str) {
+        // An error of standard error cannot be reported anywhere.
+        let _ = write!(io::stderr(), "{}{end}", text.shown(self.err.look));
+    }
+
+    /// Prints a formatted event of the hub's log, as a line on standard error.
+    pub(crate) fn log(self, event: &Text) -> io::Result<()> {
+        writeln!(io::stderr(), "{}", event.shown(self.err.look))
+    }
+
+    /// Prints a JSON event of the hub's log, as a line on standard error.
+    pub(crate) fn log_json(self, event: &str) -> io::Result<()> {
+        writeln!(io::stderr(), "{}", self.err.json(event))
+    }
+
+    /// Width of standard output, in columns; `None` if it is no terminal.
+    pub(crate) fn columns(self) -> Option<usize> {
+        self.out.columns
+    }
+
+    /// Width at which Markdown is rendered; `None` if Markdown is printed verbatim.
+    pub(crate) fn columns_for_markdown(self) -> Option<usize> {
+        self.out.columns.filter(|_| self.out.look.coloured)
+    }
+
+    /// Clears the terminal's screen.
+    pub(crate) fn clear_screen(self) -> io::Result<()> {
+        print("\x1b[H\x1b[J")
+    }
+
+    /// Width of standard error, in columns; `None` if it is no terminal.
+    pub(crate) fn columns_beside(self) -> Option<usize> {
+        self.err.columns
+    }
+
+    /// True if standard error can erase a transient line.
+    pub(crate) fn can_take_back(self) -> bool {
+        self.err.look.coloured
+    }
+
+    /// Waits until standard output is closed by its reader; never returns while it is open or if
+    /// that cannot be determined.
+    pub(crate) async fn unread(self) {
+        let gone = || {
+            let out = io::stdout();
+            let mut watched = [PollFd::new(&out, PollFlags::empty())];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut watched, Some(&now)).is_ok()
+                && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+        };
+        while !gone() {
+            sleep(LOOK).await;
+        }
+    }
+
+    /// True if a user can answer prompts.
+    pub(crate) fn is_attended(self) -> bool {
+        io::stdin().is_terminal() && self.err.columns.is_some()
+    }
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WISH: Wish = Wish { raw: false, plain: false };
+
+    fn look(columns: Option<usize>, wish: Wish) -> (bool, bool) {
+        let Look { cleaned, coloured } = Outlet::new(columns, wish, false).look;
+        (cleaned, coloured)
+    }
+
+    #[test]
+    fn terminal_output_is_sanitised_pipes_are_not() {
+        assert_eq!(look(Some(80), WISH), (true, true));
+        assert_eq!(look(Some(80), Wish { plain: true, ..WISH }), (true, false));
+        assert_eq!(look(Some(80), Wish { raw: true, ..WISH }), (false, false));
+        assert_eq!(look(None, WISH), (false, false));
+        assert!(!Outlet::new(Some(80), WISH, true).look.coloured, "NO_COLOR");
+    }
+
+    #[test]
+    fn json_stays_json_on_a_terminal() {
+        let value = serde_json::json!({ "a": "\x1b[2J\u{202e}\u{9b}" });
+        let shown = Outlet::new(Some(80), WISH, false).json(&value.to_string());
+        assert_eq!(shown, r#"{"a":"\u001b[2J\u202e\u009b"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+        assert_eq!(Outlet::new(None, WISH, false).json("\u{202e}"), "\u{202e}");
+    }
+}

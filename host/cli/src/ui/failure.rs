@@ -1,0 +1,223 @@
+//! Error of a command: a line for people, one JSON object for programs.
+
+use super::exit::Exit;
+use a2a_hub_authoring::{AuthoringError, Kind};
+use a2a_hub_client::ClientError;
+use a2a_hub_config::ConfigError;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use serde_json::{Map, Value, json};
+use std::io;
+
+/// Prefix of every error line.
+pub(crate) const BLAMES: &str = "a2a-hub: ";
+
+/// Nothing listens on the hub's socket.
+pub(crate) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
+
+/// The hub accepts connections but does not answer.
+pub(crate) const HUB_HANGS: &str = "HUB_HANGS";
+
+/// The hub closed the connection before it answered.
+pub(crate) const CONNECTION_LOST: &str = "CONNECTION_LOST";
+
+/// A stream ended before its task did; the state of the task is unknown.
+pub(crate) const STREAM_ENDED: &str = "STREAM_ENDED";
+
+/// The command line cannot be parsed.
+const USAGE: &str = "USAGE";
+
+/// The configuration is invalid.
+const CONFIGURATION: &str = "CONFIGURATION_INVALID";
+
+/// A remote agent cannot be reached, or its answer cannot be used.
+const AGENT_UNREACHABLE: &str = "AGENT_UNREACHABLE";
+
+/// The project does not compile.
+pub(crate) const NOT_BUILT: &str = "BUILD_FAILED";
+
+/// The key is missing or cannot be used.
+pub(crate) const NO_KEY: &str = "KEY_UNUSABLE";
+
+/// Any other failure.
+const FAILED: &str = "COMMAND_FAILED";
+
+/// Error with a stable reason for scripts and a command that fixes it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct CommandError {
+    /// JSON-RPC error code, if a hub or an agent returned the error.
+    code: Option<i64>,
+    /// Stable reason for programs.
+    reason: String,
+    /// The request, the rule that it breaks, and the way out.
+    message: String,
+    /// Command that fixes the error or continues the work.
+    fix: Option<String>,
+    /// Further facts, such as the task's id: members of the JSON object.
+    known: Map<String, Value>,
+}
+
+impl CommandError {
+    /// Creates an error of the command itself.
+    pub(crate) fn new(reason: &str, message: impl Into<String>) -> Self {
+        let (reason, message) = (reason.to_owned(), message.into());
+        Self { code: None, reason, message, fix: None, known: Map::new() }
+    }
+
+    /// Creates a usage error.
+    pub(crate) fn usage(message: String) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    /// Converts the error object of the hub's JSON-RPC response.
+    pub(crate) fn refused(error: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Self {
+            code: error["code"].as_i64(),
+            reason: text(&error["data"]["reason"]).unwrap_or_else(|| FAILED.to_owned()),
+            message: text(&error["message"]).unwrap_or_else(|| "it did not say why".to_owned()),
+            fix: text(&error["data"]["fix"]),
+            known: Map::new(),
+        }
+    }
+
+    /// True if the error has this reason.
+    pub(crate) fn is(&self, reason: &str) -> bool {
+        self.reason == reason
+    }
+
+    /// True if the hub denies the operation to this caller, for example to a program that an agent
+    /// started.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.is(ErrorKind::Authentication.reason())
+    }
+
+    /// Sets the command that fixes the error.
+    #[must_use]
+    pub(crate) fn mended_by(self, command: impl Into<String>) -> Self {
+        Self { fix: Some(command.into()), ..self }
+    }
+
+    /// Sets further facts: members of the JSON object.
+    #[must_use]
+    pub(crate) fn knowing(self, known: Map<String, Value>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// Appends text to the message.
+    #[must_use]
+    pub(crate) fn saying(mut self, more: &str) -> Self {
+        self.message.push_str(more);
+        self
+    }
+
+    /// Extracts the command error from any error: the outermost cause with a reason determines it,
+    /// and the message contains the whole chain.
+    pub(crate) fn of(why: &anyhow::Error) -> Self {
+        let message = format!("{why:#}");
+        let told = why.chain().find_map(|cause| {
+            if let Some(Self { code, reason, fix, known, .. }) = cause.downcast_ref() {
+                let (reason, fix, known) = (reason.clone(), fix.clone(), known.clone());
+                return Some(Self { code: *code, reason, message: String::new(), fix, known });
+            }
+            if let Some(why) = cause.downcast_ref::<AuthoringError>() {
+                let fix = why.fix().map(str::to_owned);
+                return Some(Self { fix, ..Self::new(authoring(why.kind()), "") });
+            }
+            match cause.downcast_ref::<ClientError>() {
+                Some(ClientError::Refused(A2aError { kind, .. })) => {
+                    let code = Some(kind.hub_code().into());
+                    return Some(Self { code, ..Self::new(kind.reason(), "") });
+                }
+                Some(_) => return Some(Self::new(AGENT_UNREACHABLE, "")),
+                None => {}
+            }
+            cause.is::<ConfigError>().then(|| Self::new(CONFIGURATION, ""))
+        });
+        Self { message, ..told.unwrap_or_else(|| Self::new(FAILED, "")) }
+    }
+
+    /// Returns the JSON object for programs: `error`, the further facts, and the exit status of the
+    /// process.
+    fn to_json(&self, exit: Exit) -> Value {
+        let Self { code, reason, message, fix, known } = self;
+        let mut object = known.clone();
+        let error = json!({ "code": code, "reason": reason, "message": message, "fix": fix });
+        object.insert("error".to_owned(), error);
+        object.insert("exit".to_owned(), json!(exit as u8));
+        Value::Object(object)
+    }
+}
+
+/// Maps a failure with a project or a component to its reason.
+fn authoring(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NoProject => "NOT_A_PROJECT",
+        Kind::Exists => "PROJECT_EXISTS",
+        Kind::NoTool => "TOOL_MISSING",
+        Kind::NotBuilt => NOT_BUILT,
+        Kind::NoComponent => "NOT_A_COMPONENT",
+        Kind::KeyMissing | Kind::KeyShared | Kind::KeyUnusable => NO_KEY,
+        Kind::NoManifest => USAGE,
+        Kind::Other => FAILED,
+    }
+}
+
+/// True if a command failed because the reader of its output closed the pipe.
+pub(crate) fn is_broken_pipe(why: &anyhow::Error) -> bool {
+    why.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// Converts any error to the JSON object for programs.
+pub(crate) fn to_json(why: &anyhow::Error, exit: Exit) -> Value {
+    CommandError::of(why).to_json(exit)
+}
+
+/// Converts a command-line error to the JSON object for programs.
+pub(crate) fn usage(why: &clap::Error) -> Value {
+    let message = why.render().to_string();
+    let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
+    CommandError::new(USAGE, message).mended_by("a2a-hub --help").to_json(Exit::Fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn failure_json_keeps_reason_of_cause() {
+        let busy = json!({ "code": -32004, "message": "agent `echo` is busy: 8 run",
+            "data": { "reason": "busy", "fix": "try later" } });
+        let refused = || anyhow::Error::from(CommandError::refused(&busy));
+        let unknown = ClientError::Refused(A2aError::no_task("t"));
+        let told = [
+            refused(),
+            refused().context("send to `echo`"),
+            anyhow::Error::from(unknown),
+            anyhow::Error::from(ClientError::NotUrl("x".to_owned())),
+            std::fs::File::open("/no/such/file").context("attach x").unwrap_err(),
+            anyhow::Error::from(CommandError::new(STREAM_ENDED, "it ended").mended_by("look")),
+        ];
+        let told = told.map(|why| to_json(&why, Exit::Fault).to_string()).join("\n");
+        insta::assert_snapshot!(told, @r#"
+        {"error":{"code":-32004,"fix":"try later","message":"agent `echo` is busy: 8 run","reason":"busy"},"exit":2}
+        {"error":{"code":-32004,"fix":"try later","message":"send to `echo`: agent `echo` is busy: 8 run","reason":"busy"},"exit":2}
+        {"error":{"code":-32001,"fix":null,"message":"the agent refused: no task is called `t`","reason":"TASK_NOT_FOUND"},"exit":2}
+        {"error":{"code":null,"fix":null,"message":"`x` is not a URL of an agent: it must begin with https:// or http://","reason":"AGENT_UNREACHABLE"},"exit":2}
+        {"error":{"code":null,"fix":null,"message":"attach x: No such file or directory (os error 2)","reason":"COMMAND_FAILED"},"exit":2}
+        {"error":{"code":null,"fix":"look","message":"it ended","reason":"STREAM_ENDED"},"exit":2}
+        "#);
+    }
+
+    #[test]
+    fn failure_json_includes_task_facts() {
+        let known = Map::from_iter([("taskId".to_owned(), json!("t"))]);
+        let why = CommandError::new(CONNECTION_LOST, "the hub hung up").mended_by("a2a-hub status");
+        let why = CommandError::of(&why.into()).knowing(known).saying("; the task may go on");
+        insta::assert_snapshot!(to_json(&why.into(), Exit::Fault), @r#"{"error":{"code":null,"fix":"a2a-hub status","message":"the hub hung up; the task may go on","reason":"CONNECTION_LOST"},"exit":2,"taskId":"t"}"#);
+    }
+}

@@ -1,0 +1,155 @@
+//! Renders the hub's JSON as text: helpers of several commands.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// Returns a JSON string's text, or an empty string for any other value.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Returns a JSON array's elements, or none for any other value.
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the first line of the parts' text that is not blank.
+pub(crate) fn first_words(parts: &Value) -> String {
+    let text = parts_text(parts);
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+}
+
+/// Renders the parts of a message or an artifact as text.
+pub(crate) fn parts_text(parts: &Value) -> String {
+    list(parts).iter().map(part_text).collect()
+}
+
+/// Renders one part as a line of text; binary content is replaced by its name.
+fn part_text(part: &Value) -> String {
+    match part["kind"].as_str() {
+        Some("text") => text(&part["text"]).to_owned(),
+        Some("data") => format!("{}\n", part["data"]),
+        Some("file") => file_text(&part["file"]),
+        _ => String::new(),
+    }
+}
+
+/// Describes a file in one line: its name, and its size or URL.
+fn file_text(file: &Value) -> String {
+    let name = file["name"].as_str().unwrap_or("without a name");
+    match (file["uri"].as_str(), file["bytes"].as_str()) {
+        (Some(uri), _) => format!("[file {name}: {uri}]\n"),
+        (None, Some(encoded)) => {
+            let padding = encoded.bytes().rev().take_while(|byte| *byte == b'=').count();
+            format!("[file {name}, {}]\n", size(encoded.len() / 4 * 3 - padding.min(2)))
+        }
+        (None, None) => format!("[file {name}]\n"),
+    }
+}
+
+/// Formats a number of bytes.
+pub(crate) fn size(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+/// Quotes `word` as one word of a shell command.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Formats a duration.
+pub(crate) fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// Formats the time since a timestamp: `5 min ago`, `3 days ago`.
+pub(crate) fn ago(timestamp: &Value, now: Timestamp) -> String {
+    let Ok(then) = text(timestamp).parse::<Timestamp>() else { return String::new() };
+    match now.duration_since(then).as_secs() {
+        ..5 => "now".to_owned(),
+        seconds @ 5..60 => format!("{seconds} s ago"),
+        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
+        seconds @ 3600..172_800 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// Formats the time until a timestamp: `in 40 s`; `now` if it is past.
+pub(crate) fn ahead(timestamp: &Value, now: Timestamp) -> String {
+    let then = text(timestamp).parse::<Timestamp>().unwrap_or(now);
+    match u64::try_from(then.duration_since(now).as_secs()) {
+        Ok(seconds @ 1..) => format!("in {}", duration(seconds)),
+        _ => "now".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn past_timestamps_are_relative() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let told = [
+            "2026-01-31T12:00:00.001Z",
+            "2026-01-31T11:59:50Z",
+            "2026-01-31T11:01:00Z",
+            "2026-01-30T11:00:00Z",
+            "2026-01-01T00:00:00Z",
+            "soon",
+        ];
+        let told = told.map(|then| ago(&json!(then), now)).join(", ");
+        insta::assert_snapshot!(told, @"now, 10 s ago, 59 min ago, 25 h ago, 30 days ago,");
+    }
+
+    #[test]
+    fn future_timestamps_are_relative() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
+        let told = told.map(|then| ahead(&json!(then), now)).join(", ");
+        insta::assert_snapshot!(told, @"in 9 s, in 1 h 5 min, now, now");
+    }
+
+    #[test]
+    fn shell_word_quotes_special_characters() {
+        let words =
+            ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
+        insta::assert_snapshot!(words.map(shell_word).join(" "), @r"01a1fc8f-a111 'https://x.org:1/a?b=1' '' '-rf' 'a; rm -rf ~' 'it'\''s $(id)'");
+    }
+
+    #[test]
+    fn binary_part_is_shown_by_name() {
+        let file = |file: Value| json!({ "kind": "file", "file": file });
+        let parts = json!([
+            { "kind": "text", "text": "see\n" },
+            { "kind": "data", "data": { "n": [1, null] } },
+            file(json!({ "name": "a.bin", "bytes": "AP8=" })),
+            file(json!({ "name": "b.bin", "bytes": "A".repeat(40_000) })),
+            file(json!({ "bytes": "" })),
+            file(json!({ "name": "a.png", "uri": "https://example.com/a.png" })),
+        ]);
+        insta::assert_snapshot!(parts_text(&parts), @r#"
+        see
+        {"n":[1,null]}
+        [file a.bin, 2 bytes]
+        [file b.bin, 29 KiB]
+        [file without a name, 0 bytes]
+        [file a.png: https://example.com/a.png]
+        "#);
+    }
+}

@@ -1,0 +1,146 @@
+//! Styled text for people. Sanitising for terminals happens when the text is printed.
+
+use a2a_hub_core::text::terminal;
+use anstyle::{AnsiColor, Style};
+use std::fmt;
+
+/// No style.
+pub(crate) const PLAIN: Style = Style::new();
+
+/// Style of secondary text.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// Style of the hub's own lines in a dialogue, used for nothing else.
+const HUB: Style = AnsiColor::Cyan.on_default().bold();
+
+/// Sequence of styled pieces. All words count as untrusted: only this module writes terminal escape
+/// codes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Text(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Words(Style, String),
+    /// Mark in front of the hub's own lines, which no words can contain.
+    Mark,
+}
+
+/// Form in which text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// True if control characters are shown as escapes.
+    pub(crate) cleaned: bool,
+    /// True if styles are written.
+    pub(crate) coloured: bool,
+}
+
+impl Text {
+    /// Creates an empty text.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates a text of one style.
+    pub(crate) fn styled(style: Style, words: impl Into<String>) -> Self {
+        Self(vec![Piece::Words(style, words.into())])
+    }
+
+    /// Adds words.
+    pub(crate) fn push(&mut self, style: Style, words: &str) {
+        match self.0.last_mut() {
+            Some(Piece::Words(last, text)) if *last == style => text.push_str(words),
+            Some(_) | None => self.0.push(Piece::Words(style, words.to_owned())),
+        }
+    }
+
+    /// Adds the mark that precedes the hub's own lines.
+    pub(crate) fn mark(&mut self) {
+        self.0.push(Piece::Mark);
+    }
+
+    /// Appends another text.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Returns the words without styles.
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> String {
+        self.shown(Look { cleaned: false, coloured: false })
+    }
+
+    /// Renders the text.
+    pub(crate) fn shown(&self, look: Look) -> String {
+        let mut out = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Words(style, words) if look.cleaned => {
+                    dress(&mut out, *style, &terminal::clean(words), look);
+                }
+                Piece::Words(style, words) => dress(&mut out, *style, words, look),
+                Piece::Mark => dress(&mut out, HUB, &format!("{} ", terminal::MARK), look),
+            }
+        }
+        out
+    }
+}
+
+fn dress(out: &mut String, style: Style, words: &str, look: Look) {
+    if look.coloured && !style.is_plain() && !words.is_empty() {
+        *out += &format!("{style}{words}{style:#}");
+    } else {
+        *out += words;
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, words: &str) -> fmt::Result {
+        self.push(PLAIN, words);
+        Ok(())
+    }
+}
+
+impl From<&str> for Text {
+    fn from(words: &str) -> Self {
+        Self::styled(PLAIN, words)
+    }
+}
+
+impl From<String> for Text {
+    fn from(words: String) -> Self {
+        Self::styled(PLAIN, words)
+    }
+}
+
+/// Style of a state, a health or a verdict.
+pub(crate) fn style_of(state: &str) -> Style {
+    let colour = match state {
+        "completed" | "healthy" | "ok" | "fine" => AnsiColor::Green,
+        "failed" | "rejected" | "unhealthy" | "fail" | "dead" | "ERROR" => AnsiColor::Red,
+        "input-required" | "auth-required" | "degraded" | "failing" | "held" | "warn" | "WARN" => {
+            AnsiColor::Yellow
+        }
+        "submitted" | "working" => AnsiColor::Cyan,
+        "canceled" | "unknown" | "DEBUG" => return FAINT,
+        _ => return PLAIN,
+    };
+    colour.on_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_never_write_escape_codes() {
+        let mut text = Text::from("said: \x1b[2J\u{202e}x ");
+        text.push(style_of("working"), "wor\x1b]0;king");
+        text.push(PLAIN, "\n");
+        text.mark();
+        text.push(PLAIN, "┇ forged");
+        let shown = |cleaned, coloured| text.shown(Look { cleaned, coloured });
+        insta::assert_debug_snapshot!(shown(true, true), @r#""said: \\u{1b}[2J\\u{202e}x \u{1b}[36mwor\\u{1b}]0;king\u{1b}[0m\n\u{1b}[1m\u{1b}[36m┇ \u{1b}[0m\\u{2507} forged""#);
+        insta::assert_debug_snapshot!(shown(true, false), @r#""said: \\u{1b}[2J\\u{202e}x wor\\u{1b}]0;king\n┇ \\u{2507} forged""#);
+        assert_eq!(shown(false, false), "said: \x1b[2J\u{202e}x wor\x1b]0;king\n┇ ┇ forged");
+    }
+}

@@ -1,0 +1,140 @@
+//! Permission of an agent to call other agents, with terms. A delegation never widens rights beyond
+//! this grant.
+
+use crate::grant::permissions::Permissions;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Wildcard for every other agent.
+const EVERY_AGENT: &str = "*";
+
+/// Terms of an agent's calls to another agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DelegateTerms {
+    /// Maximum permissions of the called agent's program in a task of this caller; never more than
+    /// its own permissions.
+    pub permissions: Permissions,
+    /// True if the caller may answer the called agent's requests for permission. Otherwise they go
+    /// to the client.
+    pub approve: bool,
+}
+
+/// Agents that an agent may call, by name; `*` is every other agent. Written as a list of names, or
+/// as a table of names and terms.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
+pub struct DelegateGrants(BTreeMap<String, DelegateTerms>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected names of agents, such as [\"codex\"], or a table of them, such as { codex = { permissions = \"edit\", approve = true } }"
+)]
+enum Written {
+    Names(BTreeSet<String>),
+    Terms(BTreeMap<String, DelegateTerms>),
+}
+
+impl From<Written> for DelegateGrants {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Names(names) => names.into_iter().collect(),
+            Written::Terms(terms) => Self(terms),
+        }
+    }
+}
+
+impl From<DelegateGrants> for Written {
+    fn from(DelegateGrants(terms): DelegateGrants) -> Self {
+        if terms.values().all(|terms| *terms == DelegateTerms::default()) {
+            Self::Names(terms.into_keys().collect())
+        } else {
+            Self::Terms(terms)
+        }
+    }
+}
+
+impl FromIterator<String> for DelegateGrants {
+    fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
+        Self(names.into_iter().map(|name| (name, DelegateTerms::default())).collect())
+    }
+}
+
+impl DelegateGrants {
+    /// True if no other agent may be called.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if this agent is named itself, not only by the wildcard.
+    pub fn names(&self, agent: &str) -> bool {
+        self.0.contains_key(agent)
+    }
+
+    /// Terms for calls to this agent; its own entry takes precedence over the wildcard.
+    pub fn terms(&self, agent: &str) -> Option<DelegateTerms> {
+        self.0.get(agent).or_else(|| self.0.get(EVERY_AGENT)).copied()
+    }
+
+    /// Granted names.
+    pub fn granted(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Allows calls to an agent, with its existing terms or the default ones.
+    pub fn allow(&mut self, agent: String) {
+        self.0.entry(agent).or_default();
+    }
+
+    /// Allows calls to an agent with these terms.
+    pub fn allow_on(&mut self, agent: String, terms: DelegateTerms) {
+        self.0.insert(agent, terms);
+    }
+
+    /// Revokes an agent's entry; false if it has none.
+    pub fn withdraw(&mut self, agent: &str) -> bool {
+        self.0.remove(agent).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_get_default_terms_table_sets_them() {
+        let read = |written| serde_json::from_value::<DelegateGrants>(written);
+        let named = read(json!(["codex", "*"])).unwrap();
+        assert_eq!(named.terms("codex"), Some(DelegateTerms::default()));
+        assert_eq!(named.terms("gemini"), Some(DelegateTerms::default()));
+        assert!(named.names("codex") && !named.names("gemini"));
+        assert_eq!(json!(named), json!(["*", "codex"]));
+
+        let written = json!({ "*": {}, "codex": { "permissions": "edit", "approve": true } });
+        let told = read(written).unwrap();
+        let edit = DelegateTerms { permissions: Permissions::Edit, approve: true };
+        assert_eq!(told.terms("codex"), Some(edit));
+        assert_eq!(told.terms("gemini"), Some(DelegateTerms::default()));
+        assert_eq!(read(json!(told)).unwrap(), told);
+        assert_eq!(read(json!([])).unwrap().terms("codex"), None);
+        for wrong in
+            [json!("codex"), json!({ "codex": true }), json!({ "codex": { "approved": true } })]
+        {
+            assert!(read(wrong).unwrap_err().to_string().contains("permissions = \"edit\""));
+        }
+    }
+
+    #[test]
+    fn repeated_grant_keeps_existing_terms() {
+        let mut grants =
+            serde_json::from_value::<DelegateGrants>(json!({ "codex": { "approve": true } }))
+                .unwrap();
+        grants.allow("codex".to_owned());
+        grants.allow("echo".to_owned());
+        assert!(grants.terms("codex").unwrap().approve && !grants.terms("echo").unwrap().approve);
+        assert!(grants.withdraw("codex") && !grants.withdraw("codex"));
+        assert_eq!(grants.granted().collect::<Vec<_>>(), ["echo"]);
+    }
+}

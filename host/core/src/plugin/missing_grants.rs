@@ -1,0 +1,265 @@
+//! Requested permissions that an agent does not have, described for the operator with the setting
+//! that would grant them.
+
+use crate::{
+    grant::{
+        Ask, EffectiveGrant, HeldProgram, ProgramAsk, passes,
+        tools::{self, is_every},
+        workspace::WorkspaceAccess,
+    },
+    plugin::manifest_diff::quoted,
+    text::one_line::OneLine,
+};
+
+/// Permission that a manifest asks for and the grant does not include.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// Capability, by its path in the manifest, such as `process.git` or `memory`.
+    pub capability: String,
+    /// Action that the agent cannot do, in plain words that begin with a verb.
+    pub what: String,
+    /// Reason for the request, in its maker's words.
+    pub reason: Option<OneLine>,
+    /// Setting in `[agents.<id>.grant]` of the configuration that would grant it.
+    pub setting: String,
+    /// Arguments of `a2a-hub plugin grant <id>` that would grant it to a plug-in, each of plain
+    /// characters; empty if no command does.
+    pub arguments: Vec<String>,
+}
+
+/// Lists the permissions that `ask` requests and `held` does not include.
+pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
+    let mut found = Vec::new();
+    for (name, asked) in &ask.process {
+        match held.programs.get(name) {
+            None => found.push(Lack {
+                capability: format!("process.{name}"),
+                what: format!("run `{name}`"),
+                reason: asked.reason.clone(),
+                setting: format!("process.{name} = {{}}"),
+                arguments: plain(["--program", name]),
+            }),
+            Some(held) => found.extend(of_program(name, asked, held)),
+        }
+    }
+    if let Some(asked) = &ask.memory {
+        let (has, reason) = (held.memory_bytes, &asked.reason);
+        found.extend(of_bytes("memory", "remember", asked.max_bytes, has, reason.as_ref()));
+    }
+    if let Some(asked) = &ask.files {
+        let (has, reason) = (held.files_bytes, &asked.reason);
+        found.extend(of_bytes("files", "write files of", asked.max_bytes, has, reason.as_ref()));
+    }
+    let hosts: Vec<_> = held.http.not_granted().collect();
+    for (host, asked) in &ask.http {
+        let name = String::from(host.clone());
+        if hosts.contains(&name) {
+            found.push(Lack {
+                capability: format!("http.{name}"),
+                what: asked.told(host),
+                reason: asked.reason.clone(),
+                setting: format!("http.\"{name}\" = {{}}"),
+                arguments: plain(["--http", &name]),
+            });
+        }
+    }
+    if let Some(asked) = ask.workspace.as_ref().filter(|ask| held.workspace < Some(ask.access)) {
+        let (verb, word) = match asked.access {
+            WorkspaceAccess::Read => ("read", "read"),
+            WorkspaceAccess::ReadWrite => ("change", "read-write"),
+        };
+        found.push(Lack {
+            capability: "workspace".to_owned(),
+            what: format!("{verb} the files of its working directory"),
+            reason: asked.reason.clone(),
+            setting: format!("workspace = \"{word}\""),
+            arguments: plain(["--workspace", word]),
+        });
+    }
+    found.extend(of_tools(ask, held));
+    if ask.delegate.agents && held.agents.is_empty() {
+        found.push(Lack {
+            capability: "delegate".to_owned(),
+            what: "know which other agents there are".to_owned(),
+            reason: ask.delegate.reason.clone(),
+            setting: "delegate = [\"*\"]".to_owned(),
+            arguments: plain(["--delegate", "*"]),
+        });
+    }
+    found
+}
+
+/// Tools that the agent may not call. For a wildcard, the operator must choose the names.
+fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
+    let lack = |(server, tool, asked): (&str, &str, &tools::ToolsAsk)| {
+        let is_named = !is_every(server) && !is_every(tool);
+        let arguments = match is_named {
+            true => plain(["--tool", &format!("{server}:{tool}")]),
+            false => Vec::new(),
+        };
+        let capability =
+            if is_every(server) { "tools".to_owned() } else { format!("tools.{server}") };
+        let (of, name) = (named_or(server, "SERVER"), named_or(tool, "TOOL"));
+        Lack {
+            capability,
+            what: tools::told(server, tool),
+            reason: asked.reason.clone(),
+            setting: format!("tools.{of} = [\"{name}\"]"),
+            arguments,
+        }
+    };
+    tools::lacking(&ask.tools, &held.tools).map(lack).collect()
+}
+
+fn named_or<'a>(word: &'a str, otherwise: &'a str) -> &'a str {
+    if is_every(word) { otherwise } else { word }
+}
+
+/// Missing permissions for a program that the agent may run.
+fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<Lack> {
+    let lack = |capability: &str, what: String, variable: Option<&str>| Lack {
+        capability: format!("process.{name}.{capability}"),
+        what,
+        reason: asked.reason.clone(),
+        setting: format!("process.{name}.{capability}"),
+        arguments: variable.map_or_else(Vec::new, |variable| {
+            plain([&format!("--{capability}"), &format!("{name}:{variable}")])
+        }),
+    };
+    let is_held =
+        |form: &Vec<String>| held.forms.iter().all(|forms| forms.written().contains(form));
+    let forms = asked
+        .args
+        .written()
+        .iter()
+        .filter(|form| !is_held(form))
+        .map(|form| lack("args", format!("run `{name}` with {}", quoted(form)), None));
+    let is_passed =
+        |word: &String| held.pass.contains(word) || held.pass.iter().any(|held| passes(held, word));
+    let passed = asked
+        .pass
+        .iter()
+        .filter(|word| !is_passed(word))
+        .map(|word| lack("pass", format!("have `{word}` passed to `{name}`"), Some(word)));
+    let set = held
+        .withheld
+        .iter()
+        .map(|variable| lack("set", format!("set `{variable}` for `{name}`"), Some(variable)));
+    forms.chain(passed).chain(set).collect()
+}
+
+fn of_bytes(
+    capability: &str,
+    verb: &str,
+    asked: u64,
+    held: Option<u64>,
+    reason: Option<&OneLine>,
+) -> Option<Lack> {
+    let what = match held {
+        Some(held) if held >= asked => return None,
+        Some(held) => format!("{verb} {asked} bytes, of which {held} are granted"),
+        None => format!("{verb} {asked} bytes"),
+    };
+    let setting = format!("{capability} = {asked}");
+    let (capability, reason) = (capability.to_owned(), reason.cloned());
+    let arguments = plain([&format!("--{capability}={asked}")]);
+    Some(Lack { capability, what, reason, setting, arguments })
+}
+
+/// Arguments that a shell does not interpret, or that are safe in single quotes. Empty if one of
+/// them contains other characters, because they include text of the component.
+fn plain<const N: usize>(arguments: [&str; N]) -> Vec<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:=/*[]".contains(c);
+    if arguments.iter().any(|argument| !argument.chars().all(is_plain)) {
+        return Vec::new();
+    }
+    arguments.map(str::to_owned).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::{DelegateAsk, FilesAsk, Grant, ProgramGrant, intersect, memory::MemoryAsk};
+
+    fn asking() -> Ask {
+        let program = ProgramAsk {
+            args: vec![vec!["log".to_owned()], vec!["push".to_owned(), "{}".to_owned()]]
+                .try_into()
+                .unwrap(),
+            pass: ["HOME".to_owned(), "GIT_SSH_COMMAND".to_owned()].into(),
+            set: ["LC_ALL".to_owned(), "LD_PRELOAD".to_owned()].into(),
+            reason: OneLine::parse("to read the history").ok(),
+            ..ProgramAsk::default()
+        };
+        Ask {
+            process: [("git".to_owned(), program)].into(),
+            memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
+            files: Some(FilesAsk { max_bytes: 10, reason: OneLine::parse("prompts").ok() }),
+            delegate: DelegateAsk { agents: true, reason: None },
+            tools: [("files", "read"), ("web", "*")]
+                .map(|(server, tool)| {
+                    let names = [tool.to_owned()].into();
+                    (server.to_owned(), tools::ToolsAsk { names, reason: None })
+                })
+                .into(),
+            ..Ask::default()
+        }
+    }
+
+    fn told(grant: &Grant) -> String {
+        let ask = asking();
+        let line = |lack: Lack| {
+            let reason = lack.reason.map(|why| format!(" ({why})")).unwrap_or_default();
+            let command = lack.arguments.join(" ");
+            format!("{}: {}{reason} <- {} | {command}\n", lack.capability, lack.what, lack.setting)
+        };
+        lacks(&ask, &intersect(&ask, grant)).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn missing_grants_are_listed_with_settings() {
+        insta::assert_snapshot!(told(&Grant::default()), @r#"
+        process.git: run `git` (to read the history) <- process.git = {} | --program git
+        memory: remember 4096 bytes <- memory = 4096 | --memory=4096
+        files: write files of 10 bytes (prompts) <- files = 10 | --files=10
+        tools.files: call the tool `read` of the server `files` <- tools.files = ["read"] | --tool files:read
+        tools.web: call tools of the server `web` <- tools.web = ["TOOL"] | 
+        delegate: know which other agents there are <- delegate = ["*"] | --delegate *
+        "#);
+        let only_log = vec![vec!["log".to_owned()]].try_into().unwrap();
+        let git = ProgramGrant { args: Some(only_log), ..ProgramGrant::default() };
+        let grant = Grant {
+            process: [("git".to_owned(), git)].into(),
+            memory: crate::grant::byte_limit::Allowance::Bytes(100),
+            tools: [("files".to_owned(), ["read".to_owned()].into())].into(),
+            ..Grant::default()
+        };
+        insta::assert_snapshot!(told(&grant), @r#"
+        process.git.args: run `git` with `push` `{}` (to read the history) <- process.git.args | 
+        process.git.pass: have `GIT_SSH_COMMAND` passed to `git` (to read the history) <- process.git.pass | --pass git:GIT_SSH_COMMAND
+        process.git.set: set `LD_PRELOAD` for `git` (to read the history) <- process.git.set | --set git:LD_PRELOAD
+        memory: remember 4096 bytes, of which 100 are granted <- memory = 4096 | --memory=4096
+        files: write files of 10 bytes (prompts) <- files = 10 | --files=10
+        tools.web: call tools of the server `web` <- tools.web = ["TOOL"] | 
+        delegate: know which other agents there are <- delegate = ["*"] | --delegate *
+        "#);
+    }
+
+    #[test]
+    fn shell_metacharacters_yield_no_arguments() {
+        for word in ["$(id)", "a b", "`id`", "a;b", "a\nb", "'", "\u{202e}"] {
+            assert_eq!(plain(["--pass", word]), [""; 0], "{word}");
+        }
+        assert_eq!(plain(["--http", "*.example.com"]), ["--http", "*.example.com"]);
+    }
+
+    #[test]
+    fn full_grant_lacks_only_tools_and_agents() {
+        let told = told(&Grant::everything(&asking()));
+        let told = told.lines().filter(|line| !line.starts_with("tools.")).collect::<Vec<_>>();
+        assert_eq!(
+            told.join("\n") + "\n",
+            "delegate: know which other agents there are <- delegate = [\"*\"] | --delegate *\n"
+        );
+    }
+}

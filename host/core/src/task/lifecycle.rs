@@ -1,0 +1,592 @@
+//! State machine of a task that the hub runs: takes signals of the agent, the client, the queue and
+//! the clock, and returns effects.
+//!
+//! ```text
+//!              permit          asks            answer          permit
+//!  ┌────────┐ ─────► ┌─────────┐ ──► ┌────────┐ ────► ┌───────────┐ ──► Working
+//!  │ Queued │        │ Working │     │ Asking │       │ Returning │
+//!  └───▲────┘        └─────────┘     └────────┘       └───────────┘
+//!      │ answer
+//!  ┌────────┐     any of them: agent's end, cancel, deadline, hub's shutdown ──► Over
+//!  │ Parked │     hub's shutdown with an agent at work: Leaving ──► Over
+//!  └───▲────┘
+//!      └── Asking, if its agent is evicted to free capacity
+//! A question that its agent withdraws leads to Returning, like an answer.
+//! ```
+//!
+//! The state machine does no I/O. The task's actor in the hub carries out the [`Effect`]s of a
+//! [`Signal`] in their order. Consecutive records form one write, which precedes the next effect of
+//! another kind. So an effect never reports anything that is not stored yet.
+
+mod effect;
+mod fault;
+
+pub use effect::{Effect, Record};
+pub use fault::{Fault, Patience};
+
+use crate::task::{recovery::Resumability, state};
+use a2a_hub_protocol::task::TaskState;
+use std::time::{Duration, Instant};
+
+/// Time that a silent agent counts as starting; after it the task is reported as working.
+pub const QUIET: Duration = Duration::from_millis(100);
+
+/// State of one task that the hub runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    phase: Phase,
+    /// State that was recorded last.
+    state: TaskState,
+    patience: Patience,
+    /// Number of client messages that arrived during the agent's work and that the agent has not
+    /// received.
+    unheard: usize,
+    /// True if the recorded question is still pending although the agent is being replayed and has
+    /// not reached it yet.
+    stands: bool,
+}
+
+/// Limit of messages that wait for a working agent: more than a person types meanwhile.
+pub const MAX_UNHEARD: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Waits for a run permit. If the entry is in the record, no agent has seen the task.
+    Queued {
+        entry: Entry,
+        deadline: Instant,
+    },
+    /// Waits for the client without an agent: the task was evicted, or the process that ran the
+    /// agent is gone.
+    Parked {
+        until: Instant,
+    },
+    /// The agent runs and holds a run permit.
+    Working {
+        quiet_until: Option<Instant>,
+        deadline: Instant,
+    },
+    /// The agent's question to the client is open until `until`.
+    Asking {
+        /// Instant since when the agent only waits, with its run permit released; `None` while it
+        /// works on besides its question.
+        still: Option<Instant>,
+        until: Instant,
+        deadline: Instant,
+    },
+    /// The answer has arrived; the task waits for a run permit.
+    Returning {
+        deadline: Instant,
+    },
+    /// The hub shuts down and has asked whether the agent continues without it.
+    Leaving,
+    Over,
+}
+
+/// Way in which a task reaches its agent once it has a run permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// New task whose run permit was free at once; it was never reported as queued.
+    New,
+    /// Task that was reported as queued; no agent has seen it.
+    Queued,
+    /// The agent starts with a client message: an answer that came after its run was gone, or a
+    /// queued message.
+    Again,
+    /// The agent is replayed from the start up to the point it had reached.
+    Replay,
+    /// The agent is remote and kept working all the time.
+    Follow,
+    /// The agent's run is gone; the hub supervises the children of that run.
+    Tend,
+}
+
+/// Input of the state machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// The task received its run permit.
+    Turn,
+    /// The agent sent an event.
+    Told {
+        /// True if it is a status that says that the task is working.
+        working: bool,
+    },
+    /// The agent asks the client.
+    Asked {
+        /// State in which the task waits.
+        state: TaskState,
+        /// Timeout that the agent sets for the answer.
+        patience: Option<Duration>,
+        /// True if the agent only waits.
+        waits: bool,
+    },
+    /// The asking agent only waits from now on (true), or works again (false).
+    Waits(bool),
+    /// The agent continues, and does not repeat the question that is pending in the record.
+    WentOn,
+    /// The agent withdraws its question.
+    Withdrawn,
+    /// The agent ended, with this state of the task.
+    Ended(TaskState),
+    /// All supervised children of an earlier run have ended.
+    Tended,
+    /// The task could not be handed to the agent.
+    Lost(Fault),
+    /// The client sent a message: the answer that the task waits for, or further input for the
+    /// agent.
+    Said,
+    /// A caller cancels the task.
+    Cancel,
+    /// A budget that applies to the task is used up: the task fails, and the event itself names the
+    /// budget.
+    Exhausted,
+    /// Others need the capacity that the agent occupies while it waits for the client, and the
+    /// agent can be restarted.
+    Park,
+    /// The hub shuts down gracefully.
+    Shutdown,
+    /// Answer to [`Effect::Leave`]: true if the agent continues without the hub.
+    Left(bool),
+    /// Answer to [`Effect::AskHold`].
+    Resumability(Resumability),
+    /// The instant from [`Lifecycle::wake_at`] has passed.
+    Time,
+}
+
+impl Lifecycle {
+    /// Creates a task in `state` that reaches its agent with its run permit.
+    pub fn queued(state: TaskState, entry: Entry, patience: Patience, now: Instant) -> Self {
+        let deadline = now + patience.task;
+        let phase = Phase::Queued { entry, deadline };
+        Self { phase, state, patience, unheard: 0, stands: false }
+    }
+
+    /// Creates a task in `state` that waits for its client, without an agent.
+    pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
+        let phase = Phase::Parked { until: now + patience.answer };
+        Self { phase, state, patience, unheard: 0, stands: false }
+    }
+
+    /// Sets the number of client messages in the log that the agent has not received.
+    pub fn keeping(self, unheard: usize) -> Self {
+        Self { unheard, ..self }
+    }
+
+    /// Sets whether the record has an unanswered question of an agent that is being replayed.
+    pub fn standing(self, stands: bool) -> Self {
+        Self { stands, ..self }
+    }
+
+    /// True if the recorded question is pending although no agent waits for its answer yet.
+    pub fn stands(&self) -> bool {
+        self.stands
+    }
+
+    /// Timeouts of the task and its answers.
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// True if the task needs no further step in this process.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// True if the task waits for a message of the client.
+    pub fn asks(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. } | Phase::Parked { .. })
+    }
+
+    /// True if the agent asks, and only waits for the answer.
+    pub fn only_waits(&self) -> bool {
+        matches!(self.phase, Phase::Asking { still: Some(_), .. })
+    }
+
+    /// True if the task waits for a run permit, with an answer or for its start.
+    pub fn returns(&self) -> bool {
+        matches!(self.phase, Phase::Returning { .. } | Phase::Queued { .. })
+    }
+
+    /// Instant at which [`Signal::Time`] is due next.
+    pub fn wake_at(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Queued { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
+            Phase::Asking { still: None, until, deadline } => Some(until.min(deadline)),
+            Phase::Parked { until } | Phase::Asking { until, .. } => Some(until),
+            Phase::Working { quiet_until, deadline } => {
+                Some(quiet_until.map_or(deadline, |quiet| quiet.min(deadline)))
+            }
+            Phase::Leaving | Phase::Over => None,
+        }
+    }
+
+    /// Applies a signal and returns the effects. A signal that does not fit the phase changes
+    /// nothing.
+    pub fn step(&mut self, now: Instant, signal: Signal) -> Vec<Effect> {
+        let effects = match signal {
+            Signal::Turn => self.turn(now),
+            Signal::Told { .. } => self.told(),
+            Signal::Asked { state, patience, waits } => self.asked(now, state, patience, waits),
+            Signal::Waits(waits) => self.waits(now, waits),
+            Signal::WentOn => self.went_on(),
+            Signal::Withdrawn => self.withdrawn(now),
+            Signal::Ended(state) => self.ended(now, state),
+            Signal::Tended => self.tended(now),
+            Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
+            Signal::Said => self.said(now),
+            Signal::Cancel => self.cut_short(Record::Canceled),
+            Signal::Exhausted => self.cut_short(Record::Itself),
+            Signal::Park => self.park(),
+            Signal::Shutdown => self.shutdown(),
+            Signal::Left(goes_on) if self.phase == Phase::Leaving => self.left(goes_on),
+            Signal::Resumability(hold) if self.phase == Phase::Leaving => self.stopped(hold),
+            Signal::Time => self.time(now),
+            Signal::Lost(_) | Signal::Left(_) | Signal::Resumability(_) => Vec::new(),
+        };
+        self.follow_records(signal, &effects);
+        effects
+    }
+
+    /// Follows the recorded state.
+    fn follow_records(&mut self, signal: Signal, effects: &[Effect]) {
+        for effect in effects {
+            let Effect::Record(record) = effect else { continue };
+            // An event of the agent besides its question leaves the question pending.
+            let is_beside =
+                *record == Record::Itself && matches!(signal, Signal::Told { .. } | Signal::Said);
+            self.stands &= is_beside;
+            self.state = match record {
+                Record::Working | Record::Interim => TaskState::Working,
+                Record::Canceled => TaskState::Canceled,
+                Record::Failed(_) => TaskState::Failed,
+                Record::Interrupted | Record::Stranded => TaskState::InputRequired,
+                Record::Parked => self.state,
+                Record::Itself => signal.state().unwrap_or(self.state),
+            };
+        }
+    }
+
+    fn turn(&mut self, now: Instant) -> Vec<Effect> {
+        match self.phase {
+            Phase::Queued { entry: Entry::Follow, deadline } => {
+                self.phase = Phase::Working { quiet_until: None, deadline };
+                vec![Effect::Follow]
+            }
+            Phase::Queued { entry: Entry::Tend, deadline } => {
+                self.phase = Phase::Working { quiet_until: None, deadline };
+                // A child's question stays pending until it is relayed again; any other question is
+                // obsolete.
+                let is_over = self.state.is_interrupted() && !self.stands;
+                let working = is_over.then_some(Effect::Record(Record::Working));
+                working.into_iter().chain([Effect::Tend]).collect()
+            }
+            Phase::Queued { entry, deadline } => {
+                self.phase = Phase::Working { quiet_until: Some(now + QUIET), deadline };
+                // From here on the agent may have acted, so a queued task must not be started
+                // twice. A replayed agent's question stays pending until the replay reaches it.
+                let waited = entry == Entry::Queued
+                    || (self.state.is_interrupted() && entry != Entry::Replay);
+                let working = waited.then_some(Effect::Record(Record::Working));
+                working.into_iter().chain([Effect::Start]).collect()
+            }
+            Phase::Returning { deadline } => {
+                self.phase = Phase::Working { quiet_until: None, deadline };
+                vec![Effect::Record(Record::Working), Effect::Answer]
+            }
+            Phase::Parked { .. }
+            | Phase::Working { .. }
+            | Phase::Asking { .. }
+            | Phase::Leaving
+            | Phase::Over => Vec::new(),
+        }
+    }
+
+    fn told(&mut self) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        self.heard_of();
+        self.begun().into_iter().chain([Effect::Record(Record::Itself)]).collect()
+    }
+
+    fn went_on(&mut self) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        self.heard_of();
+        vec![Effect::Record(Record::Working)]
+    }
+
+    fn asked(
+        &mut self,
+        now: Instant,
+        state: TaskState,
+        patience: Option<Duration>,
+        waits: bool,
+    ) -> Vec<Effect> {
+        let Some(deadline) = self.deadline_at(now) else { return Vec::new() };
+        let longest = self.patience.answer;
+        let until = now + patience.map_or(longest, |patience| patience.min(longest));
+        self.phase = Phase::Asking { still: waits.then_some(now), until, deadline };
+        // Closes an earlier question, asked in another state or recorded.
+        let working = !state::allows(self.state, state);
+        let working = working.then_some(Effect::Record(Record::Working));
+        let back = waits.then_some(Effect::GiveTurnBack);
+        working.into_iter().chain([Effect::Record(Record::Itself)]).chain(back).collect()
+    }
+
+    /// Records that an asking agent only waits or works again: the time that it only waits does not
+    /// count as the task's.
+    fn waits(&mut self, now: Instant, waits: bool) -> Vec<Effect> {
+        let at = self.deadline_at(now);
+        if let (Phase::Asking { still, deadline, .. }, Some(at)) = (&mut self.phase, at)
+            && still.is_some() != waits
+        {
+            (*still, *deadline) = (waits.then_some(now), at);
+        }
+        Vec::new()
+    }
+
+    /// Deadline of an agent that continues now; the time that it waited for the client is added.
+    fn deadline_at(&self, now: Instant) -> Option<Instant> {
+        match self.phase {
+            Phase::Working { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
+            Phase::Asking { still, deadline, .. } => Some(deadline + waited(still, now)),
+            Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => None,
+        }
+    }
+
+    /// Closes the question without an answer; the agent continues with its next run permit.
+    fn withdrawn(&mut self, now: Instant) -> Vec<Effect> {
+        let (Phase::Asking { .. }, Some(deadline)) = (self.phase, self.deadline_at(now)) else {
+            return Vec::new();
+        };
+        self.phase = Phase::Returning { deadline };
+        vec![Effect::ComeBack]
+    }
+
+    /// Starts another run with the oldest message that no run has received.
+    fn again(&mut self, now: Instant) -> Vec<Effect> {
+        self.unheard -= 1;
+        let deadline = self.deadline_at(now);
+        let told = [Effect::Record(Record::Interim), Effect::Retire];
+        let then = match (&mut self.phase, deadline) {
+            (Phase::Working { quiet_until, .. }, _) => {
+                *quiet_until = None;
+                vec![Effect::Start]
+            }
+            // The agent ended while it was asking, and had released its run permit.
+            (Phase::Asking { .. } | Phase::Returning { .. }, Some(deadline)) => {
+                self.phase = Phase::Queued { entry: Entry::Again, deadline };
+                vec![Effect::GiveTurnBack, Effect::ComeBack]
+            }
+            (_, _) => Vec::new(),
+        };
+        told.into_iter().chain(then).collect()
+    }
+
+    fn ended(&mut self, now: Instant, state: TaskState) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        // An agent that completed its work receives the messages that arrived meanwhile; an agent
+        // that failed receives no more.
+        if state == TaskState::Completed && self.unheard > 0 {
+            return self.again(now);
+        }
+        let mut effects = Vec::new();
+        if !state::allows(self.state, state) {
+            effects.push(Effect::Record(Record::Working));
+        }
+        effects.push(Effect::Record(Record::Itself));
+        self.end(effects)
+    }
+
+    /// Ends the supervision of an earlier run's children: restarts the agent with a message that
+    /// arrived meanwhile, or waits for the client.
+    fn tended(&mut self, now: Instant) -> Vec<Effect> {
+        if !self.has_agent() {
+            return Vec::new();
+        }
+        if self.unheard > 0 {
+            self.unheard -= 1;
+            self.phase = Phase::Queued { entry: Entry::Again, deadline: now + self.patience.task };
+            let told = Effect::Record(Record::Interim);
+            return vec![told, Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack];
+        }
+        self.phase = Phase::Parked { until: now + self.patience.answer };
+        let working = !state::allows(self.state, TaskState::InputRequired);
+        let working = working.then_some(Effect::Record(Record::Working));
+        let asks = [Effect::Record(Record::Stranded), Effect::Retire, Effect::GiveTurnBack];
+        working.into_iter().chain(asks).collect()
+    }
+
+    fn said(&mut self, now: Instant) -> Vec<Effect> {
+        if std::mem::take(&mut self.stands) {
+            // The agent receives it when it asks again.
+            return vec![Effect::Record(Record::Itself), Effect::Acknowledge];
+        }
+        match self.phase {
+            Phase::Asking { still, deadline, .. } => {
+                self.phase = Phase::Returning { deadline: deadline + waited(still, now) };
+            }
+            Phase::Parked { .. } => {
+                let deadline = now + self.patience.task;
+                self.phase = Phase::Queued { entry: Entry::Again, deadline };
+            }
+            Phase::Queued { .. } | Phase::Working { .. } | Phase::Returning { .. }
+                if self.unheard < MAX_UNHEARD =>
+            {
+                self.unheard += 1;
+                return vec![Effect::Record(Record::Itself), Effect::Keep, Effect::Acknowledge];
+            }
+            Phase::Queued { .. }
+            | Phase::Working { .. }
+            | Phase::Returning { .. }
+            | Phase::Leaving
+            | Phase::Over => return vec![Effect::Refuse],
+        }
+        vec![Effect::Record(Record::Itself), Effect::ComeBack, Effect::Acknowledge]
+    }
+
+    /// Ends the task in any phase, and records how.
+    fn cut_short(&mut self, record: Record) -> Vec<Effect> {
+        let record = Effect::Record(record);
+        match self.phase {
+            Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![record]),
+            // An agent had the task before, and a remote agent may still work on it.
+            Phase::Queued {
+                entry: Entry::Again | Entry::Follow | Entry::Replay | Entry::Tend,
+                ..
+            }
+            | Phase::Parked { .. } => self.end(vec![Effect::CleanUp, record]),
+            Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. } => {
+                self.end(vec![Effect::Stop, Effect::CleanUp, record])
+            }
+            Phase::Leaving | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// Stops the waiting agent; the answer restarts it.
+    fn park(&mut self) -> Vec<Effect> {
+        let Phase::Asking { still: Some(_), until, .. } = self.phase else { return Vec::new() };
+        self.phase = Phase::Parked { until };
+        vec![Effect::Record(Record::Parked), Effect::Stop]
+    }
+
+    /// Leaves a task without an agent, or one that waits for its client, to the next process.
+    fn shutdown(&mut self) -> Vec<Effect> {
+        if self.has_agent() {
+            self.phase = Phase::Leaving;
+            return vec![Effect::Leave];
+        }
+        if self.phase != Phase::Leaving {
+            self.phase = Phase::Over;
+        }
+        Vec::new()
+    }
+
+    fn left(&mut self, goes_on: bool) -> Vec<Effect> {
+        if goes_on {
+            return self.end(Vec::new());
+        }
+        // A task that waits for its client keeps waiting, in the next process.
+        if self.state.is_interrupted() {
+            return self.end(vec![Effect::Stop]);
+        }
+        vec![Effect::Stop, Effect::AskHold]
+    }
+
+    /// Handles the agent's stop at the hub's shutdown.
+    fn stopped(&mut self, hold: Resumability) -> Vec<Effect> {
+        let is_working = self.state == TaskState::Working;
+        self.end(match hold {
+            // The next process replays the agent.
+            Resumability::Replay => Vec::new(),
+            Resumability::Session if is_working => vec![Effect::Record(Record::Interrupted)],
+            Resumability::Session | Resumability::Nothing | Resumability::Work => {
+                vec![failed(Fault::HubStopped)]
+            }
+        })
+    }
+
+    fn time(&mut self, now: Instant) -> Vec<Effect> {
+        if self.wake_at().is_none_or(|then| now < then) {
+            return Vec::new();
+        }
+        match self.phase {
+            Phase::Queued { .. } => self.end(vec![failed(Fault::Queued)]),
+            Phase::Parked { .. } => self.end(vec![failed(Fault::Unanswered)]),
+            Phase::Working { quiet_until: Some(_), deadline } if now < deadline => {
+                self.heard_of();
+                self.begun()
+            }
+            Phase::Working { .. } | Phase::Returning { .. } => {
+                self.end(vec![Effect::Stop, failed(Fault::TooLong)])
+            }
+            Phase::Asking { still: None, deadline, .. } if deadline <= now => {
+                self.end(vec![Effect::Stop, failed(Fault::TooLong)])
+            }
+            Phase::Asking { .. } => self.withdrawn(now),
+            Phase::Leaving | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// Records that the agent works, if the task is still submitted.
+    fn begun(&self) -> Vec<Effect> {
+        let submitted = self.state == TaskState::Submitted;
+        submitted.then_some(Effect::Record(Record::Working)).into_iter().collect()
+    }
+
+    fn heard_of(&mut self) {
+        if let Phase::Working { quiet_until, .. } = &mut self.phase {
+            *quiet_until = None;
+        }
+    }
+
+    fn has_agent(&self) -> bool {
+        matches!(self.phase, Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. })
+    }
+
+    fn end(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+        self.phase = Phase::Over;
+        effects
+    }
+}
+
+impl Signal {
+    /// State in which the recorded event itself leaves the task, if it sets one.
+    fn state(self) -> Option<TaskState> {
+        match self {
+            Self::Told { working: true } => Some(TaskState::Working),
+            Self::Asked { state, .. } | Self::Ended(state) => Some(state),
+            Self::Exhausted => Some(TaskState::Failed),
+            Self::Told { working: false }
+            | Self::Turn
+            | Self::WentOn
+            | Self::Waits(_)
+            | Self::Withdrawn
+            | Self::Tended
+            | Self::Lost(_)
+            | Self::Said
+            | Self::Cancel
+            | Self::Park
+            | Self::Shutdown
+            | Self::Left(_)
+            | Self::Resumability(_)
+            | Self::Time => None,
+        }
+    }
+}
+
+/// Time that an agent has only waited, if it only waits since `still`.
+fn waited(still: Option<Instant>, now: Instant) -> Duration {
+    still.map_or(Duration::ZERO, |since| now - since)
+}
+
+fn failed(fault: Fault) -> Effect {
+    Effect::Record(Record::Failed(fault))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,422 @@
+//! Events that the hub itself writes into a task's log, and the machine-readable members of the
+//! task's metadata.
+
+use crate::{
+    context_memory::transfer::INHERITED,
+    failure_reason::FailureReason,
+    routing::ROUTING,
+    task::{question, trace_context, tree_budget::EARLIER_USAGE},
+};
+use a2a_hub_protocol::{
+    event::{StatusUpdate, TaskEvent},
+    id::MessageId,
+    id::TaskId,
+    message::{Message, Metadata, Role},
+    question::{QUESTION, Question, QuestionKind},
+    task::{Task, TaskState, TaskStatus},
+};
+/// Metadata member of a task that is still queued.
+pub const QUEUED: &str = "queued";
+
+/// Metadata member with the reason of the task's state: the name of a [`FailureReason`],
+/// [`RECOVERY`], or an agent's own word.
+pub const REASON: &str = "reason";
+
+/// Value of [`REASON`] for a task that its client must continue with a message.
+pub const RECOVERY: &str = "recovery";
+
+/// Metadata member with the ids of messages that the agent had not received at the end of a run. In
+/// a finished task, these messages were never received.
+pub const UNHEARD: &str = "unheard";
+
+/// Metadata member with the permissions that the operator grants an agent's program in a task from
+/// another agent: the word of a [`Permissions`](crate::grant::permissions::Permissions).
+pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
+
+/// Text of a metadata member.
+pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
+    task.metadata.as_ref()?.get(name)?.as_str()
+}
+
+/// True if the task has that metadata member, with any value.
+pub fn has(task: &Task, name: &str) -> bool {
+    task.metadata.as_ref().is_some_and(|facts| facts.contains_key(name))
+}
+
+/// Working directory that the client set last.
+pub fn working_directory(task: &Task) -> Option<String> {
+    task.history.iter().rev().find_map(directory_of).map(str::to_owned)
+}
+
+/// Working directory that a message requests.
+pub fn directory_of(message: &Message) -> Option<&str> {
+    message.metadata.as_ref()?.get("workingDirectory")?.as_str()
+}
+
+/// Value that the client set last under this name, in the metadata of its messages.
+pub fn said_last<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
+    let said = |message: &'a Message| message.metadata.as_ref()?.get(name)?.as_str();
+    task.history.iter().rev().filter(|message| message.role == Role::User).find_map(said)
+}
+
+/// True if the client answered the task's question and the agent has not received the answer: the
+/// question is in the history.
+pub fn is_answered(task: &Task) -> bool {
+    let last = task.history.last();
+    task.status.state.is_interrupted()
+        && task.status.message.is_none()
+        && last.is_some_and(|said| said.role == Role::User)
+}
+
+/// True if the task has a question that its client has not answered.
+pub fn asks(task: &Task) -> bool {
+    task.status.state.is_interrupted() && task.status.message.is_some()
+}
+
+/// True if the task relays this question of a child, and its client has not answered.
+pub fn asks_for_child(task: &Task, question: &Question) -> bool {
+    asks(task) && Question::of(task.metadata.as_ref()).is_some_and(|asked| asked == *question)
+}
+
+/// Adds the ids of the task and its context to a message of the agent, or of the hub on its behalf.
+pub fn addressed(task: &Task, mut message: Message) -> Message {
+    message.task_id = Some(task.id.clone());
+    message.context_id = Some(task.context_id.clone());
+    message
+}
+
+/// Status event of the task at the time `now`.
+pub fn status(
+    task: &Task,
+    state: TaskState,
+    message: Option<Message>,
+    metadata: Option<Metadata>,
+    now: String,
+) -> TaskEvent {
+    let message = message.map(|message| addressed(task, message));
+    let status = TaskStatus { state, message, timestamp: now };
+    TaskEvent::Status(StatusUpdate { status, metadata })
+}
+
+/// Status message for a task that waits for another one of its context.
+pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
+    let why = format!(
+        "{agent} does one task of a conversation at a time: this one begins when task `{first}` is over. Answer that one, or \
+         cancel it, if it waits."
+    );
+    Message::text(Role::Agent, why)
+}
+
+/// Removes the metadata members that only the hub may write from an agent's metadata.
+pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
+    let of_hub =
+        [UNHEARD, QUEUED, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION, EARLIER_USAGE];
+    for known in of_hub.iter().chain(&trace_context::MEMBERS) {
+        told.remove(*known);
+    }
+    // An agent may report its own reasons, but not the hub's reason `recovery`.
+    told.retain(|name, fact| name != REASON || fact != RECOVERY);
+    Some(told).filter(|told| !told.is_empty())
+}
+
+/// Status event: the agent works, and no longer waits.
+pub fn working(task: &Task, now: String) -> TaskEvent {
+    let mut over = Metadata::new();
+    if has(task, QUEUED) {
+        over.insert(QUEUED.to_owned(), ().into());
+    }
+    if text(task, REASON) == Some(RECOVERY) {
+        over.insert(REASON.to_owned(), ().into());
+    }
+    if has(task, QUESTION) {
+        over.insert(QUESTION.to_owned(), ().into());
+    }
+    status(task, TaskState::Working, None, Some(over).filter(|over| !over.is_empty()), now)
+}
+
+/// Status event: the task was cancelled.
+pub fn canceled(task: &Task, now: String) -> TaskEvent {
+    status(task, TaskState::Canceled, None, None, now)
+}
+
+/// Events at the end of a run in a task that continues because its client has sent more: the
+/// agent's final message becomes a status and part of the history. The next run receives the next
+/// message; the messages that stay queued are `unheard`. That member is always present, because it
+/// separates one run from the next.
+pub fn interim(task: &Task, end: TaskEvent, unheard: &[MessageId], now: &str) -> Vec<TaskEvent> {
+    let (message, metadata) = match end {
+        TaskEvent::Status(update) => (update.status.message, update.metadata),
+        TaskEvent::Reply(message) => (Some(message), None),
+        TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => (None, None),
+    };
+    let said = message.clone().map(|message| TaskEvent::Input(addressed(task, message)));
+    let mut facts = metadata.unwrap_or_default();
+    let named = if unheard.is_empty() { ().into() } else { names(unheard).into() };
+    facts.insert(UNHEARD.to_owned(), named);
+    let told = status(task, TaskState::Working, message, Some(facts), now.to_owned());
+    [Some(told), said].into_iter().flatten().collect()
+}
+
+/// True if this status ends the agent's run in a task that continues: the run ended, was lost with
+/// its process, or was evicted to free capacity.
+pub(crate) fn ends_run(update: &StatusUpdate) -> bool {
+    let Some(facts) = &update.metadata else { return false };
+    let state = update.status.state;
+    // Only the hub writes these members: `of_agent` removes them from status events, and an agent's
+    // question has no other metadata.
+    let is_over = state == TaskState::Working && facts.contains_key(UNHEARD);
+    let reason = facts.get(REASON).and_then(|reason| reason.as_str());
+    is_over || (state.is_interrupted() && reason == Some(RECOVERY))
+}
+
+/// Adds the ids of messages that the agent never received to the task's final status.
+pub fn with_unheard(mut event: TaskEvent, messages: &[MessageId]) -> TaskEvent {
+    if let TaskEvent::Status(update) = &mut event
+        && update.status.state.is_final()
+        && !messages.is_empty()
+    {
+        let facts = update.metadata.get_or_insert_with(Metadata::new);
+        facts.insert(UNHEARD.to_owned(), names(messages).into());
+    }
+    event
+}
+
+fn names(messages: &[MessageId]) -> Vec<String> {
+    messages.iter().map(|message| message.as_str().to_owned()).collect()
+}
+
+/// Status event: the task failed; `why` is for people, `reason` for machines.
+pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> TaskEvent {
+    let facts = Metadata::from_iter([(REASON.to_owned(), reason.name().into())]);
+    status(task, TaskState::Failed, Some(Message::text(Role::Agent, why)), Some(facts), now)
+}
+
+/// Status event: the agent asks its client, and the task waits in `state`.
+pub fn asked(task: &Task, state: TaskState, prompt: Message, now: String) -> TaskEvent {
+    let asked = Question::fresh(question::kind(state, &prompt));
+    let fact = Metadata::from_iter([asked.member()]);
+    status(task, state, Some(prompt), Some(fact), now)
+}
+
+/// Status event: a child of the task asks, and the task waits with it.
+pub fn asked_for_child(
+    task: &Task,
+    state: TaskState,
+    question: &Question,
+    prompt: Message,
+    now: String,
+) -> TaskEvent {
+    let fact = Metadata::from_iter([question.member()]);
+    status(task, state, Some(prompt), Some(fact), now)
+}
+
+/// Adds the pending question to the agent's events, and repeats the question after them, so that it
+/// stays open. A child's question always stays open; the agent's own question does if the agent
+/// still waits for the answer (`own`). Without such a question, returns the events unchanged.
+pub fn told_beside_question(
+    task: &Task,
+    mut told: Vec<TaskEvent>,
+    own: bool,
+    now: String,
+) -> Vec<TaskEvent> {
+    let Some(asked) = standing_question(task, own) else { return told };
+    let mut is_beside = false;
+    for event in &mut told {
+        let TaskEvent::Status(update) = event else { continue };
+        // Subscribers must not take the question for withdrawn.
+        update.metadata.get_or_insert_default().extend([asked.member()]);
+        is_beside = true;
+    }
+    if is_beside {
+        let (state, prompt) = (task.status.state, task.status.message.clone());
+        told.push(status(task, state, prompt, Some(Metadata::from_iter([asked.member()])), now));
+    }
+    told
+}
+
+/// Size in bytes, as JSON, of the question that [`told_beside_question`] repeats; 0 if the task has
+/// none.
+pub fn bytes_beside_question(task: &Task, own: bool) -> u64 {
+    let prompt = standing_question(task, own).and(task.status.message.as_ref());
+    let json = prompt.and_then(|prompt| serde_json::to_string(prompt).ok());
+    json.map_or(0, |json| json.len() as u64)
+}
+
+/// Question of the task that stays pending during events of its agent.
+fn standing_question(task: &Task, own: bool) -> Option<Question> {
+    let is_asked = asks(task);
+    let asked = is_asked.then(|| Question::of(task.metadata.as_ref())).flatten();
+    asked.filter(|asked| own || asked.task.is_some())
+}
+
+/// True if the last status among these events leaves the task working.
+pub fn is_at_work(told: &[TaskEvent]) -> bool {
+    let state = |event: &TaskEvent| match event {
+        TaskEvent::Status(update) => Some(update.status.state),
+        TaskEvent::Created(_)
+        | TaskEvent::Artifact(_)
+        | TaskEvent::Input(_)
+        | TaskEvent::Reply(_) => None,
+    };
+    told.iter().rev().find_map(state) == Some(TaskState::Working)
+}
+
+/// Status event: a task of `agent` waits for its client because the process that ran it is gone.
+/// Replaces the agent's question, if it had one.
+pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> TaskEvent {
+    let lost = lost(task, state);
+    let quoted = lost.as_ref().map(|(kind, prompt)| (*kind, prompt.as_str()));
+    let prompt = question::after_restart(agent, quoted);
+    asked_anew(task, state, prompt, lost.map(|(kind, _)| kind), now)
+}
+
+/// Status event: a task of `agent` keeps waiting for its client, but its agent was evicted to free
+/// capacity.
+pub fn parked(task: &Task, agent: &str, now: String) -> TaskEvent {
+    let state = task.status.state;
+    let (kind, asked) = lost(task, state).unwrap_or((QuestionKind::Input, String::new()));
+    let prompt = question::after_parking(agent, (kind, &asked));
+    asked_anew(task, state, prompt, Some(kind), now)
+}
+
+/// Question that a task in `state` asks and that is now replaced. A child's question is not the
+/// task's own.
+fn lost(task: &Task, state: TaskState) -> Option<(QuestionKind, String)> {
+    let known = Question::of(task.metadata.as_ref());
+    let of_child = known.as_ref().is_some_and(|asked| asked.task.is_some());
+    let waits = task.status.state.is_interrupted() && !of_child;
+    let asked = task.status.message.as_ref().filter(|_| waits)?;
+    let kind = known.map_or_else(|| question::kind(state, asked), |asked| asked.kind);
+    Some((kind, asked.joined_text()))
+}
+
+fn asked_anew(
+    task: &Task,
+    state: TaskState,
+    prompt: String,
+    replaces: Option<QuestionKind>,
+    now: String,
+) -> TaskEvent {
+    let prompt = Message::text(Role::Agent, prompt);
+    let question = Question { replaces, ..Question::fresh(question::kind(state, &prompt)) };
+    let facts = Metadata::from_iter([(REASON.to_owned(), RECOVERY.into()), question.member()]);
+    status(task, state, Some(prompt), Some(facts), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::id::{ContextId, TaskId};
+    use serde_json::{Value, json};
+
+    fn task(state: TaskState, facts: Value) -> Task {
+        let status = TaskStatus { state, message: None, timestamp: String::new() };
+        let Value::Object(facts) = facts else { panic!("{facts}") };
+        Task {
+            id: TaskId::new("t"),
+            context_id: ContextId::new("c"),
+            status,
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: Some(facts.into_iter().collect()),
+        }
+    }
+
+    fn told(event: TaskEvent) -> StatusUpdate {
+        let TaskEvent::Status(update) = event else { panic!("{event:?}") };
+        update
+    }
+
+    #[test]
+    fn working_status_clears_only_hub_members() {
+        let waits = json!({"queued": true, "reason": "recovery", "question": {}, "tokens": 3});
+        let update = told(working(&task(TaskState::InputRequired, waits), "now".to_owned()));
+        assert_eq!(
+            json!(update.metadata),
+            json!({"queued": null, "reason": null, "question": null})
+        );
+        let other = task(TaskState::Working, json!({"reason": "told-to"}));
+        assert_eq!(told(working(&other, "now".to_owned())).metadata, None);
+    }
+
+    /// Only the hub may say that it asks on behalf of an agent after a restart.
+    #[test]
+    fn agent_cannot_write_hub_metadata() {
+        let told = json!({"reason": "recovery", "queued": true, "tokens": 1});
+        let said = |told: &Value| of_agent(told.as_object().unwrap().clone());
+        assert_eq!(json!(said(&told)), json!({"tokens": 1}));
+        let own = json!({"reason": "out-of-scope"});
+        assert_eq!(json!(said(&own)), own);
+    }
+
+    #[test]
+    fn childs_question_stays_open_during_agent_events() {
+        let mut task = task(TaskState::InputRequired, json!({}));
+        let said = |text| Some(Message::text(Role::Agent, text));
+        let progress = |task: &Task| {
+            vec![status(task, TaskState::Working, said("half done"), None, "now".to_owned())]
+        };
+        let states = |told: &[TaskEvent]| {
+            told.iter().map(|event| told_state(event.clone())).collect::<Vec<_>>()
+        };
+        fn told_state(event: TaskEvent) -> TaskState {
+            told(event).status.state
+        }
+        // The agent's own question is withdrawn by an event, unless the agent still waits for the
+        // answer.
+        task.status.message = said("which?");
+        let own = Question::fresh(QuestionKind::Input);
+        task.metadata = Some(Metadata::from_iter([own.member()]));
+        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working]);
+        let told = told_beside_question(&task, progress(&task), true, "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working, TaskState::InputRequired]);
+
+        let asked = Question { task: Some(TaskId::new("below")), ..own };
+        task.metadata = Some(Metadata::from_iter([asked.member()]));
+        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working, TaskState::InputRequired]);
+        for event in &told {
+            let TaskEvent::Status(update) = event else { panic!("{event:?}") };
+            assert_eq!(Question::of(update.metadata.as_ref()), Some(asked.clone()));
+            let of_agent = update.metadata.clone().and_then(of_agent);
+            assert_eq!(of_agent, None, "an agent that is run again tells it as it did");
+            crate::task::state::apply(&mut task, event).unwrap();
+        }
+        assert!(asks(&task) && Question::of(task.metadata.as_ref()) == Some(asked));
+        let yes = TaskEvent::Input(Message::text(Role::User, "yes"));
+        crate::task::state::apply(&mut task, &yes).unwrap();
+        let history: Vec<_> = task.history.iter().map(Message::joined_text).collect();
+        assert_eq!(history, ["which?", "yes"], "the question is there once");
+
+        task.status.state = TaskState::Working;
+        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
+        assert_eq!(states(&told), [TaskState::Working], "nothing is asked");
+    }
+
+    #[test]
+    fn lost_question_is_replaced_after_restart() {
+        let mut task = task(TaskState::InputRequired, json!({}));
+        task.status.message = Some(Message::text(Role::Agent, "Which one?"));
+        let update = told(interrupted(&task, "Echo", TaskState::InputRequired, "now".to_owned()));
+        let question = Question::of(update.metadata.as_ref()).unwrap();
+        assert_eq!(question.replaces, Some(QuestionKind::Input));
+        let prompt = update.status.message.unwrap();
+        assert!(prompt.joined_text().contains("Which one?"));
+        assert_eq!((prompt.task_id, prompt.context_id), (Some(task.id), Some(task.context_id)));
+    }
+
+    #[test]
+    fn question_followed_by_user_message_is_answered() {
+        let mut task = task(TaskState::InputRequired, json!({}));
+        let said = |role| Message::text(role, "said");
+        for (history, message, answered) in [
+            (vec![said(Role::User)], None, true),
+            (vec![said(Role::User), said(Role::Agent)], None, false),
+            (vec![said(Role::User)], Some(said(Role::Agent)), false),
+        ] {
+            (task.history, task.status.message) = (history, message);
+            assert_eq!(is_answered(&task), answered, "{task:?}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Decisions about one task: its state machine, questions, recovery after a restart and its tree's
+//! budget.
+
+pub mod idempotency;
+pub mod lifecycle;
+pub mod metadata;
+pub mod progress;
+pub mod question;
+pub mod recovery;
+pub mod replay;
+pub mod span;
+pub mod state;
+pub mod trace_context;
+pub mod tree_budget;

@@ -1,0 +1,9 @@
+//! Text for people: durations, one-line excerpts, file names, redacted secrets and safe terminal
+//! output.
+
+pub mod duration;
+pub mod file_name;
+pub mod one_line;
+pub mod plain_text;
+pub mod redact;
+pub mod terminal;

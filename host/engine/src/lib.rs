@@ -1,0 +1,27 @@
+//! Engine of the hub: conversations, tasks, push notifications, and the single entry point for all
+//! operations, [`Hub::handle`]. This crate contains no HTTP server, no SQL and no command line. It
+//! knows components, programs and remote agents only through `a2a-hub-agents`.
+//!
+//! A module uses only the modules listed before it here; `docs/ARCHITECTURE.md` has the map.
+
+pub mod custody;
+mod error;
+mod error_mapping;
+pub mod idempotency;
+pub mod observability;
+mod operations;
+pub mod routing;
+#[cfg(test)]
+mod testing;
+pub mod token;
+
+pub mod contexts;
+pub mod tasks;
+
+pub mod push;
+
+pub use crate::operations::{
+    Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, StartingHub, Visit,
+};
+pub use a2a_hub_store::Looked;
+pub use error::HubError;

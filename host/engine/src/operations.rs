@@ -1,0 +1,532 @@
+//! The hub: authorizes and carries out every operation.
+
+mod a2a;
+mod authorize;
+mod background;
+mod cards;
+mod client_context;
+mod find_agents;
+mod live_config;
+mod owner;
+mod parts;
+mod read_task;
+mod reload;
+mod resolve_names;
+mod send_message;
+mod starting_hub;
+mod tenants;
+mod timestamp;
+mod wait;
+mod warnings;
+
+use cards::{card_of, card_of_group, card_of_hub};
+pub use client_context::Visit;
+pub use live_config::{LiveConfig, ReadConfig, SetLevel};
+use parts::HubParts;
+pub use starting_hub::StartingHub;
+use timestamp::moment;
+
+use crate::{
+    error::HubError,
+    observability::{
+        hub_events,
+        metrics::{Metrics, Snapshot},
+    },
+    push::Admitted,
+    tasks::{StreamEnd, Subscription},
+};
+use a2a_hub_agents::{Agent, lately};
+use a2a_hub_core::{
+    access_control::{self, Caller, Principal},
+    context_memory::inherit::{Inherit, nothing_to_inherit},
+    task::idempotency,
+};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    hub::openrpc,
+    id::{AgentId, TaskId},
+    message::Role,
+    operation::{
+        AgentBrief, Answer, HealthStatus, HubStatus, OpenStreams, Operation, Pong, SendMessage,
+        Wait,
+    },
+    push::OfferedPush,
+    task::Task,
+};
+use a2a_hub_store::Counts;
+use serde_json::json;
+use std::{
+    ops::Deref,
+    sync::{Arc, atomic::Ordering},
+};
+use tokio::time::{Instant, timeout};
+
+/// The hub, to which every transport hands its operations. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub(Arc<HubParts>);
+
+impl Deref for Hub {
+    type Target = HubParts;
+
+    fn deref(&self) -> &HubParts {
+        &self.0
+    }
+}
+
+/// Result of a permitted operation, in the hub's own types or as a transport has encoded them.
+pub enum Reply<O = Answer, S = ReplyStream> {
+    /// A single, complete answer.
+    One(O),
+    /// A stream of events.
+    Stream(S),
+}
+
+/// Source of the events of a stream.
+pub enum ReplyStream {
+    /// Events of one task, from an event number on.
+    Task(Subscription),
+    /// All hub events, from now on.
+    Hub(hub_events::Listener),
+}
+
+impl ReplyStream {
+    /// Extends a task's stream to the task's end; the stream no longer ends when the task waits for
+    /// its client.
+    #[must_use]
+    pub fn to_the_end(self) -> Self {
+        match self {
+            Self::Task(heard) => Self::Task(heard.until(StreamEnd::Over)),
+            Self::Hub(heard) => Self::Hub(heard),
+        }
+    }
+}
+
+impl Hub {
+    fn set_default(&self, agent: Option<AgentId>) {
+        *self.default_agent.lock() = agent;
+    }
+
+    /// Agent that handles messages which name no agent.
+    pub fn default_agent(&self) -> Option<AgentId> {
+        self.default_agent.lock().clone()
+    }
+
+    /// Refuses new tasks from now on. Existing tasks can still be read, answered and cancelled.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Authorizes and carries out an operation. Every operation passes through here, whatever its
+    /// transport. `visit` says which agent, or the whole hub, a client of official A2A addresses;
+    /// the hub's own dialect has no visits.
+    pub async fn handle(
+        &self,
+        caller: impl Into<Caller>,
+        visit: Option<&Visit>,
+        mut operation: Operation,
+    ) -> Result<Reply, A2aError> {
+        let caller = self.at_work_now(caller.into())?;
+        let admitted = self.admit(&caller.principal, &operation)?;
+        let caller = match self.place(caller, &mut operation).await {
+            Ok(placed) => placed,
+            Err(why) => return admitted.came_to(Err(why)),
+        };
+        self.name_by_id(&mut operation);
+        if let Err(why) = self.must_be_within(&caller.principal, &operation).await {
+            return admitted.came_to(Err(why));
+        }
+        admitted.came_to(match visit {
+            // Boxed: an operation's future is as large as the largest future that it awaits.
+            Some(visit) => Box::pin(self.perform_for(&caller, visit, operation)).await,
+            None => Box::pin(self.perform(&caller, operation)).await,
+        })
+    }
+
+    /// Checks that the caller may perform the operation, and logs a refusal. The result is counted
+    /// either way.
+    fn admit(&self, caller: &Principal, operation: &Operation) -> Result<Measured<'_>, A2aError> {
+        let (metrics, begun) = (self.events.metrics(), Instant::now());
+        let measured = Measured { metrics, operation: operation.name(), begun };
+        match caller.may(access_control::needed(operation)) {
+            Ok(()) => Ok(measured),
+            Err(denied) => {
+                tracing::warn!(%denied, "an operation was refused");
+                measured.came_to(Err(A2aError::new(ErrorKind::Authentication, denied.to_string())))
+            }
+        }
+    }
+
+    async fn perform(&self, caller: &Caller, operation: Operation) -> Result<Reply, HubError> {
+        Ok(Reply::One(match operation {
+            Operation::SendMessage(send) => self.send(caller, send).await?,
+            Operation::StreamMessage(send) => {
+                return Ok(Reply::Stream(ReplyStream::Task(self.start(caller, send, true).await?)));
+            }
+            Operation::GetTask { id, history_length } => {
+                Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
+            }
+            Operation::CancelTask { id } => {
+                Answer::Task(Box::new(self.tasks.cancel(&id, caller.principal.clone()).await?))
+            }
+            Operation::Resubscribe { id, after } => {
+                let heard = self.tasks.resubscribe(&id, after).await?;
+                return Ok(Reply::Stream(ReplyStream::Task(heard)));
+            }
+            Operation::SetPushConfig { task, push } => {
+                let sent = self.tasks.get(&task).await?.seq;
+                let push = Box::pin(self.pushes.admit(push)).await?;
+                Answer::PushConfig(Box::new(self.pushes.set(task, push, sent).await?))
+            }
+            Operation::GetPushConfig { task, id } => {
+                self.tasks.get(&task).await?;
+                Answer::PushConfig(Box::new(self.pushes.get(&task, id.as_ref()).await?))
+            }
+            Operation::ListPushConfigs { task } => {
+                self.tasks.get(&task).await?;
+                Answer::PushConfigs(self.pushes.of_task(&task).await?)
+            }
+            Operation::DeletePushConfig { task, id } => {
+                self.tasks.get(&task).await?;
+                self.pushes.delete(&task, &id).await?;
+                Answer::PushConfigDeleted
+            }
+            Operation::ListDeliveries { dead_only, limit } => {
+                Answer::Deliveries(self.pushes.deliveries(&caller.tenant, dead_only, limit).await?)
+            }
+            Operation::RetryDeliveries { task } => {
+                self.tasks.get(&task).await?;
+                Answer::Deliveries(self.pushes.retry(&task).await?)
+            }
+            Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
+            Operation::ListTasks(mut query) => {
+                let artifacts = query.include_artifacts;
+                query.since = moment("since", query.since)?;
+                let tasks = self.tasks.list(query).await?;
+                Answer::Tasks { tasks, artifacts }
+            }
+            Operation::GetTree(query) => Answer::Tree(Box::pin(self.tasks.tree(&query)).await?),
+            Operation::ListContexts(query) => Answer::Contexts(self.contexts.list(query).await?),
+            Operation::GetContext { id, history_length } => {
+                let found = self.contexts.get(&id, history_length).await?;
+                let (info, said) = found.ok_or_else(|| A2aError::no_context(&id))?;
+                Answer::Context(info, said)
+            }
+            Operation::DeleteContext { id: context } => {
+                let tasks = self.contexts.forget(&context).await?;
+                Answer::Forgotten { context, tasks }
+            }
+            Operation::Ping => Answer::Pong(Pong { version: env!("CARGO_PKG_VERSION").to_owned() }),
+            Operation::Status => Answer::Status(self.status().await?),
+            Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
+            Operation::ReloadConfig => Answer::Reloaded(Box::pin(self.reload()).await?),
+            Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
+            Operation::RefreshPlugins => {
+                Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
+            }
+            operation @ (Operation::AddPlugin(_)
+            | Operation::GrantPlugin(_)
+            | Operation::DenyPlugin { .. }
+            | Operation::RevokePlugin { .. }
+            | Operation::RemovePlugin { .. }
+            | Operation::BackUp { .. }) => Box::pin(self.own(caller, operation)).await?,
+            Operation::ListAgents { include_health } => {
+                self.list(&caller.principal, include_health).await
+            }
+            Operation::FindAgents(query) => {
+                Answer::Found(Box::pin(self.search(&caller.principal, &query)).await?)
+            }
+            Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
+            Operation::CheckAgent { id } => {
+                Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
+            }
+            Operation::RegisterAgent { id, component } => {
+                self.told(&*Box::pin(self.plugins.register(&id, component)).await?)
+            }
+            Operation::DeregisterAgent { id } => {
+                let left = self.plugins.deregister(&id).await;
+                Answer::Deregistered(left.map_err(|why| self.told_of_unknown(why))?)
+            }
+            Operation::ReloadAgent { id, accept } => {
+                let reloaded = Box::pin(self.plugins.reload(&id, accept.as_deref())).await;
+                self.told(&*reloaded.map_err(|why| self.told_of_unknown(why))?)
+            }
+            Operation::WatchHub => {
+                return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe(&caller.tenant))));
+            }
+            Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
+            Operation::PageTasks(query) => self.page(query).await?,
+            Operation::GetCard { agent: None } => {
+                Answer::Card(Box::new(card_of_hub(&self.agents.all(), &self.since)))
+            }
+            Operation::GetCard { agent: Some(id) } => {
+                let group = self.routes.group(&id).and_then(|agents| {
+                    let there = agents.iter().filter_map(|id| self.agents.find(id));
+                    card_of_group(&id, &there.collect::<Vec<_>>())
+                });
+                Answer::Card(Box::new(match group {
+                    Some(card) => card,
+                    None => card_of(&*self.agent(Some(id))?),
+                }))
+            }
+            Operation::ListCards => {
+                let all = self.agents.all();
+                let seen = all.iter().filter(|agent| self.sees(&caller.principal, agent));
+                Answer::Cards(seen.map(|agent| card_of(agent)).collect())
+            }
+        }))
+    }
+
+    async fn send(&self, caller: &Caller, send: Box<SendMessage>) -> Result<Answer, HubError> {
+        let (history_length, wait) = (send.history_length, send.wait);
+        // A caller that does not wait may subscribe later.
+        let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
+        let task = heard.task().clone();
+        let answer = match wait {
+            Wait::ToTheEnd => Some(self.hear_out(&mut heard).await?),
+            Wait::AtMost(patience) => {
+                timeout(patience, self.hear_out(&mut heard)).await.ok().transpose()?
+            }
+            Wait::No => None,
+        };
+        Ok(match answer {
+            Some(Answer::Task(task)) => Answer::Task(Box::new(latest(*task, history_length))),
+            Some(answer) => answer,
+            None => {
+                let mut task = self.tasks.get(&task).await?.task;
+                if heard.is_repeated() {
+                    idempotency::mark(&mut task.metadata);
+                }
+                Answer::Task(Box::new(latest(task, history_length)))
+            }
+        })
+    }
+
+    async fn start(
+        &self,
+        caller: &Caller,
+        send: Box<SendMessage>,
+        streamed: bool,
+    ) -> Result<Subscription, HubError> {
+        if send.message.role != Role::User {
+            return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
+        }
+        match send.message.task_id.clone() {
+            // Boxed because it is the larger future.
+            Some(task) => Box::pin(self.go_on(caller, task, *send)).await,
+            None => match &caller.principal {
+                Principal::AgentTask { task, .. } => {
+                    let (hub, by, task) = (self.clone(), caller.clone(), task.clone());
+                    let given = Box::pin(async move { hub.give(&by, &task, *send).await });
+                    self.tasks.see_through(given).await
+                }
+                Principal::Operator
+                | Principal::OperatorToken
+                | Principal::Client(_)
+                | Principal::Anonymous => {
+                    if Inherit::of(send.message.metadata.as_ref())?.is_some() {
+                        return Err(nothing_to_inherit().into());
+                    }
+                    self.start_anew(caller, send, streamed).await
+                }
+            },
+        }
+    }
+
+    /// Sends a message to an existing task. A repeated message (the same in all that the agent
+    /// receives) is not delivered again: it would answer whatever question is open by now.
+    async fn go_on(
+        &self,
+        caller: &Caller,
+        task: TaskId,
+        send: SendMessage,
+    ) -> Result<Subscription, HubError> {
+        let is_remembered = self.repeats.are_remembered();
+        let request = is_remembered.then(|| idempotency::request(caller, &task, &send));
+        let SendMessage { message, agent, push, client, after, .. } = send;
+        if let Some(named) = agent {
+            let its = self.tasks.head(&task).await?.agent;
+            let is_of = |group: Vec<AgentId>| group.contains(&its);
+            if named != its && !self.routes.group(&named).is_some_and(is_of) {
+                let why = format!(
+                    "the message names `{named}`, and task `{task}` is one of `{its}`; leave one of the two out"
+                );
+                return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
+            }
+        }
+        if let by @ Principal::AgentTask { .. } = &caller.principal {
+            return self.tasks.answer_below(&task, message, by.clone()).await;
+        }
+        let push = self.receiver(push).await?;
+        let (hub, by) = (self.clone(), caller.principal.clone());
+        let room = push.as_ref().map(Admitted::id);
+        let answered = Box::pin(async move {
+            let claim = hub.claim(request.as_deref()).await;
+            if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
+                return hub.tasks.repeat(&task, after.unwrap_or(0)).await;
+            }
+            // All checks come before the first change.
+            if let Some(id) = room {
+                hub.pushes.must_have_room(&task, id.as_ref()).await?;
+            }
+            let heard = hub.tasks.answer(&task, message, client, after, by).await?;
+            if let Some(claim) = claim {
+                claim.begun(task);
+            }
+            Ok(heard)
+        });
+        self.begin(push, answered).await
+    }
+
+    fn must_be_open(&self) -> Result<(), A2aError> {
+        if !self.closed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let why = "the hub is stopping and takes no new tasks; `a2a-hub start` starts it again";
+        let refusal = A2aError::new(ErrorKind::AgentUnavailable, why);
+        Err(refusal.with(json!({ "reason": "stopping" })))
+    }
+
+    /// Checks that notifications may be sent to the receiver that a message names, if it names one.
+    async fn receiver(&self, push: Option<OfferedPush>) -> Result<Option<Admitted>, HubError> {
+        Ok(match push {
+            Some(push) => Some(Box::pin(self.pushes.admit(push)).await?),
+            None => None,
+        })
+    }
+
+    /// Starts or continues a task, and stores the push receiver that the client sent with its
+    /// message. The work runs to completion even if the client disconnects.
+    async fn begin(
+        &self,
+        push: Option<Admitted>,
+        heard: impl Future<Output = Result<Subscription, HubError>> + Send + 'static,
+    ) -> Result<Subscription, HubError> {
+        let pushes = self.pushes.clone();
+        let begun = async move {
+            let heard = heard.await?;
+            if let Some(push) = push {
+                pushes.set(heard.task().clone(), push, heard.after()).await?;
+            }
+            Ok(heard)
+        };
+        self.tasks.see_through(begun).await
+    }
+
+    fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, HubError> {
+        let there =
+            || self.agents.all().iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
+        let Some(id) = id.or_else(|| self.default_agent()) else {
+            let why = "name the agent that is to hear the message, or a skill that it must have (`targetSkill`)";
+            let skills = self.routes.skills();
+            return Err(A2aError::invalid("message.metadata.targetAgent", why)
+                .with(json!({ "field": "message.metadata.targetAgent", "agents": there(), "skills": skills }))
+                .into());
+        };
+        self.agents.find(&id).ok_or_else(|| {
+            if let Some(agents) = self.routes.group(&id) {
+                let why = format!("`{id}` is a group of agents; name one of them");
+                let refusal = A2aError::new(ErrorKind::AgentNotFound, why);
+                return refusal.with(json!({ "agents": agents })).into();
+            }
+            self.no_agent(&id).into()
+        })
+    }
+
+    /// Summaries of all agents.
+    fn briefs(&self) -> Vec<AgentBrief> {
+        let brief = |agent: &Arc<Agent>| AgentBrief {
+            id: agent.id.clone(),
+            name: agent.card.name.clone(),
+            status: agent.health().status,
+            breaker: agent.breaker(),
+            load: self.tasks.load(&agent.id),
+            latency_ms: self.routes.latency_ms(&agent.id),
+            kept: agent.kept(),
+        };
+        self.agents.all().iter().map(brief).collect()
+    }
+
+    /// Metrics of the hub; available even if the store fails.
+    async fn metrics(&self, streams: OpenStreams) -> Result<String, HubError> {
+        let now = Snapshot {
+            uptime: self.started.elapsed(),
+            tallies: self.tasks.tally().await.ok(),
+            stored_bytes: self.tasks.stored_bytes().await.ok(),
+            can_store: !self.tasks.can_be_stored().await.is_failing(),
+            backlog: self.tasks.backlog(),
+            agents: self.briefs(),
+            guests: self.agents.room(),
+            streams,
+        };
+        let text = self.events.metrics().text(&now);
+        Ok(text.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?)
+    }
+
+    async fn status(&self) -> Result<HubStatus, HubError> {
+        let tallies = self.tasks.tally().await?;
+        let counts = Counts::of(&tallies);
+        let waiting = tallies.iter().filter(|tally| tally.state.is_interrupted());
+        let agents = self.briefs();
+        let count = |status| agents.iter().filter(|agent| agent.status == status).count();
+        Ok(HubStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            groups: self.routes.groups(),
+            active_tasks: counts.live,
+            waiting_tasks: waiting.map(|tally| tally.tasks).sum(),
+            total_tasks: counts.total,
+            storage: self.tasks.can_be_stored().await,
+            warnings: self.warnings_now(),
+            stopping: self.closed.load(Ordering::Relaxed),
+            total: agents.len(),
+            healthy: count(HealthStatus::Healthy),
+            degraded: count(HealthStatus::Degraded),
+            unhealthy: count(HealthStatus::Unhealthy),
+            unknown: count(HealthStatus::Unknown),
+            compiling_plugins: self.agents.compiling(),
+            rejected_plugins: self.agents.rejected(),
+            agents,
+        })
+    }
+
+    /// Describes an agent, with its known health.
+    fn told(&self, agent: &Agent) -> Answer {
+        Answer::Agent(Box::new(self.agents.info(agent, Some(agent.health()))))
+    }
+
+    async fn list(&self, caller: &Principal, include_health: bool) -> Answer {
+        let is_seen = |agent: &Agent| self.sees(caller, agent);
+        Answer::Agents(if include_health {
+            let checked = self.agents.check(lately()).await.into_iter();
+            let seen = checked.filter(|(agent, _)| is_seen(agent));
+            seen.map(|(agent, health)| self.agents.info(&agent, Some(health))).collect()
+        } else {
+            let all = self.agents.all();
+            let seen = all.iter().filter(|agent| is_seen(agent));
+            seen.map(|agent| self.agents.info(agent, None)).collect()
+        })
+    }
+}
+
+/// An operation in progress; its result and duration are counted. An operation whose client
+/// disconnects is not counted.
+struct Measured<'a> {
+    metrics: &'a Metrics,
+    operation: &'static str,
+    begun: Instant,
+}
+
+impl Measured<'_> {
+    fn came_to<T>(self, reply: Result<T, impl Into<A2aError>>) -> Result<T, A2aError> {
+        self.metrics.answered(self.operation, reply.is_ok(), self.begun.elapsed());
+        reply.map_err(Into::into)
+    }
+}
+
+/// Keeps only the latest `length` messages of the task.
+fn latest(mut task: Task, length: Option<usize>) -> Task {
+    if let Some(length) = length {
+        task.keep_latest(length);
+    }
+    task
+}

@@ -1,0 +1,129 @@
+//! Access of an agent's programs to the hub: a program may do what its agent may, on behalf of the
+//! task that it was started for.
+
+use super::{Caller, Hub, a2a::task_of};
+use crate::{error::HubError, idempotency::Claim, tasks::Subscription};
+use a2a_hub_agents::{Agent, is_kept};
+use a2a_hub_core::{access_control::Principal, task::idempotency};
+use a2a_hub_process::OnBehalf;
+use a2a_hub_protocol::{
+    budget::Budget,
+    error::{A2aError, ErrorKind},
+    id::{AgentId, TaskId},
+    operation::{Operation, SendMessage},
+};
+use a2a_hub_runtime::port::delegate::ChildRequest;
+
+impl Hub {
+    /// Refuses operations outside of the caller's tree of tasks, and on agents that its agent may
+    /// not call.
+    pub(super) async fn must_be_within(
+        &self,
+        caller: &Principal,
+        operation: &Operation,
+    ) -> Result<(), HubError> {
+        let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
+        if let Some(id) = task_of(operation) {
+            let only_looks = matches!(
+                operation,
+                Operation::GetTask { .. } | Operation::Resubscribe { .. } | Operation::GetTree(_)
+            );
+            if id == task && !only_looks {
+                let why = format!(
+                    "task `{id}` is the one that this program works on: its agent ends it, or its client"
+                );
+                return Err(A2aError::new(ErrorKind::Authentication, why).into());
+            }
+            return self.tasks.must_be_within(task, id).await;
+        }
+        if let Operation::GetAgent { id } | Operation::GetCard { agent: Some(id) } = operation {
+            return self.may_see(agent, id);
+        }
+        Ok(())
+    }
+
+    /// Resolves a program to its agent and to the task that its process tree serves now. Other
+    /// callers stay the same.
+    pub(super) fn at_work_now(&self, caller: Caller) -> Result<Caller, A2aError> {
+        let Some(tree) = caller.principal.tree() else { return Ok(caller) };
+        let refused = |why: &str| A2aError::new(ErrorKind::Authentication, why.to_owned());
+        let Some(OnBehalf { agent, owner, .. }) = self.agents.on_behalf(tree) else {
+            return Err(refused("the program that asks has ended"));
+        };
+        if is_kept(&owner) {
+            return Err(refused(
+                "the program that asks is kept for a later task, and works for none now: what it asks, it asks for nobody",
+            ));
+        }
+        let agent = AgentId::parse(agent).map_err(|why| refused(&why.to_string()))?;
+        let principal = Principal::AgentTask { agent, task: TaskId::new(owner) };
+        Ok(Caller { principal, ..caller })
+    }
+
+    fn may_see(&self, caller: &AgentId, agent: &AgentId) -> Result<(), HubError> {
+        let caller = self.agent(Some(caller.clone()))?;
+        caller.may_call(agent).map_err(|why| {
+            HubError::from(A2aError::new(ErrorKind::Authentication, why.to_string()))
+        })
+    }
+
+    /// True if the caller may see an agent.
+    pub(super) fn sees(&self, caller: &Principal, agent: &Agent) -> bool {
+        match caller {
+            Principal::AgentTask { agent: by, .. } => self.may_see(by, &agent.id).is_ok(),
+            Principal::Operator
+            | Principal::OperatorToken
+            | Principal::Client(_)
+            | Principal::Anonymous => true,
+        }
+    }
+
+    /// Starts a child task at the agent that a program's message names. A repeated message gets the
+    /// child that it began.
+    pub(super) async fn give(
+        &self,
+        caller: &Caller,
+        task: &TaskId,
+        send: SendMessage,
+    ) -> Result<Subscription, HubError> {
+        // Without idempotency the request is not serialized. The caller in it is the program's
+        // agent at this task, so the programs of two tasks are distinct.
+        let whom = (&send.agent, &send.requirements);
+        let is_remembered = self.repeats.are_remembered();
+        let request = is_remembered.then(|| idempotency::request(caller, &whom, &send));
+        let claim = self.claim(request.as_deref()).await;
+        if let Some(child) = claim.as_ref().and_then(Claim::task) {
+            // The child may have been deleted; then a new one begins.
+            if self.tasks.stored(child).await?.is_some() {
+                return self.tasks.give_again(task, child, send.after.unwrap_or(0)).await;
+            }
+        }
+        self.must_be_open()?;
+        let SendMessage { mut message, agent, requirements, working_directory, timeout_ms, .. } =
+            send;
+        // A message that names no agent goes to one with the skill that the message names.
+        let agent = match agent {
+            Some(agent) => agent.to_string(),
+            None if requirements.skill.is_some() => {
+                requirements.say(message.metadata.get_or_insert_default());
+                String::new()
+            }
+            None => {
+                let why = "name the agent that is to hear the message, or a skill that it must have (`targetSkill`)";
+                return Err(A2aError::invalid("message.metadata.targetAgent", why).into());
+            }
+        };
+        let request = ChildRequest {
+            budget: Budget::of(message.metadata.as_ref())?,
+            context_id: message.context_id.as_ref().map(ToString::to_string),
+            timeout_ms,
+            working_directory,
+            ..ChildRequest::new(agent, message)
+        };
+        let heard = self.tasks.give(task, request).await?;
+        if let Some(claim) = claim {
+            claim.begun(heard.task().clone());
+        }
+        Ok(heard)
+    }
+}

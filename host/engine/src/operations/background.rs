@@ -1,0 +1,27 @@
+//! Work that continues after its connection is closed.
+
+use super::Hub;
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
+
+impl Hub {
+    /// Runs `work` to completion even if this future is dropped; the result is dropped then.
+    pub async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, A2aError>> + Send + 'static,
+    ) -> Result<T, A2aError> {
+        self.tasks.see_through(async { Ok(work.await?) }).await.map_err(Into::into)
+    }
+
+    /// Cancels a task on behalf of `caller`; nobody waits for the result.
+    pub fn cancel_in_background(&self, caller: Principal, task: TaskId) {
+        let hub = self.clone();
+        self.tasks.run_in_background(async move {
+            let cancel = Operation::CancelTask { id: task.clone() };
+            if let Err(why) = hub.handle(caller, None, cancel).await {
+                // Mostly the task has ended in the meantime.
+                tracing::debug!(%task, %why, "a task of a closed connection was not cancelled");
+            }
+        });
+    }
+}

@@ -1,0 +1,38 @@
+//! State of the hub. A hub is cloned for each request and each connection, so its state is behind
+//! one pointer.
+
+use super::LiveConfig;
+use crate::{
+    contexts::Contexts, idempotency::Repeats, observability::hub_events::Events, push::Pushes,
+    routing::Routes, tasks::Tasks,
+};
+use a2a_hub_agents::{Agents, PluginFolder};
+use a2a_hub_protocol::id::{AgentId, TenantId};
+use a2a_hub_store::Copies;
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicBool},
+};
+use tokio::time::Instant;
+
+/// Fields of a hub, for the modules below `hub`.
+pub struct HubParts {
+    pub(super) agents: Agents,
+    pub(super) plugins: PluginFolder,
+    pub(super) contexts: Contexts,
+    pub(super) tasks: Tasks,
+    pub(super) pushes: Pushes,
+    pub(super) events: Events,
+    pub(super) default_agent: Arc<Mutex<Option<AgentId>>>,
+    pub(super) live: Option<Arc<LiveConfig>>,
+    pub(super) warnings: Arc<[String]>,
+    pub(super) copies: Option<Arc<dyn Copies>>,
+    pub(super) losses: Arc<[String]>,
+    pub(super) repeats: Repeats,
+    pub(super) tenants: Arc<BTreeSet<TenantId>>,
+    pub(super) routes: Routes,
+    pub(super) started: Instant,
+    pub(super) since: String,
+    pub(super) closed: Arc<AtomicBool>,
+}

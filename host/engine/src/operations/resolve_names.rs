@@ -1,0 +1,94 @@
+//! Name resolution: replaces an agent's alias by the agent's id before an operation is processed.
+
+use super::Hub;
+use crate::error::HubError;
+use a2a_hub_agents::RegistryError;
+use a2a_hub_core::discovery::did_you_mean::nearest;
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+    operation::Operation,
+};
+use serde_json::json;
+
+impl Hub {
+    /// Id of the agent with this id or alias; a group's name is returned unchanged.
+    ///
+    /// # Errors
+    ///
+    /// If no agent has the name; the error suggests the nearest name.
+    pub fn named(&self, name: &AgentId) -> Result<AgentId, A2aError> {
+        self.called(name).ok_or_else(|| self.no_agent(name))
+    }
+
+    /// Id of the agent with this id or alias; none if no agent has it. An alias from an agent's own
+    /// card never hides a group.
+    fn called(&self, name: &AgentId) -> Option<AgentId> {
+        let group = self.routes.group(name).map(|_| name.clone());
+        group.or_else(|| self.agents.called(name))
+    }
+
+    /// Agents with a skill, by its exact id, as messages for that skill find them.
+    pub fn with_skill(&self, skill: &str) -> Vec<AgentId> {
+        self.routes.with_skill(skill).iter().map(|agent| agent.id.clone()).collect()
+    }
+
+    /// Error for an unknown agent name; the same for every operation.
+    pub(super) fn no_agent(&self, name: &AgentId) -> A2aError {
+        let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();
+        let near = self.did_you_mean(name.as_str());
+        let why = format!("no agent is called `{name}`; {near}there are {}", there.join(", "));
+        A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there }))
+    }
+
+    /// Suggestion for an unknown name, if a known one is near: `did you mean ...? `.
+    pub fn did_you_mean(&self, name: &str) -> String {
+        let (all, aliases) = (self.agents.all(), self.agents.aliases());
+        let names = all.iter().map(|agent| agent.id.as_str());
+        let groups = self.routes.groups();
+        let groups = groups.iter().map(|group| group.name.as_str());
+        let names = names.chain(aliases.all().map(AgentId::as_str)).chain(groups);
+        let near = nearest(name, names.filter(|known| *known != name));
+        near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
+    }
+
+    /// Converts a registry error; an unknown agent gets the common error for unknown names.
+    pub(super) fn told_of_unknown(&self, why: RegistryError) -> HubError {
+        match why {
+            RegistryError::Unknown(name) => self.no_agent(&name).into(),
+            why @ (RegistryError::Disabled(_)
+            | RegistryError::Refused { .. }
+            | RegistryError::Kept { .. }
+            | RegistryError::Elsewhere { .. }
+            | RegistryError::NotElsewhere(_)
+            | RegistryError::Folder(_)) => why.into(),
+        }
+    }
+
+    /// Replaces an alias in an operation by the agent's id. An unknown name stays: a removed agent
+    /// may have had it, whose tasks still exist. The agent of a visit has been resolved already:
+    /// endpoints call [`Hub::named`].
+    pub(super) fn name_by_id(&self, operation: &mut Operation) {
+        if let Some(named) = agent_in(operation)
+            && let Some(id) = self.called(named)
+        {
+            *named = id;
+        }
+    }
+}
+
+/// Agent that an operation names.
+fn agent_in(operation: &mut Operation) -> Option<&mut AgentId> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others name no agent")]
+    match operation {
+        Operation::SendMessage(send) | Operation::StreamMessage(send) => send.agent.as_mut(),
+        Operation::ListTasks(query) => query.agent.as_mut(),
+        Operation::PageTasks(query) => query.agent.as_mut(),
+        Operation::GetCard { agent } => agent.as_mut(),
+        Operation::GetAgent { id }
+        | Operation::CheckAgent { id }
+        | Operation::DeregisterAgent { id }
+        | Operation::ReloadAgent { id, .. } => Some(id),
+        _ => None,
+    }
+}

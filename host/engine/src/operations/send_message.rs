@@ -1,0 +1,186 @@
+//! Starts a task from a message: at the agent that it names, or at one that is chosen.
+
+use super::Hub;
+use crate::{
+    error::HubError,
+    idempotency::Claim,
+    tasks::{NewTask, SubmitError, Subscription},
+};
+use a2a_hub_agents::Agent;
+use a2a_hub_core::{
+    access_control::Caller,
+    routing::{NotChosen, Routing, Wanted},
+    task::idempotency,
+};
+use a2a_hub_protocol::{budget::Budget, error::A2aError, operation::SendMessage};
+use std::sync::Arc;
+
+/// Addressee of a message.
+enum Addressee {
+    /// One agent.
+    One(Arc<Agent>),
+    /// Any agent that routing chooses.
+    Any(Wanted),
+}
+
+/// A message on its way to its agent.
+#[derive(Clone)]
+struct Beginning {
+    send: Box<SendMessage>,
+    by: Caller,
+    request: Option<String>,
+    streamed: bool,
+    budget: Budget,
+}
+
+/// Refusal of a message.
+enum Refused {
+    /// This agent refuses; another one may accept.
+    ByAgent(NotChosen, A2aError),
+    /// The hub refuses; no agent can accept.
+    ByHub(HubError),
+}
+
+impl Hub {
+    pub(super) async fn start_anew(
+        &self,
+        caller: &Caller,
+        mut send: Box<SendMessage>,
+        streamed: bool,
+    ) -> Result<Subscription, HubError> {
+        let addressee = self.addressee(&send)?;
+        // Without idempotency the request is not serialized.
+        let request = self.repeats.are_remembered().then(|| match &addressee {
+            Addressee::One(agent) => idempotency::request(caller, &agent.id, &send),
+            Addressee::Any(wanted) => {
+                idempotency::request(caller, &(wanted.route(), wanted.allow_older), &send)
+            }
+        });
+        let push = self.receiver(send.push.take()).await?;
+        let budget = Budget::of(send.message.metadata.as_ref())?;
+        let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
+        // Boxed: this future is as large as all futures that it awaits.
+        let submitted = Box::pin(async move {
+            let claim = hub.claim(request.as_deref()).await;
+            if let Some(task) = claim.as_ref().and_then(Claim::task) {
+                // The task may have been deleted; then a new one begins.
+                if hub.tasks.stored(task).await?.is_some() {
+                    return hub.tasks.repeat(task, after).await;
+                }
+            }
+            hub.must_be_open()?;
+            let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
+            let beginning = Beginning { send, by, request, streamed, budget };
+            let heard = match addressee {
+                Addressee::One(agent) => {
+                    hub.submit(&agent, beginning, None).await.map_err(|refused| match refused {
+                        Refused::ByAgent(_, why) => why.into(),
+                        Refused::ByHub(why) => why,
+                    })?
+                }
+                Addressee::Any(wanted) => hub.submit_to_any(wanted, beginning).await?,
+            };
+            if let Some(claim) = claim {
+                claim.begun(heard.task().clone());
+            }
+            Ok(heard)
+        });
+        self.begin(push, submitted).await
+    }
+
+    /// Claims a request, serialized by [`idempotency::request`]; none if requests are not
+    /// remembered.
+    pub(super) async fn claim(&self, request: Option<&str>) -> Option<Claim> {
+        self.repeats.claim(request?).await
+    }
+
+    /// Agent of a message; none if routing chooses one.
+    pub(super) fn sole_addressee(
+        &self,
+        send: &SendMessage,
+    ) -> Result<Option<Arc<Agent>>, HubError> {
+        Ok(match self.addressee(send)? {
+            Addressee::One(agent) => Some(agent),
+            Addressee::Any(_) => None,
+        })
+    }
+
+    fn addressee(&self, send: &SendMessage) -> Result<Addressee, HubError> {
+        let named = send.agent.clone().or_else(|| {
+            // A skill is searched among all agents.
+            self.default_agent().filter(|_| send.requirements.skill.is_none())
+        });
+        Ok(match self.routes.wanted(named.as_ref(), &send.requirements)? {
+            Some(wanted) => {
+                if let Some(named) = named.filter(|named| self.routes.group(named).is_none()) {
+                    self.agent(Some(named))?;
+                }
+                Addressee::Any(wanted)
+            }
+            None => Addressee::One(self.agent(named)?),
+        })
+    }
+
+    /// Submits the message to an agent, unless that is unhealthy, has an open circuit breaker or
+    /// has too much to do.
+    async fn submit(
+        &self,
+        agent: &Arc<Agent>,
+        beginning: Beginning,
+        routing: Option<Box<Routing>>,
+    ) -> Result<Subscription, Refused> {
+        let by_agent = |reason, why: HubError| Refused::ByAgent(reason, why.into());
+        agent.must_work().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
+        agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
+        let Beginning { send, by, request, streamed, budget } = beginning;
+        let new = Box::new(NewTask {
+            id: send.own_id,
+            permissions: None,
+            inherited: None,
+            agent: Arc::clone(agent),
+            message: send.message,
+            working_directory: send.working_directory,
+            timeout_ms: send.timeout_ms,
+            streamed,
+            client: send.client,
+            request,
+            by: by.principal,
+            tenant: by.tenant,
+            limits: agent.config.tree_limits().narrowed(budget),
+            trace: send.trace,
+            routing,
+        });
+        self.tasks.submit(new).await.map_err(|why| match why {
+            busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
+            why @ SubmitError::Storage(_) => Refused::ByHub(why.into()),
+        })
+    }
+
+    /// Submits the message to the first agent that takes it. Once one has begun, no other gets it.
+    async fn submit_to_any(
+        &self,
+        wanted: Wanted,
+        beginning: Beginning,
+    ) -> Result<Subscription, HubError> {
+        let message = &beginning.send.message;
+        let mut route = self.tasks.choose(&self.routes, wanted, message, &|_| true).await?;
+        while let Some(agent) = route.agent() {
+            match self.submit(&agent, beginning.clone(), route.told()).await {
+                Ok(heard) => {
+                    let rejection = match route.has_another() && beginning.send.own_id.is_none() {
+                        true => self.tasks.rejection(&heard).await,
+                        // The client receives the rejection itself.
+                        false => None,
+                    };
+                    match rejection {
+                        Some(said) => route.pass_rejected(heard.task().clone(), &said),
+                        None => return Ok(heard),
+                    }
+                }
+                Err(Refused::ByAgent(reason, why)) => route.pass(reason, why),
+                Err(Refused::ByHub(why)) => return Err(why),
+            }
+        }
+        Err(route.refusal())
+    }
+}

@@ -1,0 +1,112 @@
+//! A hub before its start: all parts exist, and nothing runs.
+
+use super::{Hub, LiveConfig, parts::HubParts};
+use crate::{
+    contexts::Contexts,
+    idempotency::Repeats,
+    observability::hub_events::Events,
+    push::Pushes,
+    routing::Routes,
+    tasks::{Recovered, Tasks},
+};
+use a2a_hub_agents::Joined;
+use a2a_hub_clock as clock;
+use a2a_hub_protocol::id::{AgentId, TenantId};
+use a2a_hub_store::{Copies, StorageError};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, sync::Arc};
+use tokio::time::Instant;
+
+/// A hub whose agents have joined and whose routes are known. Only [`StartingHub::take_up`] creates
+/// a [`Hub`], so that no earlier task continues, and no client is served, before all of this is
+/// set.
+pub struct StartingHub(HubParts);
+
+impl StartingHub {
+    /// Creates a hub from its parts. What happens is published to `events`, and to the receivers in
+    /// `pushes`.
+    pub fn new(
+        joined: Joined,
+        routes: Routes,
+        contexts: Contexts,
+        tasks: Tasks,
+        pushes: Pushes,
+        events: Events,
+    ) -> Self {
+        let (agents, plugins) = joined.into_parts();
+        Self(HubParts {
+            agents,
+            plugins,
+            contexts,
+            tasks,
+            pushes,
+            events,
+            default_agent: Arc::default(),
+            live: None,
+            warnings: Arc::default(),
+            copies: None,
+            losses: Arc::default(),
+            repeats: Repeats::default(),
+            tenants: Arc::default(),
+            routes,
+            started: Instant::now(),
+            since: clock::now(),
+            closed: Arc::default(),
+        })
+    }
+
+    /// Sets a configuration that can be reloaded.
+    #[must_use]
+    pub fn with_config(self, live: Arc<LiveConfig>) -> Self {
+        let this = self.with_default_agent(live.now().default_agent);
+        Self(HubParts { live: Some(live), ..this.0 })
+    }
+
+    /// Sets the agent for messages that name no agent.
+    #[must_use]
+    pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
+        Self(HubParts { default_agent: Arc::new(Mutex::new(agent)), ..self.0 })
+    }
+
+    /// Sets warnings for the hub's status.
+    #[must_use]
+    pub fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self(HubParts { warnings: warnings.into(), ..self.0 })
+    }
+
+    /// Sets the store that the operator can back up.
+    #[must_use]
+    pub fn with_copies(self, store: Arc<dyn Copies>) -> Self {
+        Self(HubParts { copies: Some(store), ..self.0 })
+    }
+
+    /// Sets the losses that the store found when it was opened, one sentence each. They are among
+    /// the warnings as well.
+    #[must_use]
+    pub fn with_losses(self, losses: Vec<String>) -> Self {
+        Self(HubParts { losses: losses.into(), ..self.0 })
+    }
+
+    /// Sets the memory of requests, by which a repeated request gets the task of the first.
+    #[must_use]
+    pub fn with_repeats(self, repeats: Repeats) -> Self {
+        Self(HubParts { repeats, ..self.0 })
+    }
+
+    /// Sets the tenants that share the hub with the default one.
+    #[must_use]
+    pub fn with_tenants(self, tenants: BTreeSet<TenantId>) -> Self {
+        Self(HubParts { tenants: tenants.into(), ..self.0 })
+    }
+
+    /// Recovers the tasks of the previous process; operations can be carried out afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn take_up(self) -> Result<(Hub, Recovered), StorageError> {
+        let hub = Hub(Arc::new(self.0));
+        let recovered = hub.tasks.recover().await?;
+        Ok((hub, recovered))
+    }
+}

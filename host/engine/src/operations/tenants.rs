@@ -1,0 +1,69 @@
+//! Tenant isolation: determines an operation's tenant, and hides what belongs to others.
+
+use super::{Caller, Hub, a2a::task_of};
+use crate::error::HubError;
+use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::nearest};
+use a2a_hub_protocol::{
+    error::A2aError,
+    id::{TaskId, TenantId},
+    operation::Operation,
+};
+
+impl Hub {
+    /// True if the hub has tenants other than the default one.
+    pub fn has_tenants(&self) -> bool {
+        !self.tenants.is_empty()
+    }
+
+    /// True if the tenant exists.
+    pub fn is_tenant(&self, tenant: &TenantId) -> bool {
+        self.tenants.contains(tenant)
+    }
+
+    /// Sets the tenant of the caller and of the operation. A task of another tenant is reported as
+    /// not found.
+    pub(super) async fn place(
+        &self,
+        caller: Caller,
+        operation: &mut Operation,
+    ) -> Result<Caller, HubError> {
+        let of_task = match &caller.principal {
+            Principal::AgentTask { task, .. } => self.tenant_of(task).await?,
+            Principal::Operator
+            | Principal::OperatorToken
+            | Principal::Client(_)
+            | Principal::Anonymous => TenantId::default(),
+        };
+        let tenant = caller.tenant_among(|named| self.is_tenant(named), &of_task);
+        let tenant = tenant.map_err(|why| {
+            A2aError::invalid("tenant", format!("{why}{}", self.way_out(&caller)))
+        })?;
+        operation.place(&tenant);
+        if let Some(task) = task_of(operation)
+            && self.tenant_of(task).await? != tenant
+        {
+            return Err(A2aError::no_task(task).into());
+        }
+        Ok(Caller { tenant, ..caller })
+    }
+
+    /// Tenant of a task. An unknown task is an error.
+    async fn tenant_of(&self, task: &TaskId) -> Result<TenantId, HubError> {
+        if !self.tasks.may_have_tenants() {
+            return Ok(TenantId::default());
+        }
+        Ok(self.tasks.whose(task).await?.1.tenant().clone())
+    }
+
+    /// Hint for an operator that named an unknown tenant.
+    fn way_out(&self, caller: &Caller) -> String {
+        let Caller { principal: Principal::Operator | Principal::OperatorToken, tenant } = caller
+        else {
+            return String::new();
+        };
+        match nearest(tenant.as_str(), self.tenants.iter().map(TenantId::as_str)) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => format!("; `[tenants.{tenant}]` in the configuration makes one"),
+        }
+    }
+}

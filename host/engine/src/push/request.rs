@@ -1,0 +1,20 @@
+//! State that all delivery workers share.
+
+use super::{receiver_limits::Receivers, sender::Sender};
+use crate::tasks::Tasks;
+use a2a_hub_store::Outbox;
+use std::{sync::Arc, time::Duration};
+
+/// Path of a notification from the log to its receiver.
+pub(super) struct Outgoing {
+    /// Stores configs and their progress.
+    pub storage: Arc<dyn Outbox>,
+    /// Tasks, whose feeds have the events.
+    pub tasks: Tasks,
+    /// Signs and posts notifications.
+    pub sender: Sender,
+    /// Limits concurrent deliveries to each receiver, and suspends failing receivers.
+    pub receivers: Receivers,
+    /// Time for which one event is retried.
+    pub patience: Duration,
+}

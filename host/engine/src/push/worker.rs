@@ -1,0 +1,219 @@
+//! Delivery worker of one push config: delivers the events of its task in order, and retries.
+
+use super::{
+    payload::{self, Payload},
+    receiver_limits::Receiver,
+    request::Outgoing,
+    sender::{SendError, origin},
+};
+use crate::tasks::Subscription;
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    health::circuit_breaker::{Outcome, Source},
+    push::delivery::{self, RetryDecision},
+};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    push::{PushConfig, PushForm},
+    trace::TraceContext,
+};
+use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredPush};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
+
+/// Outcome of a confirmed delivery.
+const TAKEN: Outcome = Outcome::Success(Source::Task);
+
+/// Pause after a store error, if the store is not known to fail.
+const PAUSE: Duration = Duration::from_secs(5);
+
+pub(super) struct DeliveryWorker {
+    outgoing: Arc<Outgoing>,
+    config: PushConfig,
+    progress: Progress,
+    receiver: Arc<Receiver>,
+    /// Trace context of the task.
+    trace: TraceContext,
+}
+
+/// Reason why a worker stops.
+enum Done {
+    /// The task is over and everything was sent, the config or task is gone, or the hub stops.
+    Sent,
+    /// The worker gave up.
+    Dead,
+    /// The store failed, and the progress is not stored.
+    Storage(StorageError),
+}
+
+impl From<StorageError> for Done {
+    fn from(why: StorageError) -> Self {
+        Self::Storage(why)
+    }
+}
+
+impl DeliveryWorker {
+    pub(super) fn new(outgoing: Arc<Outgoing>, push: StoredPush) -> Self {
+        let receiver = outgoing.receivers.at(origin(&push.config.url));
+        let trace = TraceContext::default();
+        Self { outgoing, config: push.config, progress: push.progress, receiver, trace }
+    }
+
+    /// Delivers events until the task is over. Sends nothing while the store fails, since it could
+    /// not store its progress.
+    pub(super) async fn run(mut self) {
+        let (task, receiver) = (self.config.task.clone(), origin(&self.config.url));
+        let mut done = self.deliver().await;
+        while let Done::Storage(StorageError::Unavailable(why)) = done {
+            tracing::error!(%task, receiver, why, "sends no notifications until the store works again");
+            self.outgoing.tasks.until_usable(PAUSE).await;
+            done = match self.keep().await {
+                Ok(()) => self.deliver().await,
+                Err(why) => why.into(),
+            };
+        }
+        match done {
+            Done::Sent => {}
+            Done::Dead => {
+                tracing::warn!(%task, receiver, "gave up sending notifications; see `a2a-hub deliveries`");
+            }
+            Done::Storage(why) => {
+                tracing::error!(%task, receiver, %why, "sends no more notifications: what is stored makes no sense");
+            }
+        }
+    }
+
+    async fn deliver(&mut self) -> Done {
+        let mut heard =
+            match self.outgoing.tasks.follow(&self.config.task, self.progress.sent).await {
+                Ok(heard) => heard,
+                // Deleted tasks have no feed.
+                Err(why) => {
+                    let why = A2aError::from(why);
+                    if why.kind == ErrorKind::TaskNotFound {
+                        return Done::Sent;
+                    }
+                    return StorageError::Unavailable(why.to_string()).into();
+                }
+            };
+        match self.outgoing.tasks.trace(&self.config.task).await {
+            Ok(trace) => self.trace = trace.map(|trace| trace.context()).unwrap_or_default(),
+            Err(why) => return why.into(),
+        }
+        // Retry time that the previous process stored.
+        let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());
+        let pause = again.map(|again| clock::until(again)).unwrap_or_default();
+        sleep(delivery::rest_of(pause)).await;
+        loop {
+            let payload = match self.next(&mut heard).await {
+                Ok(Some(payload)) => payload,
+                Ok(None) => return Done::Sent,
+                Err(why) => return why.into(),
+            };
+            if let Err(done) = self.take(&payload).await {
+                return done;
+            }
+        }
+    }
+
+    /// Next notification; none if no more will follow.
+    async fn next(&self, heard: &mut Subscription) -> Result<Option<Payload>, StorageError> {
+        while let Some(event) = heard.next().await {
+            let event = event?;
+            match self.config.form {
+                PushForm::V1 => {
+                    if let Some(payload) = payload::of_event(&event) {
+                        return Ok(Some(payload));
+                    }
+                }
+                PushForm::V03 => {
+                    if !payload::moves(&event.event) {
+                        continue;
+                    }
+                    let stored = self.outgoing.tasks.stored(&self.config.task).await?;
+                    let Some(stored) = stored else { return Ok(None) };
+                    // The task contains everything up to here.
+                    heard.resume(stored.seq);
+                    return Ok(Some(payload::of_task(&stored.task, stored.seq)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Delivers a notification, with retries.
+    async fn take(&mut self, payload: &Payload) -> Result<(), Done> {
+        loop {
+            let began = clock::now();
+            let Err(why) = self.try_once(payload).await? else {
+                self.progress = Progress { sent: payload.seq, trouble: None };
+                return Ok(self.keep().await?);
+            };
+            let next = self.failed(&why, began);
+            tracing::debug!(task = %self.config.task, receiver = origin(&self.config.url), %why, ?next, "a delivery failed");
+            self.keep().await?;
+            match next {
+                RetryDecision::Retry(pause) => sleep(pause).await,
+                RetryDecision::GiveUp => return Err(Done::Dead),
+            }
+        }
+    }
+
+    /// Delivers a notification once its receiver has a slot.
+    async fn try_once(&self, payload: &Payload) -> Result<Result<(), SendError>, Done> {
+        let Self { outgoing, config, receiver, trace, .. } = self;
+        let wait = delivery::wait(self.failing(), outgoing.patience);
+        let turn = timeout(wait, receiver.turn()).await;
+        // The task and its data may have been deleted in the meantime.
+        if !self.is_wanted().await? {
+            return Err(Done::Sent);
+        }
+        let Ok(Ok(_turn)) = turn else { return Ok(Err(SendError::NoTurn(receiver.held_up()))) };
+        let went = outgoing.sender.send(config, payload, trace).await;
+        let told = went.as_ref().map_or_else(SendError::blame, |()| Some(TAKEN));
+        if let Some(outcome) = told {
+            receiver.went(outcome, went.as_ref().err().map(ToString::to_string));
+        }
+        Ok(went)
+    }
+
+    /// True if the config still exists; it is deleted with its task.
+    async fn is_wanted(&self) -> Result<bool, StorageError> {
+        let its = PushFilter { task: Some(self.config.task.clone()), ..PushFilter::default() };
+        let known = self.outgoing.storage.pushes(its).await?;
+        Ok(known.iter().any(|known| known.config.id == self.config.id))
+    }
+
+    /// Time since the first failure of the next event.
+    fn failing(&self) -> Duration {
+        let trouble = self.progress.trouble.as_ref();
+        trouble.map(|trouble| clock::age(&trouble.since)).unwrap_or_default()
+    }
+
+    /// Records a failed try that began then, and decides about a retry.
+    fn failed(&mut self, why: &SendError, began: String) -> RetryDecision {
+        let known = self.progress.trouble.take();
+        let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts);
+        let attempts = attempts + u32::from(why.was_tried());
+        let since = known.map_or(began, |trouble| trouble.since);
+        let chance = getrandom::u64().unwrap_or_default();
+        let next = if why.is_final() {
+            RetryDecision::GiveUp
+        } else {
+            let failing = clock::age(&since);
+            delivery::next(attempts, failing, self.outgoing.patience, why.asked(), chance)
+        };
+        let (again, dead) = match next {
+            RetryDecision::Retry(pause) => (Some(clock::after(pause)), false),
+            RetryDecision::GiveUp => (None, true),
+        };
+        self.progress.trouble =
+            Some(DeliveryFailure { attempts, since, error: why.to_string(), again, dead });
+        next
+    }
+
+    async fn keep(&self) -> Result<(), StorageError> {
+        let PushConfig { task, id, .. } = &self.config;
+        self.outgoing.storage.push_went(task, id, self.progress.clone()).await
+    }
+}

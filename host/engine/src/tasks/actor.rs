@@ -1,0 +1,583 @@
+//! Actor of one task, from its first event to its last: feeds signals to the task's lifecycle and
+//! carries out the resulting effects.
+
+pub(super) mod abort_reason;
+pub(super) mod event_loop;
+pub(super) mod eviction;
+pub(super) mod exit;
+pub(super) mod input;
+pub(super) mod permits;
+pub(super) mod questions;
+pub(super) mod recorder;
+pub(super) mod replay;
+pub(super) mod run_journal;
+pub(super) mod start;
+pub(super) mod stop;
+pub(super) mod storage_failure;
+
+use super::{
+    actor::{
+        abort_reason::GivenUp,
+        eviction::{Parking, Room},
+        exit::Remains,
+        recorder::{Recorder, Unstorable},
+        run_journal::RecordedRun,
+    },
+    command::{Begin, Command, Kept, Start},
+    errors::not_waiting,
+    guest_port::{GuestRequest, Question, event, last},
+    ports::OtherTasks,
+    recovery::pending_questions::Answers,
+    run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue},
+};
+use a2a_hub_agents::Agent;
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    access_control::Principal,
+    failure_reason::FailureReason,
+    grant::Resume,
+    task::{
+        lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
+        metadata,
+        tree_budget::Usage,
+    },
+};
+use a2a_hub_protocol::{
+    error::A2aError, event::TaskEvent, message::Message, question::Question as Asked,
+    task::TaskState,
+};
+use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
+use a2a_hub_store::StorageError;
+use futures::FutureExt as _;
+use std::{
+    collections::VecDeque,
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+/// Capacity of the channel from a guest to its actor (backpressure); also the largest batch of
+/// events that is stored together.
+pub(super) const SAID: usize = 64;
+
+pub(super) struct TaskActor {
+    pub(super) recorder: Recorder,
+    pub(super) agent: Arc<Agent>,
+    pub(super) queue: RunQueue,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) lifecycle: Lifecycle,
+    /// Input of the agent's next run, once the task has a run permit.
+    pub(super) start: Option<Box<Start>>,
+    /// Inputs of later runs, one run each.
+    pub(super) unheard: Kept,
+    /// The run permit, while the task holds one.
+    pub(super) turn: Option<RunPermit>,
+    /// The conversation's lock, held from the task's first permit to its end.
+    pub(super) lane: Option<Lane>,
+    /// Ticket in the run queue, while the task waits for a permit.
+    pub(super) ticket: Option<QueueTicket>,
+    /// The agent at work.
+    pub(super) guest: Option<RunningTask>,
+    /// Registry of waiting agents that can be evicted to free capacity, and this actor's own
+    /// address there.
+    pub(super) parking: Parking,
+    pub(super) own: Option<mpsc::WeakSender<Command>>,
+    /// All tasks, to which the agent may delegate.
+    pub(super) tasks: Option<Arc<dyn OtherTasks>>,
+    /// Number of callers (the agent and its programs) that only wait for other tasks. The run
+    /// permit is lent meanwhile.
+    pub(super) rests: usize,
+    /// Number of those that wait for their client's answer.
+    pub(super) awaits_client: usize,
+    /// Journal of the current run, if it is to be replayed after a restart.
+    pub(super) recording: Option<RecordedRun>,
+    /// Client's answers to questions that the agent will ask again.
+    pub(super) answers: Answers,
+    /// Waiters for the run permit to be reacquired.
+    pub(super) resuming: Vec<oneshot::Sender<()>>,
+    /// While the agent waits for its client: its registration for eviction, or its count against
+    /// capacity.
+    pub(super) room: Option<Room>,
+    /// Last usage that was reported.
+    pub(super) reported: Usage,
+    /// Bytes of the events that are repeated beside a status.
+    pub(super) beside: Arc<AtomicU64>,
+    /// True if the next run follows an earlier one, which may have left children at work.
+    pub(super) goes_on: bool,
+    /// Set if the hub's shutdown interrupted the agent at work.
+    was_cut: bool,
+    /// Set during shutdown: unsaved events are left for recovery.
+    going_down: bool,
+}
+
+/// An agent at work on the task.
+pub(super) struct RunningTask {
+    pub(super) run: Box<dyn Run>,
+    pub(super) said: mpsc::Receiver<GuestRequest>,
+    /// Further questions, asked one by one once the current one is answered.
+    pub(super) questions: VecDeque<Box<Question>>,
+    /// True if the current question is a child's.
+    pub(super) asks_for_child: bool,
+    /// True if this run is no agent and only relays for the children of an earlier run.
+    pub(super) tends: bool,
+    /// Receiver of the answer, while a question is open.
+    pub(super) asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
+    /// The answer, held until the task has a run permit again.
+    pub(super) answer: Option<Answer>,
+    /// Start of the run, until its first output.
+    pub(super) begun: Option<Instant>,
+}
+
+impl RunningTask {
+    pub(super) fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
+        let (questions, begun) = (VecDeque::new(), Some(Instant::now()));
+        let (asks_for_child, tends, asked, answer) = (false, false, None, None);
+        Self { run, said, questions, asks_for_child, tends, asked, answer, begun }
+    }
+
+    /// Run that relays for the children of an agent whose own run is gone.
+    pub(super) fn tending(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
+        Self { tends: true, begun: None, ..Self::new(run, said) }
+    }
+}
+
+/// An event that the actor handles.
+pub(super) enum Happening {
+    Command(Option<Command>),
+    Turn(RunPermit),
+    Time,
+    Said(GuestRequest),
+    Withdrawn,
+    Ended(Ended),
+}
+
+/// Data that accompanies a signal.
+#[derive(Default)]
+pub(super) struct Payload {
+    /// Events to record.
+    pub(super) events: Vec<TaskEvent>,
+    /// Input of the agent, if it is started by this signal.
+    pub(super) start: Option<Box<Start>>,
+    /// Answer for the agent, if this signal answers its question.
+    pub(super) answer: Option<Answer>,
+    /// Client's answer to a restored question; delivered when the agent asks it again.
+    pub(super) standing: Option<(Asked, Message)>,
+    /// Principal that requested it.
+    pub(super) by: Option<Principal>,
+    /// Receives whether the message was accepted.
+    pub(super) told: Option<oneshot::Sender<Result<(), A2aError>>>,
+    /// Notified once the agent is evicted.
+    parked: Option<oneshot::Sender<()>>,
+}
+
+impl TaskActor {
+    pub(super) fn new(
+        recorder: Recorder,
+        agent: Arc<Agent>,
+        queue: RunQueue,
+        commands: mpsc::Receiver<Command>,
+        patience: Duration,
+        begin: Begin,
+    ) -> Self {
+        let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
+        let (task, now) = (recorder.task(), Instant::now().into_std());
+        let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
+        let mut answers = Answers::default();
+        // A replayed agent rejoins its children itself.
+        let mut goes_on = !agent.replays();
+        let (lifecycle, start, admitted, unheard) = match begin {
+            Begin::Replay(start, admitted, kept, given) => {
+                answers = given;
+                (queued(Entry::Replay), Some(start), Some(admitted), kept)
+            }
+            Begin::Tend(admitted, kept, given) => {
+                answers = given;
+                (queued(Entry::Tend), None, Some(admitted), kept)
+            }
+            Begin::Work(start, admitted, kept) => {
+                let entry = if metadata::has(task, metadata::QUEUED) {
+                    Entry::Queued
+                } else if task.status.state == TaskState::Submitted {
+                    Entry::New
+                } else {
+                    Entry::Again
+                };
+                goes_on &= entry == Entry::Again;
+                (queued(entry), Some(start), Some(admitted), kept)
+            }
+            Begin::Parked(kept) => {
+                (Lifecycle::parked(task.status.state, patience, now), None, None, kept)
+            }
+            Begin::Follow(admitted, kept) => (queued(Entry::Follow), None, Some(admitted), kept),
+        };
+        let lifecycle = lifecycle.keeping(unheard.len()).standing(answers.stands);
+        let (turn, ticket) = match admitted {
+            Some(Admitted::Now(turn)) => (Some(turn), None),
+            Some(Admitted::Later(ticket)) => (None, Some(ticket)),
+            None => (None, None),
+        };
+        Self {
+            recorder,
+            agent,
+            queue,
+            commands,
+            lifecycle,
+            start,
+            unheard,
+            turn,
+            lane: None,
+            ticket,
+            guest: None,
+            parking: Parking::default(),
+            own: None,
+            tasks: None,
+            rests: 0,
+            awaits_client: 0,
+            recording: None,
+            answers,
+            resuming: Vec::new(),
+            room: None,
+            reported: Usage::default(),
+            beside: Arc::default(),
+            goes_on,
+            was_cut: false,
+            going_down: false,
+        }
+    }
+
+    /// Registers with `parking`: this actor's agent can be evicted while it waits, and others can
+    /// be evicted for it.
+    pub(super) fn with_parking(self, parking: Parking, own: mpsc::WeakSender<Command>) -> Self {
+        Self { parking, own: Some(own), ..self }
+    }
+
+    /// Starts with the conversation's lock already held.
+    pub(super) fn holding(self, lane: Option<Lane>) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// Lets the agent delegate tasks to others.
+    pub(super) fn among(self, tasks: Arc<dyn OtherTasks>) -> Self {
+        Self { tasks: Some(tasks), ..self }
+    }
+
+    /// Runs the task to its end, and returns what remains to be cleaned up.
+    pub(super) async fn run(mut self: Box<Self>) -> Remains {
+        let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
+        // No agent is at work on the task any more, whatever follows.
+        (self.guest, self.ticket, self.room) = (None, None, None);
+        let is_over = match done {
+            Ok(Ok(())) => true,
+            // The next process reads the log and decides.
+            Ok(Err(_)) if self.going_down => false,
+            // The task was never visible to anyone, so nothing has to be ended.
+            Ok(Err(_)) | Err(_) if self.recorder.never_was() => true,
+            Ok(Err(_)) => self.give_up(GivenUp::Unstored).await,
+            Err(_) => self.give_up(GivenUp::Broken).await,
+        };
+        if is_over {
+            self.agent.task_ended(self.recorder.task()).await;
+        }
+        let is_over_for_good = self.recorder.task().status.state.is_final();
+        let (task, used) =
+            (self.recorder.task().id.clone(), Usage::of(self.recorder.task().metadata.as_ref()));
+        let (turn, lane, was_cut) = (self.turn, self.lane, self.was_cut);
+        // In the next process the agent is replayed and continues with its children, or its
+        // children are relayed for.
+        let goes_on = self.recording.is_some() || self.agent.resume() == Resume::Session;
+        let keeps_children = self.going_down && goes_on && !is_over_for_good;
+        Remains { agent: self.agent, task, turn, lane, used, was_cut, keeps_children }
+    }
+
+    async fn until_its_end(&mut self) -> Result<(), Unstorable> {
+        self.report();
+        if let Some(turn) = self.turn.take() {
+            self.happen(Happening::Turn(turn)).await?;
+        }
+        if self.lifecycle.is_over() {
+            self.recorder.be_born().await?;
+        }
+        while !self.lifecycle.is_over() {
+            let happening = match self.recorder.is_unborn() {
+                true => self.first_word().await,
+                false => Some(self.next().await),
+            };
+            if !matches!(happening, Some(Happening::Said(_) | Happening::Ended(_))) {
+                // Any other event happens to a task that is in the log.
+                self.recorder.be_born().await?;
+            }
+            let Some(happening) = happening else { continue };
+            if let Happening::Ended(_) = happening {
+                // The output was emitted before the end.
+                while let Some(said @ GuestRequest::Emit(_)) = self.queued_up() {
+                    self.happen(Happening::Said(said)).await?;
+                }
+            }
+            self.happen(happening).await?;
+            while let Some(question) = self.next_question() {
+                self.happen(Happening::Said(question)).await?;
+            }
+            // Stores further output of the guest in the same batch.
+            while (1..SAID).contains(&self.recorder.pending())
+                && let Some(said) = self.queued_up()
+            {
+                self.happen(Happening::Said(said)).await?;
+            }
+            self.recorder.flush(None).await?;
+            self.report();
+            self.count_beside();
+            self.see_to_room();
+        }
+        Ok(())
+    }
+
+    /// Evicts waiting agents until this one has capacity, or until no more can be evicted.
+    async fn make_room(&mut self) {
+        while !self.agent.has_room() && self.parking.make_room().await {}
+    }
+
+    fn queued_up(&mut self) -> Option<GuestRequest> {
+        self.guest.as_mut()?.said.try_recv().ok()
+    }
+
+    /// Passes an event to the lifecycle and carries out the effects. Records are stored before
+    /// anyone sees them.
+    async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
+        if let Happening::Said(GuestRequest::Record(heard, kept)) = happening {
+            // Boxed, as it is rare: a future reserves space for all that it may await, for the
+            // whole life of the task.
+            return Box::pin(self.about_to_hear(&heard, kept)).await;
+        }
+        self.count_first_word(&happening);
+        let (before, had_turn) = (self.lifecycle, self.turn.is_some());
+        let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
+        if matches!(signal, Signal::Cancel | Signal::Exhausted) {
+            // Closes the whole tree to new tasks and ends it from the leaves up.
+            self.end_children(payload.by.as_ref()).await;
+        }
+        let done = self.carry_out(signal, &mut payload).await;
+        match (done, payload.told.take()) {
+            (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
+                // The client's message could not be stored and counts as not sent: the task keeps
+                // waiting.
+                self.lifecycle = before;
+                // A task that only waits for its client holds no permit; one that works or queues
+                // keeps what it has.
+                if before.asks() && !had_turn {
+                    (self.turn, self.ticket) = (None, None);
+                }
+                self.recorder.take_back().await?;
+                // The sender may be gone; then nobody needs the reply.
+                let _ = told.send(Err(crate::error::HubError::from(why).into()));
+                Ok(())
+            }
+            // The agent is not evicted: a waiting task keeps waiting.
+            (Err(Unstorable(StorageError::Unavailable(_))), None) if payload.parked.is_some() => {
+                self.lifecycle = before;
+                self.recorder.take_back().await.map(drop)
+            }
+            (done, _) => done,
+        }
+    }
+
+    /// Translates an event to a lifecycle signal. None if the client answered a question that is
+    /// not open; the client has its refusal then.
+    fn signal(&mut self, happening: Happening) -> Option<(Signal, Payload)> {
+        let mut payload = Payload::default();
+        let signal = match happening {
+            Happening::Command(Some(Command::Input(input))) => {
+                self.hear(*input, &mut payload)?;
+                Signal::Said
+            }
+            Happening::Command(Some(Command::Cancel(by))) => {
+                payload.by = Some(by);
+                Signal::Cancel
+            }
+            Happening::Command(Some(Command::Exhausted(why))) => {
+                let (task, now) = (self.recorder.task(), clock::now());
+                let failed = metadata::failed(task, FailureReason::LimitExceeded, &why, now);
+                payload.events = vec![failed];
+                Signal::Exhausted
+            }
+            // The agent may have continued since the request.
+            Happening::Command(Some(Command::Park(_))) if !self.can_be_let_go() => return None,
+            Happening::Command(Some(Command::Park(done))) => {
+                payload.parked = Some(done);
+                Signal::Park
+            }
+            Happening::Command(Some(Command::Shutdown) | None) => {
+                self.going_down = true;
+                Signal::Shutdown
+            }
+            Happening::Turn(turn) => self.called(turn)?,
+            Happening::Said(GuestRequest::Rest(waits_for)) => self.rest(waits_for),
+            Happening::Said(GuestRequest::Resume(waits_for, call)) => {
+                self.resume(waits_for, call)?
+            }
+            Happening::Time => Signal::Time,
+            Happening::Said(GuestRequest::Emit(emitted)) => {
+                let (task, now) = (self.recorder.task(), clock::now());
+                let told = emitted.into_iter().map(|it| event(task, it)).collect();
+                let own = self.own_question_stands();
+                payload.events = metadata::told_beside_question(task, told, own, now);
+                Signal::Told { working: metadata::is_at_work(&payload.events) }
+            }
+            // The entry was stored before.
+            Happening::Said(GuestRequest::Record(..)) => return None,
+            Happening::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
+            Happening::Withdrawn => Signal::Withdrawn,
+            Happening::Ended(ended) if self.guest.as_ref().is_some_and(|guest| guest.tends) => {
+                payload.events = vec![last(self.recorder.task(), ended).1];
+                Signal::Tended
+            }
+            Happening::Ended(ended) => {
+                let (state, event) = last(self.recorder.task(), ended);
+                payload.events = vec![event];
+                Signal::Ended(state)
+            }
+        };
+        Some((signal, payload))
+    }
+
+    pub(super) async fn carry_out(
+        &mut self,
+        signal: Signal,
+        payload: &mut Payload,
+    ) -> Result<(), Unstorable> {
+        let mut effects = self.step(signal);
+        while let Some(effect) = effects.pop_front() {
+            // Consecutive records are one write, until someone is to see them. An agent that only
+            // answers can start before its task is stored, for nothing that it does is visible
+            // earlier.
+            let begins = effect == Effect::Start && self.recorder.is_unborn();
+            let begins = begins && self.agent.has_room();
+            if !begins && !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
+                self.recorder.flush(payload.by.as_ref()).await?;
+            }
+            let then = self.act(effect, payload).await;
+            let then = then.map(|signal| self.step(signal)).unwrap_or_default();
+            then.into_iter().rev().for_each(|effect| effects.push_front(effect));
+        }
+        // Records that no caller waits for may be batched with later ones.
+        match &payload.by {
+            Some(by) => self.recorder.flush(Some(by)).await,
+            None => Ok(()),
+        }
+    }
+
+    fn step(&mut self, signal: Signal) -> VecDeque<Effect> {
+        self.lifecycle.step(Instant::now().into_std(), signal).into()
+    }
+
+    fn record(&mut self, record: Record, payload: &mut Payload) {
+        let (task, now) = (self.recorder.task(), clock::now());
+        let event = match record {
+            Record::Itself => {
+                for event in payload.events.drain(..) {
+                    let event = metadata::with_unheard(event, &self.unheard());
+                    self.recorder.record(event);
+                }
+                return;
+            }
+            Record::Working => metadata::working(task, now),
+            Record::Interim => {
+                // The first of them is the input of the next run.
+                let later = self.unheard().split_off(1.min(self.unheard.len()));
+                let ends = payload.events.drain(..);
+                let told: Vec<_> =
+                    ends.flat_map(|end| metadata::interim(task, end, &later, &now)).collect();
+                told.into_iter().for_each(|event| self.recorder.record(event));
+                return;
+            }
+            Record::Canceled => metadata::canceled(task, now),
+            Record::Failed(fault) => {
+                self.was_cut |= fault == Fault::HubStopped;
+                let text = fault.text(self.lifecycle.patience());
+                metadata::failed(task, fault.reason(), &text, now)
+            }
+            Record::Parked => metadata::parked(task, &self.agent.card.name, now),
+            Record::Stranded => {
+                metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
+            }
+            Record::Interrupted => {
+                self.was_cut = true;
+                metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
+            }
+        };
+        let event = metadata::with_unheard(event, &self.unheard());
+        self.recorder.record(event);
+    }
+
+    /// Carries out an effect, and returns the signal that results from it.
+    async fn act(&mut self, effect: Effect, payload: &mut Payload) -> Option<Signal> {
+        match effect {
+            Effect::Record(record) => {
+                if payload.is_last(record) && self.end_children(payload.by.as_ref()).await {
+                    // The children ended before the task does.
+                    payload.stamp(&clock::now());
+                }
+                self.record(record, payload);
+            }
+            Effect::ComeBack => return self.come_back(payload),
+            Effect::GiveTurnBack => self.give_turn_back(),
+            Effect::Start => {
+                self.make_room().await;
+                return Box::pin(self.start()).await.err().map(Signal::Lost);
+            }
+            Effect::Keep => {
+                let kept = payload.start.take().map(|start| self.recorded(start));
+                self.unheard.extend(kept);
+            }
+            Effect::Retire => {
+                self.guest = None;
+                // Waiters of that run are gone with it.
+                (self.rests, self.awaits_client, self.goes_on) = (0, 0, true);
+                self.agent.programs_gone(self.recorder.task().id.as_str()).await;
+                // A remote agent gets the input as a new task, for its old task is over there.
+                self.agent.forget(&self.recorder.task().id).await;
+                self.start = self.unheard.pop_front();
+            }
+            Effect::Follow => return self.follow().err().map(Signal::Lost),
+            Effect::Tend => return self.tend().err().map(Signal::Lost),
+            Effect::Answer => self.answer(),
+            Effect::Acknowledge => {
+                if let Some(answer) = payload.standing.take() {
+                    self.answers.keep(answer);
+                }
+                self.reply(payload, Ok(()));
+            }
+            Effect::Refuse => {
+                let task = self.recorder.task();
+                let refused = not_waiting(&task.id, task.status.state);
+                self.reply(payload, Err(refused));
+            }
+            Effect::Leave => {
+                let goes_on = match &mut self.guest {
+                    Some(guest) => guest.run.leave().await,
+                    None => false,
+                };
+                return Some(Signal::Left(goes_on));
+            }
+            Effect::Stop => self.stop().await,
+            Effect::CleanUp => {
+                self.agent.clean_up(self.recorder.task()).await;
+            }
+            Effect::AskHold => {
+                let hold = self.agent.resumability(&self.recorder.task().id).await;
+                return Some(Signal::Resumability(self.recordable(hold)));
+            }
+        }
+        None
+    }
+
+    fn reply(&self, payload: &mut Payload, answer: Result<(), A2aError>) {
+        if let Some(told) = payload.told.take() {
+            // The sender may be gone; then nobody needs the reply.
+            let _ = told.send(answer);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Event loop of an actor: selects the next event.
+
+use super::{Happening, TaskActor};
+use crate::tasks::{
+    guest_port::GuestRequest,
+    run_queue::{QueueTicket, RunPermit},
+};
+use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
+use futures::FutureExt as _;
+use std::{
+    future::{pending, ready},
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep_until, timeout},
+};
+
+/// Time that the first event of a task waits for the agent's first output, so that both are stored
+/// in one write. Longer than a busy hub takes to start an agent, and shorter than anybody notices.
+const BIRTH: Duration = Duration::from_millis(100);
+
+/// Number of times the actor yields for the agent's first output before it sets a timer.
+const TURNS: usize = 3;
+
+/// Wait mode of the actor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// Waits for any event or for the timer.
+    ForTime,
+    /// Waits for any event, without a timer.
+    ForOthers,
+}
+
+impl TaskActor {
+    /// Waits for the next event.
+    pub(in crate::tasks) async fn next(&mut self) -> Happening {
+        self.next_by(Waits::ForTime).await
+    }
+
+    /// Event that is ready now, if any.
+    fn now(&mut self) -> Option<Happening> {
+        self.next_by(Waits::ForOthers).now_or_never()
+    }
+
+    async fn next_by(&mut self, waits: Waits) -> Happening {
+        let wake_at = self.lifecycle.wake_at().map(Instant::from_std);
+        let is_time = wake_at.is_some_and(|at| at <= Instant::now());
+        let (ticket, guest) = (&mut self.ticket, &mut self.guest);
+        let (mut said, mut run, mut asked) = (None, None, None);
+        if let Some(guest) = guest {
+            (said, run) = (Some(&mut guest.said), Some(&mut guest.run));
+            asked = guest.asked.as_mut().filter(|_| self.lifecycle.asks());
+        }
+        tokio::select! {
+            // Commands and deadlines come first, so that a guest that emits without pause cannot
+            // delay them. Output comes before the end: all of it must be handled first.
+            biased;
+            command = self.commands.recv() => Happening::Command(command),
+            turn = called(ticket) => Happening::Turn(turn),
+            () = ready(()), if is_time => Happening::Time,
+            () = withdrawn(&mut asked) => Happening::Withdrawn,
+            said = heard(&mut said) => Happening::Said(said),
+            ended = ended(&mut run) => Happening::Ended(ended),
+            // Last, and only in this mode: setting a timer wakes the thread that polls the kernel.
+            () = woken(wake_at), if waits == Waits::ForTime => Happening::Time,
+        }
+    }
+
+    /// Waits briefly for the first event, which mostly is ready after one poll of the agent. On a
+    /// busy hub the agent may not have begun when the time is over, so it is polled once more:
+    /// storing a task by itself costs more.
+    pub(in crate::tasks) async fn first_word(&mut self) -> Option<Happening> {
+        for _ in 0..TURNS {
+            if let Some(happening) = self.now() {
+                return Some(happening);
+            }
+            tokio::task::yield_now().await;
+        }
+        if let Ok(happening) = timeout(BIRTH, self.next()).await {
+            return Some(happening);
+        }
+        tokio::task::yield_now().await;
+        self.now()
+    }
+}
+
+// Each of these is pending forever if its source is absent.
+
+async fn called(ticket: &mut Option<QueueTicket>) -> RunPermit {
+    match ticket {
+        Some(ticket) => ticket.turn().await,
+        None => pending().await,
+    }
+}
+
+async fn woken(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the answer's receiver is gone.
+async fn withdrawn(asked: &mut Option<&mut oneshot::Sender<Result<Answer, Failure>>>) {
+    match asked {
+        Some(asked) => asked.closed().await,
+        None => pending().await,
+    }
+}
+
+async fn heard(said: &mut Option<&mut mpsc::Receiver<GuestRequest>>) -> GuestRequest {
+    match said {
+        Some(said) => match said.recv().await {
+            Some(said) => said,
+            None => pending().await,
+        },
+        None => pending().await,
+    }
+}
+
+async fn ended(run: &mut Option<&mut Box<dyn Run>>) -> Ended {
+    match run {
+        Some(run) => run.ended().await,
+        None => pending().await,
+    }
+}

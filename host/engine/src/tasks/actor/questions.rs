@@ -1,0 +1,113 @@
+//! Questions of a task to its client: asked one at a time, as the task's record shows only one; and
+//! eviction of the agent while it waits.
+
+use super::{Payload, TaskActor, eviction::Room};
+use crate::tasks::guest_port::{GuestRequest, Question};
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    grant::Resume,
+    task::{lifecycle::Signal, metadata},
+};
+use a2a_hub_runtime::Failure;
+
+impl TaskActor {
+    /// Asks a question of the agent or of one of its children. A question that was answered before
+    /// a restart gets its answer at once. A question asked while another is open is queued.
+    pub(in crate::tasks) fn ask(
+        &mut self,
+        question: Box<Question>,
+        payload: &mut Payload,
+    ) -> Option<Signal> {
+        let is_beside = self.guest.as_ref().is_some_and(|guest| guest.asked.is_some());
+        let Some(question) = self.answered_before(question) else {
+            // The task continues although its log says that it waits.
+            let is_told = !is_beside && self.recorder.task().status.state.is_interrupted();
+            return is_told.then_some(Signal::WentOn);
+        };
+        if is_beside {
+            let waits = question.waits;
+            self.guest.as_mut()?.questions.push_back(question);
+            if waits && self.lifecycle.asks() {
+                self.turn = None;
+            }
+            return waits.then_some(Signal::Waits(true));
+        }
+        let Question { need, prompt, patience, answer, of_child, waits } = *question;
+        let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
+        let is_childs = of_child.is_some();
+        payload.events = match of_child {
+            // The question is in the record since before the restart.
+            Some(asked) if metadata::asks_for_child(task, &asked) => Vec::new(),
+            Some(asked) => vec![metadata::asked_for_child(task, state, &asked, prompt, now)],
+            None => vec![metadata::asked(task, state, prompt, now)],
+        };
+        if let Some(guest) = &mut self.guest {
+            (guest.asked, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
+        }
+        Some(Signal::Asked { state, patience, waits: waits || self.rests > 0 })
+    }
+
+    /// True if the agent waits for the answer to its own question, whatever else it does.
+    pub(in crate::tasks) fn own_question_stands(&self) -> bool {
+        let guest = self.guest.as_ref().filter(|guest| !guest.asks_for_child);
+        let asked = guest.and_then(|guest| guest.asked.as_ref());
+        self.lifecycle.asks() && asked.is_some_and(|asked| !asked.is_closed())
+    }
+
+    /// Next queued question, once none is open. Skips questions whose asker is gone.
+    pub(in crate::tasks) fn next_question(&mut self) -> Option<GuestRequest> {
+        let guest = self.guest.as_mut().filter(|guest| guest.asked.is_none())?;
+        while let Some(question) = guest.questions.pop_front() {
+            if !question.answer.is_closed() {
+                return Some(GuestRequest::Ask(question));
+            }
+        }
+        None
+    }
+
+    /// Delivers the answer that the agent waits for, or a timeout.
+    pub(in crate::tasks) fn answer(&mut self) {
+        let Some(guest) = &mut self.guest else { return };
+        let answer = guest.answer.take().ok_or(Failure::Timeout);
+        if let Some(asked) = guest.asked.take() {
+            // A guest that has ended needs no answer.
+            let _ = asked.send(answer);
+        }
+        // The question was a child's, and the agent still waits for others.
+        if self.rests > self.awaits_client {
+            self.turn = None;
+        }
+    }
+
+    /// Registers an agent that waits for its client for eviction, or counts it as waiting; undoes
+    /// that once the agent continues.
+    pub(in crate::tasks) fn see_to_room(&mut self) {
+        // A run that only relays for children uses no capacity.
+        let has_agent = self.guest.as_ref().is_some_and(|guest| !guest.tends);
+        let waits = has_agent && self.lifecycle.only_waits();
+        let is_free = waits && self.can_be_let_go();
+        match (&self.room, &self.own) {
+            (_, _) if !waits => self.room = None,
+            (Some(Room::Offered { .. }), _) if is_free => {}
+            (_, Some(own)) if is_free => {
+                let offer = self.parking.offer(own.clone());
+                self.room = Some(Room::Offered { _offer: offer });
+            }
+            (Some(Room::Counted { .. }), _) => {}
+            (_, _) => self.room = Some(Room::Counted { _wait: self.queue.wait(&self.agent) }),
+        }
+    }
+
+    /// True if the agent may be evicted and started again with the answer: it waits for its own
+    /// client only, and no child works for it.
+    pub(in crate::tasks) fn can_be_let_go(&self) -> bool {
+        let asks_itself = self.guest.as_ref().is_some_and(|guest| !guest.asks_for_child);
+        let has_children =
+            self.tasks.as_ref().is_some_and(|tasks| tasks.has_children(&self.recorder.task().id));
+        asks_itself
+            && self.lifecycle.only_waits()
+            && self.rests == self.awaits_client
+            && self.agent.resume() == Resume::Session
+            && !has_children
+    }
+}

@@ -1,0 +1,232 @@
+//! A task and its log: events are applied to the task, stored, and only then published.
+
+use crate::{
+    observability::{hub_events::Events, metrics::Metrics, span_export::Spans},
+    tasks::feed::feed::{Feed, Listener},
+};
+use a2a_hub_core::{access_control::Principal, task::state};
+use a2a_hub_protocol::{
+    event::{SequencedEvent, TaskEvent},
+    hub::event::Happened,
+    id::AgentId,
+    message::Message,
+    task::{Task, TaskState},
+};
+use a2a_hub_store::{StorageError, StoredTask, TaskStore};
+use std::{mem, sync::Arc};
+use tokio::sync::oneshot;
+
+/// Error of the store, already logged.
+pub(in crate::tasks) struct Unstorable(pub(in crate::tasks) StorageError);
+
+/// A task that is not in the log yet: its first event is stored together with the agent's first
+/// output.
+pub(in crate::tasks) struct Unborn {
+    /// Caller that requested the task.
+    pub(in crate::tasks) by: Principal,
+    /// Notified once the task is in the log.
+    pub(in crate::tasks) told: oneshot::Sender<Result<(), StorageError>>,
+}
+
+/// Writes the log of one task.
+pub(in crate::tasks) struct Recorder {
+    /// The task, with all recorded events applied, stored or not.
+    task: Task,
+    /// Number of the last stored event.
+    seq: u64,
+    agent: AgentId,
+    storage: Arc<dyn TaskStore>,
+    events: Events,
+    spans: Spans,
+    feed: Feed,
+    /// Recorded events that are not stored yet.
+    pending: Vec<Arc<TaskEvent>>,
+    /// States that the pending events lead to.
+    moves: Vec<TaskState>,
+    /// Set until the first event is stored.
+    unborn: Option<Unborn>,
+}
+
+impl Recorder {
+    /// Creates the recorder of a task of `agent` whose log ends at event `seq`.
+    pub(in crate::tasks) fn new(
+        task: Task,
+        seq: u64,
+        agent: AgentId,
+        storage: Arc<dyn TaskStore>,
+        (events, spans): (Events, Spans),
+        feed: Feed,
+    ) -> Self {
+        let (pending, moves) = (Vec::new(), Vec::new());
+        Self { task, seq, agent, storage, events, spans, feed, pending, moves, unborn: None }
+    }
+
+    /// Begins a new task with this event, which is stored with the next ones.
+    pub(in crate::tasks) fn beginning(self, created: Arc<TaskEvent>, unborn: Unborn) -> Self {
+        Self { pending: vec![created], unborn: Some(unborn), ..self }
+    }
+
+    /// True if not even the first event is stored.
+    pub(in crate::tasks) fn is_unborn(&self) -> bool {
+        self.unborn.is_some()
+    }
+
+    /// Handle to subscribe to the task.
+    pub(in crate::tasks) fn listener(&self) -> Listener {
+        self.feed.listener()
+    }
+
+    pub(in crate::tasks) fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Metrics of the hub.
+    pub(in crate::tasks) fn metrics(&self) -> &Metrics {
+        self.events.metrics()
+    }
+
+    /// Number of the last stored event.
+    pub(in crate::tasks) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(in crate::tasks) fn storage(&self) -> &Arc<dyn TaskStore> {
+        &self.storage
+    }
+
+    /// Number of events that wait to be stored.
+    pub(in crate::tasks) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Applies an event and queues it for the next write. An event that the task's state does not
+    /// allow is left out and logged: no guest can cause one.
+    pub(in crate::tasks) fn record(&mut self, mut event: TaskEvent) {
+        let before = self.task.status.state;
+        state::begin_artifact(&self.task, &mut event);
+        match state::apply(&mut self.task, &event) {
+            Ok(()) => {
+                let state = self.task.status.state;
+                self.moves.extend((state != before).then_some(state));
+                self.pending.push(Arc::new(event));
+            }
+            Err(why) => tracing::error!(task = %self.task.id, %why, "an event was left out"),
+        }
+    }
+
+    /// Stores the recorded events, which `by` requested, then publishes them. If the first event is
+    /// among them, the principal is the one that requested the task.
+    pub(in crate::tasks) async fn flush(
+        &mut self,
+        by: Option<&Principal>,
+    ) -> Result<(), Unstorable> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let (pending, moves) = (mem::take(&mut self.pending), mem::take(&mut self.moves));
+        let unborn = self.unborn.take();
+        let by = unborn.as_ref().map_or(by, |unborn| Some(&unborn.by));
+        let stored = self.storage.append_by(&self.task.id, self.seq, pending.clone(), by).await;
+        if let Err(why) = stored {
+            tracing::error!(task = %self.task.id, %why, "events could not be stored");
+            if !self.has_landed(&why, &pending).await {
+                // The caller may be gone; then nobody needs the reply.
+                unborn.map(|unborn| unborn.told.send(Err(why.clone())));
+                return Err(Unstorable(why));
+            }
+        }
+        if let Some(unborn) = unborn {
+            self.events.publish(created(&self.task, &self.agent));
+            let _ = unborn.told.send(Ok(()));
+        }
+        let sequenced = pending.into_iter().map(|event| {
+            self.seq += 1;
+            SequencedEvent {
+                task: self.task.id.clone(),
+                context: self.task.context_id.clone(),
+                seq: self.seq,
+                event: Arc::unwrap_or_clone(event),
+            }
+        });
+        self.feed.publish(sequenced.collect::<Vec<_>>());
+        self.tell(moves);
+        Ok(())
+    }
+
+    /// Stores the first event, if it is not stored yet.
+    pub(in crate::tasks) async fn be_born(&mut self) -> Result<(), Unstorable> {
+        if self.is_unborn() { self.flush(None).await } else { Ok(()) }
+    }
+
+    /// True if no event was ever stored.
+    pub(in crate::tasks) fn never_was(&self) -> bool {
+        self.seq == 0
+    }
+
+    /// True if the events are in the log although the store reported that it was unavailable: only
+    /// the reply was lost.
+    async fn has_landed(&self, why: &StorageError, pending: &[Arc<TaskEvent>]) -> bool {
+        if !matches!(why, StorageError::Unavailable(_)) {
+            return false;
+        }
+        let found = self.storage.events(&self.task.id, self.seq, pending.len() + 1).await;
+        found
+            .is_ok_and(|found| found.iter().map(|it| &it.event).eq(pending.iter().map(Arc::as_ref)))
+    }
+
+    fn tell(&self, moves: Vec<TaskState>) {
+        for state in moves {
+            if state.is_final() {
+                self.spans.of(&self.agent, &self.task);
+            }
+            self.events.publish(Happened::TaskState {
+                task_id: self.task.id.clone(),
+                context_id: self.task.context_id.clone(),
+                agent_id: self.agent.clone(),
+                state,
+            });
+        }
+    }
+
+    /// Reverts to the stored state: drops events that were not stored, publishes events that were
+    /// stored without a reply. False if the task was deleted.
+    pub(in crate::tasks) async fn take_back(&mut self) -> Result<bool, Unstorable> {
+        self.pending.clear();
+        self.moves.clear();
+        let stored = self.storage.task(&self.task.id).await.map_err(Unstorable)?;
+        let Some(StoredTask { seq, task, .. }) = stored else { return Ok(false) };
+        let (known, limit) = (self.seq, usize::try_from(seq.saturating_sub(self.seq)).unwrap_or(0));
+        let unheard = self.storage.events(&self.task.id, known, limit).await.map_err(Unstorable)?;
+        self.feed.publish(unheard);
+        (self.seq, self.task) = (seq, task);
+        Ok(true)
+    }
+
+    /// Latest `limit` messages of the conversation, without those of the task's history at the
+    /// indexes `unheard`.
+    pub(in crate::tasks) async fn said_before(
+        &self,
+        limit: usize,
+        unheard: &[usize],
+    ) -> Result<Vec<Message>, StorageError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut said = self.storage.conversation(&self.task.context_id, limit).await?;
+        let own = self.task.history.iter().enumerate();
+        said.extend(own.filter(|(at, _)| !unheard.contains(at)).map(|(_, own)| own.clone()));
+        said.drain(..said.len().saturating_sub(limit));
+        Ok(said)
+    }
+
+    /// Disconnects all subscribers; they may subscribe again.
+    pub(in crate::tasks) fn hang_up(&mut self) {
+        self.feed = Feed::new(self.seq);
+    }
+}
+
+/// Event for a new task.
+pub(in crate::tasks) fn created(task: &Task, agent: &AgentId) -> Happened {
+    let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
+    Happened::TaskCreated { task_id, context_id, agent_id: agent.clone() }
+}

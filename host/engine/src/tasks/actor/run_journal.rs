@@ -1,0 +1,134 @@
+//! Journal entries of a recorded run, and the part of the task's log that belongs to the run.
+
+use a2a_hub_agents::AgentVersion;
+use a2a_hub_core::task::metadata;
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    event::TaskEvent,
+    message::{Message, Metadata, Role},
+    question::{QUESTION, Question as Asked},
+};
+use a2a_hub_runtime::{Work, port::tasks::Emitted};
+use a2a_hub_store::{StorageError, TaskStore};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Number of events of a log that are read at once.
+const PAGE: usize = 1_000;
+
+/// First entry of a journal: all inputs of the run.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::tasks) struct Began {
+    /// Last event of the task's log at the time.
+    pub(in crate::tasks) seq: u64,
+    /// Number that distinguishes the run from earlier runs on the task; none for the first, and in
+    /// journals of earlier hubs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::tasks) run: Option<u64>,
+    pub(in crate::tasks) at_ms: u64,
+    pub(in crate::tasks) message: Message,
+    pub(in crate::tasks) history: Vec<Message>,
+    pub(in crate::tasks) metadata: Option<Metadata>,
+    pub(in crate::tasks) directory: Option<String>,
+    pub(in crate::tasks) client: ClientCapabilities,
+    pub(in crate::tasks) live: bool,
+    /// Component at work; no other component can replay the run. None in journals of earlier hubs.
+    #[serde(default)]
+    pub(in crate::tasks) agent: Option<AgentVersion>,
+    pub(in crate::tasks) settings: BTreeMap<String, String>,
+}
+
+/// A recorded run, as held by its task's actor.
+pub(in crate::tasks) struct RecordedRun {
+    /// Number of journal entries.
+    pub(in crate::tasks) entries: u64,
+}
+
+/// Facts about the current run, read from the task's log.
+#[derive(Default)]
+pub(in crate::tasks) struct Told {
+    /// Output of the agent.
+    pub(in crate::tasks) emitted: Vec<Emitted>,
+    /// Answers of the client.
+    pub(in crate::tasks) answers: VecDeque<(Asked, Message)>,
+    /// Question that is open.
+    open: Option<Asked>,
+    /// True if the run is over, and the next has not begun.
+    pub(in crate::tasks) is_over: bool,
+}
+
+impl Told {
+    fn follow(&mut self, event: TaskEvent) {
+        match event {
+            TaskEvent::Artifact(update) => self.emitted.push(Emitted::Artifact {
+                artifact: update.artifact,
+                append: update.append,
+                last_chunk: update.last_chunk,
+            }),
+            TaskEvent::Status(update) => {
+                let state = update.status.state;
+                let facts = update.metadata.as_ref();
+                self.is_over |= facts.is_some_and(|facts| facts.contains_key(metadata::UNHEARD));
+                if state.is_interrupted() {
+                    self.open = Asked::of(facts).filter(|_| update.status.message.is_some());
+                    return;
+                }
+                if facts.is_some_and(|facts| facts.contains_key(QUESTION)) {
+                    self.open = None;
+                }
+                let metadata = update.metadata.and_then(metadata::of_agent).filter(is_agents);
+                let message = update.status.message;
+                if message.is_some() || metadata.is_some() {
+                    self.emitted.push(Emitted::Working { message, metadata });
+                }
+            }
+            TaskEvent::Input(message) if message.role == Role::User => {
+                self.answers.extend(self.open.take().map(|asked| (asked, message)));
+            }
+            TaskEvent::Input(_) | TaskEvent::Created(_) | TaskEvent::Reply(_) => {}
+        }
+    }
+}
+
+/// True if the metadata is the agent's. The hub's own updates only remove facts, by null.
+fn is_agents(facts: &Metadata) -> bool {
+    facts.values().any(|fact| !fact.is_null())
+}
+
+/// Reads the facts about the current run from the task's log, after that event.
+pub(in crate::tasks) async fn told(
+    storage: &dyn TaskStore,
+    work: &Work,
+    after: u64,
+) -> Result<Told, StorageError> {
+    let (mut told, mut seq) = (Told::default(), after);
+    loop {
+        let events = storage.events(&work.task.id, seq, PAGE).await?;
+        let is_last = events.len() < PAGE;
+        for event in events {
+            seq = event.seq;
+            told.follow(event.event);
+        }
+        if is_last {
+            return Ok(told);
+        }
+    }
+}
+
+/// Parses a journal entry.
+pub(in crate::tasks) fn read<T: DeserializeOwned>(
+    work: &Work,
+    entry: &str,
+) -> Result<T, StorageError> {
+    serde_json::from_str(entry).map_err(|why| StorageError::Corrupt {
+        what: format!("the journal of task {}", work.task.id),
+        why: why.to_string(),
+    })
+}
+
+/// Serializes a journal entry.
+pub(in crate::tasks) fn json(it: &impl Serialize) -> Result<String, StorageError> {
+    serde_json::to_string(it)
+        .map_err(|why| StorageError::Unavailable(format!("write a journal as JSON: {why}")))
+}

@@ -1,0 +1,128 @@
+//! Starts the agent's run, and ends child tasks when the task ends.
+
+use super::{Payload, RunningTask, SAID, TaskActor, replay::Given};
+use crate::tasks::{command::Start, guest_port::ToActor, ports::RunKind};
+use a2a_hub_agents::TaskPorts;
+use a2a_hub_core::{
+    access_control::Principal,
+    routing::ROUTING,
+    task::{
+        lifecycle::{Fault, Record},
+        metadata,
+        tree_budget::Usage,
+    },
+};
+use a2a_hub_protocol::event::TaskEvent;
+use a2a_hub_runtime::Work;
+use std::sync::{Arc, atomic::Ordering};
+use tokio::sync::mpsc;
+
+impl TaskActor {
+    /// Starts the agent on the task.
+    pub(in crate::tasks) async fn start(&mut self) -> Result<(), Fault> {
+        // Every start comes with its input; without one, the agent cannot continue.
+        let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
+        let Start { message, client, directory, streamed, goes_on, at, by } = *start;
+        let unheard: Vec<_> =
+            [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
+        let limit = if goes_on { self.agent.config.history } else { 0 };
+        let history = self.recorder.said_before(limit, &unheard).await.map_err(|why| {
+            let task = &self.recorder.task().id;
+            tracing::error!(%task, %why, "the conversation so far cannot be read");
+            Fault::Unreadable
+        })?;
+        let (queue, said) = mpsc::channel(SAID);
+        let mut task = self.recorder.task().clone();
+        // The routing facts name the alternatives. They are for the client; an agent may not be
+        // granted any of those agents.
+        task.metadata.as_mut().map(|facts| facts.remove(ROUTING));
+        let work = Work { task, message, history, live: streamed, journal: None };
+        let begun = self.recorded_run(Given { work, directory, client }).await;
+        let Given { work, directory, client } = begun.map_err(|why| {
+            let task = &self.recorder.task().id;
+            tracing::error!(%task, %why, "the journal of the task's run cannot be used");
+            Fault::Unreadable
+        })?;
+        let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());
+        let task = self.recorder.task();
+        // A run that is replayed after a restart rejoins its children itself.
+        let follows_another = std::mem::take(&mut self.goes_on);
+        let run = RunKind { is_recorded: self.recording.is_some(), follows_another };
+        let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), run));
+        self.count_beside();
+        let port = Arc::new(ToActor { queue, beside: Arc::clone(&self.beside) });
+        let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
+        let ports = TaskPorts { task: port, delegation, journal, by };
+        let run = self.agent.start(ports, directory, client, work);
+        self.guest = Some(RunningTask::new(run, said));
+        Ok(())
+    }
+
+    /// Follows a task at a remote agent, and receives what happened since the previous process
+    /// ended.
+    pub(in crate::tasks) fn follow(&mut self) -> Result<(), Fault> {
+        let (queue, said) = mpsc::channel(SAID);
+        let run = self.agent.follow(
+            Arc::new(ToActor { queue, beside: Arc::default() }),
+            self.recorder.task().clone(),
+        );
+        let run = run.ok_or(Fault::AgentReplaced)?;
+        self.guest = Some(RunningTask::new(run, said));
+        Ok(())
+    }
+
+    /// Ends the task's running children: no child outlives its parent. Returns true if there were
+    /// any.
+    pub(in crate::tasks) async fn end_children(&mut self, by: Option<&Principal>) -> bool {
+        let Some(tasks) = &self.tasks else { return false };
+        let task = self.recorder.task().id.clone();
+        let own = || Principal::AgentTask { agent: self.agent.id.clone(), task: task.clone() };
+        tasks.end_children(&task, &by.cloned().unwrap_or_else(own)).await
+    }
+
+    /// Updates the size of what is repeated beside a status, for the agent's accounting.
+    pub(in crate::tasks) fn count_beside(&self) {
+        let own = self.own_question_stands();
+        let bytes = metadata::bytes_beside_question(self.recorder.task(), own);
+        self.beside.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Reports the task's usage to its ancestors, if it has changed.
+    pub(in crate::tasks) fn report(&mut self) {
+        let used = Usage::of(self.recorder.task().metadata.as_ref());
+        if used != self.reported
+            && let Some(tasks) = &self.tasks
+        {
+            self.reported = used;
+            tasks.report(&self.recorder.task().id, used);
+        }
+    }
+}
+
+impl Payload {
+    /// Sets the time of the events.
+    pub(in crate::tasks) fn stamp(&mut self, now: &str) {
+        for event in &mut self.events {
+            if let TaskEvent::Status(update) = event {
+                now.clone_into(&mut update.status.timestamp);
+            }
+        }
+    }
+
+    /// True if this record ends the task.
+    pub(in crate::tasks) fn is_last(&self, record: Record) -> bool {
+        match record {
+            Record::Canceled | Record::Failed(_) => true,
+            Record::Itself => self.events.iter().any(|event| match event {
+                TaskEvent::Status(update) => update.status.state.is_final(),
+                TaskEvent::Reply(_) => true,
+                TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => false,
+            }),
+            Record::Working
+            | Record::Interim
+            | Record::Interrupted
+            | Record::Stranded
+            | Record::Parked => false,
+        }
+    }
+}

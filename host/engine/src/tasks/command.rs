@@ -1,0 +1,71 @@
+//! Commands and initial states of a task's actor.
+
+use super::{recovery::pending_questions::Answers, run_queue::Admitted};
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::{
+    client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
+};
+use std::collections::VecDeque;
+use tokio::sync::oneshot;
+
+/// A command to a task's actor.
+pub(super) enum Command {
+    /// Cancel the task; the sender waits for the channel to close.
+    Cancel(Principal),
+    /// Fail the task, because the budget of an ancestor is used up; contains the reason.
+    Exhausted(String),
+    /// Deliver a client's message.
+    Input(Box<Input>),
+    /// Evict the waiting agent to free capacity; the sender is dropped once that is done.
+    Park(oneshot::Sender<()>),
+    /// The hub shuts down.
+    Shutdown,
+}
+
+/// A client's message to an existing task.
+pub(super) struct Input {
+    pub(super) message: Message,
+    /// Question that the message names as the one it answers.
+    pub(super) answers: Option<QuestionId>,
+    pub(super) client: ClientCapabilities,
+    /// Sender of the message, for the log.
+    pub(super) by: Principal,
+    /// Receives whether the task accepted the message.
+    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
+}
+
+/// Initial state of an actor.
+pub(super) enum Begin {
+    /// Give the task to its agent.
+    Work(Box<Start>, Admitted, Kept),
+    /// Replay an agent that was at work when the previous process ended; contains the answers that
+    /// the client has given already.
+    Replay(Box<Start>, Admitted, Kept, Answers),
+    /// Relay for the children of an agent whose run ended with the previous process.
+    Tend(Admitted, Kept, Answers),
+    /// Wait for the client without an agent: the process that ran it is gone.
+    Parked(Kept),
+    /// Follow a remote agent, which has been at work all the time.
+    Follow(Admitted, Kept),
+}
+
+/// Client's messages for later runs of the agent, one run each, oldest first.
+pub(super) type Kept = VecDeque<Box<Start>>;
+
+/// Input of one agent run.
+pub(super) struct Start {
+    /// The client's last message.
+    pub(super) message: Message,
+    /// Capabilities of the client.
+    pub(super) client: ClientCapabilities,
+    /// Working directory that the client requested.
+    pub(super) directory: Option<String>,
+    /// True if the client streams the events.
+    pub(super) streamed: bool,
+    /// True if the conversation may have earlier messages.
+    pub(super) goes_on: bool,
+    /// Index of the message in the task's history.
+    pub(super) at: usize,
+    /// Sender of the message; none if unknown.
+    pub(super) by: Option<Principal>,
+}

@@ -1,0 +1,480 @@
+//! Delegation from an agent at work to other agents: its calls become tasks of those agents, and
+//! children of its task.
+//!
+//! Two subscribers follow a child, each at its own pace: the guest, which polls for updates, and
+//! the hub, which relays the child's questions to the parent's client and the answers back.
+
+pub(super) mod call_errors;
+pub(super) mod child_call;
+pub(super) mod child_message;
+pub(super) mod child_routing;
+pub(super) mod conversation_access;
+pub(super) mod directory;
+pub(super) mod lent_permit;
+pub(super) mod memory_transfer;
+pub(super) mod program_calls;
+pub(super) mod question_relay;
+pub(super) mod recorded_calls;
+
+use super::{
+    NewTask, SubmitError, Subscription, Tasks,
+    command::Command,
+    delegation::{
+        call_errors::{failed, no_child, refused},
+        child_call::ChildCall,
+        lent_permit::LentTurn,
+        memory_transfer::{asked_for, hand_over},
+        question_relay::Care,
+        recorded_calls::RecordedCalls,
+    },
+    feed::feed::{Lent, StreamEnd},
+    guest_port::GuestRequest,
+    ports::{Calls, OtherTasks, RunKind},
+};
+use a2a_hub_agents::Agent;
+use a2a_hub_config::Permissions;
+use a2a_hub_core::{
+    access_control::Principal,
+    routing::Routing,
+    task::{
+        metadata,
+        tree_budget::{Exhausted, Usage},
+    },
+};
+use a2a_hub_process::Panicked;
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    event::StatusUpdate,
+    id::{AgentId, ContextId, TaskId},
+    operation::{AgentQuery, FoundAgents},
+    parent::Parent,
+    task::Task,
+};
+use a2a_hub_runtime::{
+    Failure,
+    port::{
+        delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild},
+        tasks::WaitsFor,
+    },
+};
+use a2a_hub_store::StoredTask;
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
+use parking_lot::Mutex as SyncMutex;
+use serde_json::Value;
+use std::{
+    collections::BTreeSet,
+    path::{Component, Path},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::{Mutex, mpsc},
+    time::Instant,
+};
+use tracing::Instrument as _;
+
+/// Time limit for ending the children of a finished task; longer than each child's own limit.
+const END_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Delegation calls of one task's agent. Cheap to clone, except for the task.
+#[derive(Clone)]
+pub(super) struct Delegation {
+    pub(super) tasks: Tasks,
+    /// The calling agent.
+    pub(super) agent: Arc<Agent>,
+    /// Its task, as of the beginning of this run.
+    pub(super) task: Task,
+    /// The actor of that task.
+    queue: mpsc::Sender<GuestRequest>,
+    /// Held while a child's question is open before the client: one at a time.
+    asking: Arc<Mutex<()>>,
+    /// Children whose questions are relayed.
+    looked_after: Arc<SyncMutex<BTreeSet<TaskId>>>,
+}
+
+impl Delegation {
+    fn principal(&self) -> Principal {
+        Principal::AgentTask { agent: self.agent.id.clone(), task: self.task.id.clone() }
+    }
+
+    fn call(&self, heard: Subscription) -> ChildCall {
+        ChildCall::new(self.tasks.clone(), Arc::clone(&self.agent), self.principal(), heard)
+    }
+
+    /// Working directory of the child: the parent's, or one below it.
+    fn directory(&self, wanted: Option<String>) -> Result<Option<String>, Failure> {
+        let own = metadata::working_directory(&self.task);
+        let Some(wanted) = wanted else { return Ok(own) };
+        let is_plain =
+            Path::new(&wanted).components().all(|part| !matches!(part, Component::ParentDir));
+        match &own {
+            Some(own) if is_plain && Path::new(&wanted).starts_with(own) => Ok(Some(wanted)),
+            // The client named no directory; the agent's own grant decides.
+            None if is_plain && self.agent.may_work_in(&wanted) => Ok(Some(wanted)),
+            _ => Err(Failure::Denied(format!(
+                "have another agent work in `{wanted}`: it works in the directory of this task{}, or in one below",
+                own.map(|own| format!(", `{own}`")).unwrap_or_default()
+            ))),
+        }
+    }
+
+    /// Existing child with this key. Fails if the key belongs to a child of another agent.
+    async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
+        match self.child_under(key).await? {
+            Some(known) if known.agent != *agent => Err(Failure::Invalid(format!(
+                "call `{agent}` with the key `{key}`: this task has called `{}` with that key; take another key",
+                known.agent
+            ))),
+            known => Ok(known.map(|known| known.task)),
+        }
+    }
+
+    /// Starts a child, and begins to relay its questions.
+    pub(super) async fn begin(
+        &self,
+        request: ChildRequest,
+        child: Arc<Agent>,
+        routing: Option<Box<Routing>>,
+    ) -> Result<Subscription, Failure> {
+        let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
+        let inherit = asked_for(inherit, &message)?;
+        let answers = request.answers_questions;
+        let directory = self.directory(request.working_directory)?;
+        let context_id = match context_id {
+            Some(named) => Some(self.conversation(named, &child.id).await?),
+            None => None,
+        };
+        let of_message = child_message::budget(&message)?;
+        let above = self.tasks.trees().above(&self.task.id);
+        self.must_not_wait_for_itself(&above, &child, context_id.as_ref())?;
+        let limits = child.config.tree_limits().narrowed(budget).narrowed(of_message);
+        let id = TaskId::fresh();
+        let grown = self.tasks.trees().grow(&self.task.id, id.clone(), limits);
+        grown.map_err(|why| no_child(&why))?;
+        let parent = Parent {
+            task: self.task.id.clone(),
+            root: above.last().unwrap_or(&self.task.id).clone(),
+            depth: u32::try_from(above.len()).unwrap_or(u32::MAX),
+            key,
+            budget,
+        };
+        let of_kin = self.tasks.is_at_work(&above, &child.id);
+        let message =
+            child_message::told(&self.task, message, &id, context_id, directory.as_deref());
+        let giver = (&self.agent, &self.task);
+        let (message, inherited, fresh) = match hand_over(giver, &child, message, inherit).await {
+            Ok(handed_over) => handed_over,
+            Err(why) => {
+                self.tasks.trees().fell(&id);
+                return Err(why);
+            }
+        };
+        let new = Box::new(NewTask {
+            id: None,
+            permissions: Some(self.agent.lends(&child.id, &self.task))
+                .filter(|most| *most != Permissions::default()),
+            inherited,
+            agent: Arc::clone(&child),
+            message,
+            working_directory: directory,
+            timeout_ms,
+            streamed: true,
+            client: ClientCapabilities::default(),
+            request: None,
+            by: self.principal(),
+            tenant: self.task.context_id.tenant().clone(),
+            limits,
+            // The message contains it.
+            trace: None,
+            routing,
+        });
+        match self.tasks.submit_as(id.clone(), new, Some(parent), of_kin).await {
+            Ok(heard) => {
+                self.look_after(&child.id, &heard, answers);
+                Ok(heard.until(StreamEnd::Over))
+            }
+            Err(why) => {
+                self.tasks.trees().fell(&id);
+                if let Some(mind) = fresh {
+                    mind.abandon().await;
+                }
+                Err(match &why {
+                    SubmitError::Busy { .. } => Failure::Unavailable(why.to_string()),
+                    SubmitError::Storage(why) => failed("call another agent", why),
+                })
+            }
+        }
+    }
+
+    /// Refuses a child that would wait for one of its ancestors, which holds its conversation's
+    /// lock.
+    fn must_not_wait_for_itself(
+        &self,
+        above: &[TaskId],
+        child: &Agent,
+        context: Option<&ContextId>,
+    ) -> Result<(), Failure> {
+        let Some(context) = context.filter(|_| child.one_per_context()) else { return Ok(()) };
+        let has_it = |task: &&TaskId| {
+            let running = self.tasks.find(task);
+            running.is_some_and(|it| it.agent == child.id && it.context == *context)
+        };
+        match [&self.task.id].into_iter().chain(above).find(has_it) {
+            None => Ok(()),
+            Some(task) => Err(Failure::Invalid(format!(
+                "go on with conversation `{context}`: `{}` does one task of a conversation at a time, and is at work on task `{task}` of it, \
+                 below which this one would stand; leave the conversation out",
+                child.id
+            ))),
+        }
+    }
+
+    /// Relays the child's questions, and cancels the child once its parent may no longer call that
+    /// agent.
+    fn look_after(&self, child: &AgentId, heard: &Subscription, answers: bool) {
+        if let Some(follow) = self.tasks.listen(heard.task(), heard.after()) {
+            self.take_care(child, None, follow, answers);
+        }
+    }
+
+    /// Relays for a child of an earlier run. Questions that were answered before are skipped.
+    pub(super) async fn look_after_again(
+        &self,
+        child: &TaskId,
+        answers: bool,
+    ) -> Result<(), Failure> {
+        let StoredTask { agent, seq, task } = self.tasks.get(child).await.map_err(refused)?;
+        if let Some(follow) = self.tasks.listen(child, seq) {
+            let now = StatusUpdate { status: task.status, metadata: task.metadata };
+            self.take_care(&agent, Some(now), follow, answers);
+        }
+        Ok(())
+    }
+
+    /// Starts a child in a task that completes even if the caller is dropped, so that no child is
+    /// half started.
+    async fn to_its_end(
+        &self,
+        begun: impl Future<Output = Result<Subscription, Failure>> + Send + 'static,
+    ) -> Result<Subscription, Failure> {
+        let broke = |why: tokio::task::JoinError| match why.is_panic() {
+            true => Err(Failure::Internal(Panicked::from(why).to_string())),
+            // The runtime shuts down, and all its tasks with it.
+            false => Err(Failure::Cancelled),
+        };
+        self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
+    }
+
+    fn take_care(
+        &self,
+        child: &AgentId,
+        now: Option<StatusUpdate>,
+        follow: Subscription,
+        answers: bool,
+    ) {
+        if !self.looked_after.lock().insert(follow.task().clone()) {
+            return;
+        }
+        let care = Care {
+            tasks: self.tasks.clone(),
+            by: self.principal(),
+            queue: self.queue.clone(),
+            asking: Arc::clone(&self.asking),
+            parent: Arc::clone(&self.agent),
+            child: child.clone(),
+            answers,
+        };
+        let (parent, child) = (Arc::clone(&self.agent), child.clone());
+        let looking = async move {
+            let (tasks, by, task) = (care.tasks.clone(), care.by.clone(), follow.task().clone());
+            tokio::select! {
+                () = care.hand_on(now, follow) => {}
+                () = parent.may_no_longer_call(&child) => {
+                    // The child may have ended in the meantime.
+                    let _ = tasks.cancel(&task, by).await;
+                }
+            }
+        };
+        self.tasks.actors.spawn(looking.in_current_span());
+    }
+}
+
+#[async_trait::async_trait]
+impl DelegatePort for Delegation {
+    async fn agents(&self) -> Vec<Value> {
+        self.agent.peers()
+    }
+
+    async fn find(&self, query: AgentQuery) -> Result<FoundAgents, Failure> {
+        self.agent.find_peers(query).await
+    }
+
+    async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
+        let heard = self.open(request).await?;
+        Ok(Box::new(self.call(heard)))
+    }
+
+    async fn join(&self, child: &JoinChild) -> Result<Box<dyn CallPort>, Failure> {
+        self.tasks.phase.until_started().await;
+        let head = self.tasks.head(&child.task).await.map_err(refused)?;
+        if head.parent.as_ref() != Some(&self.task.id) {
+            let why = format!("join `{}`: it is no child of this task", child.task);
+            return Err(Failure::Denied(why));
+        }
+        let heard = self.tasks.follow(&child.task, 0).await.map_err(refused)?;
+        self.look_after_again(&child.task, child.answers_questions).await?;
+        let mut call = self.call(heard);
+        for _ in 0..child.heard {
+            call.next().await?;
+        }
+        Ok(Box::new(call))
+    }
+
+    async fn children(&self) -> Result<Vec<ChildTask>, Failure> {
+        let children = self.tasks.children(&self.task.id).await;
+        children.map_err(|why| failed("list children", &why))
+    }
+}
+
+#[async_trait::async_trait]
+impl Calls for Delegation {
+    async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure> {
+        // Until recovery is complete, the running ancestors and the load of agents are unknown.
+        self.tasks.phase.until_started().await;
+        if self.tasks.phase.is_stopping() {
+            // The child would be shut down as it begins.
+            return Err(Failure::HubNotUp("call another agent: the hub is stopping".to_owned()));
+        }
+        if let Some(wanted) = self.wanted(&request)? {
+            let this = self.clone();
+            return self.to_its_end(async move { this.open_routed(request, wanted).await }).await;
+        }
+        let what = format!("call `{}`", request.agent);
+        let named = AgentId::parse(&request.agent);
+        let agent = named.map_err(|why| Failure::Invalid(format!("{what}: {why}")))?;
+        let agent = self.agent.peer_called(&agent);
+        self.agent.may_call(&agent)?;
+        let child = self.tasks.directory.agent(&agent);
+        let child = child.ok_or_else(|| Failure::Unavailable(format!("{what}: it has left")))?;
+        let joined = match &request.key {
+            Some(key) => self.known(key, &agent).await?,
+            None => None,
+        };
+        match joined {
+            Some(known) => self.join_again(&known, request.answers_questions).await,
+            None => {
+                let this = self.clone();
+                let begun = async move {
+                    this.must_take(&child).await?;
+                    this.begin(request, child, None).await
+                };
+                self.to_its_end(begun).await
+            }
+        }
+    }
+
+    async fn lend(&self) -> Box<dyn Lent> {
+        // An actor that is gone needs no run permit.
+        let _ = self.queue.send(GuestRequest::Rest(WaitsFor::Agents)).await;
+        Box::new(LentTurn::new(self.queue.clone(), self.tasks.actors.clone()))
+    }
+}
+
+impl Tasks {
+    /// Removes a finished task from its tree, and adds its usage to its ancestors.
+    pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
+        self.report(task, used);
+        self.trees().fell(task);
+    }
+
+    /// True if one of these tasks belongs to this agent.
+    fn is_at_work(&self, tasks: &[TaskId], agent: &AgentId) -> bool {
+        let running = self.running();
+        tasks.iter().any(|task| running.get(task).is_some_and(|it| it.agent == *agent))
+    }
+}
+
+#[async_trait::async_trait]
+impl OtherTasks for Tasks {
+    fn delegation(
+        &self,
+        agent: &Arc<Agent>,
+        task: &Task,
+        queue: mpsc::Sender<GuestRequest>,
+        run: RunKind,
+    ) -> Arc<dyn DelegatePort> {
+        let (tasks, agent) = (self.clone(), Arc::clone(agent));
+        let (asking, looked_after) = Default::default();
+        let task_of = task.clone();
+        let (hub, actor) = (tasks.clone(), queue.clone());
+        let delegation =
+            Arc::new(Delegation { tasks, agent, task: task_of, queue, asking, looked_after });
+        if let Some(running) = self.running().get_mut(&task.id) {
+            let calls: Arc<dyn Calls> = delegation.clone();
+            running.calls = Some(Arc::downgrade(&calls));
+        }
+        let left = if run.follows_another { self.trees().children(&task.id) } else { Vec::new() };
+        for child in left {
+            let of_run = Arc::clone(&delegation);
+            self.actors.spawn(async move {
+                if let Err(why) = of_run.look_after_again(&child, false).await {
+                    tracing::debug!(%child, %why, "a child has ended by the next run");
+                }
+            });
+        }
+        match run.is_recorded {
+            true => Arc::new(RecordedCalls::new(delegation, hub, actor)),
+            false => delegation,
+        }
+    }
+
+    fn report(&self, task: &TaskId, used: Usage) {
+        let exhausted = self.trees().report(task, used);
+        let Some(Exhausted { of, below, why }) = exhausted else { return };
+        tracing::info!(task = %of, %why, "the tasks below it are ended");
+        let tasks = self.clone();
+        self.actors.spawn(async move {
+            for below in below {
+                let Some(running) = tasks.find(&below) else { continue };
+                // The final state tells whether the task received the command or had just ended.
+                let _ = running.commands.send(Command::Exhausted(why.clone())).await;
+            }
+        });
+    }
+
+    fn has_children(&self, task: &TaskId) -> bool {
+        !self.trees().children(task).is_empty()
+    }
+
+    fn children_over(&self, task: &TaskId) -> BoxFuture<'static, ()> {
+        self.clone().until_childless(task.clone()).boxed()
+    }
+
+    async fn end_children(&self, task: &TaskId, by: &Principal) -> bool {
+        let mut children = self.trees().close(task);
+        let were_any = !children.is_empty();
+        let until = Instant::now() + END_DEADLINE;
+        while !children.is_empty() && Instant::now() < until {
+            let ends = children.iter().map(|child| async move {
+                if self.find(child).is_none() {
+                    // Its end is being stored, or its programs are being reaped.
+                    tokio::time::sleep(super::LOOK).await;
+                } else if let Err(why) = self.cancel(child, by.clone()).await {
+                    let why = refused(why);
+                    tracing::debug!(%task, %child, %why, "a child has come to an end of its own");
+                }
+            });
+            join_all(ends).await;
+            children = self.trees().children(task);
+        }
+        for child in children {
+            // Does not delay the parent's end; the child's own log tells its state.
+            tracing::error!(%task, %child, "a child has not ended, and is left behind");
+            self.trees().fell(&child);
+        }
+        were_any
+    }
+}

@@ -1,0 +1,141 @@
+//! One delegation call, from the caller's side: the child's events, answers to its questions,
+//! cancellation.
+
+use super::{
+    call_errors::{failed, refused},
+    question_relay::answer_to,
+};
+use crate::tasks::{Subscription, Tasks};
+use a2a_hub_agents::Agent;
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    error::{A2aError, ErrorKind},
+    event::TaskEvent,
+    id::TaskId,
+    message::Message,
+    question::Question as Asked,
+};
+use a2a_hub_runtime::{
+    Ended, Failure,
+    port::delegate::{CallPort, Update},
+};
+use a2a_hub_store::{StorageError, StoredTask};
+use std::sync::Arc;
+
+/// A guest's call of another agent.
+pub(in crate::tasks) struct ChildCall {
+    tasks: Tasks,
+    /// The calling agent.
+    parent: Arc<Agent>,
+    by: Principal,
+    task: TaskId,
+    heard: Subscription,
+    is_over: bool,
+}
+
+impl ChildCall {
+    /// Creates a call by `parent` whose child's events arrive in `heard`.
+    pub(in crate::tasks) fn new(
+        tasks: Tasks,
+        parent: Arc<Agent>,
+        by: Principal,
+        heard: Subscription,
+    ) -> Self {
+        let task = heard.task().clone();
+        Self { tasks, parent, by, task, heard, is_over: false }
+    }
+
+    /// Error for a subscription that ended before its child: the hub stops, or its store fails.
+    /// Subscribes to the child again.
+    async fn broke_off(&mut self, why: Option<StorageError>) -> Failure {
+        let what = "hear another agent";
+        if self.tasks.phase.is_stopping() {
+            return Failure::HubNotUp(format!("{what}: the hub is stopping"));
+        }
+        match self.tasks.follow(&self.task, self.heard.after()).await {
+            Ok(heard) => self.heard = heard,
+            Err(why) => return refused(why),
+        }
+        match why {
+            Some(why) => failed(what, &why),
+            None => Failure::HubNotUp(format!("{what}: the hub cannot store what it does now")),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl CallPort for ChildCall {
+    fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    async fn next(&mut self) -> Result<Update, Failure> {
+        loop {
+            if self.is_over {
+                return Err(Failure::Invalid("hear more of a call: it has ended".to_owned()));
+            }
+            let event = match self.heard.next().await {
+                Some(Ok(event)) => event,
+                Some(Err(why)) => return Err(self.broke_off(Some(why)).await),
+                None => return Err(self.broke_off(None).await),
+            };
+            if let Some(update) = update(&event.event) {
+                self.is_over = matches!(update, Update::Finished(_));
+                return Ok(update);
+            }
+        }
+    }
+
+    async fn answer(&self, message: Message) -> Result<(), Failure> {
+        let stored = self.tasks.get(&self.task).await.map_err(refused)?;
+        let task = &stored.task;
+        // A replayed caller sends the message again.
+        if task.history.iter().any(|said| said.message_id == message.message_id) {
+            return Ok(());
+        }
+        let asked =
+            Asked::of(task.metadata.as_ref()).filter(|_| task.status.state.is_interrupted());
+        let Some(asked) = asked else {
+            return Err(Failure::Invalid("answer a call: it asks nothing now".to_owned()));
+        };
+        let StoredTask { agent, .. } = &stored;
+        if !self.parent.answers(agent, &asked) {
+            return Err(Failure::Denied(format!(
+                "answer a call: it asks for permission or for a login, which is for the client to answer; the operator leaves permissions to this \
+                 agent with `approve = true` in `[agents.{}.grant.delegate.{agent}]`",
+                self.parent.id
+            )));
+        }
+        let message = answer_to(&asked, task, message);
+        let by = self.by.clone();
+        let told =
+            self.tasks.answer(&self.task, message, ClientCapabilities::default(), None, by).await;
+        told.map(drop).map_err(refused)
+    }
+
+    async fn cancel(&self) -> Result<(), Failure> {
+        match self.tasks.cancel(&self.task, self.by.clone()).await {
+            Ok(_) => Ok(()),
+            Err(why) => {
+                let is_over = |why: &A2aError| why.kind == ErrorKind::TaskNotCancelable;
+                if is_over(why.told()) { Ok(()) } else { Err(refused(why)) }
+            }
+        }
+    }
+}
+
+/// Converts an event to the caller's update; none for events that a caller does not see.
+fn update(event: &TaskEvent) -> Option<Update> {
+    match event {
+        TaskEvent::Status(update) if update.status.state.is_final() => {
+            let (state, message) = (update.status.state, update.status.message.clone());
+            let metadata = update.metadata.clone();
+            Some(Update::Finished(Ended::Status { state, message, metadata }))
+        }
+        TaskEvent::Status(update) => Some(Update::Status(update.clone())),
+        TaskEvent::Artifact(update) => Some(Update::Artifact(update.clone())),
+        TaskEvent::Reply(message) => Some(Update::Finished(Ended::Reply(message.clone()))),
+        TaskEvent::Created(_) | TaskEvent::Input(_) => None,
+    }
+}

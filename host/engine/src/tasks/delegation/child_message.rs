@@ -1,0 +1,47 @@
+//! Builds the message that a child task receives from its parent's agent.
+
+use a2a_hub_core::{
+    context_memory::inherit,
+    task::trace_context::{Trace, without_trace},
+};
+use a2a_hub_protocol::{
+    budget::Budget,
+    hub_metadata,
+    id::{ContextId, TaskId},
+    message::{Message, Role},
+    task::Task,
+};
+use a2a_hub_runtime::Failure;
+
+/// Metadata keys addressed to the hub that are not passed on: an operator's instructions to the
+/// parent do not apply to its children.
+const NOT_HANDED_ON: [&str; 6] =
+    ["resume", "workingDirectory", "targetAgent", "targetSkill", "targetVersion", "allowOlder"];
+
+/// Message as the child receives it, with its span in the trace.
+pub(in crate::tasks) fn told(
+    parent: &Task,
+    message: Message,
+    child: &TaskId,
+    context_id: Option<ContextId>,
+    directory: Option<&str>,
+) -> Message {
+    let trace = Trace::of(&parent.id, parent.metadata.as_ref()).child(child);
+    let facts = without_trace(message.metadata.clone().unwrap_or_default());
+    // The hub performs the inheritance request itself; the child does not see it.
+    let mut facts = inherit::without(facts);
+    for right in NOT_HANDED_ON {
+        facts.remove(right);
+    }
+    facts.extend(trace.members());
+    facts.extend(directory.map(|dir| ("workingDirectory".to_owned(), dir.into())));
+    Message { role: Role::User, task_id: None, context_id, metadata: Some(facts), ..message }
+}
+
+/// Budget that the message itself sets for the child, in addition to the call's. Checks the
+/// message's other hub metadata as well.
+pub(in crate::tasks) fn budget(message: &Message) -> Result<Budget, Failure> {
+    hub_metadata::check(message)
+        .and_then(|()| Budget::of(message.metadata.as_ref()))
+        .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))
+}

@@ -1,0 +1,61 @@
+//! Run permit lent to other tasks while an agent's program waits for a child task.
+
+use crate::tasks::{feed::feed::Lent, guest_port::GuestRequest};
+use a2a_hub_runtime::port::tasks::WaitsFor;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+/// A task's run permit, lent to other tasks.
+pub(in crate::tasks) struct LentTurn {
+    queue: mpsc::Sender<GuestRequest>,
+    actors: TaskTracker,
+    state: Turn,
+}
+
+enum Turn {
+    Lent,
+    /// Reclaimed, not yet granted.
+    Called(oneshot::Receiver<()>),
+    Back,
+}
+
+impl LentTurn {
+    /// Lends the permit of the task whose actor reads `queue`; a reclaim on drop runs in `actors`.
+    pub(in crate::tasks) fn new(queue: mpsc::Sender<GuestRequest>, actors: TaskTracker) -> Self {
+        Self { queue, actors, state: Turn::Lent }
+    }
+}
+
+#[async_trait::async_trait]
+impl Lent for LentTurn {
+    async fn back(&mut self) {
+        if matches!(self.state, Turn::Lent) {
+            let Ok(room) = self.queue.reserve().await else {
+                // An actor that is gone grants no permits.
+                self.state = Turn::Back;
+                return;
+            };
+            let (call, called) = oneshot::channel();
+            room.send(GuestRequest::Resume(WaitsFor::Agents, call));
+            self.state = Turn::Called(called);
+        }
+        if let Turn::Called(called) = &mut self.state {
+            // An error means the same.
+            let _ = called.await;
+            self.state = Turn::Back;
+        }
+    }
+}
+
+impl Drop for LentTurn {
+    fn drop(&mut self) {
+        if !matches!(self.state, Turn::Lent) {
+            return;
+        }
+        let queue = self.queue.clone();
+        self.actors.spawn(async move {
+            let (call, _) = oneshot::channel();
+            let _ = queue.send(GuestRequest::Resume(WaitsFor::Agents, call)).await;
+        });
+    }
+}

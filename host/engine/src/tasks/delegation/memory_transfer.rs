@@ -1,0 +1,88 @@
+//! Transfers context memory from a parent's agent to a child's, before the child task is created.
+//!
+//! If the hub is killed in between, either nothing was stored, or a memory whose conversation has
+//! no task; the next process deletes that. A repeated transfer to an existing conversation is
+//! stored once.
+
+use a2a_hub_agents::{Agent, Mind};
+use a2a_hub_core::context_memory::{
+    inherit::Inherit,
+    transfer::{Giver, Inherited, transfer},
+};
+use a2a_hub_protocol::{id::ContextId, message::Message, task::Task};
+use a2a_hub_runtime::{Failure, HubWork};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Requested transfer: the call's or, if the call has none, its message's.
+pub(in crate::tasks) fn asked_for(
+    said: Option<Inherit>,
+    message: &Message,
+) -> Result<Option<Inherit>, Failure> {
+    match said {
+        Some(asked) => Ok(Some(asked)),
+        None => Inherit::of(message.metadata.as_ref())
+            .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message))),
+    }
+}
+
+/// Transfers the requested memory of `parent`. Returns the message with the conversation in which
+/// `child` finds the memory, the record of the transfer and, if that conversation is new, the
+/// child's memory of it.
+pub(in crate::tasks) async fn hand_over(
+    parent: (&Arc<Agent>, &Task),
+    child: &Agent,
+    mut message: Message,
+    asked: Option<Inherit>,
+) -> Result<(Message, Option<Inherited>, Option<Mind>), Failure> {
+    let Some(asked) = asked else { return Ok((message, None, None)) };
+    let is_new = message.context_id.is_none();
+    let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
+    let context = context.of_tenant(parent.1.context_id.tenant());
+    message.context_id = Some(context.clone());
+    let told = transferred(parent, (child, &context), asked, &message).await?;
+    let fresh = child.mind(&context).filter(|_| is_new && told.delivered);
+    Ok((message, Some(told), fresh))
+}
+
+/// Transfers the requested memory of `parent` in its task to `child` in the conversation `context`.
+/// Returns the record of the transfer.
+async fn transferred(
+    (parent, task): (&Arc<Agent>, &Task),
+    (child, context): (&Agent, &ContextId),
+    asked: Inherit,
+    message: &Message,
+) -> Result<Inherited, Failure> {
+    let from = Giver { agent: parent.id.clone(), task: task.id.clone() };
+    let nothing = |why: String| Ok(Inherited::nothing(from.clone(), asked.scope, why));
+    if child.is_elsewhere() {
+        return nothing(
+            "agents elsewhere are handed nothing; send what it needs in the message".into(),
+        );
+    }
+    let Some(own) = parent.mind(&task.context_id) else {
+        return nothing(not_granted(parent, "it has nothing in mind"));
+    };
+    let Some(other) = child.mind(context) else {
+        return nothing(not_granted(child, "it can keep nothing in mind"));
+    };
+    let text = message.joined_text();
+    let (working, items) = own.offered(asked.query.as_deref(), &text, &asked.names).await?;
+    // Runs with the priority of the caller's own work.
+    let (done, made) = oneshot::channel();
+    let work: HubWork = Box::pin(async move {
+        // The receiver may be gone.
+        let _ = done.send(transfer(from.clone(), working, items, &asked, &text));
+    });
+    parent.on_behalf(work).await;
+    let made = made.await.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))?;
+    let taken = other.take_in(made.changes()).await;
+    match taken.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))? {
+        None => Ok(made.fact),
+        Some(why) => Ok(Inherited::nothing(made.fact.from, made.fact.scope, why)),
+    }
+}
+
+fn not_granted(agent: &Agent, what: &str) -> String {
+    format!("`{}` is not granted `memory`: {what}", agent.id)
+}

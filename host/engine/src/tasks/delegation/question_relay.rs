@@ -1,0 +1,155 @@
+//! Relays a child task's questions to its parent's client, and the answers back to the child.
+
+use crate::tasks::{
+    Tasks,
+    feed::feed::Subscription,
+    guest_port::{GuestRequest, Question},
+};
+use a2a_hub_agents::Agent;
+use a2a_hub_core::{access_control::Principal, task::question::handed_on};
+use a2a_hub_protocol::{
+    error::A2aError,
+    event::{StatusUpdate, TaskEvent},
+    id::{AgentId, QuestionId, TaskId},
+    message::{Message, Role},
+    question::{QUESTION, Question as Asked, QuestionKind},
+    task::Task,
+};
+use a2a_hub_runtime::{
+    Failure,
+    port::tasks::{Answer, Need},
+};
+use futures::future::BoxFuture;
+use std::{future::pending, sync::Arc};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+/// Relays the questions of one child on behalf of its parent.
+pub(in crate::tasks) struct Care {
+    pub(in crate::tasks) tasks: Tasks,
+    pub(in crate::tasks) by: Principal,
+    pub(in crate::tasks) queue: mpsc::Sender<GuestRequest>,
+    pub(in crate::tasks) asking: Arc<Mutex<()>>,
+    /// The calling agent.
+    pub(in crate::tasks) parent: Arc<Agent>,
+    pub(in crate::tasks) child: AgentId,
+    /// True if the parent's agent answers the questions that it may answer.
+    pub(in crate::tasks) answers: bool,
+}
+
+impl Care {
+    /// Relays questions and answers until the child is over; `now` is the child's current status.
+    pub(in crate::tasks) async fn hand_on(
+        &self,
+        now: Option<StatusUpdate>,
+        mut heard: Subscription,
+    ) {
+        let child = heard.task().clone();
+        let mut open = now.and_then(|now| self.asked(&child, &now)).map(|asked| self.open(asked));
+        // An answer that the child could not take: a replayed child takes it once it asks again.
+        let mut kept: Option<(QuestionId, Answer)> = None;
+        loop {
+            tokio::select! {
+                biased;
+                event = heard.next() => {
+                    let Some(Ok(event)) = event else { return };
+                    let TaskEvent::Status(update) = &event.event else { continue };
+                    if !update.status.state.is_interrupted()
+                        && Asked::of(update.metadata.as_ref()).is_some()
+                    {
+                        // This status accompanies an open question.
+                        continue;
+                    }
+                    let asked = self.asked(&child, update);
+                    let is_about = |id: &QuestionId| {
+                        asked.as_ref().is_some_and(|(asked, ..)| asked.id == *id)
+                    };
+                    if kept.as_ref().is_some_and(|(id, _)| is_about(id)) {
+                        if let (Some((_, answer)), Some((asked, ..))) = (kept.take(), asked) {
+                            self.take_back(&child, &asked, answer).await;
+                        }
+                    } else if !open.as_ref().is_some_and(|open| is_about(&open.asked.id)) {
+                        // The old question is withdrawn; the new one, if any, replaces it.
+                        open = asked.map(|asked| self.open(asked));
+                    }
+                }
+                answer = answered(&mut open) => {
+                    if let (Some(open), Ok(answer)) = (open.take(), answer)
+                        && !self.take_back(&child, &open.asked, answer.clone()).await
+                    {
+                        kept = Some((open.asked.id, answer));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts asking the parent's client.
+    fn open(&self, (asked, prompt, need): (Asked, Message, Need)) -> OpenQuestion<'_> {
+        OpenQuestion { answer: Box::pin(self.ask(need, asked.clone(), prompt)), asked }
+    }
+
+    /// Question of the child in this status, in its parent's words; none if the parent's agent
+    /// answers it.
+    fn asked(&self, child: &TaskId, update: &StatusUpdate) -> Option<(Asked, Message, Need)> {
+        if !update.status.state.is_interrupted() {
+            return None;
+        }
+        let asked = Asked::of(update.metadata.as_ref())?;
+        if self.answers && self.parent.answers(&self.child, &asked) {
+            return None;
+        }
+        let prompt = update.status.message.clone()?;
+        let need = if asked.kind == QuestionKind::Auth { Need::Auth } else { Need::Input };
+        let (question, prompt) = handed_on(child, &self.child, &asked, prompt);
+        Some((question, prompt, need))
+    }
+
+    async fn ask(&self, need: Need, asked: Asked, prompt: Message) -> Result<Answer, Failure> {
+        let _one_at_a_time = self.asking.lock().await;
+        let (answer, answered) = oneshot::channel();
+        let (patience, of_child, waits) = (None, Some(asked), false);
+        let question = Question { need, prompt, patience, answer, of_child, waits };
+        self.queue
+            .send(GuestRequest::Ask(Box::new(question)))
+            .await
+            .map_err(|_| Failure::Cancelled)?;
+        answered.await.unwrap_or(Err(Failure::Cancelled))
+    }
+
+    /// Delivers the client's answer to the child. Returns false if the child refused it, because
+    /// another question or none is open by now.
+    async fn take_back(&self, task: &TaskId, asked: &Asked, answer: Answer) -> bool {
+        let Ok(stored) = self.tasks.get(task).await else { return false };
+        let Answer { message, client } = answer;
+        let message = answer_to(asked, &stored.task, message);
+        let taken = self.tasks.answer(task, message, client, None, self.by.clone()).await;
+        if let Err(why) = taken {
+            let why = A2aError::from(why);
+            tracing::info!(%task, %why, "an answer was not taken");
+            return false;
+        }
+        true
+    }
+}
+
+/// A child's question before the parent's client. Dropping it withdraws the question.
+struct OpenQuestion<'a> {
+    asked: Asked,
+    answer: BoxFuture<'a, Result<Answer, Failure>>,
+}
+
+/// Waits for the answer, if a question is open.
+async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<Answer, Failure> {
+    match open {
+        Some(open) => open.answer.as_mut().await,
+        None => pending().await,
+    }
+}
+
+/// Builds the message that answers a task's question.
+pub(in crate::tasks) fn answer_to(asked: &Asked, task: &Task, message: Message) -> Message {
+    let mut facts = message.metadata.unwrap_or_default();
+    facts.insert(QUESTION.to_owned(), asked.id.as_str().into());
+    let (task_id, context_id) = (Some(task.id.clone()), Some(task.context_id.clone()));
+    Message { role: Role::User, task_id, context_id, metadata: Some(facts), ..message }
+}

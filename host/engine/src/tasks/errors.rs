@@ -1,0 +1,59 @@
+//! Refusals of task operations. Each says what was asked, why not, and what to do instead.
+
+use a2a_hub_core::task::{lifecycle::MAX_UNHEARD, question::Gone};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::TaskId,
+    message::Message,
+    question::Question,
+    task::{Task, TaskState},
+};
+use serde_json::json;
+
+/// Refuses to resume after an event that has not happened: a task has had only `seq` events, and
+/// the wait would be in vain.
+pub(super) fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
+    if after.is_some_and(|after| after > seq) {
+        let why = format!("the task has had {seq} events so far");
+        return Err(A2aError::invalid("lastEventId", why));
+    }
+    Ok(())
+}
+
+/// Refuses a message to a task that is over, or whose message queue is full.
+pub(super) fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
+    let hint = if state.is_final() {
+        "send the message without `taskId`".to_owned()
+    } else {
+        format!("{MAX_UNHEARD} messages wait for its agent already; wait until it has heard them")
+    };
+    let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
+    A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
+}
+
+/// Refuses an answer to a question that is not the open one.
+pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
+    let (id, state) = (&task.id, task.status.state.name());
+    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    let way_out = match asked {
+        Some(asked) => format!(
+            "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
+            asked.id
+        ),
+        None => "leave out `metadata.question`".to_owned(),
+    };
+    let asks = if task.status.state.is_interrupted() {
+        format!("asks now: “{text}”")
+    } else {
+        "asks nothing now".to_owned()
+    };
+    let why = format!("{gone}; task `{id}` is {state} and {asks}; {way_out}");
+    let details = json!({ "state": state, "question": asked, "text": text });
+    A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
+}
+
+/// Refuses to cancel a task that is over.
+pub(super) fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {
+    let why = format!("task `{id}` is {} and cannot be cancelled", state.name());
+    A2aError::new(ErrorKind::TaskNotCancelable, why).with(json!({ "state": state.name() }))
+}

@@ -1,0 +1,194 @@
+//! Port from a running guest to its task's actor: one bounded queue that keeps the order.
+
+use a2a_hub_clock as clock;
+use a2a_hub_core::task::{metadata, replay::Recorded};
+use a2a_hub_protocol::{
+    event::{ArtifactUpdate, TaskEvent},
+    message::Message,
+    question::Question as Asked,
+    task::{Task, TaskState},
+};
+use a2a_hub_runtime::{
+    Ended, Failure,
+    port::{
+        journal::{Heard, JournalPort},
+        tasks::{Answer, Emitted, Need, TaskPort, WaitsFor},
+    },
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// Request of a guest to its task's actor.
+pub(super) enum GuestRequest {
+    /// Publish events.
+    Emit(Vec<Emitted>),
+    /// Ask the client a question.
+    Ask(Box<Question>),
+    /// Release the run permit: the guest only waits for others.
+    Rest(WaitsFor),
+    /// Reacquire the run permit; the sender is notified once the guest may continue.
+    Resume(WaitsFor, oneshot::Sender<()>),
+    /// Store a journal entry before the guest receives its content; the sender is notified once it
+    /// is stored.
+    Record(Box<Recorded<Heard>>, oneshot::Sender<()>),
+}
+
+/// A question to the client.
+pub(super) struct Question {
+    pub(super) need: Need,
+    pub(super) prompt: Message,
+    /// Time limit of the answer.
+    pub(super) patience: Option<Duration>,
+    pub(super) answer: oneshot::Sender<Result<Answer, Failure>>,
+    /// The original question, if a child asks it.
+    pub(super) of_child: Option<Asked>,
+    /// True if the agent does nothing until it has the answer.
+    pub(super) waits: bool,
+}
+
+/// Port of a run: queues its requests for the actor of its task.
+pub(super) struct ToActor {
+    pub(super) queue: mpsc::Sender<GuestRequest>,
+    /// Number of bytes that are repeated beside a status, as of the task's current state.
+    pub(super) beside: Arc<AtomicU64>,
+}
+
+/// Event for the task's log, from a guest's output.
+pub(super) fn event(task: &Task, emitted: Emitted) -> TaskEvent {
+    match emitted {
+        Emitted::Working { message, metadata } => {
+            let metadata = metadata.and_then(metadata::of_agent);
+            metadata::status(task, TaskState::Working, message, metadata, clock::now())
+        }
+        Emitted::Artifact { artifact, append, last_chunk } => {
+            TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk })
+        }
+    }
+}
+
+/// State and final event of the task, from a guest's end.
+pub(super) fn last(task: &Task, ended: Ended) -> (TaskState, TaskEvent) {
+    let now = clock::now();
+    match ended {
+        Ended::Reply(message) => {
+            (TaskState::Completed, TaskEvent::Reply(metadata::addressed(task, message)))
+        }
+        Ended::Status { state, message, metadata } => {
+            let metadata = metadata.and_then(metadata::of_agent);
+            (state, metadata::status(task, state, message, metadata, now))
+        }
+        Ended::Failed(failure) => match failure.reason() {
+            Some(reason) => {
+                (TaskState::Failed, metadata::failed(task, reason, &failure.to_string(), now))
+            }
+            None => (TaskState::Canceled, metadata::canceled(task, now)),
+        },
+    }
+}
+
+impl ToActor {
+    async fn question(
+        &self,
+        need: Need,
+        prompt: Message,
+        patience: Option<Duration>,
+        waits: bool,
+    ) -> Result<Answer, Failure> {
+        let (answer, answered) = oneshot::channel();
+        let question = Question { need, prompt, patience, answer, of_child: None, waits };
+        self.queue
+            .send(GuestRequest::Ask(Box::new(question)))
+            .await
+            .map_err(|_| Failure::Cancelled)?;
+        answered.await.unwrap_or(Err(Failure::Cancelled))
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskPort for ToActor {
+    async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
+        self.queue.send(GuestRequest::Emit(events)).await.map_err(|_| Failure::Cancelled)
+    }
+
+    async fn ask(
+        &self,
+        need: Need,
+        prompt: Message,
+        patience: Option<Duration>,
+    ) -> Result<Answer, Failure> {
+        self.question(need, prompt, patience, true).await
+    }
+
+    async fn pose(
+        &self,
+        need: Need,
+        prompt: Message,
+        patience: Option<Duration>,
+    ) -> Result<Answer, Failure> {
+        self.question(need, prompt, patience, false).await
+    }
+
+    fn told_beside(&self) -> u64 {
+        self.beside.load(Ordering::Relaxed)
+    }
+
+    async fn rest(&self, waits_for: WaitsFor) {
+        // An actor that is gone needs no run permit.
+        let _ = self.queue.send(GuestRequest::Rest(waits_for)).await;
+    }
+
+    async fn resume(&self, waits_for: WaitsFor) -> Result<(), Failure> {
+        let (call, called) = oneshot::channel();
+        let asked = self.queue.send(GuestRequest::Resume(waits_for, call)).await;
+        asked.map_err(|_| Failure::Cancelled)?;
+        called.await.map_err(|_| Failure::Cancelled)
+    }
+}
+
+#[async_trait::async_trait]
+impl JournalPort for ToActor {
+    async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure> {
+        let (keep, kept) = oneshot::channel();
+        let asked = self.queue.send(GuestRequest::Record(Box::new(heard), keep)).await;
+        asked.map_err(|_| Failure::Cancelled)?;
+        kept.await.map_err(|_| Failure::Cancelled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ContextId, TaskId},
+        message::Metadata,
+        task::TaskStatus,
+    };
+    use serde_json::json;
+
+    /// Applies to the final event as well, since another run of the agent may follow.
+    #[test]
+    fn hub_facts_are_stripped_from_agent_metadata() {
+        let status =
+            TaskStatus { state: TaskState::Working, message: None, timestamp: String::new() };
+        let (id, context_id) = (TaskId::new("t"), ContextId::new("c"));
+        let (artifacts, history) = (Vec::new(), Vec::new());
+        let task = Task { id, context_id, status, artifacts, history, metadata: None };
+        let said = json!({
+            "grantedPermissions": "full", "parentTaskId": null, "question": { "id": "q" }, "tokens": 1
+        });
+        let metadata: Option<Metadata> = said.as_object().cloned();
+        let (state, message) = (TaskState::Completed, None);
+        let working = Emitted::Working { message: None, metadata: metadata.clone() };
+        let (_, ended) = last(&task, Ended::Status { state, message, metadata });
+        for told in [event(&task, working), ended] {
+            let TaskEvent::Status(update) = told else { panic!("{told:?}") };
+            assert_eq!(json!(update.metadata), json!({ "tokens": 1 }));
+        }
+    }
+}

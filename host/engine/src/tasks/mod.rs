@@ -1,0 +1,573 @@
+//! Tasks: one actor for each running task, and a permanent log for all.
+
+mod actor;
+mod command;
+mod delegation;
+mod detach_on_drop;
+mod errors;
+mod feed;
+mod guest_port;
+mod log_span;
+mod new_task;
+mod ports;
+mod query;
+mod recovery;
+mod registry;
+mod run_queue;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+pub use delegation::directory::Directory;
+pub use feed::feed::{StreamEnd, Subscription};
+pub use new_task::{NewTask, SubmitError};
+pub use recovery::take_up::Recovered;
+
+use crate::{
+    error::HubError,
+    observability::{hub_events::Events, span_export::Spans},
+};
+use a2a_hub_agents::Agent;
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    access_control::Principal,
+    context_memory::transfer::INHERITED,
+    routing::ROUTING,
+    task::{
+        metadata::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
+        trace_context::{Trace, facts_of_child},
+        tree_budget::{Trees, Usage},
+    },
+};
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    error::{A2aError, ErrorKind},
+    event::{Created, SequencedEvent, TaskEvent},
+    id::{AgentId, ContextId, TaskId},
+    message::Message,
+    operation::StorageCondition,
+    parent::Parent,
+    question,
+    task::{Task, TaskState, TaskStatus},
+};
+use a2a_hub_store::{
+    Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore,
+    until_usable,
+};
+use actor::TaskActor;
+use actor::{
+    eviction::Parking,
+    recorder::{Recorder, Unborn},
+};
+use command::{Begin, Command, Input, Kept, Start};
+use errors::{must_have_happened, not_cancelable, not_waiting};
+use feed::feed::Feed;
+use parking_lot::MutexGuard;
+use ports::OtherTasks as _;
+use recovery::phase::Phase;
+use registry::{Running, RunningTasks};
+use run_queue::{Admitted, Asking, Lane, RunQueue};
+use serde_json::json;
+use shared::TasksParts;
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+
+/// Capacity of an actor's command channel; senders wait beyond it.
+const COMMANDS: usize = 8;
+
+/// Time that a cancellation waits for the task's end. The deadlines of an agent, its programs and
+/// its clean-up add up to less.
+const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Error for a task that was given up before it reached the log.
+fn never_stored() -> StorageError {
+    StorageError::Unavailable(
+        "the task broke before it was stored; the hub's log says where".into(),
+    )
+}
+
+/// Polling interval for tasks that are ending.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// Starts tasks, finds them, and stops them at shutdown. Cheap to clone.
+#[derive(Clone)]
+pub struct Tasks(Arc<TasksParts>);
+
+impl Deref for Tasks {
+    type Target = TasksParts;
+
+    fn deref(&self) -> &TasksParts {
+        &self.0
+    }
+}
+
+impl Tasks {
+    /// Creates the task service, with no tasks but those in the log. `directory` resolves their
+    /// agents; `events` receives what happens to them.
+    pub fn new(storage: Arc<dyn TaskStore>, events: Events, directory: Directory) -> Self {
+        let (actors, running) = (TaskTracker::new(), Arc::default());
+        let readiness = Readiness::of(storage.clone());
+        let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
+        let (trees, spans) = Default::default();
+        Self(Arc::new(TasksParts {
+            storage,
+            readiness,
+            events,
+            spans,
+            actors,
+            running,
+            queue,
+            parking,
+            trees,
+            directory,
+            phase: Phase::starting(),
+            cut,
+            may_have_tenants: Arc::new(AtomicBool::new(true)),
+        }))
+    }
+
+    /// True if tasks of tenants other than the default may exist. If none can, nobody needs to
+    /// filter by tenant.
+    pub fn may_have_tenants(&self) -> bool {
+        self.may_have_tenants.load(Ordering::Relaxed)
+    }
+
+    /// Sends the spans of tasks to `spans`.
+    #[must_use]
+    pub fn with_spans(mut self, spans: Spans) -> Self {
+        Arc::make_mut(&mut self.0).spans = spans;
+        self
+    }
+
+    /// Reason why spans cannot be sent now, if they cannot.
+    pub fn span_trouble(&self) -> Option<String> {
+        self.spans.trouble()
+    }
+
+    /// Starts a task, now or once it gets a run permit. The task is in the log when this returns.
+    pub async fn submit(&self, mut new: Box<NewTask>) -> Result<Subscription, SubmitError> {
+        let id = new.id.take().unwrap_or_else(TaskId::fresh);
+        self.trees().plant(id.clone(), new.limits);
+        let begun = self.submit_as(id.clone(), new, None, false).await;
+        if begun.is_err() {
+            self.trees().fell(&id);
+        }
+        begun
+    }
+
+    /// Starts a task that has its node in the trees. With `of_kin`, a task above has the same agent
+    /// and waits for this one: this task takes the run permit that the other one lends, ahead of
+    /// new tasks.
+    async fn submit_as(
+        &self,
+        id: TaskId,
+        new: Box<NewTask>,
+        parent: Option<Parent>,
+        of_kin: bool,
+    ) -> Result<Subscription, SubmitError> {
+        let NewTask {
+            agent,
+            mut message,
+            working_directory,
+            timeout_ms,
+            streamed,
+            client,
+            request,
+            by,
+            tenant,
+            permissions,
+            inherited,
+            trace,
+            routing,
+            id: _,
+            limits: _,
+        } = *new;
+        let busy = |why| SubmitError::Busy { agent: agent.id.clone(), why };
+        let goes_on = message.context_id.is_some();
+        let context = message.context_id.take().unwrap_or_else(ContextId::fresh).of_tenant(&tenant);
+        if !tenant.is_default() {
+            self.may_have_tenants.store(true, Ordering::Relaxed);
+        }
+        let asking = Asking { agent: &agent, task: &id, context: &context };
+        let admitted = if of_kin {
+            self.queue.take_up(asking)
+        } else {
+            self.queue.ask(asking).map_err(busy)?
+        };
+        message.context_id = Some(context.clone());
+        message.task_id = Some(id.clone());
+        let mut known = match &parent {
+            Some(parent) => facts_of_child(&message, &parent.task),
+            None => Trace::of_client(&id, message.metadata.as_ref(), trace.as_deref())
+                .map(|trace| trace.members())
+                .unwrap_or_default(),
+        };
+        known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
+        known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
+        known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
+        if matches!(admitted, Admitted::Later(_)) {
+            known.insert(QUEUED.to_owned(), json!(true));
+        }
+        let behind = match &admitted {
+            Admitted::Later(place) => place.behind.as_ref(),
+            Admitted::Now(_) => None,
+        };
+        let message_of = behind.map(|first| queued_behind(&agent.card.name, first));
+        let status = TaskStatus {
+            state: TaskState::Submitted,
+            message: message_of,
+            timestamp: clock::now(),
+        };
+        let mut task = Task {
+            id: id.clone(),
+            context_id: context.clone(),
+            status,
+            artifacts: Vec::new(),
+            history: vec![message.clone()],
+            metadata: Some(known).filter(|known| !known.is_empty()),
+        };
+        if let Some(said) = task.status.message.take() {
+            task.status.message = Some(addressed(&task, said));
+        }
+        let (told, asked) = (task.clone(), client.clone());
+        let agent_id = agent.id.clone();
+        let seed = agent.replays().then(actor::replay::fresh_seed).flatten();
+        let created = Created {
+            agent: agent_id,
+            task: told,
+            timeout_ms,
+            client: asked,
+            request,
+            parent,
+            seed,
+            tenant,
+        };
+        let may_begin = matches!(admitted, Admitted::Now(_)) && agent.only_answers();
+        let created = Arc::new(TaskEvent::Created(Box::new(created)));
+        let directory = working_directory;
+        let start =
+            Start { message, client, directory, streamed, goes_on, at: 0, by: Some(by.clone()) };
+        let patience = patience(&agent, timeout_ms);
+        let begin = Begin::Work(Box::new(start), admitted, Kept::new());
+        let feed = Feed::new(0);
+        // Subscribed before the first event: nothing has to be read from the log.
+        let heard = feed.listener().subscribe(id.clone(), context.clone(), self.log(), 0);
+        if may_begin {
+            let (told, stored) = oneshot::channel();
+            let recorder = self.recorder(task, 0, &agent, feed);
+            let recorder = recorder.beginning(created, Unborn { by, told });
+            self.spawn(None, recorder, agent, patience, begin);
+            stored.await.unwrap_or_else(|_| Err(never_stored()))?;
+            return Ok(heard);
+        }
+        let seq = self.storage.append_by(&id, 0, vec![Arc::clone(&created)], Some(&by)).await?;
+        self.events.publish(actor::recorder::created(&task, &agent.id));
+        let event = Arc::unwrap_or_clone(created);
+        feed.publish([SequencedEvent { task: id, context, seq, event }]);
+        self.spawn(None, self.recorder(task, seq, &agent, feed), agent, patience, begin);
+        Ok(heard)
+    }
+
+    /// Creates the recorder of a task whose log ends at event `seq`.
+    fn recorder(&self, task: Task, seq: u64, agent: &Agent, feed: Feed) -> Recorder {
+        let told = (self.events.clone(), self.spans.clone());
+        Recorder::new(task, seq, agent.id.clone(), Arc::clone(&self.storage), told, feed)
+    }
+
+    /// Spawns an actor for a task; `lane` is set if it holds its conversation's lock already.
+    fn spawn(
+        &self,
+        lane: Option<Lane>,
+        recorder: Recorder,
+        agent: Arc<Agent>,
+        patience: Duration,
+        begin: Begin,
+    ) -> Running {
+        let (commands, orders) = mpsc::channel(COMMANDS);
+        let task = recorder.task();
+        let (id, context) = (task.id.clone(), task.context_id.clone());
+        let span = log_span::of_task(task, &agent.id);
+        let own = commands.downgrade();
+        let agent_id = agent.id.clone();
+        let (calls, listener) = (None, recorder.listener());
+        let running = Running { agent: agent_id, calls, context, commands, listener };
+        self.running().begin(id.clone(), running.clone());
+        let of = Arc::clone(&agent);
+        let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
+        let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
+        let actor = actor.holding(lane);
+        // Boxed: a future stores its arguments, and so does each future around it. Moving a box
+        // moves only a pointer.
+        let actor = Box::new(actor);
+        let tasks = self.clone();
+        let life = async move {
+            let (left, remains) = oneshot::channel();
+            let run = async move {
+                // The receiver is below and waits to the end.
+                let _ = left.send(actor.run().await);
+            };
+            // The agent may run on its own threads; those are in the span as well.
+            of.on_behalf(Box::pin(run)).await;
+            let remains = remains.await;
+            if !remains.as_ref().is_ok_and(|remains| remains.keeps_children) {
+                // Whatever the task's end was, its children end too.
+                let by = Principal::AgentTask { agent: of.id.clone(), task: id.clone() };
+                tasks.end_children(&id, &by).await;
+            }
+            tasks.running().remove(&id);
+            let Ok(remains) = remains else {
+                tasks.leave_tree(&id, Usage::default());
+                return;
+            };
+            tasks.leave_tree(&id, remains.used);
+            if remains.was_cut {
+                tasks.cut().push(id);
+            }
+            Box::pin(remains.reap()).await;
+        };
+        self.actors.spawn(life.instrument(span));
+        running
+    }
+
+    /// Subscribes to the events of a task after event `after`; without `after`, to a snapshot of
+    /// the task and the events that follow it.
+    pub async fn resubscribe(
+        &self,
+        id: &TaskId,
+        after: Option<u64>,
+    ) -> Result<Subscription, HubError> {
+        // Looked up before the log is read: events that are received later are newer than those
+        // read now.
+        let running = self.find(id);
+        let stored = self.get(id).await?;
+        must_have_happened(after, stored.seq)?;
+        Ok(match after {
+            Some(after) => self.subscribe_to(running, &stored, after),
+            None => self.as_it_stands(running, stored),
+        })
+    }
+
+    /// Subscription that opens with the task as read. `running` was looked up before the read.
+    fn as_it_stands(&self, running: Option<Running>, stored: StoredTask) -> Subscription {
+        let heard = self.subscribe_to(running, &stored, stored.seq);
+        heard.opening(stored.agent, stored.task, stored.seq)
+    }
+
+    fn subscribe_to(
+        &self,
+        running: Option<Running>,
+        stored: &StoredTask,
+        after: u64,
+    ) -> Subscription {
+        let StoredTask { seq, task, .. } = stored;
+        let listener =
+            running.map_or_else(|| Feed::new(*seq).listener(), |running| running.listener);
+        listener.subscribe(task.id.clone(), task.context_id.clone(), self.log(), after)
+    }
+
+    /// Subscribes again to the task of an earlier, identical request, after event `after`.
+    pub async fn repeat(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
+        Ok(self.resubscribe(id, Some(after)).await?.repeated())
+    }
+
+    /// Subscribes to the events of a task after event `after` until the task is over, also while it
+    /// waits for its client.
+    pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
+        Ok(self.resubscribe(id, Some(after)).await?.until(StreamEnd::Over))
+    }
+
+    /// Summary of a task.
+    pub async fn head(&self, id: &TaskId) -> Result<Head, HubError> {
+        self.storage.head(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// Agent and conversation of a task.
+    pub async fn whose(&self, id: &TaskId) -> Result<(AgentId, ContextId), HubError> {
+        self.storage.whose(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// View of a task for clients.
+    pub async fn look(&self, id: &TaskId) -> Result<Looked, HubError> {
+        self.storage.look(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// Sends a message to an unfinished task, as the answer to its question or as further input.
+    /// The subscription receives what follows, or the events after event `after`.
+    pub async fn answer(
+        &self,
+        id: &TaskId,
+        message: Message,
+        client: ClientCapabilities,
+        after: Option<u64>,
+        by: Principal,
+    ) -> Result<Subscription, HubError> {
+        let Some(running) = self.find(id) else {
+            let stored = self.get(id).await?;
+            return Err(not_waiting(id, stored.task.status.state).into());
+        };
+        if message
+            .context_id
+            .as_ref()
+            .is_some_and(|context| context.as_str() != running.context.as_str())
+        {
+            let why = format!("task `{id}` belongs to the context `{}`", running.context);
+            return Err(A2aError::invalid("message.contextId", why).into());
+        }
+        let answers = question::answered(&message)?;
+        let heard = running.listener.seq();
+        must_have_happened(after, heard)?;
+        // Subscribed before the task continues: nothing has to be read from the log.
+        let follows = self.subscribe(id, &running, after.unwrap_or(heard));
+        let (told, answer) = oneshot::channel();
+        let input = Command::Input(Box::new(Input { message, answers, client, by, told }));
+        let answer = match running.commands.send(input).await {
+            Ok(()) => answer.await.ok(),
+            Err(_) => None,
+        };
+        match answer {
+            Some(answer) => answer?,
+            // The task ended before it received the message.
+            None => return Err(not_waiting(id, self.get(id).await?.task.status.state).into()),
+        }
+        Ok(follows)
+    }
+
+    /// Stops a task and returns it as it ended. Fails if the task ended otherwise in the meantime.
+    pub async fn cancel(&self, id: &TaskId, by: Principal) -> Result<Task, HubError> {
+        let Some(running) = self.find(id) else {
+            return Err(not_cancelable(id, self.get(id).await?.task.status.state).into());
+        };
+        let cancelled = async {
+            // The final state tells whether the task received the command or had just ended.
+            let _ = running.commands.send(Command::Cancel(by)).await;
+            running.commands.closed().await;
+        };
+        if timeout(CANCEL_DEADLINE, cancelled).await.is_err() {
+            let why = format!(
+                "task `{id}` was told to stop and has not ended yet; ask for it with `tasks/get`"
+            );
+            return Err(A2aError::new(ErrorKind::Timeout, why).into());
+        }
+        let task = self.get(id).await?.task;
+        let state = task.status.state;
+        if state == TaskState::Canceled { Ok(task) } else { Err(not_cancelable(id, state).into()) }
+    }
+
+    /// A task, read from its log.
+    pub async fn get(&self, id: &TaskId) -> Result<StoredTask, HubError> {
+        self.stored(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// A task, read from its log; none if it does not exist.
+    pub async fn stored(&self, id: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        self.storage.task(id).await
+    }
+
+    /// Waits until a failing store works again; waits for `pause` if the store is not known to
+    /// fail.
+    pub async fn until_usable(&self, pause: Duration) {
+        until_usable(&*self.storage, pause).await;
+    }
+
+    /// Number of tasks by agent and state.
+    pub async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        self.storage.tally().await
+    }
+
+    /// Size of the store in bytes.
+    pub async fn stored_bytes(&self) -> Result<u64, StorageError> {
+        self.storage.size().await
+    }
+
+    /// Number of changes that wait to be stored.
+    pub fn backlog(&self) -> usize {
+        self.storage.backlog()
+    }
+
+    /// Condition of the store, checked now.
+    pub async fn can_be_stored(&self) -> StorageCondition {
+        self.readiness.now().await
+    }
+
+    /// Last known condition of the store; makes no test write.
+    pub fn storage_known(&self) -> StorageCondition {
+        self.storage.condition().borrow().clone()
+    }
+
+    /// Waits until no task is submitted or working. Ignores tasks that wait for their client, which
+    /// may take days.
+    pub async fn idle(&self) -> Result<(), StorageError> {
+        for state in [TaskState::Submitted, TaskState::Working] {
+            let one = HeadFilter { state: Some(state), limit: 1, ..HeadFilter::default() };
+            while !self.storage.heads(one.clone()).await?.is_empty() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all tasks, waits until their ends are in the log, and returns those that were
+    /// interrupted at work. Tasks that wait for a run permit or for their client resume in the next
+    /// process.
+    pub async fn shutdown(&self) -> Vec<TaskId> {
+        // Set before any task gets its command: from now on no run records a result of another
+        // task.
+        self.phase.stop();
+        let running = self.running().go_down();
+        for task in running {
+            // A task that has just ended needs no command.
+            let _ = task.commands.send(Command::Shutdown).await;
+        }
+        self.actors.close();
+        self.actors.wait().await;
+        std::mem::take(&mut *self.cut())
+    }
+
+    fn cut(&self) -> MutexGuard<'_, Vec<TaskId>> {
+        self.cut.lock()
+    }
+
+    fn trees(&self) -> MutexGuard<'_, Trees> {
+        self.trees.lock()
+    }
+
+    /// Subscribes to the events of a running task after event `after`, until it is over.
+    fn listen(&self, id: &TaskId, after: u64) -> Option<Subscription> {
+        let running = self.find(id)?;
+        Some(self.subscribe(id, &running, after).until(StreamEnd::Over))
+    }
+
+    fn find(&self, id: &TaskId) -> Option<Running> {
+        self.running().get(id).cloned()
+    }
+
+    fn subscribe(&self, id: &TaskId, running: &Running, after: u64) -> Subscription {
+        running.listener.subscribe(id.clone(), running.context.clone(), self.log(), after)
+    }
+
+    fn log(&self) -> Arc<dyn TaskLog> {
+        Arc::clone(&self.storage) as _
+    }
+
+    fn running(&self) -> MutexGuard<'_, RunningTasks> {
+        self.running.lock()
+    }
+}
+
+/// Time limit of a task: the agent's, or the client's if that is shorter.
+fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
+    let timeout = agent.config.timeout();
+    timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
+}

@@ -1,0 +1,67 @@
+//! A new task, and the errors of submitting it.
+
+use a2a_hub_agents::Agent;
+use a2a_hub_config::Permissions;
+use a2a_hub_core::{
+    access_control::Principal, context_memory::transfer::Inherited, routing::Routing,
+    scheduling::run_quota::Busy, task::tree_budget::TreeLimits,
+};
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    id::{AgentId, TaskId, TenantId},
+    message::Message,
+    trace::TraceContext,
+};
+use a2a_hub_store::StorageError;
+use std::sync::Arc;
+
+/// Error of starting a task.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The agent has too much to do.
+    #[error("give `{agent}` another task: {why}")]
+    Busy {
+        /// The agent.
+        agent: AgentId,
+        /// Limit that is reached.
+        why: Busy,
+    },
+    /// The store refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// A new task.
+pub struct NewTask {
+    /// Its id, which must not exist yet; none for a fresh one.
+    pub id: Option<TaskId>,
+    /// Agent that performs it.
+    pub agent: Arc<Agent>,
+    /// The client's message.
+    pub message: Message,
+    /// Working directory that the client requested.
+    pub working_directory: Option<String>,
+    /// Time limit in milliseconds, if the client sets one; the agent's own limit applies as well.
+    pub timeout_ms: Option<u64>,
+    /// True if the client streams the events.
+    pub streamed: bool,
+    /// Capabilities of the client.
+    pub client: ClientCapabilities,
+    /// Idempotency key of the request.
+    pub request: Option<String>,
+    /// Caller that requested it.
+    pub by: Principal,
+    /// Tenant that owns it.
+    pub tenant: TenantId,
+    /// Limits of the tree below it.
+    pub limits: TreeLimits,
+    /// Most that its agent's program may do without asking, in a task that another agent gives;
+    /// beyond that it asks.
+    pub permissions: Option<Permissions>,
+    /// Record of the memory that another agent transferred to its agent.
+    pub inherited: Option<Inherited>,
+    /// Trace context that the client sent beside its message.
+    pub trace: Option<Box<TraceContext>>,
+    /// Routing decision, if the client named no agent.
+    pub routing: Option<Box<Routing>>,
+}

@@ -1,0 +1,65 @@
+//! Interfaces to other tasks, for a task's actor and its agent's programs.
+
+use super::{
+    feed::feed::{Lent, Subscription},
+    guest_port::GuestRequest,
+};
+use a2a_hub_agents::Agent;
+use a2a_hub_core::{access_control::Principal, task::tree_budget::Usage};
+use a2a_hub_protocol::{id::TaskId, task::Task};
+use a2a_hub_runtime::{
+    Failure,
+    port::delegate::{ChildRequest, DelegatePort},
+};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Relation of a run to other runs on its task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunKind {
+    /// True if the run has a journal.
+    pub(super) is_recorded: bool,
+    /// True if an earlier run may have left children at work, whose questions are relayed as well.
+    pub(super) follows_another: bool,
+}
+
+/// Access to the other tasks of the hub, for the actor of one.
+#[async_trait::async_trait]
+pub(super) trait OtherTasks: Send + Sync {
+    /// Delegation port of the agent that works on `task`, and of its programs. Children's questions
+    /// go to `queue`.
+    fn delegation(
+        &self,
+        agent: &Arc<Agent>,
+        task: &Task,
+        queue: mpsc::Sender<GuestRequest>,
+        run: RunKind,
+    ) -> Arc<dyn DelegatePort>;
+
+    /// True if a task has unfinished children.
+    fn has_children(&self, task: &TaskId) -> bool;
+
+    /// Waits until a task has no unfinished children.
+    fn children_over(&self, task: &TaskId) -> BoxFuture<'static, ()>;
+
+    /// Ends the running children of a task and prevents new ones; returns once they have ended,
+    /// with true if there were any.
+    async fn end_children(&self, task: &TaskId, by: &Principal) -> bool;
+
+    /// Adds a task's total usage so far to its ancestors. If that exhausts a budget, the tasks
+    /// under that budget are ended.
+    fn report(&self, task: &TaskId, used: Usage);
+}
+
+/// Delegation calls of one task's agent, made by its programs.
+#[async_trait::async_trait]
+pub(super) trait Calls: Send + Sync {
+    /// Starts a task at another agent, or joins the existing child with this key, and subscribes to
+    /// it from its beginning.
+    async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure>;
+
+    /// Lends the run permit to other tasks until the result is reclaimed or dropped; used while a
+    /// program waits for others.
+    async fn lend(&self) -> Box<dyn Lent>;
+}

@@ -1,0 +1,146 @@
+//! Queries of tasks, as lists and pages.
+
+use crate::tasks::{Tasks, log_span};
+use a2a_hub_core::task::trace_context::Trace;
+use a2a_hub_protocol::{
+    budget::Budget,
+    event::{Created, TaskEvent},
+    id::TaskId,
+    operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
+    task::Task,
+};
+use a2a_hub_runtime::port::delegate::ChildTask;
+use a2a_hub_store::{Head, HeadFilter, HeadPage, Request, StorageError, StoredTask};
+use tracing::Span;
+
+/// Number of the latest tasks that are searched for repeatable requests; more would slow down a
+/// start.
+const REQUESTS: usize = 5_000;
+
+impl Tasks {
+    /// Requests that began tasks since then, oldest first; only of the latest few thousand tasks.
+    pub async fn requests(&self, since: &str) -> Result<Vec<Request>, StorageError> {
+        self.storage.requests(since, REQUESTS).await
+    }
+
+    /// First event of a task; none if the task was deleted.
+    pub(in crate::tasks) async fn beginning(
+        &self,
+        task: &TaskId,
+    ) -> Result<Option<Box<Created>>, StorageError> {
+        let first = self.storage.events(task, 0, 1).await?.pop();
+        Ok(first.and_then(|first| match first.event {
+            TaskEvent::Created(created) => Some(created),
+            TaskEvent::Status(_)
+            | TaskEvent::Artifact(_)
+            | TaskEvent::Input(_)
+            | TaskEvent::Reply(_) => None,
+        }))
+    }
+
+    /// Key under which the parent knows this child.
+    pub(in crate::tasks) async fn key_of(
+        &self,
+        task: &TaskId,
+    ) -> Result<Option<String>, StorageError> {
+        let begun = self.beginning(task).await?;
+        Ok(begun.and_then(|begun| begun.parent?.key))
+    }
+
+    /// Budget that the parent's call set for this child.
+    pub(in crate::tasks) async fn budget_of(&self, task: &TaskId) -> Result<Budget, StorageError> {
+        let begun = self.beginning(task).await?;
+        Ok(begun.and_then(|begun| begun.parent).map(|parent| parent.budget).unwrap_or_default())
+    }
+
+    /// Children of a task, oldest first.
+    pub async fn children(&self, task: &TaskId) -> Result<Vec<ChildTask>, StorageError> {
+        let its = HeadFilter { parent: Some(task.clone()), ..HeadFilter::default() };
+        let mut children = Vec::new();
+        for head in self.storage.heads(its).await?.into_iter().rev() {
+            let key = self.key_of(&head.task).await?;
+            children.push(ChildTask { task: head.task, agent: head.agent, key, state: head.state });
+        }
+        Ok(children)
+    }
+
+    /// Log span for work on a task outside its actor; none if the task is unknown, or cannot be
+    /// read now.
+    pub async fn log_span(&self, task: &TaskId) -> Span {
+        let head = self.storage.head(task).await.ok().flatten();
+        head.as_ref().map_or_else(Span::none, log_span::of_head)
+    }
+
+    /// Trace context of a task; none if the task was deleted.
+    pub async fn trace(&self, task: &TaskId) -> Result<Option<Trace>, StorageError> {
+        let begun = self.beginning(task).await?;
+        Ok(begun.map(|begun| Trace::of(task, begun.task.metadata.as_ref())))
+    }
+
+    /// Tasks that match, newest first.
+    pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
+        let TaskQuery { id_prefix, agent, since, context, tenant, directory, workflow, .. } = query;
+        let (state, page) = (query.state, query.page);
+        let (history_length, include_artifacts) = (query.history_length, query.include_artifacts);
+        let (limit, offset, live_only) = (page.limit, page.offset, false);
+        let filter = HeadFilter {
+            id_prefix,
+            agent,
+            since,
+            context,
+            tenant,
+            directory,
+            workflow,
+            state,
+            live_only,
+            limit,
+            offset,
+            ..HeadFilter::default()
+        };
+        let mut tasks = Vec::new();
+        for head in self.storage.heads(filter).await? {
+            tasks.extend(self.shown(&head, history_length, include_artifacts).await?);
+        }
+        Ok(tasks)
+    }
+
+    /// Page of the tasks that match, their total number, and the cursor of the next page.
+    pub async fn page(
+        &self,
+        query: TaskPageQuery,
+    ) -> Result<(Vec<Task>, u64, Option<TaskPlace>), StorageError> {
+        // Reads one more than the page shows, to know whether a next page exists.
+        let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
+        let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
+        let more = heads.len() > query.size;
+        heads.truncate(query.size);
+        let last = heads.last().filter(|_| more);
+        let next =
+            last.map(|head| TaskPlace { updated: head.updated.clone(), id: head.task.clone() });
+        let mut tasks = Vec::new();
+        for head in heads {
+            let shown = self.shown(&head, query.history_length, query.include_artifacts).await?;
+            tasks.extend(shown.map(|listed| listed.task));
+        }
+        Ok((tasks, total, next))
+    }
+
+    /// Task with the requested parts only; none if it was deleted in the meantime.
+    async fn shown(
+        &self,
+        head: &Head,
+        history_length: Option<usize>,
+        artifacts: bool,
+    ) -> Result<Option<ListedTask>, StorageError> {
+        let Some(StoredTask { agent, mut task, .. }) = self.storage.task(&head.task).await? else {
+            return Ok(None);
+        };
+        if !artifacts {
+            task.artifacts.clear();
+        }
+        if let Some(length) = history_length {
+            task.keep_latest(length);
+        }
+        Ok(Some(ListedTask { agent, task }))
+    }
+}

@@ -1,0 +1,69 @@
+//! Routing queries on tasks: load, the conversation's agent, immediate rejection.
+
+use crate::{
+    error::HubError,
+    routing::{Question, Route, Routes, looks_for_holder},
+    tasks::{Subscription, Tasks},
+};
+use a2a_hub_core::routing::Wanted;
+use a2a_hub_protocol::{event::TaskEvent, id::AgentId, message::Message, task::TaskState};
+use a2a_hub_store::{HeadFilter, StorageError};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time that routing waits for an agent to reject a task, while another agent could take it. The
+/// hub's own `working` status for a silent agent comes long before.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+impl Tasks {
+    /// Number of an agent's tasks that run or wait for a run permit.
+    pub fn load(&self, agent: &AgentId) -> usize {
+        self.queue.load(agent)
+    }
+
+    /// Chooses an agent for a message, among those that the caller may use.
+    pub async fn choose(
+        &self,
+        routes: &Routes,
+        wanted: Wanted,
+        message: &Message,
+        may_call: &(dyn Fn(&AgentId) -> bool + Send + Sync),
+    ) -> Result<Route, HubError> {
+        let holder = self.holder(looks_for_holder(routes.balance(&wanted), message)).await?;
+        let load = |agent: &AgentId| self.load(agent);
+        let asked = Question { message, holder: holder.as_ref(), load: &load, may_call };
+        routes.choose(wanted, &asked)
+    }
+
+    /// Agent of the latest task in a conversation.
+    async fn holder(
+        &self,
+        context: Option<&a2a_hub_protocol::id::ContextId>,
+    ) -> Result<Option<AgentId>, StorageError> {
+        let Some(context) = context else { return Ok(None) };
+        let latest =
+            HeadFilter { context: Some(context.clone()), limit: 1, ..HeadFilter::default() };
+        Ok(self.storage.heads(latest).await?.pop().map(|head| head.agent))
+    }
+
+    /// Text of the rejection, if the agent rejects the new task as its first event. Waits for the
+    /// first event after the creation. For a task that is already over, it is read from the log.
+    pub async fn rejection(&self, heard: &Subscription) -> Option<String> {
+        // Event 1 is the creation.
+        let mut follow = match self.listen(heard.task(), 1) {
+            Some(follow) => follow,
+            None => self.follow(heard.task(), 1).await.ok()?,
+        };
+        let first = timeout(AT_ONCE, follow.next()).await.ok()??.ok()?;
+        match &first.event {
+            TaskEvent::Status(update) if update.status.state == TaskState::Rejected => {
+                Some(update.status.message.as_ref().map(Message::joined_text).unwrap_or_default())
+            }
+            TaskEvent::Status(_)
+            | TaskEvent::Artifact(_)
+            | TaskEvent::Reply(_)
+            | TaskEvent::Created(_)
+            | TaskEvent::Input(_) => None,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Recovery of unfinished tasks after a restart of the hub.
+
+pub(super) mod pending_questions;
+pub(super) mod phase;
+pub(super) mod take_up;
+pub(super) mod tend_children;

@@ -1,0 +1,360 @@
+//! Run queue: grants run permits in the order that `core::quota` decides.
+
+use a2a_hub_agents::Agent;
+use a2a_hub_core::{
+    grant::Resume,
+    scheduling::run_quota::{self, Busy, Quota, QuotaLimits, SharedRoom},
+};
+use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc};
+use tokio::sync::oneshot;
+
+/// Run queues of all agents. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct RunQueue(Arc<Mutex<HashMap<AgentId, Line>>>);
+
+/// Run queue of one agent. An agent that works on one task of a conversation at a time locks the
+/// conversation (its lane).
+struct Line {
+    quota: Quota<TaskId, ContextId>,
+    /// Limits of the agent's latest version.
+    limits: QuotaLimits,
+    /// True if tasks that wait for their clients count against the shared capacity.
+    shares_room: bool,
+    waiting: HashMap<TaskId, oneshot::Sender<()>>,
+}
+
+/// A run permit. Dropping it lets another task run.
+pub(super) struct RunPermit {
+    queue: RunQueue,
+    agent: AgentId,
+    /// Conversation lock that was granted with the permit.
+    lane: Option<Lane>,
+}
+
+/// A task's conversation lock. Dropping it lets the conversation's next task begin.
+pub(super) struct Lane {
+    queue: RunQueue,
+    agent: AgentId,
+    context: ContextId,
+}
+
+/// A task's ticket in the queue. Dropping it leaves the queue.
+pub(super) struct QueueTicket {
+    queue: RunQueue,
+    agent: AgentId,
+    task: TaskId,
+    /// Conversation lock that the task needs, and the task that held it when the ticket was made.
+    lane: Option<ContextId>,
+    pub(super) behind: Option<TaskId>,
+    called: oneshot::Receiver<()>,
+    /// True if the permit was granted, and has its own owner.
+    taken: bool,
+}
+
+/// Result of asking for a run permit.
+pub(super) enum Admitted {
+    Now(RunPermit),
+    Later(QueueTicket),
+}
+
+/// A request for a run permit.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) task: &'a TaskId,
+    pub(super) context: &'a ContextId,
+}
+
+impl Asking<'_> {
+    fn lane(&self) -> Option<ContextId> {
+        self.agent.one_per_context().then(|| self.context.clone())
+    }
+}
+
+/// Count of a task that waits for its client while its agent uses capacity. Dropping it ends the
+/// count.
+pub(super) struct Wait {
+    queue: RunQueue,
+    agent: AgentId,
+}
+
+impl RunQueue {
+    /// Counts a task that waits for its client while its agent uses capacity.
+    pub(super) fn wait(&self, agent: &Agent) -> Wait {
+        let limits = agent.quota();
+        let mut lines = self.lines();
+        let line = lines.entry(agent.id.clone()).or_insert_with(|| Line::new(limits));
+        line.shares_room = agent.room().is_some();
+        line.quota.wait();
+        Wait { queue: self.clone(), agent: agent.id.clone() }
+    }
+
+    /// Requests a permit for a new task; refused if the queue is full.
+    pub(super) fn ask(&self, asking: Asking<'_>) -> Result<Admitted, Busy> {
+        self.look_for_room(asking.agent)?;
+        self.admit(&asking.agent.id, asking.agent.quota(), asking.task, asking.lane(), Quota::ask)
+    }
+
+    /// Refuses an agent that cannot be evicted while it waits, if waiting tasks leave no capacity.
+    fn look_for_room(&self, agent: &Agent) -> Result<(), Busy> {
+        let Some(room) = agent.room().filter(|_| agent.resume() != Resume::Session) else {
+            return Ok(());
+        };
+        let lines = self.lines();
+        let sharing = lines.values().filter(|line| line.shares_room);
+        let waiting = sharing.map(|line| line.quota.waiting()).sum();
+        let own = lines.get(&agent.id).map_or(0, |line| line.quota.waiting());
+        SharedRoom { waiting, most: room.most }.admit(own)
+    }
+
+    /// Requests a permit for a task that was admitted before, by this process or the previous one,
+    /// and holds no conversation lock.
+    pub(super) fn take_up(&self, asking: Asking<'_>) -> Admitted {
+        self.come_back(asking.agent, asking.task, asking.lane())
+    }
+
+    /// Takes the conversation lock of a recovered task without a permit; none if the task needs no
+    /// lock, or another task holds it.
+    pub(super) fn hold_lane(&self, asking: Asking<'_>) -> Option<Lane> {
+        let context = asking.lane()?;
+        let limits = asking.agent.quota();
+        let mut lines = self.lines();
+        let line = lines.entry(asking.agent.id.clone()).or_insert_with(|| Line::new(limits));
+        let (queue, agent) = (self.clone(), asking.agent.id.clone());
+        let held = line.quota.hold(asking.task.clone(), context.clone());
+        held.then_some(Lane { queue, agent, context })
+    }
+
+    /// Requests a permit for a task that released it while it waited for its client, and kept its
+    /// conversation lock.
+    pub(super) fn go_on(&self, asking: Asking<'_>) -> Admitted {
+        self.come_back(asking.agent, asking.task, None)
+    }
+
+    fn come_back(&self, agent: &Agent, task: &TaskId, lane: Option<ContextId>) -> Admitted {
+        let come_back =
+            |quota: &mut Quota<_, _>, key, lane, limits| Ok(quota.come_back(key, lane, limits));
+        let admitted =
+            self.admit::<std::convert::Infallible>(&agent.id, agent.quota(), task, lane, come_back);
+        match admitted {
+            Ok(admitted) => admitted,
+        }
+    }
+
+    fn admit<E>(
+        &self,
+        agent: &AgentId,
+        limits: QuotaLimits,
+        task: &TaskId,
+        lane: Option<ContextId>,
+        ask: impl FnOnce(
+            &mut Quota<TaskId, ContextId>,
+            TaskId,
+            Option<ContextId>,
+            QuotaLimits,
+        ) -> Result<run_quota::Turn, E>,
+    ) -> Result<Admitted, E> {
+        let mut lines = self.lines();
+        let line = lines.entry(agent.clone()).or_insert_with(|| Line::new(limits));
+        line.limits = limits;
+        let behind = lane.as_ref().and_then(|lane| line.quota.holder(lane)).cloned();
+        Ok(match ask(&mut line.quota, task.clone(), lane.clone(), limits)? {
+            run_quota::Turn::Now => Admitted::Now(self.turn(agent, lane)),
+            run_quota::Turn::Later => {
+                let (call, called) = oneshot::channel();
+                line.waiting.insert(task.clone(), call);
+                let (queue, agent, task) = (self.clone(), agent.clone(), task.clone());
+                Admitted::Later(QueueTicket {
+                    queue,
+                    agent,
+                    task,
+                    lane,
+                    behind,
+                    called,
+                    taken: false,
+                })
+            }
+        })
+    }
+
+    /// Number of an agent's tasks that run or wait for a run permit.
+    pub(super) fn load(&self, agent: &AgentId) -> usize {
+        self.lines().get(agent).map_or(0, |line| line.quota.load())
+    }
+
+    fn turn(&self, agent: &AgentId, lane: Option<ContextId>) -> RunPermit {
+        let of = |context| Lane { queue: self.clone(), agent: agent.clone(), context };
+        RunPermit { queue: self.clone(), agent: agent.clone(), lane: lane.map(of) }
+    }
+
+    /// Changes an agent's queue, then grants permits to the next tasks.
+    fn change(&self, agent: &AgentId, change: impl FnOnce(&mut Line)) {
+        let mut lines = self.lines();
+        let Some(line) = lines.get_mut(agent) else { return };
+        change(line);
+        while let Some(task) = line.quota.next(line.limits) {
+            // A waiting task is in both collections; a ticket that is dropped leaves both.
+            if let Some(call) = line.waiting.remove(&task) {
+                let _ = call.send(());
+            }
+        }
+        if line.quota.is_idle() {
+            lines.remove(agent);
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, HashMap<AgentId, Line>> {
+        self.0.lock()
+    }
+}
+
+impl Line {
+    fn new(limits: QuotaLimits) -> Self {
+        let (quota, waiting) = (Quota::default(), HashMap::new());
+        Self { quota, limits, shares_room: false, waiting }
+    }
+}
+
+impl RunPermit {
+    /// Conversation lock that came with the permit; none if the task holds it already or needs
+    /// none. The lock outlives the permit.
+    pub(super) fn take_lane(&mut self) -> Option<Lane> {
+        self.lane.take()
+    }
+}
+
+impl QueueTicket {
+    /// Waits for the permit. Cancel-safe until it is granted.
+    pub(super) async fn turn(&mut self) -> RunPermit {
+        if self.taken || (&mut self.called).await.is_err() {
+            // The permit was granted before; a ticket is granted once only.
+            return std::future::pending().await;
+        }
+        self.taken = true;
+        self.queue.turn(&self.agent, self.lane.take())
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.queue.change(&self.agent, |line| line.quota.waited());
+    }
+}
+
+impl Drop for RunPermit {
+    fn drop(&mut self) {
+        self.queue.change(&self.agent, |line| line.quota.leave());
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.queue.change(&self.agent, |line| line.quota.free(&self.context));
+    }
+}
+
+impl Drop for QueueTicket {
+    fn drop(&mut self) {
+        if self.taken {
+            return;
+        }
+        self.queue.change(&self.agent, |line| {
+            line.waiting.remove(&self.task);
+            if !line.quota.give_up(&self.task) {
+                // The permit was granted and not received.
+                line.quota.leave();
+                self.lane.iter().for_each(|lane| line.quota.free(lane));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    const LIMITS: QuotaLimits = QuotaLimits { max_running: 1, max_queued: 2, max_waiting: 1 };
+
+    fn ask_for(queue: &RunQueue, context: Option<&str>) -> Result<Admitted, Busy> {
+        let agent = AgentId::parse("a").unwrap();
+        queue.admit(&agent, LIMITS, &TaskId::fresh(), context.map(ContextId::new), Quota::ask)
+    }
+
+    fn ask(queue: &RunQueue) -> Result<Admitted, Busy> {
+        ask_for(queue, None)
+    }
+
+    fn place(queue: &RunQueue) -> QueueTicket {
+        match ask(queue) {
+            Ok(Admitted::Later(place)) => place,
+            Ok(Admitted::Now(_)) | Err(_) => panic!("there is no place"),
+        }
+    }
+
+    #[test]
+    fn dropped_permit_goes_to_next_task() {
+        let queue = RunQueue::default();
+        let Ok(Admitted::Now(first)) = ask(&queue) else { panic!("there is room") };
+        let (mut second, mut third) = (place(&queue), place(&queue));
+        assert!(ask(&queue).is_err());
+        assert!(second.turn().now_or_never().is_none());
+        drop(first);
+        let turn = second.turn().now_or_never().unwrap();
+        assert!(third.turn().now_or_never().is_none());
+        drop(second);
+        assert!(third.turn().now_or_never().is_none(), "only the turn counts by then");
+        drop(turn);
+        drop(third.turn().now_or_never().unwrap());
+        drop(third);
+        assert!(queue.lines().is_empty());
+    }
+
+    #[test]
+    fn unclaimed_permit_is_passed_on() {
+        let queue = RunQueue::default();
+        let first = ask(&queue);
+        let (second, gone, mut third) = (place(&queue), place(&queue), None::<QueueTicket>);
+        drop(gone);
+        third.replace(place(&queue));
+        drop(first);
+        drop(second);
+        assert!(third.unwrap().turn().now_or_never().is_some());
+        assert!(queue.lines().is_empty());
+    }
+    #[test]
+    fn context_lock_is_held_until_task_ends() {
+        let queue = RunQueue::default();
+        let Ok(Admitted::Now(mut first)) = ask_for(&queue, Some("c")) else { panic!("no room") };
+        let lane = first.take_lane();
+        assert!(lane.is_some());
+        let Ok(Admitted::Later(mut second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
+        assert!(second.behind.is_some(), "it can be told whom it waits for");
+        // The first task waits for its client: others run, except in its conversation.
+        drop(first);
+        assert!(second.turn().now_or_never().is_none());
+        let other = ask_for(&queue, Some("d"));
+        assert!(matches!(&other, Ok(Admitted::Now(_))));
+        drop(lane);
+        assert!(second.turn().now_or_never().is_none(), "there is a lane, and no turn");
+        drop(other);
+        drop(second.turn().now_or_never().unwrap());
+        drop(second);
+        assert!(queue.lines().is_empty());
+    }
+
+    #[test]
+    fn unclaimed_context_lock_is_passed_on() {
+        let queue = RunQueue::default();
+        let first = ask_for(&queue, Some("c"));
+        let Ok(Admitted::Later(second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
+        let Ok(Admitted::Later(mut third)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
+        drop(first);
+        drop(second);
+        drop(third.turn().now_or_never().unwrap());
+        drop(third);
+        assert!(queue.lines().is_empty());
+    }
+}

@@ -1,0 +1,37 @@
+//! State that all tasks of a hub share. Each task clones it, so it is behind one pointer.
+
+use super::{
+    actor::eviction::Parking, delegation::directory::Directory, recovery::phase::Phase,
+    registry::RunningTasks, run_queue::RunQueue,
+};
+use crate::observability::{hub_events::Events, span_export::Spans};
+use a2a_hub_core::task::tree_budget::Trees;
+use a2a_hub_protocol::id::TaskId;
+use a2a_hub_store::{Readiness, TaskStore};
+use parking_lot::Mutex;
+use std::sync::{Arc, atomic::AtomicBool};
+use tokio_util::task::TaskTracker;
+
+/// Fields of [`Tasks`](super::Tasks), for the modules below `tasks`.
+#[derive(Clone)]
+pub struct TasksParts {
+    pub(super) storage: Arc<dyn TaskStore>,
+    pub(super) readiness: Readiness,
+    pub(super) events: Events,
+    /// Receives the spans of finished tasks.
+    pub(super) spans: Spans,
+    pub(super) actors: TaskTracker,
+    pub(super) running: Arc<Mutex<RunningTasks>>,
+    pub(super) queue: RunQueue,
+    pub(super) parking: Parking,
+    /// Trees of delegated tasks.
+    pub(super) trees: Arc<Mutex<Trees>>,
+    /// Finds agents by name, group and skill.
+    pub(super) directory: Directory,
+    /// Phase of the hub: starting, up or stopping.
+    pub(super) phase: Phase,
+    /// Tasks whose agents were interrupted at work by the shutdown.
+    pub(super) cut: Arc<Mutex<Vec<TaskId>>>,
+    /// True if tasks of tenants other than the default may exist.
+    pub(super) may_have_tenants: Arc<AtomicBool>,
+}

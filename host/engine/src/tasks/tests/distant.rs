@@ -1,0 +1,189 @@
+//! Remote store: every call takes time, and some write replies are lost.
+
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::{
+    event::{SequencedEvent, TaskEvent},
+    id::{ContextId, TaskId},
+    message::Message,
+    operation::{ContextInfo, StorageCondition, TaskPageQuery},
+};
+use a2a_hub_store::{
+    ContextFilter, Counts, Head, HeadFilter, HeadPage, Request, RunJournal, StorageError,
+    StoreHealth, StoredTask, Tally, TaskIndex, TaskLog, memory::MemoryStorage,
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::watch, time::sleep};
+
+/// Round-trip time of a call.
+const LATENCY: Duration = Duration::from_millis(20);
+
+/// One of this many writes loses its reply.
+const LOST: u64 = 3;
+
+/// A store, and the number of writes to it.
+pub(super) struct Distant {
+    there: Arc<MemoryStorage>,
+    writes: AtomicU64,
+}
+
+impl Distant {
+    pub(super) fn new(there: Arc<MemoryStorage>) -> Self {
+        Self { there, writes: AtomicU64::new(0) }
+    }
+
+    /// Number of writes to existing tasks.
+    pub(super) fn later_writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskLog for Distant {
+    async fn append_by(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        events: Vec<Arc<TaskEvent>>,
+        by: Option<&Principal>,
+    ) -> Result<u64, StorageError> {
+        sleep(LATENCY).await;
+        let seq = self.there.append_by(task, expected, events, by).await?;
+        // The reply to the first write is never lost: the client would be told that the task does
+        // not exist.
+        if expected > 0 && self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOST) {
+            return Err(StorageError::Unavailable("the connection was lost".to_owned()));
+        }
+        Ok(seq)
+    }
+
+    async fn events(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<SequencedEvent>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.events(task, after, limit).await
+    }
+
+    async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.askers(task).await
+    }
+
+    async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.task(task).await
+    }
+
+    async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
+        sleep(LATENCY).await;
+        self.there.forget_tasks(tasks).await
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskIndex for Distant {
+    async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.head(task).await
+    }
+
+    async fn has_tenants(&self) -> Result<bool, StorageError> {
+        sleep(LATENCY).await;
+        self.there.has_tenants().await
+    }
+
+    async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.heads(filter).await
+    }
+
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.requests(since, limit).await
+    }
+
+    async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {
+        sleep(LATENCY).await;
+        self.there.page(query).await
+    }
+
+    async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.contexts(filter).await
+    }
+
+    async fn finished(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.finished(before, limit).await
+    }
+
+    async fn conversation(
+        &self,
+        context: &ContextId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.conversation(context, limit).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StorageError> {
+        sleep(LATENCY).await;
+        self.there.counts().await
+    }
+
+    async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.tally().await
+    }
+
+    async fn size(&self) -> Result<u64, StorageError> {
+        sleep(LATENCY).await;
+        self.there.size().await
+    }
+}
+
+#[async_trait::async_trait]
+impl RunJournal for Distant {
+    async fn record(
+        &self,
+        task: &TaskId,
+        expected: u64,
+        entry: String,
+    ) -> Result<(), StorageError> {
+        sleep(LATENCY).await;
+        self.there.record(task, expected, entry).await
+    }
+
+    async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.recorded(task).await
+    }
+}
+
+#[async_trait::async_trait]
+impl StoreHealth for Distant {
+    async fn probe(&self) -> Result<(), StorageError> {
+        sleep(LATENCY).await;
+        self.there.probe().await
+    }
+
+    fn backlog(&self) -> usize {
+        self.there.backlog()
+    }
+
+    fn condition(&self) -> watch::Receiver<StorageCondition> {
+        self.there.condition()
+    }
+}

@@ -1,0 +1,206 @@
+//! Cards of the hub and its agents at well-known URLs.
+
+use crate::{
+    http::{
+        caller::Caller,
+        context::{own_url, version},
+        origin_guard, reply,
+    },
+    rpc::dispatcher::Dispatcher,
+};
+use a2a_hub_clock as clock;
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::Reply;
+use a2a_hub_protocol::{
+    card::Endpoints,
+    error::{A2aError, ErrorKind},
+    hub,
+    id::AgentId,
+    member,
+    operation::{Answer, Operation},
+};
+use axum::{
+    Extension, Json, Router,
+    extract::{ConnectInfo, Path, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    response::{AppendHeaders, IntoResponse, Response},
+    routing::get,
+};
+use serde_json::json;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Cache lifetime of a card in seconds, short because a component may be replaced.
+const FRESH: &str = "max-age=60";
+
+/// File names of a card. A2A 0.2 and the Local Hub specification use the first.
+const FILES: [&str; 2] = ["agent.json", "agent-card.json"];
+
+/// Routes of the cards.
+pub(crate) fn routes() -> Router<Dispatcher> {
+    Router::new()
+        .route("/.well-known/{file}", get(root_card))
+        .route("/.well-known/agents", get(all_cards))
+        .route("/.well-known/agents/{file}", get(agent_card))
+}
+
+/// Returns the card of the hub, or of the agent configured for the root.
+async fn root_card(
+    State(dispatcher): State<Dispatcher>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    Extension(principal): Extension<Principal>,
+    Path(file): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let agent = dispatcher.public_endpoints().root_agent.clone();
+    let by_token = origin_guard::by_token(&caller, &headers).await;
+    let endpoints = dispatcher.endpoints(&own_url(&dispatcher, &headers), agent.as_ref(), by_token);
+    let version = version(&headers, uri.query());
+    let asked =
+        CardRequest { caller: &principal, method: &Method::GET, headers: &headers, version };
+    official(&dispatcher, asked, &file, agent, &endpoints).await
+}
+
+/// Caller and headers of a card request.
+#[derive(Clone, Copy)]
+pub(crate) struct CardRequest<'a> {
+    pub(crate) caller: &'a Principal,
+    pub(crate) method: &'a Method,
+    pub(crate) headers: &'a HeaderMap,
+    /// Requested version of A2A.
+    pub(crate) version: Option<&'a str>,
+}
+
+/// Returns a card in official form: of 1.0 if requested, otherwise the hybrid form.
+pub(crate) async fn official(
+    dispatcher: &Dispatcher,
+    CardRequest { caller, method, headers, version }: CardRequest<'_>,
+    file: &str,
+    agent: Option<AgentId>,
+    endpoints: &Endpoints,
+) -> Response {
+    if !FILES.contains(&file) {
+        let why = format!("there is nothing called `{file}` here; there are {}", FILES.join(", "));
+        return refusal(&A2aError::new(ErrorKind::AgentNotFound, why));
+    }
+    if method != Method::GET && method != Method::HEAD {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
+    }
+    let is_hub = agent.is_none();
+    match dispatcher.hub().handle(caller, None, Operation::GetCard { agent }).await {
+        Ok(Reply::One(Answer::Card(of))) => {
+            let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
+                of.card.v1(endpoints)
+            } else {
+                let mut card = of.card.hybrid(endpoints);
+                // Clients of the first file speak the Local Hub's dialect.
+                if is_hub && file == FILES[0] {
+                    of.card.add_local_hub(&mut card);
+                    member::set(&mut card, "url", own_url(dispatcher, headers));
+                }
+                card
+            };
+            fresh(card.to_string(), clock::http_date(&of.since), headers)
+        }
+        // Unreachable: a card request is answered with a card.
+        Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => refusal(&why),
+    }
+}
+
+async fn all_cards(
+    State(dispatcher): State<Dispatcher>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    show(&dispatcher, &principal, Ok(Operation::ListCards), &headers).await
+}
+
+async fn agent_card(
+    State(dispatcher): State<Dispatcher>,
+    Extension(principal): Extension<Principal>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let named = file.strip_suffix(".json").ok_or_else(|| {
+        let why =
+            format!("there is nothing called `{file}` here; an agent's card is at `<id>.json`");
+        A2aError::new(ErrorKind::AgentNotFound, why)
+    });
+    let named = named.and_then(|id| {
+        AgentId::parse(id).map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))
+    });
+    show(&dispatcher, &principal, named.map(|id| Operation::GetCard { agent: Some(id) }), &headers)
+        .await
+}
+
+async fn show(
+    dispatcher: &Dispatcher,
+    caller: &Principal,
+    wanted: Result<Operation, A2aError>,
+    headers: &HeaderMap,
+) -> Response {
+    let reply = match wanted {
+        Ok(wanted) => dispatcher.hub().handle(caller, None, wanted).await,
+        Err(why) => Err(why),
+    };
+    match reply {
+        Ok(Reply::One(answer)) => fresh(
+            hub::answer::write(answer, &own_url(dispatcher, headers)).to_string(),
+            None,
+            headers,
+        ),
+        // Unreachable: a card request is never answered with a stream.
+        Ok(Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => refusal(&why),
+    }
+}
+
+fn refusal(why: &A2aError) -> Response {
+    (reply::status(why), Json(json!({ "error": why.to_hub_json() }))).into_response()
+}
+
+/// Response with the card, or 304 if the client's copy is current.
+fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
+    let mut hash = DefaultHasher::new();
+    card.hash(&mut hash);
+    let tag = format!("\"{:016x}\"", hash.finish());
+    let said = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let has_it = said.is_some_and(|tags| {
+        tags.split(',').any(
+            |one| matches!(one.trim().trim_start_matches("W/"), one if one == tag || one == "*"),
+        )
+    });
+    let head = [
+        (header::ETAG, tag),
+        (header::CACHE_CONTROL, FRESH.to_owned()),
+        // Headers that the card depends on.
+        (header::VARY, "A2A-Version, Authorization, Host".to_owned()),
+    ];
+    let head: Vec<_> =
+        head.into_iter().chain(since.map(|since| (header::LAST_MODIFIED, since))).collect();
+    let head = AppendHeaders(head);
+    if has_it {
+        return (StatusCode::NOT_MODIFIED, head).into_response();
+    }
+    (head, [(header::CONTENT_TYPE, "application/json")], card).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_etag_gets_not_modified() {
+        let ask = |known: Option<&str>| {
+            let known = known.map(|tag| (header::IF_NONE_MATCH, tag.parse().unwrap()));
+            fresh("{}".to_owned(), None, &known.into_iter().collect())
+        };
+        let first = ask(None);
+        assert_eq!(first.status(), 200);
+        assert_eq!(first.headers()[header::CACHE_CONTROL], FRESH);
+        let tag = first.headers()[header::ETAG].to_str().unwrap();
+        assert_eq!(ask(Some(&format!("\"other\", W/{tag}"))).status(), 304);
+        assert_eq!(ask(Some("\"other\"")).status(), 200);
+    }
+}

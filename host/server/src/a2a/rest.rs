@@ -1,0 +1,153 @@
+//! Endpoints of official A2A: `/a2a` for the hub, `/agents/{id}` for each agent. Each endpoint
+//! serves JSON-RPC itself, REST below `rest`, and its card at the well-known path.
+
+use super::cards;
+use crate::{
+    http::{
+        body::{Unread, read_body},
+        caller::Caller,
+        context::{context, extensions_header, own_url, version, with_extensions},
+        origin_guard,
+        paths::EndpointPath,
+        reply::{TODAYS, answer, json_body, media, refusal, rest_body},
+        sse::{event_stream, frames},
+    },
+    rpc::{
+        dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
+        jsonrpc::{self, Stream},
+    },
+};
+use a2a_hub_engine::Reply;
+use a2a_hub_protocol::{
+    binding::rest::Verb,
+    dialect::{Dialect, rest},
+    error::{A2aError, ErrorKind},
+};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{ConnectInfo, Request, State},
+    http::{Method, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use serde_json::Value;
+
+/// Routes of all endpoints.
+pub(crate) fn routes() -> Router<Dispatcher> {
+    let paths =
+        ["/a2a", "/a2a/", "/a2a/{*rest}", "/agents/{id}", "/agents/{id}/", "/agents/{id}/{*rest}"];
+    paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(enter)))
+}
+
+async fn enter(
+    State(dispatcher): State<Dispatcher>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    request: Request,
+) -> Response {
+    let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let principal = origin_guard::principal(&request);
+    let mut place = match EndpointPath::of(&path) {
+        Ok(place) => place,
+        Err(why) => return refusal(&why, TODAYS, None),
+    };
+    if let Some(name) = &place.agent {
+        // Resolves an alias to the agent's id, which owns card and tasks.
+        match dispatcher.hub().named(name) {
+            Ok(id) => place.agent = Some(id),
+            Err(why) => return refusal(&why, TODAYS, None),
+        }
+    }
+    let url = own_url(&dispatcher, &headers);
+    let by_token = origin_guard::by_token(&caller, &headers).await;
+    let endpoints = dispatcher.endpoints(&url, place.agent.as_ref(), by_token);
+    if let Some(file) = place.below.strip_prefix(".well-known/") {
+        let version = version(&headers, query.as_deref());
+        let asked =
+            cards::CardRequest { caller: &principal, method: &method, headers: &headers, version };
+        return cards::official(&dispatcher, asked, file, place.agent, &endpoints).await;
+    }
+    let query = query.as_deref();
+    let of = context(principal, &url, endpoints, place.agent, TODAYS, &headers, query);
+    let (media, named_in) = (media(&headers), extensions_header(&headers));
+    // Headers and body share the connection's buffer, which a long task would keep alive.
+    drop(headers);
+    let body = read_body(&dispatcher, request).await;
+    let response = if place.below.is_empty() {
+        call(&dispatcher, &method, body, &of).await
+    } else if let Some(path) = place.below.strip_prefix("rest/") {
+        rest_call(&dispatcher, &method, (path, query), media, body, &of).await
+    } else {
+        let why = format!("there is nothing at `{path}`");
+        refusal(&A2aError::new(ErrorKind::MethodNotFound, why), TODAYS, None)
+    };
+    with_extensions(response, &of.active, named_in)
+}
+
+/// Handles a JSON-RPC request.
+async fn call(
+    dispatcher: &Dispatcher,
+    method: &Method,
+    body: Result<Bytes, Unread>,
+    of: &RequestContext<'_>,
+) -> Response {
+    if method != Method::POST {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
+    }
+    match body {
+        Ok(body) => answer(dispatcher.respond(body, of).await, false),
+        Err(unread) => {
+            let text = jsonrpc::unreadable(of.spelled, &unread.why);
+            unread.answer(json_body(text))
+        }
+    }
+}
+
+/// Handles a REST request.
+async fn rest_call(
+    dispatcher: &Dispatcher,
+    method: &Method,
+    (path, query): (&str, Option<&str>),
+    media: Option<&'static str>,
+    body: Result<Bytes, Unread>,
+    of: &RequestContext<'_>,
+) -> Response {
+    let verb = match method.as_str() {
+        "GET" | "HEAD" => Verb::Get,
+        "POST" => Verb::Post,
+        "DELETE" => Verb::Delete,
+        _ => {
+            let allow = [(header::ALLOW, "GET, HEAD, POST, DELETE")];
+            return (StatusCode::METHOD_NOT_ALLOWED, allow).into_response();
+        }
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(unread) => return unread.answer(refusal(&unread.why, TODAYS, media)),
+    };
+    let rest::Request { wire, tenant, operation } = rest::read(verb, path, query, &body);
+    drop(body);
+    let dialect = Dialect::Official(wire);
+    let spelled = match operation {
+        Ok(operation) => match dispatcher.tenant(tenant.as_deref()) {
+            Ok(tenant) => dispatcher.carry_out(dialect, operation, tenant, of).await,
+            Err(why) => Err(why.into()),
+        },
+        Err(why) => Err(why.into()),
+    };
+    match spelled {
+        // REST clients expect a JSON body even without a result.
+        Ok(Reply::One(SpelledAnswer::Tree(Value::Null))) => rest_body("{}", media),
+        Ok(Reply::One(SpelledAnswer::Text(answer))) => rest_body(answer, media),
+        Ok(Reply::One(SpelledAnswer::Tree(mut answer))) => {
+            wire.echo_tenant(&mut answer, tenant.as_deref());
+            rest_body(answer.to_string(), media)
+        }
+        Ok(Reply::Stream(stream)) => event_stream(frames(Stream::bare(dialect, stream))),
+        Err(OperationRefusal { why, is_busy }) => {
+            let again = is_busy.then(|| [(header::RETRY_AFTER, COME_AGAIN.to_string())]);
+            (again, refusal(&why, dialect, media)).into_response()
+        }
+    }
+}

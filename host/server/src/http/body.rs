@@ -1,0 +1,55 @@
+//! Reader for HTTP request bodies with limits on size and time.
+
+use crate::{
+    MAX_REQUEST,
+    rpc::dispatcher::{Dispatcher, dawdled},
+};
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use axum::{
+    body::Bytes,
+    extract::{DefaultBodyLimit, FromRequest as _, Request},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use tokio::time::timeout;
+
+/// Error for a body that could not be read.
+pub(crate) struct Unread {
+    status: StatusCode,
+    /// Cause, for the client.
+    pub(crate) why: A2aError,
+}
+
+impl Unread {
+    /// Error response with this content. After a timeout it closes the connection, because the rest
+    /// of the body is not read.
+    pub(crate) fn answer(&self, told: Response) -> Response {
+        let slow = self.status == StatusCode::REQUEST_TIMEOUT;
+        let hang_up = slow.then_some([(header::CONNECTION, "close")]);
+        (self.status, hang_up, told).into_response()
+    }
+}
+
+/// Reads the whole body within the hub's timeout, to withstand slow clients (slow loris).
+pub(crate) async fn read_body(
+    dispatcher: &Dispatcher,
+    mut request: Request,
+) -> Result<Bytes, Unread> {
+    DefaultBodyLimit::max(MAX_REQUEST).apply(&mut request);
+    match timeout(dispatcher.patience(), Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(why)) => {
+            let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                format!("the request is larger than {MAX_REQUEST} bytes")
+            } else {
+                why.body_text()
+            };
+            let text = A2aError::new(ErrorKind::InvalidRequest, text);
+            Err(Unread { status: why.status(), why: text })
+        }
+        Err(_) => {
+            let why = dawdled("request", dispatcher.patience());
+            Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The HTTP endpoint: listener, router, protection against web pages, replies and server-sent
+//! events.
+
+pub(super) mod body;
+pub(super) mod caller;
+pub(super) mod context;
+pub(super) mod http2_frames;
+pub(super) mod listener;
+pub(super) mod origin_guard;
+pub(super) mod paths;
+pub(super) mod reply;
+pub(super) mod router;
+pub(super) mod sse;

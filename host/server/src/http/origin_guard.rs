@@ -1,0 +1,422 @@
+//! Admission of HTTP requests: programs of this machine, but no web pages in a browser.
+//!
+//! A browser on this machine can reach loopback for any page. Therefore each request must name this
+//! server as its `Host`, which prevents DNS rebinding (a page's own name bound to 127.0.0.1), and
+//! must not have a foreign `Origin`. A body must be JSON or gRPC, which a page cannot send to
+//! another origin without a CORS preflight (CSRF).
+//!
+//! Next, the caller must be a program of the hub's own user, or have a token of the hub, because
+//! all users share loopback. Only the public keys need no authentication. A program that an agent
+//! started is identified as that agent's, and no token makes it the operator.
+
+use super::{
+    caller::Caller,
+    context::is_grpc,
+    paths::EndpointPath,
+    reply::{self, TODAYS, json_body},
+};
+use crate::{
+    a2a::jwks,
+    rpc::{dispatcher::HUB, jsonrpc},
+};
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::token::{TOKEN_FILE, Tokens};
+use a2a_hub_protocol::{
+    dialect::Dialect,
+    error::{A2aError, ErrorKind},
+    five_step::SUBMIT,
+    hub::answer::AGENTS,
+};
+use axum::{
+    Json,
+    body::HttpBody,
+    extract::Request,
+    http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use std::{net::SocketAddr, sync::Arc};
+use tonic::{Code, Status};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Host names of this server.
+#[derive(Clone)]
+pub(crate) struct Names(Arc<[String]>);
+
+impl Names {
+    /// Names of a server on the loopback address `at`, including the host of `public_url`.
+    pub(crate) fn of(at: SocketAddr, public_url: Option<&str>) -> Self {
+        let port = at.port();
+        let hosts = [format!("{at}"), format!("localhost:{port}"), format!("127.0.0.1:{port}")];
+        let bare = ["localhost".to_owned(), at.ip().to_string()].into_iter().filter(|_| port == 80);
+        let public = public_url.and_then(|url| url.split("://").nth(1)?.split('/').next());
+        let public = public.map(str::to_owned);
+        Self(hosts.into_iter().chain(bare).chain(public).collect())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Configuration of the guard.
+#[derive(Clone)]
+pub(crate) struct OriginGuard {
+    names: Names,
+    tokens: Arc<Tokens>,
+}
+
+impl OriginGuard {
+    /// Creates the guard of a server on the loopback address `at` with an optional public URL.
+    /// Other users need one of `tokens`.
+    pub(crate) fn new(at: SocketAddr, public_url: Option<&str>, tokens: Tokens) -> Self {
+        Self { names: Names::of(at, public_url), tokens: Arc::new(tokens) }
+    }
+
+    /// Identifies the caller; `None` for another user without a valid token, and for the own user's
+    /// program with an invalid one.
+    ///
+    /// A program of the hub's own user that presents a tenant's token acts for that tenant only, as
+    /// a proxy does for its users. Therefore an expired token must not give it more rights than a
+    /// valid one.
+    async fn principal(&self, caller: &Caller, headers: &HeaderMap) -> Option<Principal> {
+        let shown = bearer(headers);
+        match caller.own_user().await {
+            Some(known @ Principal::Operator) if shown.is_none() => Some(known.clone()),
+            Some(Principal::Operator) | None => shown.and_then(|token| self.tokens.whose(token)),
+            Some(known) => Some(known.clone()),
+        }
+    }
+}
+
+impl OriginGuard {
+    /// Admits a request and stores its principal, or returns an error response.
+    pub(crate) async fn admit<B: HttpBody>(
+        &self,
+        caller: &Caller,
+        request: &mut Request<B>,
+    ) -> Result<(), Response> {
+        let is_grpc = is_grpc(request.headers());
+        // HTTP/2 requests may have a body without a header for it (RFC 9113, section 8.1).
+        let has_body = !request.body().is_end_stream();
+        let asked = (request.method(), request.uri(), request.headers());
+        let verdict = verdict(&self.names, asked, has_body);
+        if let Err((status, why)) = verdict {
+            if is_grpc {
+                return Err(grpc_refusal(status, why));
+            }
+            let told = match status {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => wrong_media(request.uri().path(), why),
+                _ => None,
+            };
+            return Err(told.unwrap_or_else(|| refusal(status, why, request.uri().path())));
+        }
+        let is_public = request.uri().path() == jwks::PATH;
+        let principal = match is_public {
+            true => Some(Principal::Anonymous),
+            false => self.principal(caller, request.headers()).await,
+        };
+        let Some(principal) = principal else {
+            let why = match bearer(request.headers()) {
+                Some(_) => "the token in `Authorization` is none of this hub's, or is none any more; its own user needs none, \
+                     and a tenant's is in `tenants/` in the hub's data directory"
+                    .to_owned(),
+                None => format!(
+                    "this hub serves its own user; others send `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the \
+                     hub's data directory holds"
+                ),
+            };
+            if is_grpc {
+                return Err(grpc_refusal(StatusCode::UNAUTHORIZED, &why));
+            }
+            let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
+            let told = refusal(StatusCode::UNAUTHORIZED, &why, request.uri().path());
+            return Err((challenge, told).into_response());
+        };
+        request.extensions_mut().insert(principal);
+        Ok(())
+    }
+}
+
+/// Principal that the guard stored; anonymous for a request that bypassed the guard.
+pub(crate) fn principal(request: &Request) -> Principal {
+    request.extensions().get().cloned().unwrap_or(Principal::Anonymous)
+}
+
+/// Error response before the request is read. On the hub's own endpoints, authentication errors
+/// have the JSON-RPC code of its dialect.
+fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
+    let is_about_who = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if matches!(path, "/" | "/stream") && is_about_who {
+        let why = A2aError::new(ErrorKind::Authentication, why);
+        let told = jsonrpc::unreadable(Dialect::Hub, &why);
+        return (status, [(header::CONTENT_TYPE, "application/json")], told).into_response();
+    }
+    (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
+}
+
+/// Error response to a request of the wrong media type at an A2A endpoint; `None` for other paths.
+fn wrong_media(path: &str, why: &str) -> Option<Response> {
+    let is_hub =
+        path.strip_prefix(HUB).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if !is_hub && !path.starts_with(AGENTS) {
+        return None;
+    }
+    let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
+    let place = EndpointPath::of(path);
+    if place.as_ref().is_ok_and(|place| place.below == SUBMIT) {
+        return None;
+    }
+    if place.is_ok_and(|place| place.below.starts_with("rest/")) {
+        return Some(reply::refusal(&why, TODAYS, None));
+    }
+    let text = jsonrpc::unreadable(TODAYS, &why);
+    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, json_body(text)).into_response())
+}
+
+/// Error response for a gRPC client before the request is read.
+fn grpc_refusal(http: StatusCode, why: &str) -> Response {
+    let unknown = http == StatusCode::UNAUTHORIZED;
+    let code = if unknown { Code::Unauthenticated } else { Code::PermissionDenied };
+    Status::new(code, why).into_http()
+}
+
+/// True if the card must contain the token's security scheme, so that the caller may get the
+/// extended card: for callers who need a token, and those who send one anyway.
+pub(crate) async fn by_token(caller: &Caller, headers: &HeaderMap) -> bool {
+    bearer(headers).is_some() || caller.own_user().await.is_none()
+}
+
+/// Bearer token of a request (RFC 6750, section 2.1).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let shown = only(headers, &header::AUTHORIZATION).ok()??;
+    let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn verdict(
+    names: &Names,
+    (method, target, headers): (&Method, &Uri, &HeaderMap),
+    has_body: bool,
+) -> Result<(), (StatusCode, &'static str)> {
+    let forbidden = |why| Err((StatusCode::FORBIDDEN, why));
+    // In absolute form, which proxies receive, the target overrides the `Host` header (RFC 9112,
+    // section 3.2.2).
+    if target.authority().is_some_and(|named| !names.has(named.as_str())) {
+        return forbidden("the request's target must be this server, which is no proxy");
+    }
+    let host =
+        only(headers, &header::HOST).and_then(|host| host.filter(|host| names.has(host)).ok_or(()));
+    if host.is_err() {
+        return forbidden("the Host header must name this server, such as 127.0.0.1 and its port");
+    }
+    let Ok(origin) = only(headers, &header::ORIGIN) else {
+        return forbidden("the Origin header must be there once, and be text");
+    };
+    let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|host| names.has(host));
+    if origin.is_some_and(|origin| !own(origin)) {
+        return forbidden("requests from web pages of another origin are refused");
+    }
+    let Ok(site) = only(headers, &SEC_FETCH_SITE) else {
+        return forbidden("the Sec-Fetch-Site header must be there once, and be text");
+    };
+    if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+        return forbidden("requests from web pages of another site are refused");
+    }
+    // hyper considers only the last transfer coding and would treat a still compressed body as the
+    // content.
+    if !is_alone(headers, &header::TRANSFER_ENCODING, "chunked") {
+        let why = "no Transfer-Encoding but chunked is understood: send the body as it is";
+        return Err((StatusCode::NOT_IMPLEMENTED, why));
+    }
+    if !is_alone(headers, &header::CONTENT_ENCODING, "identity") {
+        let why = "no Content-Encoding is understood: send the body as it is";
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+    }
+    let is_known = is_json(headers) || is_grpc(headers);
+    // A request without a body needs no media type; A2A clients subscribe this way over REST. An
+    // empty POST from a web page still has a foreign `Origin`.
+    let says_what = has_body || headers.contains_key(header::CONTENT_TYPE);
+    if method == Method::POST && !is_known && says_what {
+        let why = "send the request with `Content-Type: application/json`";
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+    }
+    Ok(())
+}
+
+/// Single value of a header; an error if it is repeated or not text.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(());
+    }
+    value.to_str().map(Some).map_err(|_| ())
+}
+
+/// True if a header is absent or has this single value.
+fn is_alone(headers: &HeaderMap, name: &HeaderName, value: &str) -> bool {
+    only(headers, name).is_ok_and(|it| it.is_none_or(|it| it.trim().eq_ignore_ascii_case(value)))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Ok(Some(media)) = only(headers, &header::CONTENT_TYPE) else { return false };
+    let essence = media.split(';').next().unwrap_or_default().trim();
+    ["application/json", "application/a2a+json"]
+        .iter()
+        .any(|json| essence.eq_ignore_ascii_case(json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::{batch::Peers, identity::Always};
+    use axum::body::Body;
+
+    /// Status for a request with these headers, which are separated by `|`.
+    fn status(method: &Method, headers: &str) -> u16 {
+        status_of(method, "/", headers, false)
+    }
+
+    fn status_of(method: &Method, target: &str, headers: &str, has_body: bool) -> u16 {
+        let names =
+            Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)), Some("https://hub.example/x"));
+        let mut map = HeaderMap::new();
+        for line in headers.split('|').filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once(": ").unwrap();
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            map.append(name, value.parse().unwrap());
+        }
+        verdict(&names, (method, &target.parse().unwrap(), &map), has_body)
+            .map_or_else(|(status, _)| status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn web_page_request_is_refused() {
+        let get = |headers: &str| status(&Method::GET, headers);
+        assert_eq!(get("host: 127.0.0.1:8080"), 200);
+        assert_eq!(get("host: LOCALHOST:8080"), 200);
+        assert_eq!(get("host: hub.example"), 200, "its public name");
+        assert_eq!(get(""), 403, "no Host");
+        assert_eq!(get("host: 127.0.0.1:8080|host: 127.0.0.1:8080"), 403, "two of them");
+        for rebound in
+            ["evil.example:8080", "127.0.0.1.evil.example:8080", "127.0.0.1", "127.0.0.2:8080"]
+        {
+            assert_eq!(get(&format!("host: {rebound}")), 403, "{rebound}");
+        }
+        let with = |header: &str| get(&format!("host: localhost:8080|{header}"));
+        assert_eq!(with("origin: http://localhost:8080"), 200);
+        for origin in
+            ["http://evil.example", "null", "http://localhost:8081", "https://localhost:8080"]
+        {
+            assert_eq!(with(&format!("origin: {origin}")), 403, "{origin}");
+        }
+        assert_eq!(with("sec-fetch-site: cross-site"), 403);
+        assert_eq!(with("sec-fetch-site: same-site"), 403);
+        assert_eq!(with("sec-fetch-site: none"), 200);
+    }
+
+    /// Absolute form is how proxies are addressed. A forwarded request would have a `Host` that the
+    /// client invented.
+    #[test]
+    fn foreign_target_authority_is_refused() {
+        let get = |target: &str| status_of(&Method::GET, target, "host: 127.0.0.1:8080", false);
+        for own in
+            ["/", "http://127.0.0.1:8080/", "http://LocalHost:8080/x", "https://hub.example/"]
+        {
+            assert_eq!(get(own), 200, "{own}");
+        }
+        for other in [
+            "http://evil.example/",
+            "http://evil.example:8080/health",
+            "http://127.0.0.1:8080.evil.example/",
+            "http://127.0.0.1:8081/",
+            "http://evil.example@127.0.0.1:8080/",
+            "http://127.0.0.1:8080@evil.example/",
+        ] {
+            assert_eq!(get(other), 403, "{other}");
+        }
+    }
+
+    #[test]
+    fn encoded_body_is_refused() {
+        let post = |header: &str| {
+            let headers = format!("host: 127.0.0.1:8080|content-type: application/json|{header}");
+            status_of(&Method::POST, "/", &headers, true)
+        };
+        for plain in ["", "transfer-encoding: Chunked", "content-encoding: identity"] {
+            assert_eq!(post(plain), 200, "{plain}");
+        }
+        // RFC 9112, section 6.1, and RFC 9110, section 8.4.
+        for coded in ["gzip, chunked", "gzip", "chunked, chunked"] {
+            assert_eq!(post(&format!("transfer-encoding: {coded}")), 501, "{coded}");
+        }
+        assert_eq!(post("transfer-encoding: gzip|transfer-encoding: chunked"), 501);
+        assert_eq!(post("content-encoding: gzip"), 415);
+    }
+
+    #[test]
+    fn token_is_read_from_bearer_header() {
+        let shown = |value: &'static str| {
+            let headers = [(header::AUTHORIZATION, value.parse().unwrap())].into_iter().collect();
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(shown("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(shown("bearer  abc").as_deref(), Some("abc"));
+        assert_eq!(shown("Basic abc"), None);
+        assert_eq!(shown("abc"), None);
+    }
+
+    #[tokio::test]
+    async fn unauthenticated_error_has_dialect_code() {
+        let told_of = async |status, path: &str| {
+            let body = refusal(status, "the reason", path).into_body();
+            let body = axum::body::to_bytes(body, 1 << 10).await.unwrap();
+            let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            (told["error"]["code"].as_i64(), told["error"]["data"]["reason"].as_str().is_some())
+        };
+        let told = async |path| told_of(StatusCode::UNAUTHORIZED, path).await;
+        assert_eq!(told("/").await, (Some(-32006), true));
+        assert_eq!(told("/stream").await, (Some(-32006), true));
+        assert_eq!(told("/a2a").await, (Some(401), false), "official A2A has no such number");
+        let packed = told_of(StatusCode::NOT_IMPLEMENTED, "/").await;
+        assert_eq!(packed, (Some(501), false), "what is wrong with a body is nobody's name");
+    }
+
+    #[test]
+    fn post_body_must_be_json_or_grpc() {
+        let post = |media: &str| {
+            status(&Method::POST, &format!("host: localhost:8080|content-type: {media}"))
+        };
+        assert_eq!(post("application/json"), 200);
+        assert_eq!(post("Application/JSON; charset=utf-8"), 200);
+        assert_eq!(post("application/a2a+json"), 200);
+        assert_eq!(post("application/grpc"), 200);
+        assert_eq!(post("application/grpc-web"), 415, "a web page may send it");
+        assert_eq!(post("text/plain"), 415);
+        assert_eq!(post("application/jsonp"), 415);
+        let silent = |more: &str, has_body: bool| {
+            status_of(&Method::POST, "/", &format!("host: localhost:8080{more}"), has_body)
+        };
+        assert_eq!(silent("", false), 200, "there is no body");
+        assert_eq!(silent("", true), 415, "nobody says what it is");
+        assert_eq!(silent("|content-type: text/plain", false), 415);
+        assert_eq!(silent("|origin: http://evil.example", false), 403);
+    }
+
+    /// As in HTTP/2.
+    #[tokio::test]
+    async fn body_without_header_needs_media_type() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
+        let guard = OriginGuard::new(at, None, tokens);
+        let caller = Caller::new(None, at, Peers::new(Arc::new(Always(None))));
+        for (body, status) in [(Body::empty(), 401), (Body::from("x"), 415)] {
+            let request = Request::post("/").header(header::HOST, "localhost:8080").body(body);
+            let refused = guard.admit(&caller, &mut request.unwrap()).await.unwrap_err();
+            assert_eq!(refused.status(), status);
+        }
+    }
+}

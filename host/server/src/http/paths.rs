@@ -1,0 +1,56 @@
+//! Paths of official A2A's endpoints: `/a2a` for the hub, `/agents/{id}` for each agent.
+
+use crate::rpc::dispatcher::HUB;
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    hub::answer::AGENTS,
+    id::AgentId,
+};
+
+/// Parsed path of an official A2A endpoint.
+#[derive(Debug, PartialEq)]
+pub(crate) struct EndpointPath<'a> {
+    /// Agent of the endpoint; `None` for the hub.
+    pub(crate) agent: Option<AgentId>,
+    /// Rest of the path, without a leading slash.
+    pub(crate) below: &'a str,
+}
+
+impl<'a> EndpointPath<'a> {
+    /// Parses a `path` that begins with the prefix of a hub or agent endpoint.
+    pub(crate) fn of(path: &'a str) -> Result<Self, A2aError> {
+        let below = |endpoint: usize| {
+            let below = &path[endpoint..];
+            below.strip_prefix('/').unwrap_or(below)
+        };
+        if let Some(rest) = path.strip_prefix(AGENTS) {
+            let id = rest.split('/').next().unwrap_or_default();
+            let below = below(AGENTS.len() + id.len());
+            let agent = AgentId::parse(id)
+                .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
+            return Ok(Self { agent: Some(agent), below });
+        }
+        Ok(Self { agent: None, below: below(HUB.len()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_resolves_to_endpoint_and_rest() {
+        let echo = AgentId::parse("echo").unwrap();
+        for (path, agent, below) in [
+            ("/a2a", None, ""),
+            ("/a2a/", None, ""),
+            ("/a2a/rest/v1/card", None, "rest/v1/card"),
+            ("/agents/echo", Some(echo.clone()), ""),
+            ("/agents/echo/", Some(echo.clone()), ""),
+            ("/agents/echo/rest/tasks", Some(echo), "rest/tasks"),
+        ] {
+            assert_eq!(EndpointPath::of(path).unwrap(), EndpointPath { agent, below }, "{path}");
+        }
+        assert_eq!(EndpointPath::of("/agents/..%2Fx").unwrap_err().kind, ErrorKind::AgentNotFound);
+    }
+}

@@ -1,0 +1,109 @@
+//! HTTP responses for JSON-RPC and REST: answers, streams and errors.
+
+use super::sse::{event_stream, frame, frames};
+use crate::rpc::{
+    dispatcher::COME_AGAIN,
+    jsonrpc::{Enveloped, Refused, Update},
+};
+use a2a_hub_engine::Reply;
+use a2a_hub_protocol::{
+    dialect::{Dialect, Wire},
+    error::A2aError,
+    interface::{Binding, Version},
+};
+use axum::{
+    body::Body,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use futures::stream;
+
+/// Dialect of an error response to a request whose version is unknown.
+pub(crate) const TODAYS: Dialect =
+    Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
+
+/// A2A's media type for JSON.
+const A2A_JSON: &str = "application/a2a+json";
+
+/// Converts a JSON-RPC result to an HTTP response.
+pub(crate) fn answer(enveloped: Enveloped, sse: bool) -> Response {
+    match enveloped {
+        Ok(None) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Some(Reply::One(text))) if sse => {
+            event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
+        }
+        Ok(Some(Reply::Stream(answers))) => event_stream(frames(*answers)),
+        // Errors before the first event are plain responses, so that clients need not parse a
+        // stream.
+        Ok(Some(Reply::One(text))) | Err(Refused { text, is_busy: false }) => json_body(text),
+        Err(Refused { text, is_busy: true }) => {
+            let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+            (StatusCode::SERVICE_UNAVAILABLE, again, json_body(text)).into_response()
+        }
+    }
+}
+
+/// Response with a JSON-RPC answer.
+pub(crate) fn json_body(answer: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
+}
+
+/// A2A's media type, if the client sends or accepts it.
+pub(crate) fn media(headers: &HeaderMap) -> Option<&'static str> {
+    let said = [header::CONTENT_TYPE, header::ACCEPT];
+    let mut said = said.iter().filter_map(|name| headers.get(name)?.to_str().ok());
+    said.any(|media| media.to_ascii_lowercase().contains(A2A_JSON)).then_some(A2A_JSON)
+}
+
+/// Response with a REST answer.
+pub(crate) fn rest_body(text: impl Into<Body>, media: Option<&'static str>) -> Response {
+    ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text.into()).into_response()
+}
+
+/// HTTP status of a refusal.
+pub(crate) fn status(why: &A2aError) -> StatusCode {
+    let status = StatusCode::from_u16(why.kind.official().http);
+    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// Response with a REST error.
+pub(crate) fn refusal(why: &A2aError, dialect: Dialect, media: Option<&'static str>) -> Response {
+    let status = status(why);
+    (status, rest_body(dialect.write_rest_error(why).to_string(), media)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Status, media type, `Retry-After`, and body.
+    async fn told(enveloped: Enveloped, sse: bool) -> (u16, String, String, String) {
+        let response = answer(enveloped, sse);
+        let header = |name| {
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        let (media, again) = (header(header::CONTENT_TYPE), header(header::RETRY_AFTER));
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 10).await.unwrap();
+        (status, media, again, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn response_has_status_and_media_type() {
+        let row = |status, media: &str, again: &str, body: &str| {
+            (status, media.to_owned(), again.to_owned(), body.to_owned())
+        };
+        let result = || Ok(Some(Reply::One(b"{}".to_vec())));
+        let refused = |is_busy| Err(Refused { text: b"{}".to_vec(), is_busy });
+        let json = "application/json";
+        for sse in [false, true] {
+            assert_eq!(told(Ok(None), sse).await, row(204, "", "", ""), "a notification");
+            assert_eq!(told(refused(false), sse).await, row(200, json, "", "{}"));
+            assert_eq!(told(refused(true), sse).await, row(503, json, "1", "{}"));
+        }
+        assert_eq!(told(result(), false).await, row(200, json, "", "{}"));
+        let event = row(200, "text/event-stream", "", "data: {}\n\n");
+        assert_eq!(told(result(), true).await, event, "where streams are, it is one event");
+    }
+}

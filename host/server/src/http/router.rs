@@ -1,0 +1,116 @@
+//! HTTP server: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET
+//! /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, and the five-step protocol.
+
+use super::{
+    body::read_body,
+    context::{extensions_header, last_event, own_url, said_in_headers, with_extensions},
+    listener::HttpListener,
+    origin_guard::{self, OriginGuard},
+    reply::{answer, json_body},
+};
+use crate::{
+    a2a::{cards, grpc, jwks, registry, rest},
+    five_step,
+    mcp::McpHttp,
+    monitoring::{metrics, probes},
+    rpc::{
+        dispatcher::{Dispatcher, RequestContext},
+        jsonrpc,
+    },
+};
+use a2a_hub_engine::token::Tokens;
+use a2a_hub_protocol::dialect::Dialect;
+use axum::{
+    Router,
+    extract::{Request, State},
+    response::Response,
+    routing::post,
+};
+use std::{io, net::SocketAddr};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
+
+/// Length of the queue of connections to accept (`listen(2)`; the system may limit it further). The
+/// kernel drops excess connections, and their clients retry after one, two and four seconds.
+pub(crate) const BACKLOG: u32 = 4096;
+
+/// A bound HTTP server.
+pub struct Http {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Http {
+    /// Binds to `address`; port 0 selects a free port.
+    ///
+    /// # Errors
+    ///
+    /// The system's error, for example if the port is in use.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// Bound address with the actual port.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop`, then finishes the requests in progress.
+    pub async fn serve(self, dispatcher: Dispatcher, tokens: Tokens, stop: CancellationToken) {
+        let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
+        let connections = dispatcher.max_connections();
+        let guard = OriginGuard::new(
+            self.address,
+            dispatcher.public_endpoints().public_url.as_deref(),
+            tokens,
+        );
+        let routes = Router::new()
+            .route("/", post(call))
+            .route("/stream", post(call_streaming))
+            .merge(probes::routes())
+            .merge(metrics::routes())
+            .merge(cards::routes())
+            .merge(registry::routes())
+            .merge(jwks::routes())
+            .merge(rest::routes())
+            .merge(five_step::routes())
+            .merge(grpc::routes())
+            .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
+            .with_state(dispatcher);
+        let listener = HttpListener::new(self.listener, connections, patience, lineage);
+        listener.serve(guard, routes, stop).await;
+    }
+}
+
+async fn call(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
+    respond(&dispatcher, request, false).await
+}
+
+async fn call_streaming(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
+    respond(&dispatcher, request, true).await
+}
+
+/// Handles `POST /` and `POST /stream`. With `sse`, a single answer becomes one event.
+async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Response {
+    let (caller, headers) = (origin_guard::principal(&request), request.headers());
+    let (url, named_in) = (own_url(dispatcher, headers), extensions_header(headers));
+    let of = RequestContext::of_hub(caller, &url, last_event(headers));
+    let of = said_in_headers(of, headers, request.uri().query());
+    match read_body(dispatcher, request).await {
+        Ok(body) => {
+            // A batch is answered with one array, which is not an event.
+            let sse = sse && !body.trim_ascii_start().starts_with(b"[");
+            let response = answer(dispatcher.respond(body, &of).await, sse);
+            with_extensions(response, &of.active, named_in)
+        }
+        Err(unread) => unread.answer(json_body(jsonrpc::unreadable(Dialect::Hub, &unread.why))),
+    }
+}

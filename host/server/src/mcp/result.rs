@@ -1,0 +1,266 @@
+//! Result of a tool call: one block for each message part and artifact part, followed by a line of
+//! the hub with the task's state and the next step. Escape sequences are preserved, because a
+//! program reads the JSON strings.
+
+use super::{
+    question::{self, INPUT},
+    resources::{of_artifact, task_uri},
+    tools::{ANSWER_TASK, CHECK_TASK},
+};
+use crate::rpc::question_view;
+use a2a_hub_protocol::{
+    message::{Content, Message, Part},
+    task::{Artifact, Task, TaskState},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rmcp::model::{
+    CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests,
+    InputRequiredResult, MetaObject,
+};
+use serde_json::{Map, Value, json};
+
+/// Maximum length of a text part in bytes; the resource holds the full text.
+const MAX_TEXT: usize = 60_000;
+
+/// Maximum size in bytes of an image that is embedded.
+const MAX_IMAGE: usize = 1 << 20;
+
+/// Converts the current state of a task to a result.
+pub(super) fn of_task(task: &Task) -> CallToolResult {
+    let mut content: Vec<_> = task.artifacts.iter().flat_map(|made| of_made(task, made)).collect();
+    if let Some(said) = &task.status.message {
+        content.extend(said.parts.iter().filter(|part| !repeats(task, part)).filter_map(block));
+    }
+    content.push(ContentBlock::text(standing(task)));
+    let failed =
+        matches!(task.status.state, TaskState::Failed | TaskState::Rejected | TaskState::Canceled);
+    let result =
+        if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.with_meta(Some(meta(task)))
+}
+
+/// Converts a message without a task to a result.
+pub(super) fn of_message(said: &Message) -> CallToolResult {
+    let mut content: Vec<_> = said.parts.iter().filter_map(block).collect();
+    if let Some(context) = &said.context_id {
+        let line =
+            format!("[a2a-hub] answered; context_id `{context}` goes on with the conversation");
+        content.push(ContentBlock::text(line));
+    }
+    CallToolResult::success(content)
+}
+
+/// Result for a refusal, which the model reads to correct its call.
+pub(super) fn refused(why: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(why)])
+}
+
+/// Result that asks the client to ask its user and to repeat the call.
+pub(super) fn asks(task: &Task, form: ElicitRequestParams) -> InputRequiredResult {
+    let mut requests = InputRequests::new();
+    requests.insert(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)));
+    InputRequiredResult::new(Some(requests), Some(question::Asked::by(task).write()))
+}
+
+fn of_made(task: &Task, made: &Artifact) -> Vec<ContentBlock> {
+    let mut blocks = Vec::new();
+    let mut is_whole = true;
+    for part in &made.parts {
+        match block(part) {
+            Some(told) => {
+                is_whole &= !is_cut(part);
+                blocks.push(told);
+            }
+            None => is_whole = false,
+        }
+    }
+    if !is_whole || made.name.is_some() {
+        blocks.push(ContentBlock::resource_link(of_artifact(task, made, None)));
+    }
+    blocks
+}
+
+/// True if the final message repeats the text of an artifact.
+fn repeats(task: &Task, part: &Part) -> bool {
+    let Content::Text(said) = &part.content else { return false };
+    let made = task.artifacts.iter().flat_map(|made| &made.parts);
+    let mut made = made.filter_map(|part| match &part.content {
+        Content::Text(text) => Some(text),
+        Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
+    });
+    made.any(|text| text.trim() == said.trim())
+}
+
+fn is_cut(part: &Part) -> bool {
+    match &part.content {
+        Content::Text(text) => text.len() > MAX_TEXT,
+        Content::Data(data) => data.to_string().len() > MAX_TEXT,
+        Content::Url(_) | Content::Raw(_) => false,
+    }
+}
+
+/// Converts a part to a block; `None` for empty text and for binary data that is no small image.
+fn block(part: &Part) -> Option<ContentBlock> {
+    Some(match &part.content {
+        Content::Text(text) if text.is_empty() => return None,
+        Content::Text(text) => ContentBlock::text(cut(text)),
+        Content::Url(url) => ContentBlock::text(url),
+        Content::Data(data) => ContentBlock::text(cut(&data.to_string())),
+        Content::Raw(bytes) => {
+            let media = part.media_type.as_deref().filter(|media| media.starts_with("image/"))?;
+            if bytes.len() > MAX_IMAGE {
+                return None;
+            }
+            ContentBlock::image(STANDARD.encode(bytes), media)
+        }
+    })
+}
+
+fn cut(text: &str) -> String {
+    if text.len() <= MAX_TEXT {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(MAX_TEXT);
+    format!("{}\n[a2a-hub] cut here: the resource below, or the task, has all of it", &text[..end])
+}
+
+/// Line with the state of the task and the next step.
+fn standing(task: &Task) -> String {
+    let (id, context, state) = (&task.id, &task.context_id, task.status.state.name());
+    let how = match task.status.state {
+        TaskState::Submitted | TaskState::Working => {
+            format!("it goes on; `{CHECK_TASK}` with this task tells what became of it")
+        }
+        TaskState::InputRequired | TaskState::AuthRequired => {
+            let which = question_view::id(task).map(|id| format!(" and question_id `{id}`"));
+            let which = which.unwrap_or_default();
+            format!("it waits for an answer; `{ANSWER_TASK}` with this task{which} gives it")
+        }
+        TaskState::Completed
+        | TaskState::Failed
+        | TaskState::Canceled
+        | TaskState::Rejected
+        | TaskState::Unknown => format!("context_id `{context}` goes on with the conversation"),
+    };
+    format!("[a2a-hub] task `{id}` is {state}: {how}")
+}
+
+/// State of the task as metadata, for programs.
+fn meta(task: &Task) -> MetaObject {
+    let mut facts = Map::new();
+    facts.insert("a2a-hub/taskId".to_owned(), json!(task.id));
+    facts.insert("a2a-hub/contextId".to_owned(), json!(task.context_id));
+    facts.insert("a2a-hub/state".to_owned(), json!(task.status.state.name()));
+    facts.insert("a2a-hub/uri".to_owned(), json!(task_uri(&task.id)));
+    if task.status.state.is_interrupted() {
+        facts.insert("a2a-hub/questionId".to_owned(), json!(question_view::id(task)));
+        facts.insert("a2a-hub/questionKind".to_owned(), json!(question_view::kind(task)));
+    }
+    serde_json::from_value(Value::Object(facts)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ArtifactId, ContextId, TaskId},
+        message::{Metadata, Role},
+        question::{Question, QuestionKind},
+        task::TaskStatus,
+    };
+
+    fn made(id: &str, parts: Vec<Part>) -> Artifact {
+        Artifact {
+            artifact_id: ArtifactId::new(id),
+            name: None,
+            description: None,
+            parts,
+            metadata: None,
+            extensions: Vec::new(),
+        }
+    }
+
+    fn task(state: TaskState, said: Option<&str>, artifacts: Vec<Artifact>) -> Task {
+        let message = said.map(|said| Message::text(Role::Agent, said));
+        let status = TaskStatus { state, message, timestamp: String::new() };
+        let (id, context_id) = (TaskId::new("t"), ContextId::new("c"));
+        Task { id, context_id, status, artifacts, history: Vec::new(), metadata: None }
+    }
+
+    fn told(task: &Task) -> Value {
+        json!(of_task(task))
+    }
+
+    #[test]
+    fn result_contains_artifacts_and_message_once() {
+        let all = vec![made("a", vec![Part::text("made \u{1b}[2J")])];
+        let result = told(&task(TaskState::Completed, Some("done"), all.clone()));
+        assert_eq!(result["content"][0]["text"], "made \u{1b}[2J", "JSON keeps it harmless");
+        assert_eq!(result["content"][1]["text"], "done");
+        let line = "[a2a-hub] task `t` is completed: context_id `c` goes on with the conversation";
+        assert_eq!(result["content"][2]["text"], line);
+        assert_eq!(
+            (&result["isError"], &result["_meta"]["a2a-hub/taskId"]),
+            (&json!(false), &json!("t"))
+        );
+        let again = told(&task(TaskState::Completed, Some("made \u{1b}[2J\n"), all));
+        assert_eq!(again["content"].as_array().unwrap().len(), 2, "{again}");
+    }
+
+    #[test]
+    fn files_are_linked_and_images_embedded() {
+        let image =
+            Part { media_type: Some("image/png".to_owned()), ..Part::new(Content::Raw(vec![1])) };
+        let file = Part::new(Content::Raw(vec![0; 10]));
+        let result = told(&task(
+            TaskState::Completed,
+            None,
+            vec![made("i", vec![image]), made("f", vec![file])],
+        ));
+        assert_eq!(result["content"][0]["type"], "image");
+        assert_eq!(result["content"][1]["type"], "resource_link");
+        assert_eq!(result["content"][1]["uri"], "a2a-hub://tasks/t/artifacts/f");
+    }
+
+    #[test]
+    fn long_text_is_cut_and_linked() {
+        let long = "ä".repeat(MAX_TEXT);
+        let result =
+            told(&task(TaskState::Completed, None, vec![made("l", vec![Part::text(long)])]));
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.len() < MAX_TEXT + 100 && text.ends_with("has all of it"));
+        assert_eq!(result["content"][1]["type"], "resource_link");
+    }
+
+    #[test]
+    fn result_names_next_step_by_state() {
+        for (state, how, is_error) in [
+            (TaskState::Working, CHECK_TASK, false),
+            (TaskState::Submitted, CHECK_TASK, false),
+            (TaskState::InputRequired, ANSWER_TASK, false),
+            (TaskState::AuthRequired, ANSWER_TASK, false),
+            (TaskState::Failed, "context_id", true),
+            (TaskState::Rejected, "context_id", true),
+            (TaskState::Canceled, "context_id", true),
+        ] {
+            let result = told(&task(state, None, Vec::new()));
+            assert!(result["content"][0]["text"].as_str().unwrap().contains(how), "{result}");
+            assert_eq!(result["isError"], is_error, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn question_result_has_id_and_kind() {
+        let question = Question::fresh(QuestionKind::Permission);
+        let mut task = task(TaskState::InputRequired, Some("may I?"), Vec::new());
+        task.metadata = Some(Metadata::from_iter([question.member()]));
+        let result = told(&task);
+        assert_eq!(result["content"][0]["text"], "may I?");
+        assert_eq!(result["_meta"]["a2a-hub/questionId"], question.id.as_str());
+        assert_eq!(result["_meta"]["a2a-hub/questionKind"], "permission");
+        let form = question::form(&task, "codex").unwrap();
+        let asks = json!(asks(&task, form));
+        assert_eq!(asks["inputRequests"][INPUT]["method"], "elicitation/create");
+        assert_eq!(asks["resultType"], "input_required");
+    }
+}

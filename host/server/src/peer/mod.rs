@@ -1,0 +1,5 @@
+//! Identity of the process at the other end of a unix socket, from the kernel.
+
+pub(super) mod batch;
+pub(super) mod identity;
+pub(super) mod socket_owner;

@@ -1,0 +1,307 @@
+//! Dispatcher tests with a native agent and an in-memory store, without a socket: every method for
+//! each kind of caller in each dialect.
+
+mod tenants;
+
+use super::*;
+use crate::{
+    rpc::jsonrpc::{Enveloped, Refused},
+    tests::Stand,
+};
+use a2a_hub_protocol::{
+    hub::methods::METHODS,
+    interface::{Binding, Version},
+};
+use tokio::time::timeout;
+
+/// URL of the hub for its clients.
+const URL: &str = "http://127.0.0.1:8080/";
+
+const V1: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
+const V03: Dialect = Dialect::Official(Wire { version: Version::V03, binding: Binding::JsonRpc });
+
+impl Stand {
+    /// Context of a request to the agent's endpoint in this dialect.
+    fn of(&self, spelled: Dialect) -> RequestContext<'static> {
+        let agent = AgentId::parse("claude-code").unwrap();
+        let endpoints = self.dispatcher.endpoints(URL, Some(&agent), false);
+        let of = RequestContext::of_hub(Principal::Operator, URL, None);
+        let agent = (spelled != Dialect::Hub).then_some(agent);
+        RequestContext { spelled, agent, endpoints: Some(endpoints), ..of }
+    }
+
+    async fn respond(&self, of: &RequestContext<'_>, method: &str, params: &Value) -> Enveloped {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.dispatcher.respond(request.to_string().as_bytes(), of).await
+    }
+
+    /// All results without envelopes. A stream counts as ended after five silent seconds.
+    async fn told(&self, of: &RequestContext<'_>, method: &str, params: &Value) -> Vec<Value> {
+        let mut texts = Vec::new();
+        match self.respond(of, method, params).await {
+            Ok(None) => {}
+            Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => texts.push(text),
+            Ok(Some(Reply::Stream(mut stream))) => {
+                let patience = Duration::from_secs(5);
+                while let Ok(Some(update)) = timeout(patience, stream.next()).await {
+                    texts.push(update.text);
+                }
+            }
+        }
+        let texts = texts.iter().map(|text| serde_json::from_slice::<Value>(text).unwrap());
+        texts.map(|mut told| told.get_mut("result").map(Value::take).unwrap_or(told)).collect()
+    }
+}
+
+fn message(text: &str) -> Value {
+    let part = json!({ "kind": "text", "text": text });
+    let to = json!({ "targetAgent": "claude-code" });
+    json!({ "message": { "messageId": "m", "role": "user", "parts": [part], "metadata": to } })
+}
+
+fn message_v1(text: &str) -> Value {
+    json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": text }] } })
+}
+
+/// Kinds of results: the member `kind` in the hub's dialect and in 0.3, the only member in 1.0.
+fn kinds(told: &[Value]) -> String {
+    let kind = |one: &Value| {
+        let kind = one["kind"].as_str().map(str::to_owned);
+        let member = || one.as_object().and_then(|it| it.keys().next().cloned());
+        kind.or_else(member).unwrap_or_else(|| one.to_string())
+    };
+    told.iter().map(kind).collect::<Vec<_>>().join(", ")
+}
+
+#[tokio::test(start_paused = true)]
+async fn method_access_depends_on_caller() {
+    let stand = Stand::new().await;
+    let mut rows = Vec::new();
+    for method in METHODS {
+        let params: Value = serde_json::from_str(method.example).unwrap();
+        let mut row = format!("{:<36}", method.name);
+        for caller in
+            [Principal::Operator, Principal::Client("ci".to_owned()), Principal::Anonymous]
+        {
+            let of = RequestContext { caller, ..stand.of(Dialect::Hub) };
+            let told = stand.told(&of, method.name, &params).await;
+            let refused = told.iter().find_map(|told| told["error"]["code"].as_i64());
+            row.push_str(&refused.map_or("      ok".to_owned(), |code| format!("{code:>8}")));
+        }
+        rows.push(row);
+    }
+    insta::assert_snapshot!(rows.join("\n"), @"
+    hub/ping                                  ok      ok  -32006
+    hub/status                                ok  -32006  -32006
+    hub/events                                ok      ok  -32006
+    hub/reload                            -32005  -32006  -32006
+    hub/agents/list                           ok      ok  -32006
+    hub/agents/find                           ok      ok  -32006
+    hub/agents/get                            ok      ok  -32006
+    hub/agents/health                         ok      ok  -32006
+    hub/agents/register                   -32602  -32006  -32006
+    hub/agents/deregister                 -32003  -32006  -32006
+    hub/agents/reload                     -32003  -32006  -32006
+    hub/plugins/list                          ok  -32006  -32006
+    hub/plugins/refresh                       ok  -32006  -32006
+    hub/plugins/add                       -32602  -32006  -32006
+    hub/grants/grant                      -32602  -32006  -32006
+    hub/grants/deny                       -32602  -32006  -32006
+    hub/grants/revoke                     -32602  -32006  -32006
+    hub/grants/remove                     -32602  -32006  -32006
+    hub/backup                            -32005  -32006  -32006
+    hub/tasks/list                            ok      ok  -32006
+    hub/tasks/tree                        -32001  -32001  -32006
+    hub/contexts/list                         ok      ok  -32006
+    hub/contexts/get                      -32008  -32008  -32006
+    hub/contexts/delete                   -32008  -32006  -32006
+    hub/deliveries/list                       ok      ok  -32006
+    hub/deliveries/retry                  -32001  -32001  -32006
+    message/send                              ok      ok  -32006
+    message/stream                            ok      ok  -32006
+    tasks/get                             -32001  -32001  -32006
+    tasks/cancel                          -32001  -32001  -32006
+    tasks/resubscribe                     -32001  -32001  -32006
+    tasks/pushNotificationConfig/set      -32001  -32001  -32006
+    tasks/pushNotificationConfig/get      -32001  -32001  -32006
+    tasks/pushNotificationConfig/list     -32001  -32001  -32006
+    tasks/pushNotificationConfig/delete   -32001  -32001  -32006
+    rpc.discover                              ok      ok  -32006
+    ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_request_has_no_effect() {
+    let stand = Stand::new().await;
+    let operator = stand.of(Dialect::Hub);
+    let agent = json!({ "agentId": "claude-code" });
+    for (caller, method, params) in [
+        (Principal::Client("ci".to_owned()), "hub/agents/deregister", &agent),
+        (Principal::Anonymous, "hub/agents/deregister", &agent),
+        (Principal::Anonymous, "message/send", &message("echo")),
+    ] {
+        let of = RequestContext { caller, ..stand.of(Dialect::Hub) };
+        let told = stand.told(&of, method, params).await;
+        assert_eq!(told[0]["error"]["code"], -32006, "{method}: {told:?}");
+    }
+    let there = stand.told(&operator, "hub/agents/get", &agent).await;
+    assert_eq!(there[0]["error"], Value::Null, "it is there still: {there:?}");
+    assert_eq!(stand.told(&operator, "hub/tasks/list", &json!({})).await, [json!([])]);
+    let gone = stand.told(&operator, "hub/agents/deregister", &agent).await;
+    assert_eq!(gone[0]["error"], Value::Null, "{gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_uses_dialect_of_request() {
+    let stand = Stand::new().await;
+    let mut rows = Vec::new();
+    for text in ["echo", "reply", "ask"] {
+        for (name, dialect, send, stream, params) in [
+            ("hub", Dialect::Hub, "message/send", "message/stream", message(text)),
+            ("0.3", V03, "message/send", "message/stream", message(text)),
+            ("1.0", V1, "SendMessage", "SendStreamingMessage", message_v1(text)),
+        ] {
+            let of = stand.of(dialect);
+            let sent = kinds(&stand.told(&of, send, &params).await);
+            let streamed = kinds(&stand.told(&of, stream, &params).await);
+            rows.push(format!("{text:<5} {name}: {sent} | {streamed}"));
+        }
+    }
+    insta::assert_snapshot!(rows.join("\n"), @"
+    echo  hub: task | task, status-update, status-update
+    echo  0.3: task | task, status-update, status-update
+    echo  1.0: task | task, statusUpdate, statusUpdate
+    reply hub: message | task, status-update, message
+    reply 0.3: message | message
+    reply 1.0: message | message
+    ask   hub: task | task, status-update, status-update
+    ask   0.3: task | task, status-update, status-update
+    ask   1.0: task | task, statusUpdate, statusUpdate
+    ");
+}
+
+#[tokio::test]
+async fn connection_limit_is_twice_stream_limit() {
+    for (streams, connections) in [(1, 4_000), (2_000, 4_000), (10_000, 20_000)] {
+        let stand = Stand::with_streams(streams).await;
+        assert_eq!(stand.dispatcher.max_connections(), connections, "{streams}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_limit_applies_to_streams_only() {
+    let stand = Stand::with_streams(1).await;
+    let of = stand.of(Dialect::Hub);
+    let first = stand.respond(&of, "message/stream", &message("work")).await;
+    assert!(matches!(first, Ok(Some(Reply::Stream(_)))));
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 1, most: 1 });
+    let second = stand.respond(&of, "message/stream", &message("work")).await;
+    let Err(Refused { text, is_busy: true }) = second else { panic!("there is no room") };
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("serves 1 streams already; try again soon"), "{text}");
+    assert_eq!(kinds(&stand.told(&of, "message/send", &message("echo")).await), "task");
+    drop(first);
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, most: 1 });
+    let third = stand.respond(&of, "message/stream", &message("work")).await;
+    assert!(matches!(third, Ok(Some(Reply::Stream(_)))), "who left makes room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_omits_notifications_and_refuses_streams() {
+    let stand = Stand::new().await;
+    let (of, call) = (stand.of(Dialect::Hub), |id: Value, method: &str, params: Value| {
+        let mut call = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        if !id.is_null() {
+            call["id"] = id;
+        }
+        call
+    });
+    let batch = async |calls: &[Value]| {
+        let sent = serde_json::to_vec(calls).unwrap();
+        stand.dispatcher.respond(&sent, &of).await
+    };
+    let ping = |id| call(id, "hub/ping", json!({}));
+    let all = [
+        ping(json!(1)),
+        ping(Value::Null),
+        call(json!("two"), "message/stream", message("echo")),
+        call(json!(3), "message/send", message("echo")),
+        json!(7),
+    ];
+    let Ok(Some(Reply::One(text))) = batch(&all).await else { panic!("one answer") };
+    let answers: Vec<Value> = serde_json::from_slice(&text).unwrap();
+    let mut told: Vec<_> =
+        answers.iter().map(|it| (it["id"].to_string(), it["error"]["code"].as_i64())).collect();
+    told.sort();
+    let (refused, no_request) = (Some(-32005), Some(-32600));
+    assert_eq!(
+        told,
+        [
+            ("\"two\"".to_owned(), refused),
+            ("1".to_owned(), None),
+            ("3".to_owned(), None),
+            ("null".to_owned(), no_request)
+        ]
+    );
+    assert!(matches!(batch(&[ping(Value::Null)]).await, Ok(None)), "nobody waits for an answer");
+    let Err(Refused { text, is_busy: false }) = batch(&[]).await else { panic!("no batch") };
+    let told: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!((&told["error"]["code"], &told["id"]), (&json!(-32600), &Value::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_resumes_after_last_event() {
+    let stand = Stand::new().await;
+    let of = stand.of(Dialect::Hub);
+    let told = stand.told(&of, "message/stream", &message("echo")).await;
+    let task = json!({ "id": told[0]["id"] });
+    let after = async |heard| {
+        let of = RequestContext { heard, ..stand.of(Dialect::Hub) };
+        kinds(&stand.told(&of, "tasks/resubscribe", &task).await)
+    };
+    assert_eq!(after(None).await, "task");
+    assert_eq!(after(Some(0)).await, kinds(&told), "from the beginning");
+    assert_eq!(after(Some(2)).await, kinds(&told[2..]));
+    let beyond = RequestContext { heard: Some(99), ..stand.of(Dialect::Hub) };
+    let refused = stand.told(&beyond, "tasks/resubscribe", &task).await;
+    assert_eq!(refused[0]["error"]["code"], -32602, "{refused:?}");
+}
+
+#[tokio::test]
+async fn unknown_tenant_is_refused() {
+    let stand = Stand::new().await;
+    let of = |tenant: Option<&str>| {
+        stand.dispatcher.of_tenant(tenant).map(|(agent, _)| agent).map_err(|why| why.kind)
+    };
+    assert_eq!((of(None), of(Some(""))), (Ok(None), Ok(None)));
+    assert_eq!(of(Some("claude-code")), Ok(AgentId::parse("claude-code").ok()));
+    for unknown in ["codex", "../claude-code", "CLAUDE-CODE"] {
+        assert_eq!(of(Some(unknown)), Err(ErrorKind::AgentNotFound), "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn extended_card_requires_token_endpoint() {
+    let stand = Stand::new().await;
+    let ask = async |needs_token| {
+        let endpoints = stand.dispatcher.endpoints(URL, None, needs_token);
+        let of = RequestContext { endpoints: Some(endpoints), ..stand.of(V1) };
+        let told = stand.told(&of, "GetExtendedAgentCard", &json!({})).await.remove(0);
+        (told["name"].as_str().map(str::to_owned), told["error"]["code"].as_i64())
+    };
+    assert_eq!(ask(true).await, (Some("Fake".to_owned()), None));
+    assert_eq!(ask(false).await, (None, Some(-32004)));
+}
+
+#[tokio::test]
+async fn unsupported_version_is_refused_in_official_dialects() {
+    let stand = Stand::new().await;
+    let with = |spelled| RequestContext {
+        version: a2a_hub_protocol::interface::check_version(Some("7.0")),
+        ..stand.of(spelled)
+    };
+    let refused = stand.told(&with(V1), "SendMessage", &message_v1("echo")).await;
+    assert_eq!(refused[0]["error"]["code"], -32009, "{refused:?}");
+    let told = stand.told(&with(Dialect::Hub), "hub/ping", &json!({})).await;
+    assert!(told[0]["version"].is_string(), "{told:?}");
+}

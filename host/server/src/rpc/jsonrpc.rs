@@ -1,0 +1,226 @@
+//! Execution of JSON-RPC 2.0 requests, in any dialect and over any transport.
+
+use super::{
+    dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
+    task_stream::{Item, TaskStream, Told},
+};
+use a2a_hub_engine::{Reply, ReplyStream};
+use a2a_hub_protocol::{
+    binding::{
+        jsonrpc::{Beside, Envelope, Frame},
+        service_params::{self, ServiceParams},
+    },
+    dialect::{self, Dialect, jsonrpc::Request},
+    error::{A2aError, ErrorKind},
+    id::AgentId,
+    interface::check_version,
+};
+use futures::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use std::future::ready;
+
+/// Maximum number of concurrent requests of a batch.
+const BATCH_AT_ONCE: usize = 16;
+
+/// Initial buffer capacity in bytes for an event, enough for most events.
+const USUAL: usize = 1 << 10;
+
+/// Encoded answer of a request; `None` for a notification.
+pub(crate) type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, Refused>;
+
+/// An encoded refusal.
+pub(crate) struct Refused {
+    /// Encoded error response.
+    pub(crate) text: Vec<u8>,
+    /// True if the hub is at capacity, so that the client may retry.
+    pub(crate) is_busy: bool,
+}
+
+impl Dispatcher {
+    /// Executes a request and encodes the answer. The input is dropped after parsing, because a
+    /// task may take days, and parts of a request keep a connection's buffer alive.
+    pub(crate) async fn respond(
+        &self,
+        sent: impl AsRef<[u8]>,
+        of: &RequestContext<'_>,
+    ) -> Enveloped {
+        let read = dialect::jsonrpc::read(sent.as_ref(), of.spelled, of.beside);
+        drop(sent);
+        match read {
+            Frame::One(request) => self.one(*request, of).await,
+            Frame::Batch(requests) => Ok(self.batch(requests, of).await.map(Reply::One)),
+        }
+    }
+
+    async fn one(&self, request: Request, of: &RequestContext<'_>) -> Enveloped {
+        let Request { id, dialect, tenant, service_params, operation } = request;
+        let said = tenant.as_deref();
+        let place = match (of.beside, dialect) {
+            (Beside::Metadata, Dialect::Official(_)) => self
+                .of_tenant(said)
+                .map(|(agent, tenant)| (Some(in_metadata(of, service_params, agent)), tenant)),
+            (Beside::Metadata, Dialect::Hub) | (Beside::Headers, _) => {
+                self.tenant(said).map(|tenant| (None, tenant))
+            }
+        };
+        let own = place.as_ref().ok().and_then(|(own, _)| own.as_ref());
+        let of = own.unwrap_or(of);
+        let spelled = match (operation, &place) {
+            (Err(why), _) => Err(why.into()),
+            (Ok(_), Err(why)) => Err(why.clone().into()),
+            (Ok(operation), Ok((_, tenant))) => {
+                self.carry_out(dialect, operation, tenant.clone(), of).await
+            }
+        };
+        let Some(id) = id else { return Ok(None) };
+        let service_params = match of.beside {
+            Beside::Metadata => service_params::activated(&of.active.all()),
+            Beside::Headers => None,
+        };
+        let envelope = Envelope { id, service_params };
+        match spelled {
+            Ok(Reply::One(SpelledAnswer::Text(answer))) => {
+                Ok(Some(Reply::One(envelope.result_text(&answer))))
+            }
+            Ok(Reply::One(SpelledAnswer::Tree(mut answer))) => {
+                if let Dialect::Official(wire) = dialect {
+                    wire.echo_tenant(&mut answer, tenant.as_deref());
+                }
+                Ok(Some(Reply::One(envelope.result(&answer))))
+            }
+            Ok(Reply::Stream(stream)) => {
+                let around = Some((envelope.opening(), envelope));
+                let stream = Stream { around, dialect, stream, failed: false };
+                Ok(Some(Reply::Stream(Box::new(stream))))
+            }
+            Err(OperationRefusal { why, is_busy }) => {
+                Err(Refused { text: envelope.error(&dialect.write_error(&why)), is_busy })
+            }
+        }
+    }
+
+    /// Executes a batch; the answers form one array, in order of completion.
+    async fn batch(&self, requests: Vec<Request>, of: &RequestContext<'_>) -> Option<Vec<u8>> {
+        let answers = stream::iter(requests)
+            .map(|request| Box::pin(self.one(in_batch(request), of)))
+            .buffer_unordered(BATCH_AT_ONCE)
+            .filter_map(|enveloped| ready(text(enveloped)));
+        let answers: Vec<_> = answers.collect().await;
+        let all = || [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat();
+        (!answers.is_empty()).then(all)
+    }
+}
+
+/// Context of a request whose metadata holds the service parameters and whose tenant selects the
+/// agent.
+fn in_metadata<'a>(
+    of: &RequestContext<'a>,
+    said: Option<ServiceParams>,
+    agent: Option<AgentId>,
+) -> RequestContext<'a> {
+    let said = said.unwrap_or_default();
+    RequestContext {
+        agent,
+        extensions: said.extensions,
+        version: check_version(said.version.as_deref()),
+        beside: of.beside,
+        trace: said.trace,
+        ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard)
+    }
+}
+
+/// The single answer, if any; batches contain no streams.
+fn text(enveloped: Enveloped) -> Option<Vec<u8>> {
+    match enveloped {
+        Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => Some(text),
+        Ok(Some(Reply::Stream(_)) | None) => None,
+    }
+}
+
+/// Refuses streams in a batch, because the batch's answer would have to wait for them.
+fn in_batch(request: Request) -> Request {
+    let operation = request.operation.and_then(|operation| {
+        if operation.streams() {
+            let why = "a batch has one answer, which a stream is not; send the request by itself";
+            return Err(A2aError::new(ErrorKind::UnsupportedOperation, why));
+        }
+        Ok(operation)
+    });
+    Request { operation, ..request }
+}
+
+/// Error response to unreadable input.
+pub(crate) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
+    Envelope::of_no_request().error(&dialect.write_error(why))
+}
+
+/// A stream of encoded answers.
+pub(crate) struct Stream {
+    /// Envelope of the answers with its first part; `None` for REST, which has no envelope.
+    around: Option<(Vec<u8>, Envelope)>,
+    dialect: Dialect,
+    stream: Box<TaskStream>,
+    /// True after an error, which ends the stream.
+    failed: bool,
+}
+
+/// An answer of a stream.
+pub(crate) struct Update {
+    /// Sequence number of the event, after which a client can resume.
+    pub(crate) number: Option<u64>,
+    /// Encoded answer.
+    pub(crate) text: Vec<u8>,
+    /// True for an error without an envelope, which ends the stream.
+    pub(crate) is_error: bool,
+}
+
+impl Stream {
+    /// Creates a stream without envelopes, for REST.
+    pub(crate) fn bare(dialect: Dialect, stream: Box<TaskStream>) -> Self {
+        Self { around: None, dialect, stream, failed: false }
+    }
+
+    /// Next answer; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Update> {
+        let Item { number, told } = self.stream.next().await?;
+        self.failed = told.is_err();
+        let is_error = self.failed && self.around.is_none();
+        let text = match (told, &self.around) {
+            (Ok(Told::Event(event)), Some((opening, _))) => {
+                let mut text = Vec::with_capacity(opening.len() + USUAL);
+                text.extend_from_slice(opening);
+                event.write(self.dialect, &mut text);
+                text.push(Envelope::END);
+                text
+            }
+            (Ok(Told::Event(event)), None) => {
+                let mut text = Vec::with_capacity(USUAL);
+                event.write(self.dialect, &mut text);
+                text
+            }
+            (Ok(Told::Value(told)), Some((_, envelope))) => envelope.result(&told),
+            (Ok(Told::Value(told)), None) => line(&told),
+            (Err(why), Some((_, envelope))) => envelope.error(&self.dialect.write_error(&why)),
+            (Err(why), None) => line(&self.dialect.write_rest_error(&why)),
+        };
+        Some(Update { number, text, is_error })
+    }
+
+    /// Final answer for transports that cannot signal the end of a stream; `None` after an error,
+    /// and for streams other than a task's.
+    pub(crate) fn end(&self) -> Option<Vec<u8>> {
+        let (ReplyStream::Task(heard), Some((_, envelope)), false) =
+            (self.stream.heard(), &self.around, self.failed)
+        else {
+            return None;
+        };
+        let (task, context) = (heard.task(), heard.context());
+        let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
+        Some(envelope.result(&end))
+    }
+}
+
+/// Serializes a value as one line; serde_json writes no line breaks.
+fn line(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}

@@ -1,0 +1,116 @@
+//! Message builder for protocols other than A2A. The messages have the form of the hub's dialect
+//! and pass its validation.
+
+use a2a_hub_protocol::{
+    error::A2aError,
+    id::{AgentId, MessageId, TaskId},
+    member,
+    operation::{Operation, SendMessage},
+    question::QUESTION,
+    v03::params::OfferedMessage,
+};
+use serde_json::{Value, json};
+
+/// A message that creates a task.
+pub(crate) struct Beginning<'a> {
+    /// Target agent; the hub's default agent, if `None`.
+    pub(crate) agent: Option<&'a AgentId>,
+    pub(crate) parts: Vec<Value>,
+    pub(crate) context: Option<&'a str>,
+    pub(crate) directory: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+    /// Permissions of the agent's programs, if less than the operator's setting.
+    pub(crate) permissions: Option<&'a str>,
+}
+
+impl Beginning<'_> {
+    /// Builds the operation.
+    pub(crate) fn operation(self) -> Result<Operation, A2aError> {
+        let mut message = message(self.parts);
+        let mut facts = json!({
+            "targetAgent": self.agent, "workingDirectory": self.directory, "model": self.model,
+            "permissions": self.permissions,
+        });
+        if let Some(facts) = facts.as_object_mut() {
+            facts.retain(|_, value| !value.is_null());
+        }
+        member::set(&mut message, "metadata", facts);
+        if let Some(context) = self.context {
+            member::set(&mut message, "contextId", context);
+        }
+        stream(message)
+    }
+}
+
+/// Builds the answer to a task's question, or to its current one if `question` is `None`.
+pub(crate) fn answer(
+    task: &TaskId,
+    said: Vec<Value>,
+    question: Option<&str>,
+) -> Result<Operation, A2aError> {
+    let mut message = message(said);
+    member::set(&mut message, "taskId", json!(task));
+    if let Some(question) = question {
+        member::set(&mut message, "metadata", json!({ QUESTION: question }));
+    }
+    stream(message)
+}
+
+/// Wraps a text as message parts.
+pub(crate) fn text(said: &str) -> Vec<Value> {
+    vec![json!({ "kind": "text", "text": said })]
+}
+
+fn message(parts: Vec<Value>) -> Value {
+    let mut message = json!({ "kind": "message", "messageId": MessageId::fresh(), "role": "user" });
+    message["parts"] = Value::Array(parts);
+    message
+}
+
+fn stream(message: Value) -> Result<Operation, A2aError> {
+    let offered: OfferedMessage =
+        serde_json::from_value(message).map_err(|why| A2aError::invalid("message", why))?;
+    let send = SendMessage::new(offered.accept("message")?, None)?;
+    Ok(Operation::StreamMessage(Box::new(send)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_message_carries_all_fields() {
+        let agent = AgentId::parse("echo").unwrap();
+        let all = Beginning {
+            agent: Some(&agent),
+            parts: text("hi"),
+            context: Some("c"),
+            directory: Some("/w"),
+            model: Some("m"),
+            permissions: Some("ask"),
+        };
+        let Ok(Operation::StreamMessage(send)) = all.operation() else { panic!() };
+        assert_eq!(send.agent, Some(agent.clone()));
+        assert_eq!(send.working_directory.as_deref(), Some("/w"));
+        assert_eq!(send.message.joined_text(), "hi");
+        assert_eq!(send.message.context_id.unwrap().as_str(), "c");
+        let facts = send.message.metadata.unwrap();
+        assert_eq!((&facts["model"], &facts["permissions"]), (&json!("m"), &json!("ask")));
+        let long = "x".repeat(a2a_hub_protocol::id::MAX_ID + 1);
+        let (agent, directory, model, permissions) = (None, None, None, None);
+        let (parts, context) = (text("hi"), Some(long.as_str()));
+        let wrong = Beginning { agent, parts, context, directory, model, permissions };
+        assert!(wrong.operation().is_err());
+    }
+
+    #[test]
+    fn built_answer_names_task_and_question() {
+        let Ok(Operation::StreamMessage(send)) = answer(&TaskId::new("t"), text("yes"), Some("q"))
+        else {
+            panic!()
+        };
+        assert_eq!(send.message.task_id, Some(TaskId::new("t")));
+        assert_eq!(send.message.metadata.unwrap()[QUESTION], "q");
+        assert_eq!(send.agent, None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Items of a stream for one client, before they are encoded and wrapped.
+
+use a2a_hub_engine::ReplyStream;
+use a2a_hub_protocol::{
+    dialect::{Dialect, HeardEvent},
+    error::{A2aError, ErrorKind},
+    event::{SequencedEvent, StatusUpdate, TaskEvent},
+    hub::event::HubEvent,
+    id::TaskId,
+    member,
+    task::{TaskState, TaskStatus},
+};
+use serde_json::{Value, json};
+use std::{collections::VecDeque, fmt::Display, sync::Arc, time::Duration};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, timeout_at},
+};
+
+/// Wait for an agent that replies with a message alone. In official A2A a stream is either one
+/// message or a task, and the first events do not tell which one it will be.
+const UNDECIDED: Duration = Duration::from_millis(250);
+
+/// A stream of events for one client. `next` is cancel-safe.
+pub(crate) struct TaskStream {
+    dialect: Dialect,
+    heard: ReplyStream,
+    /// Deadline for the decision between message and task; `None` after the decision.
+    undecided: Option<Instant>,
+    /// Events received before the decision.
+    held: VecDeque<Arc<HeardEvent>>,
+    /// Time of the task's last status change.
+    since: String,
+    over: bool,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// An item of a stream.
+pub(crate) struct Item {
+    /// Sequence number of the event, after which a client can resume.
+    pub(crate) number: Option<u64>,
+    /// Content of the item, or the error that ends the stream.
+    pub(crate) told: Result<Told, A2aError>,
+}
+
+/// Content of an item before it is encoded.
+pub(crate) enum Told {
+    /// Event of a task, but never the client's own message.
+    Event(Arc<HeardEvent>),
+    /// Event of the hub.
+    Value(Value),
+}
+
+impl TaskStream {
+    /// Creates a stream of the events in `heard`; `is_new` marks the answer to a message that
+    /// created a task.
+    pub(crate) fn new(
+        dialect: Dialect,
+        heard: ReplyStream,
+        is_new: bool,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        let may_be_message = is_new && dialect != Dialect::Hub;
+        Self {
+            dialect,
+            heard,
+            undecided: may_be_message.then(|| Instant::now() + UNDECIDED),
+            held: VecDeque::new(),
+            since: String::new(),
+            over: false,
+            _permit: permit,
+        }
+    }
+
+    /// Underlying event stream.
+    pub(crate) fn heard(&self) -> &ReplyStream {
+        &self.heard
+    }
+
+    /// Next item; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Item> {
+        if self.over {
+            return None;
+        }
+        match &mut self.heard {
+            ReplyStream::Task(_) => {}
+            ReplyStream::Hub(heard) => {
+                let told = match heard.next().await {
+                    Ok(event) => hub_event(&event),
+                    // Sent on every transport: further events exist, and the client should
+                    // subscribe again.
+                    Err(end) => {
+                        self.over = true;
+                        json!({ "kind": "stream-end", "reason": end, "retryable": true })
+                    }
+                };
+                return Some(Item { number: None, told: Ok(Told::Value(told)) });
+            }
+        }
+        loop {
+            match self.next_event().await? {
+                Ok(event) => {
+                    // Clients do not receive their own messages.
+                    if !matches!(event.event, TaskEvent::Input(_)) {
+                        let number = Some(event.seq);
+                        let told = Ok(Told::Event(self.official(event)));
+                        return Some(Item { number, told });
+                    }
+                }
+                Err(why) => return Some(Item { number: None, told: Err(why) }),
+            }
+        }
+    }
+
+    /// Next event, after the decision between message and task.
+    async fn next_event(&mut self) -> Option<Result<Arc<HeardEvent>, A2aError>> {
+        let ReplyStream::Task(heard) = &mut self.heard else { return None };
+        while let Some(until) = self.undecided {
+            match timeout_at(until, heard.next()).await {
+                Ok(Some(Ok(event))) => {
+                    if let TaskEvent::Reply(_) = event.event {
+                        self.undecided = None;
+                        self.over = true;
+                        return Some(Ok(event));
+                    }
+                    if !is_quiet(&event.event) {
+                        self.undecided = None;
+                    }
+                    self.held.push_back(event);
+                }
+                Ok(Some(Err(why))) => {
+                    self.undecided = None;
+                    self.held.clear();
+                    return Some(Err(broken(heard.task(), &why)));
+                }
+                Ok(None) | Err(_) => self.undecided = None,
+            }
+        }
+        match self.held.pop_front() {
+            Some(event) => Some(Ok(event)),
+            None => Some(heard.next().await?.map_err(|why| broken(heard.task(), &why))),
+        }
+    }
+
+    /// Adapts an event to official A2A, where a stream that began with a task ends with one: the
+    /// agent's message becomes its last status.
+    fn official(&mut self, event: Arc<HeardEvent>) -> Arc<HeardEvent> {
+        match &event.event {
+            TaskEvent::Created(created) => self.since.clone_from(&created.task.status.timestamp),
+            TaskEvent::Status(update) => self.since.clone_from(&update.status.timestamp),
+            TaskEvent::Reply(message) if self.dialect != Dialect::Hub && !self.over => {
+                let (message, timestamp) = (Some(message.clone()), self.since.clone());
+                let status = TaskStatus { state: TaskState::Completed, message, timestamp };
+                let last = TaskEvent::Status(StatusUpdate { status, metadata: None });
+                return Arc::new(HeardEvent::new(SequencedEvent {
+                    task: event.task.clone(),
+                    context: event.context.clone(),
+                    seq: event.seq,
+                    event: last,
+                }));
+            }
+            TaskEvent::Reply(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => {}
+        }
+        event
+    }
+}
+
+/// True if the stream may still become a single message after this event.
+fn is_quiet(event: &TaskEvent) -> bool {
+    match event {
+        TaskEvent::Created(created) => created.task.status.state == TaskState::Submitted,
+        TaskEvent::Status(StatusUpdate { status, .. }) => {
+            status.state == TaskState::Working && status.message.is_none()
+        }
+        TaskEvent::Artifact(_) | TaskEvent::Input(_) | TaskEvent::Reply(_) => false,
+    }
+}
+
+fn hub_event(event: &HubEvent) -> Value {
+    let mut told = json!(event);
+    member::set(&mut told, "kind", "hub-event");
+    told
+}
+
+fn broken(task: &TaskId, why: &impl Display) -> A2aError {
+    tracing::error!(%task, %why, "a stream broke");
+    let text = "the stream broke; ask for the task to learn what became of it";
+    A2aError::new(ErrorKind::Internal, text)
+}

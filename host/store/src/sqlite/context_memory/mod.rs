@@ -1,0 +1,4 @@
+//! Context memories in SQLite.
+
+pub(super) mod key;
+pub(super) mod table;

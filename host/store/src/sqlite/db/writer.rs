@@ -1,0 +1,359 @@
+//! Writer thread. It commits queued writes in one transaction (group commit), so that many writers
+//! share one fsync.
+//!
+//! A transaction writes a page of each index, for one task as for ten. So a caller that has queued
+//! a write yields to other tasks until two yields in a row have brought no more writes, and only
+//! then wakes the thread; the first of several callers wakes it for all. The more there is to
+//! write, the more is batched; on an idle hub nobody waits.
+
+use super::{
+    checkpointer::Checkpointer,
+    dirty_bit,
+    error::{self, unavailable},
+    failure::Failure,
+    schema::CHECKPOINT_PAGES,
+    write_queue::{BATCH, Left, Length, Queues, Waiting},
+};
+use crate::{StorageError, health::Judgement};
+use a2a_hub_protocol::operation::StorageCondition;
+use rusqlite::{Connection, hooks::Wal};
+use std::{
+    ffi::c_int,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence},
+    },
+    thread,
+};
+use tokio::{
+    sync::{oneshot, watch},
+    task::yield_now,
+};
+
+/// Number of writes after which a checkpoint is requested: some 800 pages of tasks that are
+/// answered at once to sixty-four clients, 6,500 to one. The few tasks that are written during a
+/// checkpoint wait for a busier disk: with 384 they are less than one in a hundred.
+pub(in crate::sqlite) const CHECKPOINT: usize = 384;
+
+/// Number of pages in the log after which a checkpoint is requested, for large writes.
+pub(in crate::sqlite) const CHECKPOINT_OF_PAGES: usize = 6_000;
+
+/// Limit of yields to other tasks before a write. With 64 clients, a transaction has twice as many
+/// writes as with one yield; more yields add none.
+const TURNS: usize = 4;
+
+#[derive(Debug)]
+pub(in crate::sqlite) struct Writer {
+    /// Taken when the writer is dropped, which ends the thread.
+    queues: Option<Queues<Box<dyn Change>>>,
+    thread: Option<thread::JoinHandle<()>>,
+    calls: Arc<Calls>,
+    judgement: Arc<Judgement>,
+}
+
+/// Wake-up state of the writer thread: one wake-up for all pending writes, and no lost wake-ups.
+#[derive(Debug, Default)]
+struct Calls {
+    /// Number of times that the thread has read the queues.
+    looks: AtomicUsize,
+    /// True if the thread was woken since it last read the queues.
+    woken: AtomicBool,
+}
+
+impl Calls {
+    /// Called by the thread before it reads the queues: it finds the writes that are queued now. A
+    /// later write wakes it again.
+    fn look(&self) {
+        self.woken.store(false, SeqCst);
+        self.looks.fetch_add(1, SeqCst);
+        fence(SeqCst);
+    }
+
+    /// Number of reads so far; once it has grown, a write that is queued now has been found.
+    fn looks(&self) -> usize {
+        fence(SeqCst);
+        self.looks.load(SeqCst)
+    }
+}
+
+/// Wakes the writer thread when dropped, even if the caller was cancelled; does nothing if the
+/// write has been found.
+struct Wake<'a> {
+    thread: &'a thread::Thread,
+    calls: &'a Calls,
+    looks: usize,
+}
+
+impl Wake<'_> {
+    fn is_needless(&self) -> bool {
+        self.calls.looks() != self.looks
+    }
+}
+
+impl Drop for Wake<'_> {
+    fn drop(&mut self) {
+        if !self.is_needless() && !self.calls.woken.swap(true, SeqCst) {
+            self.thread.unpark();
+        }
+    }
+}
+
+impl Writer {
+    pub(in crate::sqlite) fn start(
+        mut db: Connection,
+        checkpointer: Checkpointer,
+    ) -> Result<Self, StorageError> {
+        let log =
+            LogLength::of(&mut db).map_err(|why| unavailable(format!("watch its log: {why}")))?;
+        let (queues, waiting) = Queues::new();
+        let (judgement, calls) = <(Arc<Judgement>, Arc<Calls>)>::default();
+        let of_thread = (Arc::clone(&judgement), Arc::clone(&calls));
+        let thread = thread::Builder::new()
+            .name("storage-writer".into())
+            .spawn(move || run(&db, (&log, checkpointer), waiting, &of_thread.1, &of_thread.0))
+            .map_err(|why: io::Error| unavailable(format!("start its writer: {why}")))?;
+        Ok(Self { queues: Some(queues), thread: Some(thread), calls, judgement })
+    }
+
+    /// Condition of the store, judged by writes.
+    pub(in crate::sqlite) fn condition(&self) -> watch::Receiver<StorageCondition> {
+        self.judgement.listen()
+    }
+
+    /// Number of pending writes.
+    pub(in crate::sqlite) fn backlog(&self) -> usize {
+        self.queues.as_ref().map_or(0, Queues::len)
+    }
+
+    /// Makes a short write, durable on return. A write that is refused must not have changed
+    /// anything.
+    pub(in crate::sqlite) async fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        self.write_of(Length::Short, change).await
+    }
+
+    /// Makes a write of this length.
+    pub(in crate::sqlite) async fn write_of<T: Send + 'static>(
+        &self,
+        length: Length,
+        change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let gone = || unavailable("its writer has ended; see the log, and restart the hub");
+        let (done, outcome) = oneshot::channel();
+        let asked = Asked { change: Some(change), outcome: None, done };
+        let queues = self.queues.as_ref().ok_or_else(gone)?;
+        queues.of(length).send(Box::new(asked)).await.map_err(|_| gone())?;
+        if let Some(wake) = self.wake() {
+            let (mut waiting, mut in_vain) = (1, 0);
+            for _ in 0..TURNS {
+                // Tasks that are ready now will have queued their own writes after the yield.
+                yield_now().await;
+                let there_are = queues.len();
+                in_vain = if there_are > waiting { 0 } else { in_vain + 1 };
+                // Tokio resumes tasks that yielded in reverse order, so one of two yields may bring
+                // no other task in between.
+                if wake.is_needless() || in_vain == 2 {
+                    break;
+                }
+                waiting = there_are;
+            }
+        }
+        outcome.await.map_err(|_| gone())?
+    }
+
+    /// Guard that wakes the thread when it is dropped.
+    fn wake(&self) -> Option<Wake<'_>> {
+        let (thread, calls) = (self.thread.as_ref()?.thread(), self.calls.as_ref());
+        Some(Wake { thread, calls, looks: calls.looks() })
+    }
+
+    /// Queues an optional write; it is dropped if the queue is full or anything fails.
+    pub(in crate::sqlite) fn offer(
+        &self,
+        change: impl FnOnce(&Connection) -> Result<(), Failure> + Send + 'static,
+    ) {
+        let (done, _) = oneshot::channel();
+        if let Some(queues) = &self.queues {
+            let asked = Asked { change: Some(change), outcome: None, done };
+            if queues.of(Length::Short).try_send(Box::new(asked)).is_err() {
+                tracing::debug!("the store is too busy to keep a fold");
+            }
+            drop(self.wake());
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queues = None;
+        let ended = self.thread.take().map(|thread| {
+            thread.thread().unpark();
+            thread.join()
+        });
+        if ended.is_some_and(|ended| ended.is_err()) {
+            tracing::error!("the store's writer had panicked");
+        }
+    }
+}
+
+/// Length of the write-ahead log, as reported by SQLite at each commit.
+#[derive(Debug, Default)]
+struct LogLength(Arc<AtomicUsize>);
+
+impl LogLength {
+    /// Watches the log of this connection. A log that is too long is checkpointed at once; SQLite
+    /// does that itself only without a hook.
+    fn of(db: &mut Connection) -> rusqlite::Result<Self> {
+        let length = Self::default();
+        let told = Arc::clone(&length.0);
+        db.wal_hook(Some(move |log: &mut Wal, pages: c_int| {
+            told.store(usize::try_from(pages).unwrap_or(0), SeqCst);
+            if i64::from(pages) >= CHECKPOINT_PAGES {
+                // What stays in the log is as durable there, and the commit is made.
+                let _ = log.checkpoint();
+            }
+            Ok(())
+        }))?;
+        Ok(length)
+    }
+
+    /// Length in pages after the last commit.
+    fn pages(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+fn run(
+    db: &Connection,
+    (log, checkpointer): (&LogLength, Checkpointer),
+    mut waiting: Waiting<Box<dyn Change>>,
+    calls: &Calls,
+    judgement: &Judgement,
+) {
+    let (mut batch, mut has_failed) = (Vec::with_capacity(BATCH), false);
+    let (mut changes, mut in_place) = (0, 0);
+    loop {
+        calls.look();
+        let left = waiting.take(&mut batch);
+        if batch.is_empty() {
+            if left == Left::Ended {
+                break;
+            }
+            thread::park();
+            continue;
+        }
+        let committed = commit_and_judge(db, &mut batch, judgement);
+        let failed = committed.is_err();
+        changes += if failed { 0 } else { batch.len() };
+        for change in batch.drain(..) {
+            change.answer(committed.clone());
+        }
+        let pages = log.pages();
+        if pages < in_place {
+            // The log has restarted.
+            in_place = 0;
+        }
+        let is_long = changes >= CHECKPOINT || pages - in_place >= CHECKPOINT_OF_PAGES;
+        // On a full disk, the log takes the space. A checkpoint moves it to the database, and the
+        // log restarts.
+        if is_long || failed != has_failed {
+            checkpointer.ask();
+            (changes, in_place) = (0, pages);
+        }
+        has_failed = failed;
+        if left == Left::Nothing {
+            // Writers that queued since then let others queue first.
+            thread::park();
+        }
+    }
+    // The last connection tidies up the files.
+    drop(checkpointer);
+    if let Err(why) = dirty_bit::clear(db).map_err(StorageError::from) {
+        tracing::warn!(%why, "the store could not be closed in order; its log stays beside it");
+    }
+}
+
+/// Commits a batch and records the result. Whatever fails, the next batch is tried.
+fn commit_and_judge(
+    db: &Connection,
+    batch: &mut [Box<dyn Change>],
+    judgement: &Judgement,
+) -> Result<(), StorageError> {
+    let changes = batch.len();
+    match catch_unwind(AssertUnwindSafe(|| commit(db, batch))) {
+        Ok(Ok(())) => {
+            judgement.wrote();
+            Ok(())
+        }
+        Ok(Err(why)) => {
+            if judgement.failed(&why.to_string(), error::way_out(&why)) {
+                tracing::error!(%why, changes, "could not commit");
+            }
+            Err(error::because_of(&why))
+        }
+        // A bug of the hub; the panic itself is in the log.
+        Err(_) => Err(unavailable("a change broke while it was made; the hub's log says where")),
+    }
+}
+
+/// Makes all writes or none, except those that were refused individually.
+fn commit(db: &Connection, batch: &mut [Box<dyn Change>]) -> rusqlite::Result<()> {
+    let execute = |sql| db.prepare_cached(sql)?.execute([]);
+    // An open transaction, left by a panic or a failed rollback, must not block the writer for
+    // ever.
+    if !db.is_autocommit() {
+        execute("ROLLBACK")?;
+    }
+    execute("BEGIN IMMEDIATE")?;
+    let made = batch.iter_mut().try_for_each(|change| change.make(db));
+    let committed = made.and_then(|()| execute("COMMIT"));
+    // Some failures have ended the transaction already.
+    if committed.is_err() && !db.is_autocommit() {
+        execute("ROLLBACK")?;
+    }
+    committed.map(drop)
+}
+
+/// A queued write, independent of its result's type.
+trait Change: Send {
+    /// Makes the write. An error is SQLite's; a refusal is stored for [`Change::answer`].
+    fn make(&mut self, db: &Connection) -> rusqlite::Result<()>;
+
+    /// Sends the result, after the transaction has ended.
+    fn answer(self: Box<Self>, committed: Result<(), StorageError>);
+}
+
+struct Asked<C, T> {
+    change: Option<C>,
+    outcome: Option<Result<T, StorageError>>,
+    done: oneshot::Sender<Result<T, StorageError>>,
+}
+
+impl<C, T> Change for Asked<C, T>
+where
+    C: FnOnce(&Connection) -> Result<T, Failure> + Send,
+    T: Send,
+{
+    fn make(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.outcome = match self.change.take().map(|change| change(db)) {
+            None => None,
+            Some(Ok(value)) => Some(Ok(value)),
+            Some(Err(Failure::Refused(error))) => Some(Err(error)),
+            Some(Err(Failure::Sql(error))) => return Err(error),
+        };
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StorageError>) {
+        // The caller may be gone; the write is made regardless.
+        let _ = match (committed, self.outcome) {
+            (Ok(()), Some(outcome)) => self.done.send(outcome),
+            (Ok(()), None) => return,
+            (Err(error), _) => self.done.send(Err(error)),
+        };
+    }
+}

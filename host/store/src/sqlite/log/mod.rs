@@ -1,0 +1,7 @@
+//! The event log in SQLite: events, their rows, finished tasks, retention and sizes.
+
+pub(super) mod events;
+pub(super) mod finished_tasks;
+pub(super) mod retention;
+pub(super) mod rows;
+pub(super) mod usage;

@@ -1,0 +1,4 @@
+//! Queries over tasks and contexts.
+
+pub(super) mod contexts;
+pub(super) mod tasks_page;
