@@ -54,6 +54,8 @@ enum Cli {
     Check,
     /// Build the WebAssembly components into target/components
     Guests,
+    /// Build the documentation as a book into target/book
+    Book,
     /// Build the hub with its agents and put it where your shell finds it
     Install,
     /// Make what is published: the program, small, and packages of it
@@ -109,6 +111,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Test { filter } => test_some(root, &filter),
         Cli::Check => check(root),
         Cli::Guests => guests(root),
+        Cli::Book => book(root),
         Cli::Install => {
             let hub = dist::build(root, guests::Which::Agents)?.stripped;
             dist::carry(&hub, &hub)?;
@@ -224,6 +227,16 @@ fn guests(root: &Path) -> Result<()> {
         let shown = component.strip_prefix(root).unwrap_or(&component).display();
         announce(&format!("{shown} ({size} KiB)"));
     }
+    Ok(())
+}
+
+/// Makes a book of the pages in `docs/`.
+fn book(root: &Path) -> Result<()> {
+    let place = target_dir(root).join("book");
+    let mut mdbook = Command::new("mdbook");
+    run(mdbook.current_dir(root).args(["build", "docs", "--dest-dir"]).arg(&place))
+        .context("mdBook makes the book; `cargo install --locked mdbook` brings it")?;
+    announce(&format!("open {}", place.join("index.html").display()));
     Ok(())
 }
 

@@ -81,8 +81,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
         // A file that is no component cannot be checked.
         Err(why) if why.kind() == Kind::NoComponent => return Err(why),
         Err(why) => {
-            let fix =
-                "mend `manifest.toml`, and build again; docs/GUESTS.md has all that it may say";
+            let fix = "mend `manifest.toml`, and build again; docs/reference/manifest.md has all that it may say";
             // The message already covers the deeper causes.
             let cause = why.source().map(|cause| format!(": {cause}"));
             let why = format!("{why}{}", cause.unwrap_or_default());

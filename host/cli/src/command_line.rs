@@ -85,3 +85,6 @@ pub(super) enum Command {
         command: Option<String>,
     },
 }
+
+#[cfg(test)]
+mod tests;

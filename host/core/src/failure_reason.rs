@@ -1,5 +1,6 @@
 //! Machine-readable reasons of failed tasks: the member `reason` in the task's metadata.
-//! `docs/GUESTS.md` documents each for authors of agents; a test compares both lists.
+//! `docs/reference/failure-reasons.md` documents each for authors of agents; a test compares both
+//! lists.
 
 /// Reason of a failed task, if the hub determines it. An agent may report its own reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,7 +38,7 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
-    /// Every reason, as listed in `docs/GUESTS.md`.
+    /// Every reason, as listed in `docs/reference/failure-reasons.md`.
     pub const ALL: [Self; 14] = [
         Self::InvalidRequest,
         Self::Unsupported,
@@ -107,15 +108,15 @@ mod tests {
 
     /// Words in the first column of the table of reasons.
     fn told() -> BTreeSet<&'static str> {
-        let guests = include_str!("../../../docs/GUESTS.md");
-        let (_, table) = guests.split_once("| `reason` |").unwrap();
+        let page = include_str!("../../../docs/reference/failure-reasons.md");
+        let (_, table) = page.split_once("| `reason` |").unwrap();
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
         let cells = rows.filter_map(|row| row.split('|').nth(1));
         cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
     }
 
     #[test]
-    fn guests_guide_lists_every_reason() {
+    fn reference_lists_every_reason() {
         // A task that waits for its client also has a reason, although it did not fail.
         let known = FailureReason::ALL.map(FailureReason::name).into_iter().chain(["recovery"]);
         assert_eq!(known.collect::<BTreeSet<_>>(), told());

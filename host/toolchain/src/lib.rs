@@ -123,10 +123,10 @@ pub fn debian_lacks() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// `docs/GUESTS.md` shows the same build with Debian's packages as the code.
+    /// `docs/reference/sdk-rust.md` shows the same build with Debian's packages as the code.
     #[test]
-    fn guide_matches_debian_build() {
-        let guide = include_str!("../../../docs/GUESTS.md");
+    fn reference_matches_debian_build() {
+        let guide = include_str!("../../../docs/reference/sdk-rust.md");
         let packages = DEBIAN_PACKAGES.join(" ");
         let install = format!("apt-get install --no-install-recommends {packages}\n");
         assert!(guide.contains(&install), "{install}");

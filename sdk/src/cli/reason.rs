@@ -1,4 +1,4 @@
-//! Why the task of an adapter failed, for machines: the `reason` in its metadata. `docs/AGENTS.md` tells clients of each.
+//! Why the task of an adapter failed, for machines: the `reason` in its metadata. `docs/reference/failure-reasons.md` tells clients of each.
 
 /// Why a task failed whose agent drives a vendor's program. The hub gives reasons of its own beside these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,11 +71,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_guide_for_users_names_every_reason_and_no_other() {
-        let agents = include_str!("../../../docs/AGENTS.md");
-        let (_, said) = agents.split_once("words and a reason:").unwrap();
-        let (said, _) = said.split_once("\n\n").unwrap();
-        let told: BTreeSet<_> = said.split('`').skip(1).step_by(2).collect();
+    fn reference_lists_every_reason() {
+        let page = include_str!("../../../docs/reference/failure-reasons.md");
+        let (_, table) = page.split_once("| reason of an adapter |").unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let cells = rows.filter_map(|row| row.split('|').nth(1));
+        let told: BTreeSet<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
         assert_eq!(told, FailureReason::ALL.map(FailureReason::name).into());
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod book;
 mod json_index;
 mod selectors;
 mod sources;
@@ -204,6 +205,9 @@ const END_TO_END: &str = "host/cli/tests/e2e/";
 /// Of a hundred lines of tests, fewer than these start the program.
 const MAX_END_TO_END: usize = 15;
 
+/// Where the rules of A2A are listed, each with the tests that hold it.
+const CONFORMANCE: &str = "docs/reference/conformance.md";
+
 /// The tests that drive the hub with the official SDKs; what holds a rule there is a step of theirs.
 const DRIVERS: &str = "e2e::sdks";
 
@@ -318,34 +322,6 @@ fn files_say_what_they_are() {
 }
 
 #[test]
-fn the_files_that_documents_name_are_there() {
-    let mut named = 0;
-    for (path, text) in files("docs").into_iter().filter(|(path, _)| path != "docs/GUESTS.md") {
-        let quoted = text.split('`').skip(1).step_by(2);
-        for file in quoted.filter(|it| it.ends_with(".rs") && it.contains('/')) {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
-            let Some((krate, below)) = file.split_once('/').filter(|_| file.chars().all(is_plain))
-            else {
-                continue;
-            };
-            let places = [
-                file.to_owned(),
-                format!("{krate}/src/{below}"),
-                format!("host/{file}"),
-                format!("host/{krate}/src/{below}"),
-                format!("host/a2a-hub/tests/{file}"),
-                format!("host/cli/tests/{file}"),
-                format!("xtask/tests/{file}"),
-            ];
-            let is_there = places.iter().any(|place| root().join(place).is_file());
-            assert!(is_there, "{path}: `{file}` is in no crate; name it as `crate/place.rs`");
-            named += 1;
-        }
-    }
-    assert!(named > 200, "{named} files are named");
-}
-
-#[test]
 fn no_crate_of_the_host_has_grown_too_large() {
     for krate in CRATES {
         let lines: usize = sources(&format!("host/{krate}"))
@@ -359,7 +335,7 @@ fn no_crate_of_the_host_has_grown_too_large() {
 }
 
 /// What is tried end to end takes seconds, and says least of where a fault is. Most belongs where it is decided, or asks a hub in the process of the
-/// test (`docs/decisions/0014-three-heights-of-tests.md`).
+/// test (`docs/decisions/0014-three-levels-of-tests.md`).
 #[test]
 fn a_small_part_of_the_tests_is_end_to_end() {
     let (mut all, mut end_to_end) = (0, 0);
@@ -439,8 +415,8 @@ fn every_invariant_names_a_test_that_exists() {
 fn every_rule_of_a2a_names_a_test_that_exists() {
     let functions = functions();
     let drivers = read("host/cli/tests/e2e/sdks.rs");
-    let rules = rules(&read("docs/CONFORMANCE.md"));
-    assert!(!rules.is_empty(), "docs/CONFORMANCE.md: list the rules");
+    let rules = rules(&read(CONFORMANCE));
+    assert!(!rules.is_empty(), "{CONFORMANCE}: list the rules");
     for Rule { row, tests, steps } in rules {
         assert!(!tests.is_empty(), "say which test holds it: {row}");
         for test in tests.iter().filter(|test| *test != DRIVERS) {

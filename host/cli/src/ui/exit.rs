@@ -9,7 +9,7 @@ Exit status:
   3    the task waits for an answer or a login
   130  Ctrl-C, or nobody reads the answer any more: the task was cancelled";
 
-/// Exit status: documented in the README and in [`EXIT_CODES`].
+/// Exit status: documented in `docs/reference/exit-codes.md` and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The command succeeded.

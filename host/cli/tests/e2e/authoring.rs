@@ -1,5 +1,5 @@
-//! Tests of an agent author's work: from nothing to an agent in a hub, by the commands of the
-//! guide, and the errors on the way.
+//! Tests of an agent author's work: from nothing to an agent in a hub, by the commands of a
+//! new project, and the errors on the way.
 
 use crate::{
     command_line::{Ran, command, finish_within},
@@ -22,7 +22,12 @@ use tokio::{
     time::timeout,
 };
 
-const GUIDE: &str = include_str!("../../../../docs/GUESTS.md");
+/// What a new project says of itself, by its language.
+const READMES: [(&str, &str); 3] = [
+    ("rust", include_str!("../../../../templates/rust/README.md")),
+    ("python", include_str!("../../../../templates/python/README.md")),
+    ("js", include_str!("../../../../templates/js/README.md")),
+];
 
 /// Timeout of a first compilation, including the standard library, on a machine that runs other
 /// tests.
@@ -139,32 +144,33 @@ impl Developing {
     }
 }
 
-/// Returns the lines of the shell blocks of a chapter of the guide, without comments.
-pub(crate) fn typed(chapter: &str) -> Vec<&'static str> {
-    let after = GUIDE.split(chapter).nth(1).unwrap_or_default();
-    let text = after.split("\n## ").next().unwrap_or_default();
-    let blocks = text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
-    let lines = blocks.flat_map(str::lines);
-    lines.map(|line| line.split("  #").next().unwrap_or(line).trim()).collect()
+/// Returns the lines of the shell blocks in the README of a new project, without comments.
+pub(crate) fn typed(language: &str, name: &str) -> Vec<String> {
+    let readme = READMES.iter().find(|(of, _)| *of == language).map_or("", |(_, text)| text);
+    let blocks = readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+    let lines = blocks.flat_map(str::lines).map(|line| line.split("  #").next().unwrap_or(line));
+    lines.map(|line| line.trim().replace("{{name}}", name)).collect()
 }
 
-/// Runs the commands of the guide's first chapter outside of the repository, then checks the
-/// agent's behaviour in detail, and changes the agent while it runs.
+/// Runs the commands of a new project's README outside of the repository, then checks the agent's
+/// behaviour in detail, and changes the agent while it runs.
 #[tokio::test]
-async fn the_guide_leads_to_granted_rust_agent() -> Result<()> {
+async fn readme_commands_lead_to_granted_rust_agent() -> Result<()> {
     let hub = TestHub::start().await?;
     let (client, desk) = (Client::http(&hub), Desk::of(&hub)?);
-    let mut dir = desk.path();
+    desk.done(&desk.path(), &["plugin", "new", "my-agent"]).await?;
+    let dir = desk.path().join("my-agent");
     let mut dev = None;
     let mut counted = 0;
-    let lines = typed("### In Rust");
+    let lines = typed("rust", "my-agent");
     ensure!(lines.len() >= 8, "where are the commands? {lines:?}");
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
-            // The test's hub takes its place.
-            ["a2a-hub", "start"] => {}
-            ["cd", folder] => dir.push(folder),
+            // The test cannot type a password.
+            ["a2a-hub", "plugin", "keygen"] => {
+                desk.done(&dir, &["plugin", "keygen", "--no-password"]).await?;
+            }
             ["cargo", args @ ..] => typed_at(&desk, &dir, "cargo", args).await?,
             ["a2a-hub", "plugin", "dev"] => {
                 let mut developing = Developing::start(&desk, &dir)?;
@@ -190,7 +196,7 @@ async fn the_guide_leads_to_granted_rust_agent() -> Result<()> {
         }
     }
     assert_eq!(counted, 2, "denied at first, and granted then");
-    let mut dev = dev.context("the guide does not develop")?;
+    let mut dev = dev.context("the README does not develop")?;
     let denied = dev.until(|told| told["state"] == "failed").await?;
     let why = denied["said"].as_str().unwrap_or_default();
     assert!(why.contains("a2a-hub plugin grant my-agent --memory"), "{denied}");

@@ -1,5 +1,5 @@
 //! Tests of Python and JavaScript projects that `a2a-hub plugin new` creates, by the commands of
-//! the guide: each is tested and built outside of the repository, granted what it asks for,
+//! their READMEs: each is tested and built outside of the repository, granted what it asks for,
 //! exercised, and changed while it runs. The module `authoring` tests Rust.
 
 use crate::{
@@ -18,18 +18,17 @@ const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
 #[tokio::test]
 async fn python_project_is_created_and_developed() -> Result<()> {
-    story("python", "## In Python", "agent.py").await
+    story("python", "agent.py").await
 }
 
 #[tokio::test]
 async fn javascript_project_is_created_and_developed() -> Result<()> {
-    story("js", "## In JavaScript and TypeScript", "agent.js").await
+    story("js", "agent.js").await
 }
 
 /// Splits a command into words, of which one may be quoted.
 fn words(line: &str) -> Vec<String> {
-    let pieces = line.replace("NAME", "my-notes");
-    let pieces = pieces.split('"').enumerate().flat_map(|(at, piece)| {
+    let pieces = line.split('"').enumerate().flat_map(|(at, piece)| {
         let is_quoted = at % 2 == 1;
         let words = if is_quoted { vec![piece] } else { piece.split_whitespace().collect() };
         words.into_iter().map(str::to_owned).collect::<Vec<_>>()
@@ -37,16 +36,16 @@ fn words(line: &str) -> Vec<String> {
     pieces.collect()
 }
 
-async fn story(language: &str, chapter: &str, source: &str) -> Result<()> {
+async fn story(language: &str, source: &str) -> Result<()> {
     let hub = TestHub::start().await?;
     let (client, desk) = (Client::http(&hub), Desk::of(&hub)?);
     desk.done(&desk.path(), &["plugin", "new", "my-notes", "--lang", language]).await?;
     let project = desk.path().join("my-notes");
-    let lines = typed(chapter);
+    let lines = typed(language, "my-notes");
     ensure!(lines.len() >= 5, "where are the commands? {lines:?}");
     let mut typed_for = Duration::ZERO;
     for line in lines {
-        let (words, begun) = (words(line), Instant::now());
+        let (words, begun) = (words(&line), Instant::now());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["a2a-hub", "plugin", "add", ..] => {

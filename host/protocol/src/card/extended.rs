@@ -5,7 +5,7 @@ use crate::{member, model::operation::CardOf};
 use serde_json::{Value, json};
 
 /// URI of the extension, whose parameters hold the operating data of each agent by its id.
-/// `README.md` documents it; an incompatible change needs a new URI.
+/// `docs/reference/http.md` documents it; an incompatible change needs a new URI.
 pub const OPERATED: &str = "urn:a2a-hub:operated:v1";
 
 /// Adds the operating data to a card of either version.

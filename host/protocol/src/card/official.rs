@@ -11,8 +11,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Binding of the Unix socket: line-delimited JSON-RPC. `docs/UNIX-SOCKET.md` specifies it; an
-/// incompatible change needs a new URI (A2A 1.0, section 5.8).
+/// Binding of the Unix socket: line-delimited JSON-RPC. `docs/reference/unix-socket.md` specifies
+/// it; an incompatible change needs a new URI (A2A 1.0, section 5.8).
 pub const NDJSON: &str = "urn:a2a-hub:unix-ndjson:v1";
 
 /// Version of A2A at a card's `url`, which is a member of 0.3.

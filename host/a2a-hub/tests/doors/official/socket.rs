@@ -1,4 +1,5 @@
-//! Tests of the Unix socket as a binding of official A2A, as `docs/UNIX-SOCKET.md` describes it.
+//! Tests of the Unix socket as a binding of official A2A, as `docs/reference/unix-socket.md`
+//! describes it.
 
 use super::{Endpoint, more, v1, v03, ways::lines};
 use crate::{hub::InProcessHub, stage::hub_with_guest};

@@ -74,7 +74,7 @@ async fn each_delivery_attempt_is_signed_anew() -> Result<()> {
 }
 
 /// An independent implementation of the standards verifies the signature: `tests/sdks/verify.py`,
-/// which the README shows to receivers.
+/// which the book names to receivers.
 #[tokio::test]
 async fn a_receiver_in_python_verifies_signature() -> Result<()> {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sdks/py1");
