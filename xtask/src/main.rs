@@ -6,6 +6,7 @@
 mod clis;
 mod dist;
 mod guests;
+mod hooks;
 mod install;
 mod languages;
 mod lint;
@@ -52,6 +53,8 @@ enum Cli {
     },
     /// Check format and lints, and run the tests that take seconds: before each commit
     Check,
+    /// Install the git hook that checks the subjects of your commits
+    Hooks,
     /// Build the WebAssembly components into target/components
     Guests,
     /// Build the documentation as a book into target/book
@@ -111,6 +114,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Test { filter } => test_some(root, &filter),
         Cli::Check => check(root),
         Cli::Guests => guests(root),
+        Cli::Hooks => hooks::install(root),
         Cli::Book => book(root),
         Cli::Install => {
             let hub = dist::build(root, guests::Which::Agents)?.stripped;

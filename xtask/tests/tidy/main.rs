@@ -4,6 +4,7 @@
 
 mod book;
 mod json_index;
+mod ratchets;
 mod selectors;
 mod sources;
 
