@@ -174,7 +174,12 @@ impl Client {
         let request =
             json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params });
         let sent = self.write.write_all(format!("{request}\n").as_bytes()).await;
-        sent.context("send the request to the hub")?;
+        match sent {
+            // A hub that has hung up may have sent why: `next` reads that. A broken pipe would end the command without a word, as one
+            // of standard output does.
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
+            sent => sent.context("send the request to the hub")?,
+        }
         Ok(self.requests)
     }
 
@@ -229,6 +234,22 @@ mod tests {
         };
         let (_stream, why) = tokio::join!(refusing, calling);
         assert_eq!(why, "too long");
+    }
+
+    #[tokio::test]
+    async fn refused_connection_reports_why_the_hub_hung_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hub.sock");
+        let hub = UnixListener::bind(&path).unwrap();
+        let mut client = Client::to(&path).await.unwrap();
+        let (mut stream, _) = hub.accept().await.unwrap();
+        let refusal = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32004, "message": "no room" } });
+        stream.write_all(format!("{refusal}\n").as_bytes()).await.unwrap();
+        drop(stream);
+        let why = client.call("hub/status", json!({})).await.unwrap_err();
+        assert_eq!(why.to_string(), "no room");
+        let why = client.call("hub/status", json!({})).await.unwrap_err();
+        assert!(CommandError::of(&why).is(CONNECTION_LOST), "{why}");
     }
 
     /// The hub in this test accepts requests and never answers.

@@ -102,9 +102,19 @@ impl Connections {
         let limit = idle_limit(&holder, self.0.patience);
         let gives_way = CancellationToken::new();
         let activity = Arc::new(Activity { requests: Mutex::new((0, Instant::now())), gives_way });
-        let newcomer = Arc::clone(&activity);
-        let admitted = self.0.quota.lock().admit(holder, newcomer, since)?;
-        let Admitted { key, evicted } = admitted;
+        let newcomer = || Arc::clone(&activity);
+        let admitted = {
+            let mut quota = self.0.quota.lock();
+            match quota.admit(holder.clone(), newcomer(), since) {
+                // The operator's own burst of connections must not lock the operator out until they have settled.
+                Err(_) if holder == Holder::Operator => {
+                    let idle = |one: &Arc<Activity>| one.idle_since().map(Instant::into_std);
+                    quota.admit(holder, newcomer(), idle)
+                }
+                admitted => admitted,
+            }
+        };
+        let Admitted { key, evicted } = admitted?;
         if let Some(evicted) = evicted {
             evicted.gives_way.cancel();
         }
@@ -264,6 +274,16 @@ mod tests {
         assert_eq!(connections.0.quota.lock().open(), 1, "it was counted once");
         drop(second);
         assert_eq!(connections.0.quota.lock().open(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn operator_takes_the_place_of_a_connection_that_has_just_come() {
+        let connections = Connections::new(1, PATIENCE);
+        let first = connections.admit(Some(&Principal::Operator)).unwrap();
+        let second = connections.admit(Some(&Principal::Operator)).unwrap();
+        assert_eq!(first.is_to_close().await, CloseReason::GaveWay);
+        let _busy = second.requests().begin();
+        assert!(connections.admit(Some(&Principal::Operator)).is_err(), "none is idle");
     }
 
     #[tokio::test(start_paused = true)]
