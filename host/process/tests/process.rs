@@ -1,7 +1,5 @@
 //! Programs and their trees: output, exit, and the end of everything with its owner.
-//!
-//! These tests run real minders. A test's processes have its data directory in their environment or
-//! command line and are found by that.
+//! These tests run real minders, and find a test's processes by its data directory.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "a hub to be killed has to be a process of its own")]

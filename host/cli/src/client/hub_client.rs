@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refused_connection_reports_why_the_hub_hung_up() {
+    async fn refused_connection_reports_reason() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hub.sock");
         let hub = UnixListener::bind(&path).unwrap();

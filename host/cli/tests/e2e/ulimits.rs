@@ -48,7 +48,7 @@ async fn idle<C>(connect: impl AsyncFn() -> io::Result<C>) -> Vec<C> {
 }
 
 #[tokio::test]
-async fn few_open_files_and_many_idle_connections_lock_nobody_out() -> Result<()> {
+async fn idle_connections_lock_nobody_out() -> Result<()> {
     let dir = home()?;
     furnish(dir.path())?;
     let run = async |first: &str, args: &str| run_after(dir.path(), first, args).await;

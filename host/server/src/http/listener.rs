@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn newcomer_among_busy_connections_is_told_to_come_again() {
+    async fn newcomer_among_busy_connections_gets_503() {
         let mut stand = Stand::new(2, Some(Principal::Operator)).await;
         let busy = [stand.busy().await, stand.busy().await];
         let mut third = stand.connect().await;

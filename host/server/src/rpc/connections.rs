@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn operator_takes_the_place_of_a_connection_that_has_just_come() {
+    async fn operator_replaces_its_newest_idle_connection() {
         let connections = Connections::new(1, PATIENCE);
         let first = connections.admit(Some(&Principal::Operator)).unwrap();
         let second = connections.admit(Some(&Principal::Operator)).unwrap();
