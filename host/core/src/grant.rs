@@ -86,7 +86,7 @@ pub struct ProgramGrant {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<BTreeSet<String>>,
     /// Restricts the variables that the guest may set. Default: as asked, except variables that can
-    /// make a program run other code ([`leads_astray`]).
+    /// make a program run other code ([`leads_astray`](loader_variable::leads_astray)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<BTreeSet<String>>,
     /// Limit of concurrent processes.
