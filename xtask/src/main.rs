@@ -11,6 +11,7 @@ mod install;
 mod languages;
 mod lint;
 mod needs;
+mod proofs;
 mod sdks;
 mod shell;
 mod sizes;
@@ -55,6 +56,11 @@ enum Cli {
     Check,
     /// Install the git hook that checks the subjects of your commits
     Hooks,
+    /// Run a long proof, for minutes; `test` runs a small part of each
+    Prove {
+        /// Which one
+        proof: proofs::Proof,
+    },
     /// Build the WebAssembly components into target/components
     Guests,
     /// Build the documentation as a book into target/book
@@ -113,6 +119,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Test { filter } if filter.is_empty() => test(root),
         Cli::Test { filter } => test_some(root, &filter),
         Cli::Check => check(root),
+        Cli::Prove { proof } => prove(root, proof),
         Cli::Guests => guests(root),
         Cli::Hooks => hooks::install(root),
         Cli::Book => book(root),
@@ -188,6 +195,14 @@ fn test(root: &Path) -> Result<()> {
 fn test_some(root: &Path, filter: &[String]) -> Result<()> {
     guests::build(root, guests::Which::All)?;
     nextest(root, &filter.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Runs one long proof, and prints its progress.
+fn prove(root: &Path, proof: proofs::Proof) -> Result<()> {
+    guests::build(root, guests::Which::All)?;
+    let (variable, value) = proof.length();
+    let run_one = ["nextest", "run", "--locked", "--workspace", "--no-capture", proof.test()];
+    run(cargo(root).args(run_one).envs(LINTED).env(variable, value))
 }
 
 /// Runs the checks for each commit, in seconds.

@@ -1,0 +1,52 @@
+//! Long proofs: tests that run for minutes here, of which the whole suite runs a small part.
+
+use clap::ValueEnum;
+
+/// A proof, by the name that one types.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Proof {
+    /// 500 kills at random moments lose no event that a client was told of
+    Kills,
+    /// 200 kills with replayed agents over 5,000 stored tasks: no journal holds an answer of a starting hub
+    Restarts,
+    /// Ten minutes of growing task trees: each ends its children first, and no budget is exceeded
+    Forest,
+}
+
+impl Proof {
+    /// Test that carries the proof out.
+    pub(crate) fn test(self) -> &'static str {
+        match self {
+            Self::Kills => "random_kills_lose_no_reported_event",
+            Self::Restarts => "journals_never_record_shutdown_refusals",
+            Self::Forest => "every_tree_ends_children_before_parents",
+        }
+    }
+
+    /// Environment variable that makes it long, with its value.
+    pub(crate) fn length(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Kills => ("A2A_HUB_FAULTS", "500"),
+            Self::Restarts => ("A2A_HUB_RESTARTS", "200"),
+            Self::Forest => ("A2A_HUB_FOREST_SECONDS", "600"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, path::Path};
+
+    #[test]
+    fn each_proof_names_existing_test_and_variable() {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/cli/tests/e2e");
+        let files = ["faults.rs", "restarts.rs", "forest.rs"];
+        let text: String =
+            files.iter().map(|file| fs::read_to_string(tests.join(file)).unwrap()).collect();
+        for proof in Proof::value_variants() {
+            assert!(text.contains(&format!("fn {}(", proof.test())), "{proof:?}");
+            assert!(text.contains(&format!("\"{}\"", proof.length().0)), "{proof:?}");
+        }
+    }
+}
