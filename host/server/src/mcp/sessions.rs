@@ -52,7 +52,7 @@ impl Sessions {
         self.0.retain(|id, _| is_there(id));
     }
 
-    /// Decides on one more session of this caller. At its own limit, a caller loses one of its own
+    /// Decides on one more session of this caller. At its limit, a caller loses one of its
     /// sessions. At a common limit, the caller with the most sessions, other than the operator,
     /// loses one.
     pub(super) fn room(&self, caller: &Principal) -> Room {
