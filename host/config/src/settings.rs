@@ -50,7 +50,7 @@ pub struct Config {
     pub tenants: BTreeMap<TenantId, Tenant>,
     /// Public URL of this hub, such as that of a proxy. Cards contain it.
     pub public_url: Option<String>,
-    /// Agent that receives messages without an agent.
+    /// Default agent of messages that name none.
     pub default_agent: Option<AgentId>,
     /// Agent whose card is served at the root, in place of the hub's card.
     pub root_agent: Option<AgentId>,

@@ -84,7 +84,8 @@ fn fill(bytes: &mut [u8; 256]) {
     unsafe extern "C" {
         fn getentropy(bytes: *mut u8, length: usize) -> i32;
     }
-    // SAFETY: the pointer and the length are those of one slice, and the C library writes into it only.
+    // SAFETY: the pointer and the length are those of one slice, and the C library writes into it
+    // only.
     unsafe {
         getentropy(bytes.as_mut_ptr(), bytes.len());
     }

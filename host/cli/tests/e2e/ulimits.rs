@@ -31,10 +31,10 @@ async fn too_few_open_files_are_refused_with_the_way_out() -> Result<()> {
     Ok(())
 }
 
-/// How many connections a hub is kept busy with that may have 256 files open.
+/// Number of connections that keep a hub busy whose limit on open files is 256.
 const IDLE: usize = 400;
 
-/// Opens as many connections as there can be; those that wait with the system are connected as well.
+/// Opens connections until no more succeed. Those in the listen backlog count as connected.
 async fn idle<C>(connect: impl AsyncFn() -> io::Result<C>) -> Vec<C> {
     let mut all = Vec::new();
     while all.len() < IDLE {

@@ -30,9 +30,9 @@ const FIRST_LINE: u64 = 256;
 /// Finds the real path of a file or directory; none where the way there must not be followed.
 type Real<'r> = &'r dyn Fn(&Path) -> Option<PathBuf>;
 
-/// What `program` needs of its installation, without links; `search` are the directories in which `env` looks for interpreters.
-/// What lies in a directory of `written` is the program's own to change, and so neither its links nor its first line lead further.
-/// Waits for the disk.
+/// Finds the files of `program`'s installation, with links resolved; `search` are the directories
+/// in which `env` looks for interpreters. The program can change the directories of `written`: a
+/// link or a first line (`#!`) in one of them is not followed. Blocks on the disk.
 pub fn files_of(
     program: &Path,
     search: &[PathBuf],

@@ -145,7 +145,7 @@ pub(crate) type Spelled = Result<Reply<SpelledAnswer, Box<TaskStream>>, Operatio
 
 /// Answer written in the client's dialect.
 pub(crate) enum SpelledAnswer {
-    /// JSON values, for a transport that inspects or serialises them. gRPC always gets values.
+    /// JSON values, for a transport that inspects or serializes them. gRPC always gets values.
     Tree(Value),
     /// JSON text on one line, ready to be sent.
     Text(Vec<u8>),

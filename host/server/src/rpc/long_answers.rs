@@ -1,4 +1,4 @@
-//! Serialises long answers, such as a task with megabytes of artifacts, one at a time on a blocking
+//! Serializes long answers, such as a task with megabytes of artifacts, one at a time on a blocking
 //! thread. A client that reads such a task repeatedly delays no other client (head-of-line
 //! blocking).
 
@@ -13,13 +13,13 @@ use a2a_hub_protocol::{
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Size in bytes of an answer that is serialised in about a millisecond.
+/// Size in bytes of an answer that is serialized in about a millisecond.
 const SHORT: usize = 256 << 10;
 
-/// Maximum number of long answers that are serialised concurrently: they use at most one core.
+/// Maximum number of long answers that are serialized concurrently: they use at most one core.
 const AT_ONCE: usize = 1;
 
-/// Serialiser of answers. Clones share its limit.
+/// Serializer of answers. Clones share its limit.
 #[derive(Clone)]
 pub(crate) struct LongAnswers(Arc<Semaphore>);
 
@@ -30,7 +30,7 @@ impl Default for LongAnswers {
 }
 
 impl LongAnswers {
-    /// Serialises the answer, or returns it if it has no text form.
+    /// Serializes the answer, or returns it if it has no text form.
     pub(crate) async fn text(
         &self,
         dialect: Dialect,
