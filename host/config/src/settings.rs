@@ -45,8 +45,8 @@ pub struct Config {
     pub agents: BTreeMap<AgentId, AgentConfig>,
     /// `[clients]`: limits for slow clients.
     pub clients: Clients,
-    /// `[tenants.<name>]`: tenants, who share the hub with its operator and cannot see one
-    /// another's tasks.
+    /// `[tenants.<name>]`: tenants, who share the hub with its operator and see nothing of one
+    /// another.
     pub tenants: BTreeMap<TenantId, Tenant>,
     /// Public URL of this hub, such as that of a proxy. Cards contain it.
     pub public_url: Option<String>,
@@ -58,7 +58,7 @@ pub struct Config {
     pub health: Health,
     /// `[breaker]`: the circuit breaker of failing agents.
     pub breaker: Breaker,
-    /// Maximum number of unfinished tasks over all agents.
+    /// Maximum number of agents that run at once.
     pub max_tasks: Option<u32>,
     /// Maximum number of open streams over all clients.
     pub max_streams: Option<usize>,

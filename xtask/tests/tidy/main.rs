@@ -112,7 +112,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 /// Folders that implement HTTP: the server and the client.
 const HTTP: &[&str] = &["host/server/src", "host/client/src"];
 
-/// Identifiers, each with the only folders and files of the host that may use it.
+/// Fragments of code, each with the only folders and files of the host that may contain it.
 const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/server/src"]),
     ("hyper::", HTTP),

@@ -21,7 +21,7 @@ const MOST_STEPS: usize = 40;
 /// Directories of programs; their siblings contain what the programs load.
 const PROGRAM_DIRECTORIES: &[&str] = &["bin", "sbin", "libexec"];
 
-/// Those siblings.
+/// Siblings of a directory of programs that the programs load from.
 const NEIGHBOURS: &[&str] = &["lib", "lib64", "libexec", "pyvenv.cfg"];
 
 /// Longest first line of a script that the kernel reads (`BINPRM_BUF_SIZE`).
@@ -56,7 +56,7 @@ pub fn files_of(
     found
 }
 
-/// The same file, in a directory without links; the file itself may be one.
+/// Path of a file with the links of its directory resolved; the file itself may be a link.
 fn in_real_directory(file: &Path, real: Real<'_>) -> Option<PathBuf> {
     Some(real(file.parent()?)?.join(file.file_name()?))
 }

@@ -55,7 +55,7 @@ const MAX_CALLS: u32 = 100;
 /// HTTP/2 connection preface, which is not a valid HTTP/1 method (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Pause between two looks at an incomplete preface.
+/// Polling interval while the preface is incomplete.
 const PREFACE_WAIT: Duration = Duration::from_millis(100);
 
 /// Maximum number of refused clients that receive the reason at the same time; further ones are
@@ -234,7 +234,7 @@ impl Ends<'_> {
     }
 
     /// Waits until a connection that must close has had its grace period, and has no request in
-    /// progress.
+    /// progress. Never completes during shutdown, which waits for all requests.
     async fn overdue(&self) {
         let Some(open) = self.gives_way.filter(|_| !self.stop.is_cancelled()) else {
             return pending().await;

@@ -37,7 +37,7 @@ pub(super) enum Room {
     Free,
     /// Capacity is left once this session is ended, which was idle longest.
     Instead(String),
-    /// The limit, with this number of sessions, is reached, and all sessions are busy.
+    /// This limit on sessions is reached, and all of them are busy.
     Full(usize),
 }
 

@@ -63,7 +63,7 @@ impl Activity {
 pub(crate) enum CloseReason {
     /// Another connection replaced it.
     GaveWay,
-    /// It reached this idle limit.
+    /// The connection reached this idle limit.
     Idle(Duration),
 }
 

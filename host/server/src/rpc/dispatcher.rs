@@ -90,7 +90,7 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) active: Active,
     /// Error if the hub does not speak the version that the client names.
     pub(crate) version: Result<(), A2aError>,
-    /// Place from which the client's requests take the agent, the extensions and the version.
+    /// Source of the agent, the extensions and the version: the headers, or the request's metadata.
     pub(crate) beside: Beside,
     /// Trace of the client, sent along with its request.
     pub(crate) trace: TraceContext,
