@@ -203,8 +203,8 @@ const VAGUE: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc",
 /// do not count.
 const MAX_LINES: usize = 600;
 
-/// Maximum number of lines of code in a crate: it limits how much a reader must know, and how much
-/// one change compiles again. Blank lines, comments and tests do not count.
+/// Maximum number of lines of code in a crate, for readers and for compile times. Blank lines,
+/// comments and tests do not count.
 const MAX_CODE: usize = 9_000;
 
 /// Folder of the tests that start the program.
@@ -345,8 +345,7 @@ fn no_crate_of_the_host_has_grown_too_large() {
 }
 
 /// End-to-end tests take seconds and say least about the place of a fault. Most tests belong next
-/// to the decision, or use a hub in the process of the test
-/// (`docs/decisions/0014-three-levels-of-tests.md`).
+/// to the decision, or use an in-process hub (`docs/decisions/0014-three-levels-of-tests.md`).
 #[test]
 fn a_small_part_of_the_tests_is_end_to_end() {
     let (mut all, mut end_to_end) = (0, 0);
@@ -526,8 +525,7 @@ fn top_level(group: &str) -> Vec<&str> {
     parts
 }
 
-/// The numbered items under the heading "Invariants", each with the tests in it: `(test:
-/// `path::name`)`.
+/// Items under the heading "Invariants", each with the tests in it: `(test: `path::name`)`.
 fn invariants(doc: &str) -> Vec<(String, Vec<String>)> {
     let is_heading = |line: &&str| line.starts_with('#');
     let is_item =
