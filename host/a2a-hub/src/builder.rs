@@ -200,9 +200,9 @@ impl Builder {
 
     /// Makes the hub the owner of this process, which must start programs only through the hub. A
     /// process below it that is in no tree of an agent's program then counts as an orphan of one,
-    /// and never as the operator. The process becomes a subreaper (`prctl(2)`). In a process with
-    /// other children, those count as the operator's, and so do orphans of a program that killed
-    /// its minder.
+    /// and never as the operator. The process becomes a subreaper (`prctl(2)`). Not for a process
+    /// with children from other sources: without this option, those count as the operator's, and so
+    /// do orphans of a program that killed its minder.
     #[must_use]
     pub fn owning_the_process(self) -> Self {
         Self { owns_process: true, ..self }
