@@ -1,5 +1,5 @@
-//! Honest tasks beside hostile ones: how long an answer takes while other agents do their worst, and what of the memory they
-//! took is given back.
+//! Benchmark of honest tasks next to hostile ones: the latency of an answer under each attack, and
+//! the memory that the hub frees afterwards.
 
 use crate::load::{self, Connection, Sample, Work};
 use a2a_hub_process::daemon::ALLOCATOR;
@@ -17,14 +17,14 @@ use std::{
 };
 use tokio::{process::Command, runtime, task::JoinSet, time::sleep};
 
-/// The row whose clients wait until their tasks are over, although these ask them something at once: left alone, as in the row below it, tasks
-/// that ask become more and more.
+/// Behaviour whose clients wait until the tasks end, although the tasks return a question early. In
+/// the row below it, the clients leave, and the number of asking tasks grows.
 const FOLLOWED: &str = "questions";
 
-/// Between what one hostile task is told and what the next one is.
+/// Separator between the messages of different hostile clients.
 const AND: &str = " | ";
 
-/// What the hostile agent is told, under a name for people.
+/// Messages to the hostile agent, each under a name for the table.
 const BEHAVIOURS: [(&str, &str); 23] = [
     ("spin", "spin"),
     ("memory", "bomb"),
@@ -34,7 +34,7 @@ const BEHAVIOURS: [(&str, &str); 23] = [
     ("small data parts", "flood-data 1000"),
     ("large data parts", "flood-data 1000000"),
     ("giant strings", "flood-text 4000000"),
-    // Of the longest ends that there are, and of the longest that the hub takes.
+    // The longest possible messages, and the longest that the hub accepts.
     ("long ends", "end-long 7000000"),
     ("ends", "end-long 1000000"),
     ("logs", "log-flood 10000000"),
@@ -48,27 +48,28 @@ const BEHAVIOURS: [(&str, &str); 23] = [
     (FOLLOWED, "flood-questions 100000"),
     ("questions, left", "flood-questions 100000"),
     ("many tasks", "reply x"),
-    // Whoever spins leaves what the others store, or have read, few turns.
+    // A spinning agent leaves little CPU time for events and files of other agents.
     ("spin, with events", "spin | flood-forever"),
     ("spin, with files", "spin | put-many 1000000"),
 ];
 
-/// Hostile tasks at once.
+/// Number of concurrent hostile clients.
 const HOSTILE: usize = 8;
 
-/// How often a client looks whether a task that asks it something is over.
+/// Polling interval of a client that follows an asking task.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long the honest answers are measured, alone and beside each behaviour.
+/// Time during which the honest answers are measured, alone and next to each behaviour.
 const MEASURED: Duration = Duration::from_secs(4);
 
-/// For the hostile tasks to be at work.
+/// Time for the hostile tasks to start.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// When what hostile tasks took is to be back.
+/// Time after which the hub must have freed the memory of the hostile tasks.
 const BACK_AFTER: Duration = Duration::from_secs(10);
 
-/// What the operator grants the hostile agent: everything that it can do harm with. Its breaker would end the matter soon.
+/// Grants for the hostile agent: everything that can do harm. Its circuit breaker is disabled in
+/// effect, because it would soon end the measurement.
 const CONFIG: &str = "
     breaker.failures = 1000000000
     [agents.guest]
@@ -79,13 +80,13 @@ const CONFIG: &str = "
     [agents.guest.grant.process.formed]
 ";
 
-/// Honest tasks are answered within twice the time that they take alone, and within this.
+/// Limit for honest answers; they must also take less than twice the time that they take alone.
 const AT_MOST: Duration = Duration::from_millis(25);
 
-/// What keeps a core busy that is none of the hub's business, at the lowest priority.
+/// Loop outside of the hub that keeps a core busy at the lowest priority.
 const BUSY_LOOP: &str = "exec nice -n 19 sh -c 'while :; do :; done'";
 
-/// Prints a row for each behaviour whose name holds `wanted`.
+/// Prints a row for each behaviour whose name contains `wanted`.
 pub(crate) async fn measure(wanted: &str) -> Result<()> {
     let busy = on_a_busy_machine().await?;
     println!("echo, one task after the other, beside {HOSTILE} hostile tasks at once");
@@ -115,7 +116,7 @@ pub(crate) async fn measure(wanted: &str) -> Result<()> {
 
 async fn hub() -> Result<(TestHub, SocketAddr)> {
     let mut builder = TestHub::builder().config(CONFIG).plugin("guest", test_guests()?);
-    // As `a2a-hub start` does.
+    // Same allocator settings as in `a2a-hub start`.
     for (name, value) in ALLOCATOR {
         builder = builder.env(name, value);
     }
@@ -124,8 +125,8 @@ async fn hub() -> Result<(TestHub, SocketAddr)> {
     Ok((hub, address))
 }
 
-/// The p99 of an honest answer where nobody is hostile, and the machine has something else to do: no host can be expected to be
-/// better beside an agent that keeps its cores busy.
+/// Measures the p99 of honest answers without hostile agents on a machine that is busy otherwise.
+/// No host can do better next to an agent that keeps its cores busy.
 #[expect(clippy::disallowed_methods, reason = "it is to be outside of the hub and of its minders")]
 async fn on_a_busy_machine() -> Result<Duration> {
     let (_hub, address) = hub().await?;
@@ -174,23 +175,24 @@ async fn beside(name: &str, text: &str, busy: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Cancels what nobody waits for any more.
+/// Cancels the tasks that remain.
 async fn end_tasks(client: &Client) -> Result<()> {
     for state in ["working", "submitted", "input-required"] {
         let wanted = json!({ "agentId": "guest", "state": state, "limit": 100 });
         let list = client.call("hub/tasks/list", wanted).await?;
         for task in list.as_array().into_iter().flatten() {
-            // It may be over by now.
+            // The task may have ended already.
             let _ = client.call("tasks/cancel", json!({ "id": task["id"] })).await;
         }
     }
     Ok(())
 }
 
-/// Clients of the hostile agent, on a thread of their own: each sends the next task once it is answered or, to `follow`, over.
+/// Clients of the hostile agent, on a separate thread. Each sends its next message after the answer
+/// or, with `follow`, after the end of the task.
 struct Hostile {
     stop: Arc<AtomicBool>,
-    /// How many tasks were answered.
+    /// Number of answered messages.
     answered: Arc<AtomicU64>,
 }
 
@@ -204,7 +206,7 @@ impl Hostile {
             for body in bodies.into_iter().cycle().take(HOSTILE) {
                 let counted = Arc::clone(&counted);
                 clients.spawn(async move {
-                    // A client that was refused tries again.
+                    // A refused client tries again.
                     loop {
                         let Ok(mut connection) = Connection::open(address).await else { return };
                         while next(&mut connection, &body(), follow).await.is_ok() {
@@ -231,7 +233,7 @@ impl Hostile {
     }
 }
 
-/// Has one more task done, to the answer or, to `follow`, to its end.
+/// Sends one message and waits for the answer or, with `follow`, for the end of the task.
 async fn next(connection: &mut Connection, body: &str, follow: bool) -> Result<()> {
     let answer = connection.post("/", body).await?;
     if !follow {

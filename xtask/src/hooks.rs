@@ -13,7 +13,7 @@ const OURS: &str = "Installed by `cargo xtask hooks`.";
 /// Writes the hook into the hooks folder of the repository at `root`.
 ///
 /// # Errors
-/// If `root` is no git repository, or a hook of another origin is there: that one stays.
+/// If `root` is no git repository, or has a hook of another origin, which stays.
 pub(crate) fn install(root: &Path) -> Result<()> {
     let git = ["rev-parse", "--path-format=absolute", "--git-path", "hooks"];
     let folder = output(Command::new("git").args(git).current_dir(root))?;

@@ -1,4 +1,4 @@
-//! Says back what it is told; `stream <text>` word by word.
+//! Echoes each message; `stream <text>` echoes word by word.
 
 use a2a_hub_sdk::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How a hub is put together, for the program and for whoever embeds one.
+//! Assembles a hub from its parts, for the program and for programs that embed a hub.
 
 use crate::{
     builtin::COMPONENTS,
@@ -43,22 +43,24 @@ use std::{
 use tempfile::TempDir;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How long a program may take to end after it was asked to; a CLI writes its session down meanwhile.
+/// Time between the request to stop a program and its end by force. A CLI saves its session
+/// meanwhile.
 const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 
-/// The file in the data directory that holds the key of what is compiled. It lies outside of the cache, so that whoever may write
-/// there does not have it.
+/// File in the data directory with the key that authenticates compiled components. It is outside
+/// the cache, so write access to the cache does not give access to the key.
 const CACHE_KEY: &str = "cache-key";
 
 const USE_CACHE_KEY: &str = "use the key of compiled components";
 
-/// How much a hub in memory keeps, in MiB, before it forgets its oldest tasks that are over. It is looked after every hour.
+/// Size in MiB at which a hub in memory starts to forget its oldest finished tasks. Checked every
+/// hour.
 const MOST_IN_MEMORY_MB: u64 = 256;
 
-/// The running program, also when an update replaces its file.
+/// Path of the running program, valid also after an update has replaced its file.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// A hub to be: what it is made of may be chosen until it is started.
+/// Builder of a [`Hub`].
 pub struct Builder {
     place: Place,
     config: Config,
@@ -72,26 +74,27 @@ pub struct Builder {
     reload: Option<(ReadConfig, SetLevel)>,
 }
 
-/// Where a hub keeps what it has.
+/// Storage location of a hub.
 enum Place {
-    /// In a directory, for the next hub there.
+    /// A directory, which a later hub may open again.
     Directory(PathBuf),
-    /// In memory, until it is over.
+    /// Memory, for the lifetime of the hub.
     Memory,
 }
 
-/// Takes in an agent that is a value of this program, once it is known whether it may call others.
+/// Creates an agent from a value of this program, once the rules say whether it may call others.
 type Register = Box<dyn FnOnce(&Rules) -> (AgentId, AgentCard, Native) + Send>;
 
 impl Hub {
-    /// A hub that keeps what it has in this directory, which is its own: made if it is not there, for this user only.
+    /// Creates the builder of a hub that stores its data in this directory. The directory belongs
+    /// to the hub alone; if it does not exist, it is created for this user only.
     pub fn builder(data_dir: impl Into<PathBuf>) -> Builder {
         Builder::new(Place::Directory(data_dir.into()))
     }
 
-    /// A hub that keeps nothing: its tasks are in memory, and gone with it. No components are built in, for each would be compiled anew;
-    /// [`Builder::built_in`] has them. A message that comes again is a task of its own, unless the
-    /// configuration says otherwise.
+    /// Creates the builder of a hub that stores its tasks in memory only. It has no built-in
+    /// components, because each would be compiled at every start; [`Builder::built_in`] adds them.
+    /// Repeated messages are not deduplicated, unless the configuration says otherwise.
     pub fn in_memory() -> Builder {
         let mut builder = Builder::new(Place::Memory);
         builder.built_in = BuiltIn::default();
@@ -119,9 +122,9 @@ impl Builder {
         }
     }
 
-    /// Runs under this configuration, which also says whether HTTP and the unix socket are served. Without one, neither is, and
-    /// everything else is as it is for a hub without a configuration file. A hub in memory keeps what [`Hub::in_memory`] says of it,
-    /// unless the configuration says otherwise.
+    /// Sets the configuration, which also says whether HTTP and the unix socket are served. Without
+    /// one, neither is served, and all other settings have their defaults. The defaults of
+    /// [`Hub::in_memory`] apply to a hub in memory, unless the configuration says otherwise.
     #[must_use]
     pub fn config(self, mut config: Config) -> Self {
         if matches!(self.place, Place::Memory) {
@@ -133,25 +136,26 @@ impl Builder {
         Self { config, ..self }
     }
 
-    /// Has these components built in, in place of those of `a2a-hub`. They hold all that their manifests ask for, unless the
-    /// configuration says otherwise.
+    /// Replaces the built-in components of `a2a-hub`. They get every permission in their manifests,
+    /// unless the configuration says otherwise.
     #[must_use]
     pub fn built_in(self, built_in: BuiltIn) -> Self {
         Self { built_in, ..self }
     }
 
-    /// Takes in an agent that is a function of this program.
+    /// Adds an agent that is a function of this program.
     #[must_use]
     pub fn agent(mut self, id: AgentId, card: AgentCard, agent: Native) -> Self {
         self.native.push((id, card, agent));
         self
     }
 
-    /// Takes in an agent that is a value of this program, under this name. It calls no others but those that [`Builder::allow`] names.
+    /// Adds an agent that is a value of this program, under this name. It can call only the agents
+    /// that [`Builder::allow`] permits.
     ///
     /// # Errors
     ///
-    /// If no agent can be called so.
+    /// If the name is not a valid agent id.
     pub fn register(
         mut self,
         name: &str,
@@ -167,53 +171,59 @@ impl Builder {
         Ok(self)
     }
 
-    /// Lets one agent call another one. What the configuration grants to the caller beside that stays.
+    /// Lets one agent call another one, in addition to the caller's grants in the configuration.
     ///
     /// # Errors
     ///
-    /// If no agent can be called so.
+    /// If a name is not a valid agent id.
     pub fn allow(mut self, caller: &str, callee: &str) -> Result<Self, InvalidAgentId> {
         self.rules.insert((local::agent_id(caller)?, local::agent_id(callee)?));
         Ok(self)
     }
 
-    /// Has programs of agents minded, and components compiled, by this program, which must call [`minded`](crate::minded) first of
-    /// all, as `a2a-hub` does. Otherwise it is this very program. Where that has not called [`minded`](crate::minded), components are
-    /// compiled on threads of its own, and nothing ends one that takes for ever.
+    /// Sets the program that minds the programs of agents and compiles components. The program must
+    /// call [`minded`](crate::minded) first of all, as `a2a-hub` does. The default is the running
+    /// program. If that has not called [`minded`](crate::minded), components are compiled on
+    /// threads of this process, and a compilation that never ends cannot be stopped.
     #[must_use]
     pub fn minder(self, program: impl Into<PathBuf>) -> Self {
         Self { minder: Some(program.into()), ..self }
     }
 
-    /// Gives the programs of agents that may call others the command `a2a-hub`, which is this program: they find it on their `PATH`,
-    /// and may start it as a server of MCP. It needs the configuration to serve the unix socket.
+    /// Gives the command `a2a-hub` to the programs of agents that may call others. They find this
+    /// program on their `PATH`, and may start it as an MCP server. The configuration must serve the
+    /// unix socket.
     #[must_use]
     pub fn command(self, program: impl Into<PathBuf>) -> Self {
         Self { command: Some(program.into()), ..self }
     }
 
-    /// Has the hub own this process, which starts no programs but through it: what is below the process and in no tree of an agent's
-    /// program is an orphan of one then, and never the operator. It becomes a subreaper (`prctl(2)`). In a process that has children of
-    /// its own those are taken for the operator's, and so are orphans of a program that killed its minder.
+    /// Makes the hub the owner of this process, which must start programs only through the hub. A
+    /// process below it that is in no tree of an agent's program then counts as an orphan of one,
+    /// and never as the operator. The process becomes a subreaper (`prctl(2)`). Not for a process
+    /// with children from other sources: without this option, those count as the operator's, and so
+    /// do orphans of a program that killed its minder.
     #[must_use]
     pub fn owning_the_process(self) -> Self {
         Self { owns_process: true, ..self }
     }
 
-    /// Lets an operator have the configuration read again, by `read`; `set_level` is told from which level on to log then.
+    /// Lets an operator reload the configuration: `read` reads it, and `set_level` applies its log
+    /// level.
     #[must_use]
     pub fn reloadable(self, read: ReadConfig, set_level: SetLevel) -> Self {
         Self { reload: Some((read, set_level)), ..self }
     }
 
-    /// Starts the hub: takes up what an earlier one in the same directory left, and serves what the configuration says.
-    /// For the whole process, it raises the soft limit of open files to the hard one, and has a file that grew too large be an error in
-    /// place of a signal.
+    /// Starts the hub: recovers the tasks of an earlier hub in the same directory, and serves the
+    /// configured endpoints. For the whole process, it raises the soft limit on open files to the
+    /// hard one, and turns the signal for a file that is too large into an error.
     ///
     /// # Errors
     ///
-    /// If another hub works in the directory, an address is taken, or a file there cannot be read or written; and in a process
-    /// that was started to mind a program or to compile one, and did not call [`minded`](crate::minded): its hub would start the next one.
+    /// If another hub works in the directory, an address is taken, or a file there cannot be read
+    /// or written. Also in a process that was started to mind a program or to compile a component,
+    /// and did not call [`minded`](crate::minded): its hub would start the next one.
     pub async fn start(self) -> anyhow::Result<Hub> {
         if is_helper() {
             bail!(
@@ -229,7 +239,7 @@ impl Builder {
         let Opened { dir, temporary, storage, losses } = place.open()?;
         let config = with_rules(Config { data_dir: Some(dir.clone()), ..config }, &rules);
         sweep(&dir);
-        // Bound early: a port that is taken is found before anything else is done.
+        // Bound first, so that a taken port is found before any other work.
         let doors = Doors::bind(&config, &dir)?;
 
         let compiler = compiler(minder.as_ref());
@@ -279,13 +289,13 @@ impl Builder {
     }
 }
 
-/// What a hub finds where it keeps things.
+/// Opened storage of a hub.
 struct Opened {
     dir: PathBuf,
-    /// Of a hub that keeps nothing.
+    /// Temporary directory of a hub in memory.
     temporary: Option<TempDir>,
     storage: Arc<dyn Storage>,
-    /// What its store had lost, each in a sentence.
+    /// Losses that the store found, each as a sentence.
     losses: Vec<String>,
 }
 
@@ -309,7 +319,7 @@ impl Place {
     }
 }
 
-/// The configuration, with what the program lets its own agents call.
+/// Adds the calls that the program permits its own agents to the configuration.
 fn with_rules(mut config: Config, rules: &Rules) -> Config {
     for (caller, callee) in rules {
         let grant = &mut config.agents.entry(caller.clone()).or_default().grant;
@@ -318,15 +328,15 @@ fn with_rules(mut config: Config, rules: &Rules) -> Config {
     config
 }
 
-/// Where clients come in.
+/// Bound endpoints of the hub.
 struct Doors {
     unix: Option<Unix>,
-    /// HTTP, with the tokens of those who may use it.
+    /// HTTP, with the tokens of its clients.
     http: Option<(Http, Tokens)>,
 }
 
 impl Doors {
-    /// Those that the configuration wants, to which clients can connect from now on.
+    /// Binds the configured endpoints. Clients can connect from then on.
     fn bind(config: &Config, dir: &Path) -> anyhow::Result<Self> {
         let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
         let http = match bind_http(config)? {
@@ -340,12 +350,12 @@ impl Doors {
         self.http.as_ref().map(|(http, _)| http.address())
     }
 
-    /// The unix socket, if it is served.
+    /// Path of the unix socket, if it is served.
     fn socket<'c>(&self, config: &'c Config) -> Option<&'c Path> {
         self.unix.is_some().then_some(&*config.socket.path)
     }
 
-    /// Has whoever came in served, until `stop`.
+    /// Serves all connections until `stop`.
     fn serve(self, dispatcher: &Dispatcher, running: &TaskTracker, stop: &CancellationToken) {
         if let Some((http, tokens)) = self.http {
             running.spawn(http.serve(dispatcher.clone(), tokens, stop.clone()));
@@ -356,7 +366,8 @@ impl Doors {
     }
 }
 
-/// The program that compiles components in processes of its own: the one that minds, as long as it is known to do either.
+/// Chooses the program that compiles components in worker processes: the minder, or this program if
+/// it has called `minded`.
 fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
     let compiler = minder.cloned().or_else(|| is_ready_to_help().then(|| THIS_PROGRAM.into()));
     if compiler.is_none() {
@@ -368,7 +379,7 @@ fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
     compiler
 }
 
-/// What an earlier run of the hub left in its data directory, and of its programs.
+/// Removes processes and files that an earlier run left behind.
 fn sweep(dir: &Path) {
     let left = Supervisor::sweep_leftovers(dir);
     if left > 0 {
@@ -379,20 +390,20 @@ fn sweep(dir: &Path) {
     }
 }
 
-/// What is there before the parts of a hub are.
+/// Parts of a hub that exist before the others are built.
 struct Ground {
     storage: Arc<dyn Storage>,
     built_in: BuiltIn,
     supervisor: Supervisor,
     compiler: Option<PathBuf>,
     spans: Spans,
-    /// What the store had lost, each in a sentence.
+    /// Losses that the store found, each as a sentence.
     losses: Vec<String>,
     door: Option<Door>,
 }
 
 impl Parts {
-    /// Puts them together, without any agent.
+    /// Builds the parts, without any agent.
     fn build(config: &Config, dir: &Path, ground: Ground) -> anyhow::Result<Self> {
         let Ground { storage, built_in, supervisor, compiler, spans, losses, door } = ground;
         let secret = open_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY)?;
@@ -446,7 +457,7 @@ impl Parts {
         })
     }
 
-    /// Has all agents join.
+    /// Lets all agents join.
     async fn join(&self, native: Vec<(AgentId, AgentCard, Native)>) -> anyhow::Result<Joined> {
         let native = native.into_iter().map(|(id, card, agent)| (id, card, Arc::new(agent) as _));
         let awaited = self.tasks.awaited_agents().await;
@@ -454,14 +465,14 @@ impl Parts {
         Ok(self.plugins.clone().join_all(native.collect(), &awaited).await?)
     }
 
-    /// Has what a hub does beside its tasks done, until `stop`.
+    /// Starts the background work of a hub, which runs until `stop`.
     fn look_after(
         &self,
         exporter: Option<Exporter>,
         running: &TaskTracker,
         stop: &CancellationToken,
     ) {
-        // It ends when no more spans are made.
+        // Ends when no more spans are made.
         if let Some(exporter) = exporter {
             running.spawn(exporter.run());
         }
@@ -472,7 +483,7 @@ impl Parts {
         running.spawn(stop.clone().run_until_cancelled_owned(looking));
     }
 
-    /// Tells which agents will run no program, because this machine cannot confine those.
+    /// Warns of each agent whose programs this machine cannot confine, and therefore does not run.
     async fn warn_of_walls(&mut self) {
         for agent in self.agents.all() {
             if let Some(why) = agent.shortfall().await {
@@ -482,7 +493,7 @@ impl Parts {
         }
     }
 
-    /// Goes on with what an earlier run left beside its tasks, of which so many were taken up.
+    /// Resumes the work of an earlier run in addition to its tasks, and logs the recovered tasks.
     async fn go_on(&self, recovered: Recovered) -> anyhow::Result<()> {
         let agents = self.agents.clone();
         let swept = run_blocking(move || agents.sweep_replays()).await;
@@ -507,7 +518,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Which requests an earlier run carried out so lately that they may be made again.
+    /// Restores the requests within the idempotency window from an earlier run.
     async fn requests(&self, config: &Config) -> anyhow::Result<Repeats> {
         let repeats = Repeats::within(config.idempotency_window());
         if let Some(since) = repeats.since() {
@@ -520,7 +531,7 @@ impl Parts {
     }
 }
 
-/// What is not as it should be, and keeps no hub from working. It is in the log as well.
+/// Collects and logs the faults that do not keep a hub from working.
 fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
     let pool = engine.lacks_pool().then(|| {
         let most = engine.room().most;
@@ -544,7 +555,7 @@ fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<S
     warnings
 }
 
-/// Where others find a hub that serves HTTP at this address.
+/// Addresses of a hub that serves HTTP at this address.
 fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
     PublicEndpoints {
         public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
@@ -554,12 +565,12 @@ fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
     }
 }
 
-/// Checks that the key of compiled components, if there is one, can be used.
+/// Checks that the key of compiled components is usable, if it exists.
 pub(crate) fn check_cache_key(dir: &Path) -> anyhow::Result<()> {
     find_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY).map(drop)
 }
 
-/// HTTP as the configuration wants it, if it does.
+/// Binds HTTP, if the configuration enables it.
 pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
     if !config.http.enabled {
         return Ok(None);

@@ -1,28 +1,29 @@
-//! Symbolic links on the way to a file, followed one at a time, so that whoever follows knows where each of them stands.
+//! Resolves the symbolic links on a path one at a time, so that the caller knows the location of
+//! each link.
 
 use std::{
     fs, io,
     path::{Component, Path, PathBuf},
 };
 
-/// Links that are followed on the way to one file; the system follows as many.
+/// Maximum number of links on the path of one file, the same as the system's.
 pub(crate) const MAX_LINKS: usize = 40;
 
 /// A symbolic link on the way to a file.
 pub(crate) struct Link {
-    /// Where the link stands; no other link is on the way to it.
+    /// Path of the link; no other link is on it.
     pub(crate) at: PathBuf,
-    /// The path of the file, with the link's target in the link's place.
+    /// Path of the file, with the link replaced by its target.
     pub(crate) leads_to: PathBuf,
 }
 
-/// A place on the way to a file that cannot be read.
+/// An unreadable part of a file's path.
 pub(crate) struct Unreadable {
     pub(crate) place: PathBuf,
     pub(crate) why: io::Error,
 }
 
-/// The first link on the way to `file`; none if the path has no link. Waits for the disk.
+/// Returns the first link on the path of `file`; none if the path has no link. Blocks on the disk.
 pub(crate) fn first_link(file: &Path) -> Result<Option<Link>, Unreadable> {
     let mut way: Vec<_> = file.ancestors().collect();
     way.reverse();
@@ -41,8 +42,9 @@ pub(crate) fn first_link(file: &Path) -> Result<Option<Link>, Unreadable> {
     Ok(None)
 }
 
-/// The path of an existing file behind its links; none if one of the links stands in a directory of `untrusted`, whose writer could
-/// have put the link there (CWE-59, link following). Those directories are named without links. Waits for the disk.
+/// Returns the path of an existing file with its links resolved; none if one of the links is in a
+/// directory of `untrusted`, whose writer could have created the link (CWE-59, link following). The
+/// untrusted directories are named without links. Blocks on the disk.
 pub fn real_path_outside(file: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> {
     let mut file = plain(file);
     for _ in 0..MAX_LINKS {
@@ -55,7 +57,7 @@ pub fn real_path_outside(file: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> 
     None
 }
 
-/// The path without `.` and `..`; exact only where what stands before them is no link.
+/// Returns the path without `.` and `..`; exact only if the components before them are no links.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

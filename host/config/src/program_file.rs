@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why a program cannot be granted, or started, as the grant says.
+/// Refusal of a program that does not meet the conditions of its grant.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramFileError {
     /// The program does not exist.
@@ -149,8 +149,9 @@ fn digest(path: &Path) -> Result<String, ProgramFileError> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// A place is safe if it is this user's or the system's, and nobody else may write to it. A directory with the sticky bit, such as
-/// `/tmp`, is safe as well: nobody can replace in it what is not theirs.
+/// Checks one part of a path. It is safe if it belongs to this user or the system, and nobody else
+/// may write to it. A directory with the sticky bit, such as `/tmp`, is safe as well: nobody can
+/// replace another user's files in it.
 fn guard_one(program: &Path, place: &Path) -> Result<(), ProgramFileError> {
     let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
     let ours = rustix::process::geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! The settings themselves, with their defaults, and what must hold of them.
+//! Settings of a hub, with their defaults and their checks.
 
 use crate::{
     agent::AgentConfig,
@@ -21,86 +21,90 @@ use std::{
     time::Duration,
 };
 
-/// Where the hub listens, unless it is told otherwise: the path of the Local Hub specification.
+/// Default path of the unix socket, from the Local Hub specification.
 pub const DEFAULT_SOCKET: &str = "/tmp/a2a-hub.sock";
 
 /// The operator's settings of a hub; each section is a field.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where the hub keeps what outlives it: tasks, plugins, its log. By default `~/.a2a-hub`.
+    /// Directory of the hub's persistent data: tasks, plugins, its log. By default `~/.a2a-hub`.
     pub data_dir: Option<PathBuf>,
-    /// `[socket]`: whether and where the unix socket is.
+    /// `[socket]`: the unix socket.
     pub socket: Socket,
-    /// `[http]`: whether and where HTTP is served.
+    /// `[http]`: the HTTP server.
     pub http: Http,
-    /// What is logged, and how.
+    /// `[logging]`: the log.
     pub logging: Logging,
-    /// How the hub stops.
+    /// `[stop]`: the shutdown of the hub.
     pub stop: Stop,
-    /// Directories that agents with the process capability may work in, unless their own settings name others.
+    /// Directories that agents with the process capability may work in, unless their own settings
+    /// name others.
     pub workspaces: Vec<PathBuf>,
-    /// Settings of single agents.
+    /// `[agents.<id>]`: settings of single agents.
     pub agents: BTreeMap<AgentId, AgentConfig>,
-    /// How long clients may keep the hub waiting.
+    /// `[clients]`: limits for slow clients.
     pub clients: Clients,
-    /// `[tenants.<name>]`: those who share the hub beside its operator and see nothing of one another.
+    /// `[tenants.<name>]`: tenants, who share the hub with its operator and see nothing of one
+    /// another.
     pub tenants: BTreeMap<TenantId, Tenant>,
-    /// The URL that others reach this hub by, such as that of a proxy: cards tell it.
+    /// Public URL of this hub, such as that of a proxy. Cards contain it.
     pub public_url: Option<String>,
-    /// The agent that a message is for which names none.
+    /// Default agent of messages that name none.
     pub default_agent: Option<AgentId>,
-    /// The agent whose card is found at the root, instead of the hub's own.
+    /// Agent whose card is served at the root, in place of the hub's card.
     pub root_agent: Option<AgentId>,
-    /// How agents are asked how they are.
+    /// `[health]`: health checks of agents.
     pub health: Health,
-    /// When an agent that fails is left alone.
+    /// `[breaker]`: the circuit breaker of failing agents.
     pub breaker: Breaker,
-    /// How many tasks may be alive at once, over all agents.
+    /// Maximum number of agents that run at once.
     pub max_tasks: Option<u32>,
-    /// How many streams may be open at once, over all clients.
+    /// Maximum number of open streams over all clients.
     pub max_streams: Option<usize>,
-    /// For how long a message that comes again, the same in all that its agent hears, is answered by the task that it began,
-    /// in milliseconds; 0 makes each a task of its own.
+    /// Time within which a repeated message, equal in all that its agent receives, returns the
+    /// existing task, in milliseconds; 0 turns deduplication off.
     pub idempotency_window_ms: Option<u64>,
-    /// How long conversations are kept.
+    /// `[contexts]`: retention of conversations.
     pub contexts: Contexts,
-    /// How long tasks are kept.
+    /// `[retention]`: retention of tasks.
     pub retention: Retention,
-    /// How notifications are sent to where their clients want them.
+    /// `[push]`: push notifications.
     pub push: Push,
-    /// Agents elsewhere, by the names they are to have here.
+    /// `[remote.<id>]`: remote agents, by their names in this hub.
     pub remote: BTreeMap<AgentId, Remote>,
-    /// Other hubs, and registries of agents, that are asked for agents besides this one's.
+    /// `[registry.<id>]`: other hubs and agent registries that are searched for agents as well.
     pub registry: BTreeMap<AgentId, Registry>,
-    /// `[aliases]`: groups of agents that do the same work, by their names. A message to a group is given to one of them.
+    /// `[aliases]`: groups of agents that do the same work. A message to a group goes to one of its
+    /// agents.
     pub aliases: BTreeMap<AgentId, Vec<AgentId>>,
-    /// `[routing]`: how messages are shared out that name a skill or a group.
+    /// `[routing]`: routing of messages that name a skill or a group.
     pub routing: Routing,
-    /// `[plugins]`: what a component must show, and may cost, until it is an agent.
+    /// `[plugins]`: requirements and compile limits for components.
     pub plugins: Plugins,
-    /// `[telemetry]`: what the hub tells of itself to whoever gathers traces.
+    /// `[telemetry]`: export of traces.
     pub telemetry: Telemetry,
-    /// `[finding]`: how agents are found by what they are to do.
+    /// `[finding]`: search for agents by their abilities.
     pub finding: Finding,
 }
 
-/// How long conversations are kept.
+/// Retention of conversations.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contexts {
-    /// A conversation in which nothing has happened for so many days is forgotten with its tasks; without it, none is.
+    /// Age in days after which a conversation without activity is forgotten with its tasks; without
+    /// a value, none is.
     pub max_age_days: Option<u32>,
 }
 
-/// How long tasks are kept that are over.
+/// Retention of finished tasks.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
-    /// One that ended so many days ago is forgotten; without it, none is.
+    /// Age in days after which a finished task is forgotten; without a value, none is.
     pub max_age_days: Option<u32>,
-    /// Once everything stored is larger, the oldest are forgotten, in MiB; 0 keeps them all. A disk that runs full would
-    /// stop the hub, so there is a limit unless the operator says otherwise.
+    /// Size of the store in MiB above which the oldest tasks are forgotten; 0 keeps all. A full
+    /// disk would stop the hub, so the default sets a limit.
     pub max_mb: u64,
 }
 
@@ -114,9 +118,9 @@ impl Default for Retention {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Socket {
-    /// The socket's path.
+    /// Path of the socket.
     pub path: PathBuf,
-    /// Whether to listen on it.
+    /// True if the hub listens on the socket.
     pub enabled: bool,
 }
 
@@ -130,9 +134,9 @@ impl Default for Socket {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
-    /// Whether to serve HTTP.
+    /// True if HTTP is served.
     pub enabled: bool,
-    /// The address to listen on: loopback only, for there is no TLS yet.
+    /// The address to listen on: loopback only, because the server has no TLS yet.
     pub host: IpAddr,
     /// The port to listen on; 0 takes a free one.
     pub port: u16,
@@ -151,38 +155,38 @@ impl Http {
     }
 }
 
-/// How long clients may keep the hub waiting.
+/// Limits for slow clients.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Clients {
-    /// How long one may take to send what it began, and leave what there is for it, in milliseconds.
+    /// Timeout for sending a complete request, and for reading an answer, in milliseconds.
     pub timeout_ms: u64,
 }
 
 impl Default for Clients {
-    /// Clients are on this machine: one that does nothing for half a minute is stuck.
+    /// Half a minute: clients are on this machine, so one that is silent for that long is stuck.
     fn default() -> Self {
         Self { timeout_ms: 30_000 }
     }
 }
 
 impl Clients {
-    /// How long a client may keep the hub waiting (slow loris, clients that never read).
+    /// Timeout for slow clients (slow loris, clients that never read).
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
 }
 
-/// How agents are asked how they are.
+/// Health checks of agents.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Health {
-    /// How often, in milliseconds, give or take a tenth.
+    /// Interval between two health checks in milliseconds, with a jitter of a tenth.
     pub interval_ms: u64,
 }
 
 impl Default for Health {
-    /// Every 30 seconds, as the Local Hub specification has it.
+    /// Every 30 seconds, as in the Local Hub specification.
     fn default() -> Self {
         Self { interval_ms: 30_000 }
     }
@@ -195,27 +199,28 @@ impl Health {
     }
 }
 
-/// When an agent that fails is left alone, and for how long.
+/// Circuit breaker of failing agents.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Breaker {
-    /// How many tasks, or health checks, must fail one after the other.
+    /// Number of tasks or health checks that must fail in a row before the breaker opens.
     pub failures: u32,
-    /// For how long at first, in milliseconds; twice as long each time it fails again.
+    /// First pause in milliseconds; it doubles with each further failure.
     pub pause_ms: u64,
-    /// For how long at most, in milliseconds.
+    /// Longest pause in milliseconds.
     pub max_pause_ms: u64,
 }
 
 impl Default for Breaker {
-    /// Five failures are no accident; half a minute to five is what a service takes to recover.
+    /// Five failures in a row are no accident; a service takes half a minute to five minutes to
+    /// recover.
     fn default() -> Self {
         Self { failures: 5, pause_ms: 30_000, max_pause_ms: 300_000 }
     }
 }
 
 impl Breaker {
-    /// As `core` takes it.
+    /// Converts to the settings of the circuit breaker in `core`.
     pub fn settings(&self) -> circuit_breaker::Settings {
         circuit_breaker::Settings {
             failures: self.failures,
@@ -225,36 +230,36 @@ impl Breaker {
     }
 }
 
-/// What is logged, and how.
+/// Settings of the log.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Logging {
-    /// The least that is worth a line.
+    /// Lowest level that is logged.
     pub level: Level,
-    /// Lines for people rather than JSON.
+    /// True for lines that people read, false for JSON.
     pub pretty: bool,
 }
 
-/// How much a log line matters.
+/// Level of a log line.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// For those who look for a fault.
+    /// Details for finding a fault.
     Debug,
-    /// Also what happens in order, such as an agent that joins.
+    /// Regular events, such as an agent that joins.
     #[default]
     Info,
-    /// What should not happen.
+    /// Unexpected events.
     Warn,
-    /// What must not happen.
+    /// Failures.
     Error,
 }
 
-/// How the hub stops.
+/// Shutdown of the hub.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stop {
-    /// How long tasks that are at work may go on once the hub is told to stop, in milliseconds.
+    /// Time that running tasks may still take after the hub was asked to stop, in milliseconds.
     pub drain_ms: u64,
 }
 
@@ -265,19 +270,20 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// How long tasks that are at work may go on.
+    /// Time that running tasks may still take during shutdown.
     pub fn drain(&self) -> Duration {
         Duration::from_millis(self.drain_ms)
     }
 }
 
-/// `[tenants.<name>]`: a tenant, whose clients show the token in the file `tenants/<name>` of the data directory.
+/// `[tenants.<name>]`: a tenant. Its clients show the token in the file `tenants/<name>` of the
+/// data directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {}
 
 impl Config {
-    /// Where the hub keeps its data.
+    /// Directory of the hub's persistent data.
     pub fn data_dir(&self) -> Result<&Path, ConfigError> {
         self.data_dir.as_deref().ok_or(ConfigError::Homeless)
     }
@@ -322,7 +328,7 @@ impl Config {
         Ok(())
     }
 
-    /// The agent that the operator calls `alias`, beside its id.
+    /// Agent for which the operator configured this alias.
     pub fn agent_by_alias(&self, alias: &AgentId) -> Option<&AgentId> {
         let mut agents = self.agents.iter();
         agents.find(|(_, config)| config.aliases.contains(alias)).map(|(agent, _)| agent)
@@ -347,12 +353,14 @@ impl Config {
         Ok(())
     }
 
-    /// For how long a message that comes again is known: ten minutes unless said, which is longer than clients try again.
+    /// Window of the deduplication of messages: ten minutes by default, which is longer than
+    /// clients retry.
     pub fn idempotency_window(&self) -> Duration {
         Duration::from_millis(self.idempotency_window_ms.unwrap_or(600_000))
     }
 
-    /// How many streams may be open at once: 2,000 unless said, for each costs tens of kilobytes while its client is slow.
+    /// Maximum number of open streams: 2,000 by default, because each costs tens of kilobytes while
+    /// its client is slow.
     pub fn max_streams(&self) -> usize {
         self.max_streams.unwrap_or(2_000)
     }
@@ -368,7 +376,7 @@ impl Config {
     }
 }
 
-/// Whether a URL begins with http:// or https://, and has nothing after a path.
+/// True if a URL begins with http:// or https://, and ends after its path.
 fn is_plain_url(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let is_plain = |rest: &str| !rest.starts_with('/') && !rest.contains(['?', '#', '@', ' ']);
@@ -429,7 +437,7 @@ mod tests {
         assert!(toml::from_str::<Config>("agents.codex.aliases = ['Not One']").is_err());
     }
 
-    /// The rows of the reference's tables: the key, and the default as it stands there.
+    /// Rows of the tables in the reference: each with its key, and the documented default.
     fn documented() -> Vec<(Vec<String>, &'static str)> {
         let page = include_str!("../../../docs/reference/configuration.md");
         let rows = page.lines().filter(|line| line.starts_with("| `") && line.ends_with(" |"));
@@ -447,7 +455,7 @@ mod tests {
         part.starts_with('<')
     }
 
-    /// Whether a setting of `[routing]` is told, whose types do not tell their names.
+    /// True for a setting of `[routing]` whose type does not list its names.
     fn is_balance(key: &[String]) -> bool {
         matches!(key.iter().map(String::as_str).collect::<Vec<_>>()[..], ["routing", .., "balance"])
     }
@@ -475,7 +483,7 @@ mod tests {
                 let is_there = match names::place::<Config>(&above) {
                     names::Place::Section(fields) => fields.contains(&part.as_str()),
                     names::Place::Names => is_name(part) || is_balance(&key),
-                    // A grant says several things in one value, of which each has a row.
+                    // A grant is one value with several settings, each of which has a row.
                     names::Place::Value => {
                         is_name(part) || is_balance(&key) || above.iter().any(|it| it == "grant")
                     }
@@ -490,13 +498,15 @@ mod tests {
         let defaults: Config = toml::from_str("[agents.any]").unwrap();
         let defaults = toml::Value::try_from(&defaults).unwrap();
         let mut compared = 0;
-        // A hub that the compiler did not optimise has another default, which is told below the table.
+        // In a build without optimisation another default applies, which the reference states below
+        // the table.
         let told =
             documented().into_iter().filter(|(key, _)| key.join(".") != "plugins.compile_cpu_ms");
         for (key, told) in told {
             let mut parts = key.iter().map(|part| if part == "<id>" { "any" } else { part });
             let there = parts.try_fold(&defaults, |at, part| at.get(part));
-            // What has no value in the types is found out when the hub starts, such as `data_dir`.
+            // The types have no value for settings that the hub determines at its start, such as
+            // `data_dir`.
             let Some(there) = there.filter(|it| !it.is_table()) else { continue };
             let told = told.trim_matches('`');
             let read = toml::from_str::<toml::Table>(&format!("it = {told}"));
@@ -535,7 +545,7 @@ mod tests {
     }
 
     proptest! {
-        /// The fuzz target `config` goes further.
+        /// The fuzz target `config` covers more inputs.
         #[test]
         fn whatever_the_file_says_nothing_breaks(text in ".{0,80}", key in "[a-z_.]{1,20}", value in r#"[-0-9a-z\[\]{}="., ]{0,20}"#) {
             let _ = toml::from_str::<Config>(&text);

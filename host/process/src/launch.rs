@@ -25,7 +25,8 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// The directory it starts in.
     pub cwd: WorkingDirectory,
-    /// What it may see, write, reach and use up; all that the hub may, if nothing is said.
+    /// Limits on the program's files, network and resources; without a value, it has the same
+    /// rights as the hub.
     pub confinement: Option<Confinement>,
 }
 

@@ -1,42 +1,44 @@
-//! The limits that the system puts on the hub's own process: survived, raised or told.
+//! System limits of the hub's own process: the limit on open files, on file sizes and on addresses.
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Files that must be open at once for a hub that is of any use: some 60 are its own, each client takes one and each program
-/// six.
+/// Least limit on open files for a usable hub: the hub itself needs some 60, each client one, and
+/// each program six.
 const LEAST_FILES: u64 = 256;
 
-/// All that it can have a use for: the clients that it lets in, and thousands of programs.
+/// Limit on open files that suffices for any hub: all admitted clients, and thousands of programs.
 const MOST_FILES: u64 = 65_536;
 
-/// What a program is given at the least, if the system lets it: shells and runtimes abort with fewer.
+/// Least limit on open files for a program, if the system allows it: shells and runtimes abort with
+/// fewer.
 const PROGRAM_FILES: u64 = 1_024;
 
-/// The hub could not work under its limits.
+/// Error of a hub that cannot work under its limits.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
-    /// Too few files may be open.
+    /// The limit on open files is too low.
     #[error(
         "open files: at most {0} may be open at once, and the hub and its programs need {LEAST_FILES}; raise the limit \
          (`ulimit -n 4096`; under systemd, `LimitNOFILE=`)"
     )]
     Files(u64),
-    /// The system would not let it be raised.
+    /// The system does not raise the limit.
     #[error("raise the limit on open files: {0}")]
     Raise(io::Error),
 }
 
-/// Has a write beyond the limit on the size of files (`ulimit -f`) fail, as one on a full disk does, where it would otherwise end
-/// the hub (SIGXFSZ). A handler is not inherited: programs find the signal as it is by default. Call it within a runtime.
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail, like a write to a full disk.
+/// Without it, the signal SIGXFSZ would end the hub. A handler is not inherited: programs have the
+/// default action. Must be called within a runtime.
 pub fn survive_large_files() -> io::Result<()> {
-    // The handler stays, and nobody needs to hear of it.
+    // The handler stays installed, and its notifications are not needed.
     signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
 }
 
-/// Lets the hub have as many files open as the system allows, and returns how many its programs may: as many as the hub was
-/// given, for some of them count through all they may have.
+/// Raises the hub's limit on open files as far as the system allows, and returns the limit for its
+/// programs: the hub's original one, because some programs iterate over all possible descriptors.
 pub fn raise_open_files() -> Result<u64, LimitError> {
     let given = getrlimit(Resource::Nofile);
     let (own, programs) = files(given.current, given.maximum)?;
@@ -47,7 +49,8 @@ pub fn raise_open_files() -> Result<u64, LimitError> {
     Ok(programs)
 }
 
-/// How many files the hub and how many a program of its may have open, if the system allows so many, or any number.
+/// Limits on open files for the hub and for its programs, from the process's soft and hard limits;
+/// none means no limit.
 fn files(soft: Option<u64>, hard: Option<u64>) -> Result<(u64, u64), LimitError> {
     let (soft, hard) = (soft.unwrap_or(MOST_FILES), hard.unwrap_or(u64::MAX));
     let own = soft.max(MOST_FILES).min(hard);
@@ -57,12 +60,12 @@ fn files(soft: Option<u64>, hard: Option<u64>) -> Result<(u64, u64), LimitError>
     Ok((own, soft.max(PROGRAM_FILES).min(hard)))
 }
 
-/// How many files this process may have open, if there is a limit.
+/// Limit on open files of this process, if any.
 pub fn open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// How many bytes of addresses the hub may have (`ulimit -v`), if there is a limit.
+/// Limit on the hub's address space (`ulimit -v`) in bytes, if any.
 pub fn address_space() -> Option<u64> {
     getrlimit(Resource::As).current
 }

@@ -52,7 +52,7 @@ pub(super) struct TreeSettings {
     pub(super) rehearses: bool,
     /// Limit of a program's open files; the hub's own limit if none.
     pub(super) open_files: Option<u64>,
-    /// Once cancelled, all trees are ended, with grace periods of at most [`HURRIED`].
+    /// Cancelled to end all trees, with grace periods of at most [`HURRIED`].
     pub(super) hurry: CancellationToken,
     /// Live minders.
     pub(super) minders: Minders,

@@ -1,5 +1,5 @@
-//! The directory that a program starts in, held open: whoever judged it judged the one that the program starts in, whatever is
-//! renamed or linked on the way to it meanwhile (CWE-367, time of check to time of use).
+//! Working directory of a program, held open from its check to the start of the program. A rename
+//! or a new link on its path cannot redirect the start (CWE-367, time of check to time of use).
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, statat};
 use std::{
@@ -14,27 +14,29 @@ use std::{
     sync::Arc,
 };
 
-/// An open directory and the path it had when it was opened. Clones are one.
+/// An open directory and its path when it was opened. Clones share the handle.
 #[derive(Clone)]
 pub struct WorkingDirectory {
     path: PathBuf,
     handle: Arc<OwnedFd>,
-    /// The device and the inode, which another directory at the same path does not have.
+    /// Device and inode, which distinguish the directory from another one at the same path.
     identity: (u64, u64),
 }
 
 impl WorkingDirectory {
-    /// Opens a directory, following links. Waits for the disk.
+    /// Opens a directory, following links. Blocks on the disk.
     ///
     /// # Errors
-    /// The system's, if there is no directory that this process may enter.
+    /// The system's, if the path is no directory that this process may enter.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = open(path, flags, Mode::empty())?;
         let stat = fstat(&handle)?;
-        // The dot asks for the right to enter, not only for the name.
+        // The path `.` requires the permission to enter the directory, and not only to open its
+        // name.
         statat(&handle, ".", AtFlags::empty())?;
-        // The kernel appends a word to the path of a removed directory, and another one may be called so.
+        // The kernel appends a word to the path of a removed directory, and another directory may
+        // have that path.
         if stat.st_nlink == 0 {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -49,7 +51,7 @@ impl WorkingDirectory {
         &self.path
     }
 
-    /// Opens this very directory once more, to read what is in it. Waits for the disk.
+    /// Opens the same directory again, to read its entries. Blocks on the disk.
     ///
     /// # Errors
     /// The system's, if this process may not read it.
@@ -58,18 +60,20 @@ impl WorkingDirectory {
         File::options().read(true).custom_flags(flags).open(self.entry())
     }
 
-    /// A name by which this process and its children between fork and exec reach this very directory.
+    /// Path by which this process, and its children between fork and exec, reach the same
+    /// directory.
     pub(super) fn entry(&self) -> PathBuf {
         entry(&self.handle)
     }
 }
 
-/// `/proc` resolves it to the open file itself, not by the file's path.
+/// Path of a descriptor in `/proc`, which leads to the open file itself, independent of the file's
+/// path.
 fn entry(handle: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", handle.as_raw_fd()).into()
 }
 
-/// The same directory at the same path.
+/// Equal if both are the same directory at the same path.
 impl PartialEq for WorkingDirectory {
     fn eq(&self, other: &Self) -> bool {
         self.path == other.path && self.identity == other.identity

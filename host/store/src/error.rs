@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Error of a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is no store to copy.
+    /// The store to copy does not exist.
     #[error("find {}: there is no store yet; `a2a-hub start` makes one", .0.display())]
     Absent(PathBuf),
     /// The store is in memory and cannot be copied to a file.
@@ -43,7 +43,7 @@ pub enum StorageError {
     /// The task's state does not allow the event.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
-    /// A log must begin with the creation of its own task.
+    /// A log must begin with the creation of its task.
     #[error("begin the log of task {0} with anything but its creation")]
     Uncreated(TaskId),
     /// Stored data is corrupt.

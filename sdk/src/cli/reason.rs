@@ -1,31 +1,33 @@
-//! Why the task of an adapter failed, for machines: the `reason` in its metadata. `docs/reference/failure-reasons.md` tells clients of each.
+//! Machine-readable failure reasons of adapters: the `reason` in a failed task's metadata.
+//! `docs/reference/failure-reasons.md` documents each for clients.
 
-/// Why a task failed whose agent drives a vendor's program. The hub gives reasons of its own beside these.
+/// Failure reason of a task whose agent drives a vendor's program. The hub adds further reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureReason {
-    /// The vendor's API refused, or broke.
+    /// The vendor's API refused the request or failed.
     ApiError,
-    /// The vendor's API was asked too often, or a quota is used up.
+    /// The rate limit or the quota of the vendor's API was exceeded.
     RateLimited,
-    /// The vendor's API had no room.
+    /// The vendor's API was overloaded.
     Overloaded,
-    /// The answer broke off.
+    /// The stream of the answer was interrupted.
     BrokenStream,
-    /// Somebody interrupted the program.
+    /// The program was interrupted.
     Interrupted,
-    /// The model, or a policy, would not do it.
+    /// The model, or a policy, refused the request.
     Refused,
-    /// The model's limit of tokens was reached.
+    /// The token limit of the model was reached.
     MaxTokens,
-    /// The program's limit of turns was reached.
+    /// The program's limit on turns was reached.
     MaxTurns,
-    /// The program's limit of costs was reached.
+    /// The program's limit on costs was reached.
     MaxBudget,
-    /// The program is not there.
+    /// The program is not installed.
     NotInstalled,
-    /// The program, or the vendor's API, does not know who asks, and nobody logged in when asked to.
+    /// The program, or the vendor's API, is not logged in, and the request to log in was not met.
     NotLoggedIn,
-    /// The program failed otherwise. The hub gives the same reason where an agent has a fault of its own.
+    /// The program failed in another way. The hub reports a fault of the agent itself with the same
+    /// reason.
     AgentError,
 }
 
@@ -46,7 +48,7 @@ impl FailureReason {
         Self::AgentError,
     ];
 
-    /// The stable word that stands in the task's metadata.
+    /// Stable name of the reason in the task's metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::ApiError => "api_error",

@@ -1,6 +1,6 @@
 //! Compiles the book's examples in Rust, which `examples.rs` holds, and runs their tests.
 
-/// The agent of `examples/`, with its tests, as it would be compiled elsewhere.
+/// The agent of `examples/`, with its tests, compiled as a part of this test.
 #[expect(unreachable_pub, reason = "it is a library of its own, where it is at home")]
 #[path = "../../../examples/agent/src/lib.rs"]
 mod notebook;
@@ -78,7 +78,7 @@ fn rendered() -> String {
     })
 }
 
-/// As many blocks as there are expected.
+/// Collects the blocks, and checks that their number is the expected one.
 fn all<const N: usize>(blocks: impl Iterator<Item = &'static str>) -> [&'static str; N] {
     let blocks: Vec<_> = blocks.collect();
     let count = blocks.len();

@@ -1,13 +1,14 @@
-//! Behaviours that keep the hub busy with little work of their own: they go on until the hub takes no more of it.
+//! Behaviours that keep the hub busy with little work in the guest. They go on until the hub
+//! refuses more.
 
 use crate::{argument, number};
 use a2a_hub_sdk::{Need, Part, PartContent, prelude::*};
 use std::{hint::black_box, thread, time::Duration};
 
-/// How many arguments a program is started with, at most.
+/// Number of arguments of a program, the largest that is allowed.
 const ARGUMENTS: usize = 4_096;
 
-/// `flood-data BYTES`: data parts of so many bytes, full of the shortest values there are.
+/// `flood-data BYTES`: emits data parts of this size, filled with the shortest values.
 pub(crate) fn data(ctx: &Context, task: &Task) -> Run {
     let bytes = number(task)?;
     let json = format!("[{}0]", "0,".repeat(bytes / 2));
@@ -17,7 +18,7 @@ pub(crate) fn data(ctx: &Context, task: &Task) -> Run {
     }
 }
 
-/// `flood-text BYTES`: texts of so many bytes.
+/// `flood-text BYTES`: emits texts of this size.
 pub(crate) fn text(ctx: &Context, task: &Task) -> Run {
     let much = "x".repeat(number(task)?);
     loop {
@@ -25,7 +26,7 @@ pub(crate) fn text(ctx: &Context, task: &Task) -> Run {
     }
 }
 
-/// `end-long BYTES [HOW]`: ends with so many bytes: a reply, or HOW it is told.
+/// `end-long BYTES [HOW]`: ends with a text of this size, as a reply or in the form HOW.
 pub(crate) fn end(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let (bytes, how) = argument.split_once(' ').unwrap_or((&argument, "reply"));
@@ -43,7 +44,7 @@ pub(crate) fn end(ctx: &Context, task: &Task) -> Run {
     }
 }
 
-/// Lines on standard output, where nobody reads them.
+/// Prints lines on standard output, which nobody reads.
 #[expect(clippy::print_stdout, reason = "that is the behaviour")]
 pub(crate) fn stdout(_: &Context, _: &Task) -> Run {
     let line = "x".repeat(1 << 10);
@@ -52,7 +53,7 @@ pub(crate) fn stdout(_: &Context, _: &Task) -> Run {
     }
 }
 
-/// Lines on standard error, of which the hub keeps some for the case of a panic.
+/// Prints lines on standard error, of which the hub keeps some in case of a panic.
 #[expect(clippy::print_stderr, reason = "that is the behaviour")]
 pub(crate) fn stderr(_: &Context, _: &Task) -> Run {
     let line = "x".repeat(1 << 10);
@@ -61,7 +62,7 @@ pub(crate) fn stderr(_: &Context, _: &Task) -> Run {
     }
 }
 
-/// Random bytes.
+/// Requests random bytes.
 pub(crate) fn random(_: &Context, _: &Task) -> Run {
     let mut bytes = [0; 256];
     loop {
@@ -70,7 +71,7 @@ pub(crate) fn random(_: &Context, _: &Task) -> Run {
     }
 }
 
-/// Waits that have no time to wait, one after the other.
+/// Waits with a timeout of zero, again and again.
 pub(crate) fn glances(ctx: &Context, _: &Task) -> Run {
     loop {
         ctx.sleep(Duration::ZERO)?;
@@ -83,7 +84,8 @@ fn fill(bytes: &mut [u8; 256]) {
     unsafe extern "C" {
         fn getentropy(bytes: *mut u8, length: usize) -> i32;
     }
-    // SAFETY: the pointer and the length are those of one slice, and the C library writes into it only.
+    // SAFETY: the pointer and the length are those of one slice, and the C library writes into it
+    // only.
     unsafe {
         getentropy(bytes.as_mut_ptr(), bytes.len());
     }
@@ -94,7 +96,7 @@ fn fill(bytes: &mut [u8; 256]) {
     bytes.fill(4);
 }
 
-/// Values that are remembered, each in the place of the one before.
+/// Stores values in memory, which overwrite one another.
 pub(crate) fn memory(ctx: &Context, _: &Task) -> Run {
     for n in 0_u64.. {
         ctx.remember(&format!("key {}", n % 8), &n)?;
@@ -102,7 +104,8 @@ pub(crate) fn memory(ctx: &Context, _: &Task) -> Run {
     ctx.done("remembered everything")
 }
 
-/// Starts of a program with as many arguments as there may be, which almost fit its forms in more ways than can be counted.
+/// Starts a program with the maximum number of arguments, which almost match its patterns in an
+/// exponential number of ways.
 pub(crate) fn arguments(ctx: &Context, _: &Task) -> Run {
     let mut arguments = vec!["a"; ARGUMENTS - 1];
     arguments.push("--not-this");
@@ -114,7 +117,7 @@ pub(crate) fn arguments(ctx: &Context, _: &Task) -> Run {
     }
 }
 
-/// `drop-questions N`: so many questions, each of which is dropped before the next one is asked.
+/// `drop-questions N`: asks N questions, and drops each one before the next.
 pub(crate) fn dropped_questions(ctx: &Context, task: &Task) -> Run {
     let wanted = number(task)?;
     for n in 0..wanted {
@@ -123,7 +126,7 @@ pub(crate) fn dropped_questions(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{wanted} questions"))
 }
 
-/// `flood-questions N`: so many questions at once, none of which is waited for.
+/// `flood-questions N`: asks N questions at once, and waits for none.
 pub(crate) fn questions(ctx: &Context, task: &Task) -> Run {
     let mut open = Vec::new();
     for n in 0..number(task)? {
@@ -140,7 +143,7 @@ pub(crate) fn questions(ctx: &Context, task: &Task) -> Run {
     ctx.done(format!("{} questions", open.len()))
 }
 
-/// `hang SECONDS`: waits for nothing.
+/// `hang SECONDS`: sleeps without calling the hub.
 #[expect(clippy::disallowed_methods, reason = "a guest has a thread and a time of its own")]
 pub(crate) fn hang(ctx: &Context, task: &Task) -> Run {
     thread::sleep(Duration::from_secs(argument(task).parse().unwrap_or(3_600)));

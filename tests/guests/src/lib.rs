@@ -15,7 +15,7 @@ mod workspace;
 
 use a2a_hub_sdk::prelude::*;
 
-/// Behaves as it is told.
+/// Agent that performs the behaviour that its message selects.
 pub struct TestGuest;
 
 /// A behaviour; the rest of the message is its argument.
@@ -23,7 +23,7 @@ type Behaviour = fn(&Context, &Task) -> Run;
 
 /// Every behaviour, under the word that selects it.
 pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
-    // Greedy or broken: the task fails, and nothing else does.
+    // Greedy or broken behaviours: the task fails, and nothing else does.
     ("panic", greed::panic),
     ("trap", greed::trap),
     ("spin", greed::spin),
@@ -54,7 +54,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("hoard-naps", hoards::naps),
     ("wait-many", hoards::wait_many),
     ("hoard-values", hoards::values),
-    // What an agent may say, and how it may end.
+    // Messages and outcomes of an agent.
     ("ask", talk::ask),
     ("ask-silently", talk::ask_silently),
     ("auth", talk::auth),
@@ -95,7 +95,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("keep-and-hold", kept::hold),
     ("keep-many", kept::many),
     ("keep-badly", kept::badly),
-    // The world outside, by a capability or around it.
+    // Access to the outside, by a capability or around it.
     ("remember", reach::remember),
     ("recall", reach::recall),
     ("setting", reach::setting),
@@ -117,7 +117,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("find", reach::find),
     ("delegate", reach::delegate),
     ("call", reach::call),
-    // What it has in mind.
+    // Context memory.
     ("think", mind::think),
     ("mind", mind::mind),
     ("think-and-call", mind::think_and_call),
@@ -188,7 +188,7 @@ fn names() -> String {
     BEHAVIOURS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// What follows the behaviour's name.
+/// Text after the behaviour's name.
 fn argument(task: &Task) -> String {
     let text = task.text();
     text.trim_start()
@@ -203,7 +203,8 @@ fn number(task: &Task) -> Result<usize, Failure> {
     argument.parse().map_err(|_| Failure::Invalid(format!("`{argument}` is not a number")))
 }
 
-/// Completes the task with what came of an attempt, be it a failure: such as `denied: …`. Only cancellation goes on up.
+/// Completes the task with the result of an attempt; a failure is reported as text, such as
+/// `denied: …`. Only cancellation is returned as a failure.
 fn tell(ctx: &Context, attempt: Result<String, Failure>) -> Run {
     let failure = match attempt {
         Ok(text) => return ctx.done(text),

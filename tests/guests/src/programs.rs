@@ -37,7 +37,8 @@ pub(crate) fn sh(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ran.map(|exit| how(&exit)))
 }
 
-/// `shells TEXT`: runs each line of TEXT in a shell of its own, one after the other, and tells how the last one ended.
+/// `shells TEXT`: runs each line of TEXT in a separate shell, one after the other, and reports the
+/// exit of the last one.
 pub(crate) fn shells(ctx: &Context, task: &Task) -> Run {
     let mut last = Ok("none".to_owned());
     for line in argument(task).lines() {
@@ -48,7 +49,7 @@ pub(crate) fn shells(ctx: &Context, task: &Task) -> Run {
     tell(ctx, last)
 }
 
-/// `sh-and-put TEXT`: runs TEXT in a shell, then writes a file, and tells its path.
+/// `sh-and-put TEXT`: runs TEXT in a shell, then writes a file, and reports its path.
 pub(crate) fn sh_and_put(ctx: &Context, task: &Task) -> Run {
     ctx.put_file("before", &[])?;
     let shell = Command::new("sh").args(["-c".to_owned(), argument(task)]);
@@ -56,7 +57,7 @@ pub(crate) fn sh_and_put(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ctx.put_file("after", b"written by the hub"))
 }
 
-/// `exec PROGRAM [ARGS]`: whatever program, granted or not.
+/// `exec PROGRAM [ARGS]`: runs any program, granted or not.
 pub(crate) fn exec(ctx: &Context, task: &Task) -> Run {
     let argument = argument(task);
     let mut words = argument.split_whitespace();

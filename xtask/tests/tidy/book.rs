@@ -7,13 +7,13 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Pages that are not in the book, and link to it.
+/// Pages outside of the book that link to it.
 const BESIDE: [&str; 5] =
     ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "templates/README.md"];
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// The commands are told here, below the marker, as the program has them.
+/// Page that documents the commands, generated below a marker.
 const COMMANDS: &str = "docs/reference/cli.md";
 
 /// Flags that every command takes with a value.
@@ -91,7 +91,8 @@ fn the_files_that_documents_name_are_there() {
     let pages = files("docs").into_iter().chain(beside.map(|path| (path.to_owned(), read(path))));
     for (path, text) in pages {
         let quoted = text.split('`').skip(1).step_by(2);
-        // A source is of a crate of ours, but for those of a reader's own project; a path may be of any folder.
+        // A path of a source file starts with a crate of this workspace, except in examples of a
+        // reader's project. Other paths may start with any folder.
         let is_source =
             |it: &str| it.ends_with(".rs") && it.contains('/') && !it.starts_with("src/");
         for file in quoted.filter(|it| it.chars().all(is_plain) && (is_source(it) || is_ours(it))) {
@@ -151,7 +152,7 @@ fn pages() -> Vec<(String, String)> {
     book.chain(BESIDE.map(|path| (path.to_owned(), read(path)))).collect()
 }
 
-/// The text without its blocks of code, or those alone.
+/// Lines of the text inside code blocks, or outside of them, each with its block's language.
 fn lines(text: &str, in_blocks: bool) -> impl Iterator<Item = (&str, &str)> {
     let mut language = None;
     text.lines().filter_map(move |line| match line.trim_start().strip_prefix("```") {
@@ -178,7 +179,7 @@ fn titled_links(text: &str) -> Vec<(String, String)> {
         let (before, after) = (&text[..at], &text[at + 2..]);
         let line = before.rsplit('\n').next().unwrap_or_default();
         let Some(link) = after.split_once(')').map(|(link, _)| link) else { continue };
-        // A link may have code in its text, and may stand in code itself, where it is none.
+        // The text of a link may contain code. A link inside code is no link.
         let open = before.rfind('[').map_or(before, |open| &before[open..]);
         let is_code = line.matches('`').count() % 2 == 1 && open.matches('`').count() % 2 == 0;
         let title = link_title(before);
@@ -189,7 +190,7 @@ fn titled_links(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What stands between the bracket that is open at the end of `before` and that end.
+/// Text between the last open bracket of `before` and its end.
 fn link_title(before: &str) -> &str {
     let mut depth = 0;
     for (at, c) in before.char_indices().rev() {
@@ -203,7 +204,7 @@ fn link_title(before: &str) -> &str {
     before
 }
 
-/// The file that `link` of `page` leads to, as a path from the root.
+/// File to which `link` on `page` leads, as a path from the root.
 fn resolved(page: &str, link: &str) -> String {
     if link.is_empty() {
         return page.to_owned();
@@ -239,7 +240,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     named.collect()
 }
 
-/// The lines of a page's blocks of commands and of what they print, each as long as it is typed.
+/// Lines of a page's code blocks with commands and their output, with continuation lines joined.
 fn code(text: &str) -> Vec<String> {
     let typed =
         lines(text, true).filter(|(language, _)| ["sh", "console", "text", ""].contains(language));
@@ -247,14 +248,14 @@ fn code(text: &str) -> Vec<String> {
     text.replace("\\\n", "").lines().map(|line| line.trim_start().to_owned()).collect()
 }
 
-/// What stands between backticks outside of blocks, and begins with the program's name.
+/// Inline code of a page that begins with the program's name.
 fn quoted(text: &str) -> Vec<String> {
     let text = lines(text, false).map(|(_, line)| format!("{line}\n")).collect::<String>();
     let spans = text.split('`').skip(1).step_by(2).map(|span| span.replace('\n', " "));
     spans.filter(|span| span.starts_with("a2a-hub ")).collect()
 }
 
-/// What is typed behind each `a2a-hub` of a line, without what is quoted, said of it or piped on.
+/// Arguments after each `a2a-hub` in a line, without quoted text, comments and pipes.
 fn typed(line: &str) -> Vec<String> {
     let unquoted = line.split('"').step_by(2).collect::<String>();
     let mut found = Vec::new();
@@ -296,7 +297,7 @@ fn commands() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whether the program has a command and its flags; a word in capitals is any command.
+/// Checks that the program has a command with its flags. A word in capitals stands for any command.
 fn is_known(typed: &str, known: &BTreeMap<String, String>) -> Result<(), String> {
     let words: Vec<_> = typed.split_whitespace().collect();
     let Some(first) =

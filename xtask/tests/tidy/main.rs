@@ -1,4 +1,4 @@
-//! The rules of the house that the compiler does not know.
+//! Rules for the code of this repository that the compiler does not check.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -31,7 +31,8 @@ const CRATES: &[&str] = &[
     "cli",
 ];
 
-/// The modules of the crates that have layers, lowest first: each may use only itself and those before it.
+/// The modules of the crates with layers, lowest first: each may use only itself and those before
+/// it.
 const LAYERS: &[(&str, &[&str])] = &[
     ("agents", &["event_sink", "native", "remote", "port", "agent", "registry", "testing"]),
     (
@@ -53,10 +54,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What the doors know by way of the hub only. The agents are in a crate that they may not depend on.
+/// Modules that the transports use only through the hub. The agents are in a crate that they may
+/// not depend on.
 const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push"];
 
-/// What a crate may never depend on, for it is what the crate was split off to be free of.
+/// Dependencies that a crate must not have, because it was split off to be free of them.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
     ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
@@ -107,10 +109,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
 ];
 
-/// Where HTTP is spoken: as a server, and as a client.
+/// Folders that implement HTTP: the server and the client.
 const HTTP: &[&str] = &["host/server/src", "host/client/src"];
 
-/// Each kind of knowledge, and the places in the host that have it.
+/// Fragments of code, each with the only folders and files of the host that may contain it.
 const ONLY: &[(&str, &[&str])] = &[
     ("axum::", &["host/server/src"]),
     ("hyper::", HTTP),
@@ -139,7 +141,8 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/store/src/sqlite/db/coalesced_log.rs",
         ],
     ),
-    // A panic there is an error whose text holds the panic's: `run_blocking` keeps it out of what clients are shown.
+    // A panic there is an error whose text contains the panic's message: `run_blocking` keeps that
+    // text out of answers to clients.
     (
         "spawn_blocking",
         &[
@@ -158,8 +161,9 @@ const ONLY: &[(&str, &[&str])] = &[
     ("#[unsafe(", &[]),
 ];
 
-/// Who may print a value as Rust has it (`{:?}`): whoever quotes text from outside, and a suite of tests. People are told no
-/// `Some(..)` and no `0ns`; spans of time are told by `core/text/duration.rs`.
+/// Files that may print a value in debug form (`{:?}`): those that quote text from outside, and a
+/// suite of tests. Texts for people contain no `Some(..)` and no `0ns`; `core/text/duration.rs`
+/// prints durations.
 const DEBUG_FORM: (&str, &[&str]) = (
     ":?}",
     &[
@@ -174,10 +178,12 @@ const DEBUG_FORM: (&str, &[&str]) = (
     ],
 );
 
-/// What is true of one machine only. In two pieces each, for this file is part of the repository too.
+/// Paths that exist on one machine only. Each is in two pieces, because the rule covers this file
+/// as well.
 const ONE_MACHINE: &[&str] = &[concat!("/wor", "k/"), concat!("/roo", "t/")];
 
-/// Where packages come from is for each machine's own settings to say. Pieces, as above.
+/// Hosts of package registries, which belong in each machine's own settings. In two pieces, as
+/// above.
 const REGISTRY_HOSTS: &[&str] = &[
     concat!("crates", ".io"),
     concat!("static.rust-", "lang.org"),
@@ -190,26 +196,27 @@ const REGISTRY_HOSTS: &[&str] = &[
     concat!("proxy.", "golang.org"),
 ];
 
-/// Names that say nothing about what is inside.
+/// Vague names for modules.
 const VAGUE: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc", "manager", "imp"];
 
-/// Longer files hide their second subject. Tests at the end of a file do not count.
+/// Maximum number of lines in a file: a longer one has a second subject. Tests at the end of a file
+/// do not count.
 const MAX_LINES: usize = 600;
 
-/// As much code of one crate can be had in mind, and is compiled anew when a line of it changes. Blank lines, comments and tests do
-/// not count.
+/// Maximum number of lines of code in a crate, for readers and for compile times. Blank lines,
+/// comments and tests do not count.
 const MAX_CODE: usize = 9_000;
 
-/// Where the tests are that start the program.
+/// Folder of the tests that start the program.
 const END_TO_END: &str = "host/cli/tests/e2e/";
 
-/// Of a hundred lines of tests, fewer than these start the program.
+/// Of a hundred lines of tests, fewer than these may start the program.
 const MAX_END_TO_END: usize = 15;
 
-/// Where the rules of A2A are listed, each with the tests that hold it.
+/// Page that lists the rules of A2A, each with the tests that prove it.
 const CONFORMANCE: &str = "docs/reference/conformance.md";
 
-/// The tests that drive the hub with the official SDKs; what holds a rule there is a step of theirs.
+/// Tests that drive the hub with the official SDKs. A rule is proved there by a step of the test.
 const DRIVERS: &str = "e2e::sdks";
 
 #[test]
@@ -228,7 +235,8 @@ fn modules_use_only_lower_layers() {
     }
 }
 
-/// What the hub does, it does in `Hub::handle`: a door that could reach past it would answer in its own way.
+/// The hub carries out every operation in `Hub::handle`: a transport that bypassed it would answer
+/// differently.
 #[test]
 fn doors_reach_the_hub_by_its_one_entry() {
     for (path, text) in sources("host/server/src") {
@@ -294,7 +302,8 @@ fn each_kind_of_knowledge_has_one_place() {
     }
 }
 
-/// Each of these programs keeps one session for a conversation, in which two tasks would write at once.
+/// Each of these programs has one session for a conversation. Two tasks at once would both write to
+/// that session.
 #[test]
 fn agents_that_drive_a_vendors_program_do_one_task_of_a_conversation_at_a_time() {
     let read = |agent: &str, file: &str| {
@@ -335,8 +344,8 @@ fn no_crate_of_the_host_has_grown_too_large() {
     }
 }
 
-/// What is tried end to end takes seconds, and says least of where a fault is. Most belongs where it is decided, or asks a hub in the process of the
-/// test (`docs/decisions/0014-three-levels-of-tests.md`).
+/// End-to-end tests take seconds and say least about the place of a fault. Most tests belong next
+/// to the decision, or use an in-process hub (`docs/decisions/0014-three-levels-of-tests.md`).
 #[test]
 fn a_small_part_of_the_tests_is_end_to_end() {
     let (mut all, mut end_to_end) = (0, 0);
@@ -458,7 +467,7 @@ fn these_rules_read_what_they_should() {
     );
 }
 
-/// The names of all functions without type parameters, as every test is one.
+/// Names of all functions without type parameters, which include all tests.
 fn functions() -> BTreeSet<String> {
     let named = |line: &str| {
         let (_, rest) = line.split_once("fn ")?;
@@ -467,7 +476,8 @@ fn functions() -> BTreeSet<String> {
     sources("").iter().flat_map(|(_, text)| text.lines().filter_map(named)).collect()
 }
 
-/// The sources of a crate of the host below its root, each with the top-level module that it belongs to, its path and its text.
+/// The sources of a crate of the host below its root, each with its top-level module, its path and
+/// its text.
 fn modules(krate: &str) -> Vec<(String, String, String)> {
     let src = format!("host/{krate}/src/");
     let module = |(path, text): (String, String)| {
@@ -515,7 +525,7 @@ fn top_level(group: &str) -> Vec<&str> {
     parts
 }
 
-/// The numbered items under the heading "Invariants", each with the tests it names: `(test: `path::name`)`.
+/// Items under the heading "Invariants", each with the tests in it: `(test: `path::name`)`.
 fn invariants(doc: &str) -> Vec<(String, Vec<String>)> {
     let is_heading = |line: &&str| line.starts_with('#');
     let is_item =
@@ -542,12 +552,12 @@ fn invariants(doc: &str) -> Vec<(String, Vec<String>)> {
     items.into_iter().map(|item| (item.clone(), tests(&item))).collect()
 }
 
-/// A rule of A2A, as a row of a table tells it.
+/// A rule of A2A, from a row of a table.
 struct Rule {
     row: String,
-    /// What is quoted in its last cell: the tests that hold it.
+    /// Backticked names in the last cell: the tests that prove the rule.
     tests: Vec<String>,
-    /// What stands there in brackets: the steps that do.
+    /// Names in brackets in the last cell: the steps that prove the rule.
     steps: Vec<String>,
 }
 
@@ -565,7 +575,7 @@ fn rules(doc: &str) -> Vec<Rule> {
     rows.map(rule).collect()
 }
 
-/// Whether `text` says the absolute path `word`, rather than a longer one that has it inside.
+/// True if `text` contains the absolute path `word`, and not only as a part of a longer path.
 fn says_path(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -573,7 +583,7 @@ fn says_path(text: &str, word: &str) -> bool {
     })
 }
 
-/// What the crate at `krate` depends on outside its tests.
+/// The dependencies of the crate at `krate`, without those of its tests.
 fn dependencies(krate: &str) -> Vec<String> {
     let manifest = read(&format!("{krate}/Cargo.toml"));
     let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Counts of what is hard to read, which may only fall. A change that lowers a count lowers its limit
-//! here too, so that the count stays low.
+//! Counts of constructs that are hard to read, which may only fall. A change that lowers a count
+//! lowers its limit here too, so that the count stays low.
 
 use crate::sources::{read, sources};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A count that is this much below its limit has the limit lowered.
+/// Difference between a count and its limit from which on the limit must be lowered.
 const SLACK: usize = 15;
 
 /// Name, limit, aim, and the count itself.
@@ -127,7 +127,7 @@ fn twice_defined(tree: &Tree) -> usize {
     names.into_values().filter(|times| *times > 1).count()
 }
 
-/// Only of types that the crate defines once: others of the same name are other types.
+/// Counts only types that the crate defines once: others of the same name are other types.
 fn widest_impl(tree: &Tree) -> usize {
     let defined = Regex::new(r"(?m)^(?:pub(?:\([a-z: ]+\))? )?(?:struct|enum) (\w+)").unwrap();
     let implemented = Regex::new(r"(?m)^impl(?:<[^>]*>)? (\w+)(?:<[^>]*>)? \{").unwrap();

@@ -1,4 +1,5 @@
-//! Connections that nobody uses: whoever holds many of them, others are served, and the operator always is.
+//! Idle connections: however many connections one caller holds, others are served, and the operator
+//! always is.
 
 use crate::{
     hub::InProcessHub,
@@ -12,9 +13,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Opens `sys.argv[2]` connections to the unix socket or HTTP port `sys.argv[1]`. Prints how many of them stay open, and what the hub
-/// wrote to the last one that it closed. With a third argument, each connection begins an MCP conversation before the next one is
-/// opened; otherwise the script waits until the agent has no more connections than it may, for 30 seconds at most.
+/// Script that opens `sys.argv[2]` connections to the unix socket or HTTP port `sys.argv[1]`.
+/// Prints the number of connections that stay open, and the hub's message to the last refused one.
+/// With a third argument, each connection starts an MCP session before the next one is opened;
+/// otherwise the script waits until the agent is within its limit on connections, for at most 30
+/// seconds.
 const HOLD: &str = r#"
 import json, socket, sys, time
 at, count, talks = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
@@ -49,7 +52,8 @@ while True:
 print(len(held), told.decode().strip()[:400])
 "#;
 
-/// A hub whose agent `holder` runs programs that are not confined, and may call others: they reach every endpoint.
+/// Starts a hub whose agent `holder` runs unconfined programs and may call others: its programs
+/// reach every endpoint.
 async fn hub() -> Result<(InProcessHub, PathBuf)> {
     let holder = "
         [agents.holder]
@@ -64,8 +68,8 @@ async fn hub() -> Result<(InProcessHub, PathBuf)> {
     Ok((hub, script))
 }
 
-/// What [`HOLD`] says, run with these arguments by a program of an agent: how many of its connections the hub has not closed, and what it
-/// told the others.
+/// Runs [`HOLD`] with these arguments in a program of an agent, and returns its output: the number
+/// of open connections, and the hub's message.
 async fn held(hub: &InProcessHub, script: &Path, arguments: &str) -> Result<(u32, String)> {
     let hold = format!("sh ulimit -Sn 1000; python3 -I {} {arguments}", script.display());
     let task = send(&Client::unix(hub), "holder", &hold).await?;

@@ -1,5 +1,5 @@
-//! The hostile suite: a bad guest for each promise. It fails with a word that names the way out, whichever of its functions it
-//! misuses, and honest tasks beside it hardly notice.
+//! Hostile guests: each attack fails with a message that names the way out, in every function of
+//! the guest, and honest tasks next to it are hardly slower.
 
 use crate::{
     hub::InProcessHub,
@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// All capabilities that floods need, and little of what they use up.
+/// Grants with all capabilities that the floods need, and low limits.
 const CONFIG: &str = "
     breaker.failures = 1000
     [agents.guest.grant]
@@ -69,7 +69,7 @@ async fn each_flood_ends_at_a_limit_that_names_its_remedy() -> Result<()> {
     Ok(())
 }
 
-/// Those that are slow rather than many wait for their turn, and a client that has enough of it is heard at once.
+/// Slow attacks are throttled, and a client's cancellation takes effect at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_held_back_or_never_returns_is_cancelled_at_once() -> Result<()> {
     let hub = hub().await?;
@@ -86,13 +86,13 @@ async fn who_is_held_back_or_never_returns_is_cancelled_at_once() -> Result<()> 
     Ok(())
 }
 
-/// The functions that hear no message are told how to behave by a setting.
+/// A setting selects the behaviour of functions without a message.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_function_may_spin_trap_or_hang() -> Result<()> {
     let agents = ["spin", "trap", "hang"].map(|how| {
         format!(
             "[agents.{how}s]\nsettings = {{ health = '{}', cancel = '{how}' }}\nlimits.cpu_ms = 300\n",
-            // A health check that hangs is the health monitor's matter.
+            // The health monitor tests cover a health check that hangs.
             if how == "hang" { "" } else { how },
         )
     });
@@ -106,7 +106,8 @@ async fn each_function_may_spin_trap_or_hang() -> Result<()> {
         let told = health.map_or_else(|why| why.to_string(), |told| told.to_string());
         ensure!(told.contains(why), "{agent}: {told}");
     }
-    // What cannot be healthy is given no task; the one that can is cancelled, and its clean-up is not waited for.
+    // An unhealthy agent gets no task. The third agent's task is cancelled without waiting for its
+    // clean-up.
     let (id, mut updates) = stream(&client, "hangs", "hang 3600").await?;
     until(&mut updates, |event| event["status"]["state"] == "working").await?;
     let task = client.call("tasks/cancel", json!({ "id": id })).await?;
@@ -115,7 +116,7 @@ async fn each_function_may_spin_trap_or_hang() -> Result<()> {
     Ok(())
 }
 
-/// The word by which the guest behaves while it is asked for its card stands in the component.
+/// A word in the component selects the guest's behaviour during `card`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_card_that_spins_traps_or_hangs_displaces_nothing() -> Result<()> {
     let hub = hub_with_guest().await?;
@@ -150,8 +151,9 @@ async fn a_card_that_spins_traps_or_hangs_displaces_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Before the hub's work for guests was theirs, and greedy agents had a low priority, honest ones waited half a second. The
-/// benchmark (`--hostile`) has the exact numbers; this one holds on a machine that does other things, too.
+/// Without CPU accounting of the hub's work for guests, and without low priority for greedy agents,
+/// honest tasks waited half a second. The benchmark (`--hostile`) has exact numbers; this test also
+/// holds on a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn honest_tasks_hardly_notice_hostile_ones() -> Result<()> {
     let hub = hub().await?;
@@ -163,7 +165,7 @@ async fn honest_tasks_hardly_notice_hostile_ones() -> Result<()> {
         let client = client.clone();
         hostile.spawn(async move {
             loop {
-                // It fails, as it must.
+                // The task fails, as expected.
                 let _ = send(&client, "guest", text).await;
             }
         });

@@ -1,5 +1,5 @@
-//! The doors of a hub that runs inside of a program: what its clients live through on each binding, what its agents do and may not do, and
-//! what the program does with it itself. The only processes are those that agents start.
+//! Tests of a hub that runs inside of a program: its clients on each binding, its agents and their
+//! permissions, and its API for the program. The only processes are those that agents start.
 
 mod agents_http;
 mod bindings;

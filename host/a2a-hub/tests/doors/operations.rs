@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::{fs, time::Duration};
 
 /// Script that sends each request of a file (one per line) over each transport, and prints each
-/// response as a line. It first waits for a file with the id of its own task.
+/// response as a line. It first waits for a file with its task's id.
 const ASK: &str = r#"
 import json, os, socket, sys, time, urllib.error, urllib.request
 
@@ -114,7 +114,7 @@ async fn agent_program_access_matches_table() -> Result<()> {
             assert_eq!(is_denied(&said["answer"]), access(request)? > Access::Delegate, "{case}");
             if request["method"] == "hub/tasks/tree" {
                 match request["params"]["id"].as_str() {
-                    // The program sees the tree of its own task and no other.
+                    // The program sees its task's tree and no other.
                     Some("OWN") => {
                         assert_eq!(said["answer"]["result"]["tasks"][0]["id"], id, "{case}");
                     }

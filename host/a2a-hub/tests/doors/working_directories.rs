@@ -1,5 +1,6 @@
-//! Directories and files that are swapped for links while the hub uses them (CWE-367, CWE-59): no program starts outside of its
-//! workspaces, no confined program is shown what its agent was not granted, and the hub writes nothing for it elsewhere.
+//! Directories and files that are swapped for links while the hub uses them (CWE-367, CWE-59): no
+//! program starts outside of its workspaces, no confined program sees a file that its agent was not
+//! granted, and the hub writes no file through such a link.
 
 use crate::{
     hub::InProcessHub,
@@ -19,13 +20,14 @@ use std::{
     thread,
 };
 
-/// How many programs are to start while their directory is swapped.
+/// Number of programs to start while their directory is swapped.
 const STARTS: usize = 20;
 
-/// How often it is tried: where the directory is missing, or a link outside, no program starts.
+/// Maximum number of attempts: while the directory is missing, or a link to the outside, no program
+/// starts.
 const MOST_TRIES: usize = 2_000;
 
-/// Has `place` be the directory `inside` and a link to `outside` by turns, until `stop`.
+/// Alternates `place` between the directory `inside` and a link to `outside`, until `stop`.
 fn swap(place: &Path, inside: &Path, outside: &Path, stop: &AtomicBool) -> io::Result<()> {
     while !stop.load(Relaxed) {
         fs::rename(place, inside)?;

@@ -72,7 +72,7 @@ pub(crate) struct Place<'p> {
     pub(crate) program: &'p Path,
     /// Paths of the program's own files, from the agent's manifest.
     pub(crate) keeps: Option<&'p BTreeSet<String>>,
-    /// The granted directory that holds the one it starts in, without links.
+    /// The granted directory that contains the working directory, with links resolved.
     pub(crate) workspace: &'p Path,
     /// Home directory of the agent's programs.
     pub(crate) home: &'p Path,
@@ -145,7 +145,7 @@ impl Confining {
             )));
         }
         let home = real(place.home);
-        // A program of this instance may have put a link in place of its directory for temporary files.
+        // A program of this instance may have replaced its directory for temporary files by a link.
         let instance = real(place.temporary.parent().unwrap_or(place.temporary));
         let temporary = instance.join(place.temporary.file_name().unwrap_or_default());
         let own_home = last(&env, "HOME") == place.home.to_str();
@@ -184,8 +184,9 @@ impl Confining {
         Ok(Confined { program, env, confinement })
     }
 
-    /// These paths behind their links. One that leads through a link in a directory of `written` is left out: the agent's own programs
-    /// could have put the link there, to be shown what it leads to. What is missing stays as it is named.
+    /// Resolves the links of these paths. A path through a link in a directory of `written` is left
+    /// out: the agent's own programs could have created the link, to see its target. A missing path
+    /// stays unresolved.
     fn behind_links(&self, paths: &[PathBuf], written: &[PathBuf]) -> Vec<PathBuf> {
         let behind = |path: &PathBuf| match config::real_path_outside(path, written) {
             None if path.exists() => {
@@ -200,7 +201,7 @@ impl Confining {
         paths.iter().filter_map(behind).collect()
     }
 
-    /// What it does not see, though it lie in its workspace.
+    /// Paths that the program does not see, even inside its workspace.
     fn hidden(&self) -> Vec<PathBuf> {
         let homes = config::environment(&["HOME".to_owned()].into());
         let secrets = homes.iter().flat_map(|(_, home)| {
@@ -229,7 +230,8 @@ impl Confining {
     }
 }
 
-/// The program in a directory without links, of which none is one that the agent's programs could have made.
+/// Resolves the links of the program's directory, and refuses a link that the agent's programs
+/// could have created.
 fn program_outside(
     program: &Path,
     behind: &dyn Fn(&Path) -> Option<PathBuf>,
@@ -248,7 +250,7 @@ fn program_outside(
     }
 }
 
-/// In bytes.
+/// Memory of the machine in bytes.
 fn memory_of_the_machine() -> u64 {
     let told = rustix::system::sysinfo();
     #[expect(clippy::useless_conversion, reason = "of 32 bits on some machines")]
@@ -261,7 +263,7 @@ pub(crate) fn told(confining: Option<&Confining>) -> ProgramTier {
     confining.map_or(ProgramTier::Plain, |_| ProgramTier::Confined)
 }
 
-/// What a word of a manifest's `keeps` names; a directory is made if need be.
+/// Path for a word of a manifest's `keeps`; a directory is created if necessary.
 fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
     let path = match word.strip_prefix('$') {
         Some(variable) => PathBuf::from(last(env, variable)?),

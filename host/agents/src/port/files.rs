@@ -126,8 +126,9 @@ impl Directory {
         self.folder.join(format!("{}-{}", std::process::id(), self.number))
     }
 
-    /// Makes a folder in it if need be, and does something there; it is not removed meanwhile. The instance's programs may write
-    /// here: a link that they put in place of the folder is refused (CWE-59).
+    /// Opens a folder of the directory, created if necessary, and runs `act` in it. The folder is
+    /// not removed meanwhile. The instance's programs may write here: a link in place of the folder
+    /// is refused (CWE-59).
     fn with<T>(
         &self,
         folder: &str,

@@ -49,7 +49,7 @@ pub(crate) struct Programs {
     seat: Arc<Seat>,
     programs: BTreeMap<String, Program>,
     workspaces: Workspaces,
-    /// Where its programs are at home unless the grant passes on the hub's own `HOME`.
+    /// Home directory of the programs, unless the grant passes on the hub's own `HOME`.
     home: PathBuf,
     /// Confinement of the programs; none if the operator trusts them.
     confining: Option<Confining>,
@@ -207,8 +207,8 @@ impl Programs {
         self.workspaces.first()
     }
 
-    /// Opens the directory where to start: the one asked for if a workspace holds it, the first workspace if none was asked for.
-    /// Waits for the disk.
+    /// Opens the working directory: the requested one if a workspace contains it, or by default the
+    /// first workspace. Blocks on the disk.
     pub(crate) fn directory(&self, asked: Option<&str>) -> Result<WorkingDirectory, Failure> {
         if asked.is_none() && self.workspaces.is_home_alone() {
             self.make_home()

@@ -175,8 +175,9 @@ impl Client {
             json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params });
         let sent = self.write.write_all(format!("{request}\n").as_bytes()).await;
         match sent {
-            // A hub that has hung up may have sent why: `next` reads that. A broken pipe would end the command without a word, as one
-            // of standard output does.
+            // The hub may have sent the reason before it disconnected: `next` reads that. As an
+            // error, a broken pipe would end the command without a message, like one of standard
+            // output.
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
             sent => sent.context("send the request to the hub")?,
         }

@@ -63,7 +63,7 @@ fn rendered() -> String {
     page
 }
 
-/// Those that do something, with what is typed for each.
+/// Commands that can run without a subcommand, each with its full command line.
 fn commands<'c>(above: &'c Command, typed: &str) -> Vec<(String, &'c Command)> {
     let below = above.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help");
     below

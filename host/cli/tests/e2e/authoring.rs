@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-/// What a new project says of itself, by its language.
+/// Readme of a new project, by its language.
 const READMES: [(&str, &str); 3] = [
     ("rust", include_str!("../../../../templates/rust/README.md")),
     ("python", include_str!("../../../../templates/python/README.md")),

@@ -1,4 +1,5 @@
-//! A hub under the limits of a shell (`ulimit`): it works with less, or says what it needs.
+//! A hub under the limits of a shell (`ulimit`): it works with less, or reports the limit that it
+//! needs.
 
 use crate::{
     full_disk::run_after,
@@ -14,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-/// A home whose hub has the test guests.
+/// Prepares a home directory whose hub has the test guests.
 fn furnish(home: &Path) -> Result<()> {
     let data = home.join(".a2a-hub");
     fs::create_dir_all(data.join("plugins"))?;
@@ -31,16 +32,16 @@ async fn too_few_open_files_are_refused_with_the_way_out() -> Result<()> {
     Ok(())
 }
 
-/// How many connections a hub is kept busy with that may have 256 files open.
+/// Number of connections that keep a hub busy whose limit on open files is 256.
 const IDLE: usize = 400;
 
-/// Opens as many connections as there can be; those that wait with the system are connected as well.
+/// Opens connections until no more succeed. Those in the listen backlog count as connected.
 async fn idle<C>(connect: impl AsyncFn() -> io::Result<C>) -> Vec<C> {
     let mut all = Vec::new();
     while all.len() < IDLE {
         match timeout(Duration::from_secs(5), connect()).await {
             Ok(Ok(one)) => all.push(one),
-            // As many as the hub does not take in wait with the system, if it lets them.
+            // Further connections wait in the listen backlog of the system, if it has capacity.
             Ok(Err(_)) | Err(_) => break,
         }
     }

@@ -1,17 +1,18 @@
-//! Quotas per principal on the connections of an endpoint, and on streams. No agent, client or stranger can take all of them, and the last
-//! ones are reserved for the operator.
+//! Quotas per principal on the connections of an endpoint, and on streams. No agent, client or
+//! stranger can take all of them, and the last ones are reserved for the operator.
 //!
 //! | holder | at most |
 //! | --- | --- |
 //! | the operator | all |
 //! | clients that show the operator's token | all but the reserve |
 //! | one tenant's clients | half of what is not reserved |
-//! | all whom the hub does not know, together | half of what is not reserved |
+//! | all unknown callers, together | half of what is not reserved |
 //! | one agent's programs | a quarter of what is not reserved, and [`MOST_OF_AN_AGENT`] |
 //! | all but the operator, together | all but the reserve |
 //!
-//! Where a limit is reached, the connection gives way that has been idle longest, of those that the limit is about. Where none is idle,
-//! the newcomer is refused. An operator's gives way to the operator alone.
+//! At a limit, the newcomer replaces the connection that has been idle longest among those that the
+//! limit counts. If none is idle, the newcomer is refused. Only the operator can replace a
+//! connection of the operator.
 
 use crate::access_control::Principal;
 use a2a_hub_protocol::id::AgentId;
@@ -21,24 +22,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many connections the programs of one agent may hold: each of eight tasks at work has sixteen.
+/// Maximum number of connections for the programs of one agent: sixteen for each of eight tasks at
+/// work.
 pub const MOST_OF_AN_AGENT: usize = 128;
 
-/// How many connections are the operator's alone, at most.
+/// Maximum number of connections that are reserved for the operator.
 const MOST_RESERVED: usize = 64;
 
 /// The holder of a connection. Principals that share a limit are one holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// The operator, by the kernel's word.
+    /// The operator, as identified by the kernel.
     Operator,
-    /// The clients that show the operator's token: it can be stolen, so the reserve is not theirs.
+    /// Clients that show the operator's token. A token can be stolen, so they have no access to the
+    /// reserve.
     OperatorToken,
-    /// The programs of an agent, whatever tasks they work on.
+    /// The programs of an agent, in all its tasks.
     Agent(AgentId),
     /// The clients that show the token of one tenant.
     Client(String),
-    /// Everybody whom the hub does not know, such as other users of the machine.
+    /// All unknown callers, such as other users of the machine.
     Unknown,
 }
 
@@ -96,36 +99,36 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The refusal of a newcomer: a limit is reached, and no connection that it is about is idle.
+/// The refusal of a newcomer: a limit is reached, and no connection that it counts is idle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuotaReached {
-    /// The holder has all that it may.
+    /// The holder has reached its limit.
     #[error("{holder} hold as many {unit} as they may ({most}); close one, or try again soon")]
     Own {
-        /// Whose they are.
+        /// Holder that reached its limit.
         holder: Holder,
-        /// How many these may be.
+        /// The limit.
         most: usize,
-        /// What they are.
+        /// Kind of resource.
         unit: Unit,
     },
-    /// All but the operator have what they may have together.
+    /// All holders but the operator have reached their common limit.
     #[error(
         "{most} {unit} of agents, tenants and strangers are open already, and the others are the operator's; try again soon, or raise {}",
         unit.limit()
     )]
     Shared {
-        /// How many these may be.
+        /// The limit.
         most: usize,
-        /// What they are.
+        /// Kind of resource.
         unit: Unit,
     },
-    /// There are no more.
+    /// The endpoint, or the hub for streams, is at its limit.
     #[error("the hub serves {most} {unit} already; try again soon, or raise {}", unit.limit())]
     All {
-        /// How many there are.
+        /// The limit.
         most: usize,
-        /// What they are.
+        /// Kind of resource.
         unit: Unit,
     },
 }
@@ -135,11 +138,12 @@ pub enum QuotaReached {
 pub struct Admitted<H> {
     /// The key for [`ConnectionQuota::leave`].
     pub key: u64,
-    /// The idle one that is to be closed in exchange. It is no longer counted.
+    /// Idle connection that the caller must close in exchange. It is no longer counted.
     pub evicted: Option<H>,
 }
 
-/// The connections of one endpoint, or all streams. `H` is a handle on one.
+/// Quota on the connections of one endpoint, or on all streams. `H` is a handle of a connection or
+/// stream.
 #[derive(Debug)]
 pub struct ConnectionQuota<H> {
     unit: Unit,
@@ -150,28 +154,29 @@ pub struct ConnectionQuota<H> {
 }
 
 impl<H> ConnectionQuota<H> {
-    /// A quota of so many.
+    /// Creates a quota of `most` units, and at least one.
     pub fn new(unit: Unit, most: usize) -> Self {
         let (open, held) = Default::default();
         Self { unit, most: most.max(1), next: 0, open, held }
     }
 
-    /// How many are open.
+    /// Number of open units.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// How many there may be.
+    /// Maximum number of open units.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// How many all but the operator may hold together. Where there are few, the operator has a quarter.
+    /// Common limit of all holders but the operator. In a small quota, a quarter is reserved for
+    /// the operator.
     fn shared(&self) -> usize {
         self.most - (self.most / 4).min(MOST_RESERVED)
     }
 
-    /// How many a holder may have.
+    /// Limit of one holder.
     fn limit_of(&self, holder: &Holder) -> usize {
         let shared = self.shared();
         match holder {
@@ -186,10 +191,11 @@ impl<H> ConnectionQuota<H> {
         self.held.get(holder).copied().unwrap_or(0)
     }
 
-    /// Lets a newcomer in, in place of an idle one if need be. `idle_since` tells since when one is idle, if it is.
+    /// Admits a newcomer, in place of an idle one if a limit is reached. `idle_since` returns the
+    /// time since which a unit has been idle, or none if it is busy.
     ///
     /// # Errors
-    /// If the holder has what it may have, or there is no room, and nobody to give way.
+    /// If the holder or the quota is at its limit, and no unit that may be replaced is idle.
     pub fn admit(
         &mut self,
         holder: Holder,
@@ -223,7 +229,7 @@ impl<H> ConnectionQuota<H> {
         Ok(Admitted { key, evicted })
     }
 
-    /// One is closed, unless it gave way before.
+    /// Removes a closed unit, unless it was evicted before.
     pub fn leave(&mut self, key: u64) -> Option<H> {
         let (holder, handle) = self.open.remove(&key)?;
         if let Some(held) = self.held.get_mut(&holder) {
@@ -235,18 +241,20 @@ impl<H> ConnectionQuota<H> {
         Some(handle)
     }
 
-    /// Has the one give way that is idle longest, the operator's last: for a system that has no descriptors left.
+    /// Evicts the unit that has been idle longest, the operator's last: for a system without free
+    /// descriptors.
     pub fn evict(&mut self, idle_since: impl Fn(&H) -> Option<Instant>) -> Option<H> {
         let key = self.idle_of_others(&idle_since);
         let key = key.or_else(|| self.longest_idle(|_| true, &idle_since))?;
         self.leave(key)
     }
 
-    /// The longest idle one of whoever but the operator holds most, of those who have an idle one.
+    /// Finds the longest idle unit of the holder with the most units, among holders other than the
+    /// operator that have an idle one.
     fn idle_of_others(&self, idle_since: &impl Fn(&H) -> Option<Instant>) -> Option<u64> {
         let others = self.open.iter().filter(|(_, (holder, _))| *holder != Holder::Operator);
         let idle = others.filter_map(|(key, (holder, handle))| {
-            // Of two that hold as many, the one that is idle longer.
+            // Of two holders with equally many, the one that has been idle longer.
             Some((self.held_by(holder), std::cmp::Reverse(idle_since(handle)?), *key))
         });
         idle.max().map(|(_, _, key)| key)
@@ -263,11 +271,11 @@ impl<H> ConnectionQuota<H> {
     }
 }
 
-/// How long a connection of anybody but the operator may be idle, in times of how long a client may keep the hub waiting: five minutes,
-/// unless `clients.timeout_ms` says otherwise.
+/// Idle limit of connections that are not the operator's, as a multiple of the client timeout: five
+/// minutes, unless `clients.timeout_ms` says otherwise.
 const IDLE_TIMES: u32 = 10;
 
-/// How long a connection of this holder may be without a request; none if for ever.
+/// Maximum time that a connection of this holder may be without a request; none for no limit.
 pub fn idle_limit(holder: &Holder, patience: Duration) -> Option<Duration> {
     match holder {
         Holder::Operator => None,
@@ -277,10 +285,11 @@ pub fn idle_limit(holder: &Holder, patience: Duration) -> Option<Duration> {
     }
 }
 
-/// Descriptors that connections leave to the hub's store, its files and its helpers, and to connections whose holder is looked up.
+/// Descriptors reserved for the hub's store, its files and its helpers, and for connections whose
+/// holder is being looked up.
 const OWN_DESCRIPTORS: u64 = 116;
 
-/// How many connections each endpoint may hold.
+/// Maximum number of connections for each endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionBudget {
     /// HTTP and gRPC.
@@ -290,8 +299,9 @@ pub struct ConnectionBudget {
 }
 
 impl ConnectionBudget {
-    /// What of `wanted` a process may have that may have so many files open: what is left beside its own, but for a quarter, which is for
-    /// programs. The socket has a third of that, whatever HTTP holds.
+    /// Reduces `wanted` to what a process with this limit on open files can hold: three quarters of
+    /// the descriptors that the hub does not need itself; the last quarter is for programs. The
+    /// socket gets up to a third of that, independent of HTTP.
     #[must_use]
     pub fn within(wanted: Self, open_files: u64) -> Self {
         let left = open_files.saturating_sub(OWN_DESCRIPTORS) / 4 * 3;
@@ -305,7 +315,7 @@ impl ConnectionBudget {
 mod tests {
     use super::*;
 
-    /// A connection by its name, and since when it is idle, in seconds.
+    /// Name of a connection, and the second since which it has been idle.
     type Line = (&'static str, Option<u64>);
 
     struct Stage {
@@ -319,7 +329,7 @@ mod tests {
             Self { begun: Instant::now(), quota: ConnectionQuota::new(Unit::Connections, most) }
         }
 
-        /// Who gives way to a newcomer, or why it is refused.
+        /// Name of the evicted connection, or the reason of the refusal.
         fn admit(&mut self, holder: &Holder, name: &'static str, idle: Option<u64>) -> String {
             let begun = self.begun;
             let since = |line: &Line| line.1.map(|seconds| begun + Duration::from_secs(seconds));

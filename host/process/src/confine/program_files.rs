@@ -21,7 +21,7 @@ const MOST_STEPS: usize = 40;
 /// Directories of programs; their siblings contain what the programs load.
 const PROGRAM_DIRECTORIES: &[&str] = &["bin", "sbin", "libexec"];
 
-/// Those siblings.
+/// Siblings of a directory of programs that the programs load from.
 const NEIGHBOURS: &[&str] = &["lib", "lib64", "libexec", "pyvenv.cfg"];
 
 /// Longest first line of a script that the kernel reads (`BINPRM_BUF_SIZE`).
@@ -30,9 +30,9 @@ const FIRST_LINE: u64 = 256;
 /// Finds the real path of a file or directory; none where the way there must not be followed.
 type Real<'r> = &'r dyn Fn(&Path) -> Option<PathBuf>;
 
-/// What `program` needs of its installation, without links; `search` are the directories in which `env` looks for interpreters.
-/// What lies in a directory of `written` is the program's own to change, and so neither its links nor its first line lead further.
-/// Waits for the disk.
+/// Finds the files of `program`'s installation, with links resolved; `search` are the directories
+/// in which `env` looks for interpreters. The program can change the directories of `written`: a
+/// link or a first line (`#!`) in one of them is not followed. Blocks on the disk.
 pub fn files_of(
     program: &Path,
     search: &[PathBuf],
@@ -56,7 +56,7 @@ pub fn files_of(
     found
 }
 
-/// The same file, in a directory without links; the file itself may be one.
+/// Path of a file with the links of its directory resolved; the file itself may be a link.
 fn in_real_directory(file: &Path, real: Real<'_>) -> Option<PathBuf> {
     Some(real(file.parent()?)?.join(file.file_name()?))
 }

@@ -54,7 +54,7 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_fanotify_init,
 ];
 
-/// The same, for this architecture only.
+/// Further system calls that are always denied, for this architecture only.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
 #[cfg(not(target_arch = "x86_64"))]

@@ -1,5 +1,5 @@
-//! Bounds what a guest returns (how its run ended, its health, why something failed), and charges it to the guest's account, as the events
-//! that the guest emits.
+//! Limits the values that a guest returns (the outcome of its run, its health, the reason of a
+//! failure), and charges them to the guest's account, like the events that the guest emits.
 
 use super::tasks::{must_be_short, values_of_parts, weight};
 use crate::store::{
@@ -14,11 +14,11 @@ use crate::store::{
 use a2a_hub_protocol::message::Message;
 use a2a_hub_runtime::{Ended, Failure, Report};
 
-/// Bytes of why something failed, which people read.
+/// Maximum size in bytes of the reason of a failure, which people read.
 const MAX_FAILURE: usize = 16 << 10;
 
 impl State {
-    /// How a run ended.
+    /// Converts and limits the outcome of a run.
     pub(crate) async fn ended(&mut self, outcome: Result<guest::Outcome, guest::Failure>) -> Ended {
         let bytes = outcome.as_ref().map_or_else(bytes_of_failure, bytes_of_outcome);
         self.account.before(bytes).await;
@@ -43,12 +43,12 @@ impl State {
                 weight(&why.to_string(), 0)
             }
         };
-        // A run that is cancelled by now has ended all the same.
+        // A run that is cancelled during this wait has ended in any case.
         let _ = self.until_its_pace(1, weight).await;
         ended
     }
 
-    /// What the guest says of its health.
+    /// Converts and redacts a health report.
     pub(crate) async fn reported(&mut self, report: agent::HealthReport) -> Report {
         self.account.before(bytes_of_report(&report)).await;
         let mut report = report_from_guest(report);
@@ -56,7 +56,7 @@ impl State {
         report
     }
 
-    /// Whether the guest cleaned up, or why not.
+    /// Converts and limits the result of a clean-up.
     pub(crate) async fn cleaned_up(
         &mut self,
         cleaned: Result<(), guest::Failure>,
@@ -70,7 +70,8 @@ impl State {
     }
 }
 
-/// Cuts the text of a failure. Secrets are to be taken out before: half of one would not be found.
+/// Cuts the text of a failure. Secrets must be redacted before, because a half secret would not be
+/// found.
 fn shorten(failure: &mut Failure) {
     let (Failure::Invalid(why)
     | Failure::Unsupported(why)

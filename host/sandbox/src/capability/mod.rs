@@ -1,4 +1,5 @@
-//! What a guest may ask of the hub: one file a capability, with its check and its limits; the hub's side is a port of `a2a-hub-runtime`.
+//! Capabilities of guests: one file for each, with its permission check and its limits. The hub's
+//! side is a port of `a2a-hub-runtime`.
 
 mod context_memory;
 mod delegate;

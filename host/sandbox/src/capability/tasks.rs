@@ -1,5 +1,6 @@
-//! What an agent tells about its task: statuses, pieces of artifacts, questions. Counted, in order, and waiting while
-//! too many are on their way. And what it is told of its client.
+//! Capability for a guest's own task: it emits statuses and chunks of artifacts, asks the client
+//! questions, and reads what the client accepts. Events are counted and keep their order, and a
+//! guest that emits too fast has to wait.
 
 use super::delegate::lending;
 use crate::store::{
@@ -32,23 +33,25 @@ use serde_json::Value;
 use std::time::Duration;
 use wasmtime::component::Resource;
 
-/// Bytes of a message that ends a run, or asks: the client's answer carries it whole, and so does each later look at the task. What is
-/// longer is an artifact, which is told in pieces.
+/// Maximum size in bytes of a final message or a question: the client's answer contains it whole,
+/// and so does every later read of the task. A longer text belongs in an artifact, which is emitted
+/// in chunks.
 const MAX_MESSAGE: usize = 1 << 20;
 
-/// What an event costs besides its contents, in bytes: its place in the log, and the time.
+/// Cost of an event in addition to its contents, in bytes: its entry in the log, and its time.
 const FRAME: u64 = 64;
 
-/// How many questions one run has open at once: each is a message, a task that waits, and a place in two queues, some kB of the hub's memory.
+/// Maximum number of open questions in a run. Each is a message, a waiting task, and an entry in
+/// two queues: some kB of the hub's memory.
 const MAX_QUESTIONS: usize = 32;
 
-/// As how many events a question counts, of those that may be told each second.
+/// Number of events that a question counts as, for the limit on events per second.
 const QUESTION_PACE: u64 = 10;
 
-/// What a part takes up in memory besides its contents, in bytes.
+/// Memory of a part in addition to its contents, in bytes.
 const PART: u64 = 128;
 
-/// What a value of JSON takes up in memory besides its text, in bytes.
+/// Memory of a JSON value in addition to its text, in bytes.
 const VALUE: u64 = 32;
 
 impl State {
@@ -66,7 +69,7 @@ impl State {
         Ok(self.send_events(events).await)
     }
 
-    /// What the task's log is to have of what the guest tells.
+    /// Checks, counts and redacts the guest's events for the task's log.
     async fn admit(&mut self, events: Vec<types::Event>) -> Result<Vec<Emitted>, Failure> {
         if self.ports.tasks.is_none() {
             return Err(Failure::Unsupported("emit: there is no task in this call".to_owned()));
@@ -99,7 +102,7 @@ impl State {
 }
 
 impl State {
-    /// Waits until so many events of so many bytes are not too much at once, and pays for them.
+    /// Waits until these events and bytes fit the rate limits, and charges the account for them.
     pub(super) async fn until_its_pace(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
         self.account.tells(events);
         let paces = &mut self.paces;
@@ -107,7 +110,7 @@ impl State {
         wait(time, &self.cancel).await
     }
 
-    /// Waits for the client's answer to a question of the guest's, once it is polled.
+    /// Prepares a question for the client. The returned future sends it and waits for the answer.
     async fn asking(
         &mut self,
         need: tasks::Need,
@@ -129,7 +132,8 @@ impl State {
         must_be_short("ask", bytes)?;
         self.account.before(bytes).await;
         let mut prompt = message_from_guest(prompt)?;
-        // Two events: that the task waits, and, answered or not, that it goes on. Each is stored by itself, and moves the task's turn.
+        // Counts as two events: the task waits, and, with or without an answer, the task goes on.
+        // Each is stored separately, and moves the task's run permit.
         let values = values_of_parts(&prompt.parts, prompt.metadata.as_ref());
         let weight = weight(&prompt, values) + FRAME;
         self.output.take(2, weight)?;
@@ -172,7 +176,7 @@ impl State {
         let asking = self.asking(need, prompt, timeout_ms, true).await?;
         let mut question = Question::default();
         if self.is_replayed() {
-            // It may have been answered in an earlier run.
+            // An earlier run may have received the answer.
             question.later = Some(asking.boxed());
         } else {
             question.asking.spawn(asking);
@@ -184,23 +188,23 @@ impl State {
         Ok(handle)
     }
 
-    /// What the guest hears of an answer: the message, and what its client can do with what comes next.
+    /// Converts an answer for the guest, and applies the capabilities of the client that sent it.
     fn heard(&mut self, answer: Answer) -> types::Message {
         self.client = answer.client;
         message_to_guest(&answer.message)
     }
 
-    /// Tells what of its artifacts was held back so far.
+    /// Emits the rest of the artifacts that the redaction has held back.
     pub(crate) async fn tell_rest(&mut self) {
         let rest = self.redaction.rest();
         if let Some(port) = self.ports.tasks.clone().filter(|_| !rest.is_empty()) {
-            // A task that is over needs none of it.
+            // A finished task does not take the rest.
             let _ = port.emit(rest).await;
         }
     }
 }
 
-/// Refuses to `end` or `ask` with a message that is too long.
+/// Refuses a message that is too long for `end` or `ask`.
 pub(super) fn must_be_short(what: &str, bytes: usize) -> Result<(), Failure> {
     if bytes <= MAX_MESSAGE {
         return Ok(());
@@ -210,7 +214,7 @@ pub(super) fn must_be_short(what: &str, bytes: usize) -> Result<(), Failure> {
     )))
 }
 
-/// What is said in the text of a message.
+/// Joins the text parts of a message.
 fn text_of(message: &types::Message) -> String {
     let text = message.parts.iter().filter_map(|part| match &part.content {
         types::PartContent::Text(text) => Some(text.as_str()),
@@ -221,12 +225,13 @@ fn text_of(message: &types::Message) -> String {
     text.collect::<Vec<_>>().join(" ")
 }
 
-/// What something told weighs, in bytes: all that the log will hold of it, its frame, and what its values take up in memory.
+/// Weight of an event in bytes: its size in the log, its frame, and the memory of its values.
 pub(super) fn weight(told: &impl Serialize, values: u64) -> u64 {
     FRAME + values + json_bytes(told)
 }
 
-/// What the parts and the JSON of an event take up in memory, in bytes, however short they are.
+/// Memory of the parts and JSON values of an event in bytes, independent of the length of their
+/// texts.
 fn values_of(event: &Emitted) -> u64 {
     match event {
         Emitted::Working { message, metadata } => {
@@ -252,7 +257,7 @@ pub(super) fn values_of_parts(parts: &[Part], metadata: Option<&Metadata>) -> u6
     parts.iter().map(of_part).sum::<u64>() + metadata.map_or(0, of_metadata)
 }
 
-/// No deeper than JSON that a guest may tell.
+/// Recursion is bounded, because the depth of a guest's JSON is limited.
 fn values_of_json(value: &Value) -> u64 {
     VALUE
         + match value {
@@ -296,7 +301,7 @@ impl HostQuestion for State {
     }
 
     async fn drop(&mut self, question: Resource<Question>) -> wasmtime::Result<()> {
-        // Withdrawn before the guest says anything more.
+        // Withdrawn before the guest's next call.
         let mut question = self.table.delete(question)?;
         self.open_questions -= 1;
         question.asking.shutdown().await;
@@ -304,7 +309,7 @@ impl HostQuestion for State {
     }
 }
 
-// The nouns of the contract have no functions.
+// The types interface of the contract has no functions.
 impl types::Host for State {}
 
 impl Host for State {

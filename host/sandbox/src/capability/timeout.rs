@@ -3,9 +3,9 @@
 use std::{future::pending, time::Duration};
 use tokio::{task::yield_now, time::sleep};
 
-/// Completes after `timeout_ms` milliseconds; never if there is none. With 0, it completes after
-/// one yield, in which the runtime polls the system once, so that output already there is received.
-/// A timer would take at least a millisecond.
+/// Completes after `timeout_ms` milliseconds; never without a value. With 0, it completes after one
+/// yield, in which the runtime polls the system once, so that output already there is received. A
+/// timer would take at least a millisecond.
 pub(super) async fn end_of_patience(timeout_ms: Option<u32>) {
     match timeout_ms {
         None => pending().await,

@@ -13,7 +13,8 @@ const DOMAIN: &[u8] = b"a2a-hub compiled code 1\0";
 /// Length of a tag, in bytes.
 pub(crate) const MARK: usize = 32;
 
-/// Key of a hub's tags. Whoever has it can make the hub run any machine code.
+/// Key that authenticates a hub's compiled code. A process with the key can make the hub run any
+/// machine code.
 #[derive(Clone)]
 pub struct CacheKey(hmac::Key);
 

@@ -1,10 +1,13 @@
-//! Where guests run: on the hub's own threads while their agent is within its share of the processor, or they have only begun and no
-//! other agent is about; after that on threads of low priority (`nice`), which take what everything else leaves. So a spinner uses the whole of an idle
-//! machine, and nobody notices it on a busy one: short runs of others hold it off where it would leave them no core.
+//! Runs guests on threads of two priorities. A guest runs on the hub's own threads while its agent
+//! is within its CPU share, or while it has only begun and no other agent is active. After that it
+//! runs on low-priority threads (`nice`), which get the CPU time that everything else leaves. A
+//! guest that spins uses the whole of an idle machine and does not slow down a busy one: short runs
+//! of other agents throttle it where it would leave them no core.
 //!
-//! Whatever is done while a guest's future is polled is on the guest's account, be it its own code or what the hub does for
-//! it: reading its JSON, comparing its arguments, copying, hashing, redaction. What it waits for is not. What the hub does for
-//! its tasks beside it, such as storing its events, is done at the agent's priority as well.
+//! All work done while a guest's future is polled is charged to the guest's account: its own code,
+//! and the hub's work for it, such as reading its JSON, comparing its arguments, copying, hashing
+//! and redaction. Time spent waiting is free. The hub's work for its tasks outside of the poll,
+//! such as storing its events, is done at the agent's priority as well.
 
 use crate::cpu::{epoch_ticker::Pulse, thread_time::thread_used};
 use a2a_hub_core::scheduling::cpu_share::{AgentKey, Contention, Priority, SHORT_RUN, Share};
@@ -27,35 +30,37 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// How nice the threads of low priority are: beside a busy thread of the hub's they get a tenth of a core, so that nothing is
-/// starved.
+/// Nice value of the low-priority threads. Next to a busy thread of the hub they get a tenth of a
+/// core, so none starves.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// What the hub does with a byte that a guest tells, about, in nanoseconds of the processor: it is read, weighed, searched for
-/// secrets, and written.
+/// Approximate CPU time, in nanoseconds, that the hub spends on each byte that a guest emits: the
+/// byte is read, counted, searched for secrets, and written.
 const BYTE: u64 = 20;
 
-/// What the hub does for an event beside its bytes, about, in nanoseconds of the processor: it is numbered, stored and told.
+/// Approximate CPU time, in nanoseconds, that the hub spends on an event in addition to its bytes:
+/// the event is numbered, stored and published.
 const EVENT: u64 = 20_000;
 
-/// What a run pays that breaks, in nanoseconds of the processor: more than one that does its work, so that an agent that does nothing but
-/// trap, and is started again, is soon behind others.
+/// CPU time, in nanoseconds, charged to a run that traps. It is more than a working run costs, so
+/// an agent that only traps and restarts soon ranks behind others.
 const BREAKING: u64 = 1_000_000;
 
-/// Bytes with which the hub is done in less than a millisecond.
+/// Number of bytes that the hub processes in less than a millisecond.
 const SHORT: usize = 32 << 10;
 
-/// The share of one agent, of which all its runs take.
+/// CPU share of one agent, used by all its runs.
 #[derive(Debug)]
 pub(crate) struct AgentShare {
     agent: AgentKey,
     share: Mutex<Share>,
-    /// That of all agents of the hub.
+    /// CPU contention among all agents of the hub.
     contention: Arc<Mutex<Contention>>,
-    /// In which its runs stand that others hold off: the first of them asks again and again, so that many cost no more than one.
+    /// Queue of the agent's throttled runs; only the head polls, so cost does not grow with their
+    /// number.
     line: tokio::sync::Mutex<()>,
-    /// What interrupts its runs.
+    /// Pulse that interrupts the agent's runs.
     pulse: Arc<Pulse>,
 }
 
@@ -70,89 +75,92 @@ impl AgentShare {
     }
 }
 
-/// The real time, also where tests pause the clock: what is shared is a real processor.
+/// Real time, also where tests pause the clock, because CPU time is real.
 #[expect(clippy::disallowed_methods, reason = "a guest burns real time, also where tests pause it")]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// What one run has used of the processor: while its future was polled, by whichever thread.
+/// CPU time of one run, measured while its future is polled, on any thread.
 #[derive(Debug)]
 pub(crate) struct CpuAccount {
-    /// In nanoseconds, up to the last poll that has ended.
+    /// CPU time up to the end of the last poll, in nanoseconds.
     used: AtomicU64,
-    /// What the thread had used when the poll began that goes on, in nanoseconds.
+    /// CPU time of the polling thread when the current poll began, in nanoseconds.
     begun: AtomicU64,
-    /// What was paid for in advance, in nanoseconds.
+    /// CPU time paid for in advance, in nanoseconds.
     ahead: AtomicU64,
     share: Arc<AgentShare>,
-    /// With how much use short runs of others begin to hold it off at low priority, in nanoseconds.
+    /// CPU time, in nanoseconds, from which on short runs of other agents throttle the run at low
+    /// priority.
     held_off_from: u64,
 }
 
 impl CpuAccount {
-    /// Of a task of the agent's.
+    /// Creates the account of a task.
     pub(crate) fn new(share: Arc<AgentShare>) -> Self {
         let (used, begun, ahead) = Default::default();
         Self { used, begun, ahead, share, held_off_from: 0 }
     }
 
-    /// Of a question about its card or its health, or of a clean-up: somebody waits for it, and not for long. So it begins at once.
+    /// Creates the account of a question about the agent's card or health, or of a clean-up. A
+    /// caller waits for the answer, which takes little time, so the run starts without throttling.
     fn of_visit(share: Arc<AgentShare>) -> Self {
         let a_short_run = u64::try_from(SHORT_RUN.as_nanos()).unwrap_or(u64::MAX);
         Self { held_off_from: a_short_run, ..Self::new(share) }
     }
 
-    /// Of what the hub does for a task of the agent's. Nothing holds that off, for to cancel the task is a part of it.
+    /// Creates the account of the hub's work for a task of the agent. It is never throttled,
+    /// because cancelling the task is part of that work.
     pub(crate) fn of_hub(share: Arc<AgentShare>) -> Self {
         Self { held_off_from: u64::MAX, ..Self::new(share) }
     }
 
-    /// What was used so far. For the thread that polls.
+    /// CPU time used so far. To be called on the polling thread.
     pub(crate) fn used(&self) -> Duration {
         let goes_on = thread_used(now()).saturating_sub(self.begun.load(Relaxed));
         Duration::from_nanos(self.used.load(Relaxed) + goes_on)
     }
 
-    /// How urgent the run is. For whoever does not poll it now.
+    /// Current priority of the run. To be called while the run is not polled.
     pub(crate) fn priority(&self, now: Instant) -> Priority {
         self.share.priority_of_run(Duration::from_nanos(self.paid()), now)
     }
 
-    /// The run is over, at high priority.
+    /// Records the end of the run at high priority.
     fn is_over(&self, now: Instant) {
         self.share.contention.lock().is_over(now);
     }
 
-    /// What was used up to the last poll that has ended, or paid in advance, in nanoseconds.
+    /// CPU time up to the end of the last poll, plus the time paid for in advance, in nanoseconds.
     fn paid(&self) -> u64 {
         self.used.load(Relaxed) + self.ahead.load(Relaxed)
     }
 
-    /// What was paid in advance.
+    /// CPU time paid for in advance.
     #[cfg(test)]
     pub(crate) fn paid_ahead(&self) -> Duration {
         Duration::from_nanos(self.ahead.load(Relaxed))
     }
 
-    /// Pays for something before it is done.
+    /// Charges CPU time before it is used.
     pub(crate) fn pay(&self, ahead: Duration) {
         self.share.charge(ahead, now());
         self.ahead.fetch_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// Pays for what the hub does for so many events of the guest's.
+    /// Charges the hub's work for this number of guest events.
     pub(crate) fn tells(&self, events: u64) {
         self.pay(Duration::from_nanos(events.saturating_mul(EVENT)));
     }
 
-    /// Pays for having broken.
+    /// Charges for a trap.
     pub(crate) fn breaks(&self) {
         self.pay(Duration::from_nanos(BREAKING));
     }
 
-    /// Does something on this account, from now on. Tells as well when it was done: a run is polled so often, and mostly for so short, that each look
-    /// at the clock counts.
+    /// Runs `act` on this account, starting at `now`. Also returns the time at its end: a run is
+    /// polled often and mostly briefly, so each read of the clock counts.
     fn charged<T>(&self, now: Instant, act: impl FnOnce() -> T) -> (T, Instant) {
         let _polled = self.share.pulse.polls();
         let begun = thread_used(now);
@@ -165,8 +173,8 @@ impl CpuAccount {
         (done, now)
     }
 
-    /// Lets others go first if what the hub is about to do with so many bytes takes long. The agent's share pays for it in
-    /// advance, so that what takes very long is done at low priority.
+    /// Yields to other runs if the hub's work on this number of bytes takes long. The agent's share
+    /// pays in advance, so very long work is done at low priority.
     pub(crate) async fn before(&self, bytes: usize) {
         if bytes > SHORT {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -175,7 +183,7 @@ impl CpuAccount {
         }
     }
 
-    /// Returns once the run may go on at low priority.
+    /// Waits until the run may continue at low priority.
     async fn may_go_on(&self) {
         let share = &self.share;
         let holds_off = || share.contention.lock().holds_off(now());
@@ -190,7 +198,7 @@ impl CpuAccount {
     }
 }
 
-/// While it is there, a run of this agent is held off.
+/// Guard of a throttled run: counts it in the agent's share until it is dropped.
 struct HeldOff<'s>(&'s AgentShare, Instant);
 
 impl<'s> HeldOff<'s> {
@@ -207,7 +215,8 @@ impl Drop for HeldOff<'_> {
     }
 }
 
-/// While it is there, a run of low priority uses the processor.
+/// Guard of a low-priority run that uses the CPU: reports its use to the contention when it is
+/// dropped.
 struct Greedy<'a>(&'a CpuAccount, u64);
 
 impl<'a> Greedy<'a> {
@@ -224,23 +233,25 @@ impl Drop for Greedy<'_> {
     }
 }
 
-/// Where a guest runs.
+/// Execution context of a guest: its CPU account, its cancellation and the hub's runtime.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) account: Arc<CpuAccount>,
-    /// Asks the guest to stop.
+    /// Cancels the guest's run.
     pub(crate) cancel: CancellationToken,
-    /// The hub's own threads. What starts programs starts them there: they inherit the priority of a thread.
+    /// Runtime of the hub's own threads. Programs are started there, because they inherit the
+    /// priority of the starting thread.
     pub(crate) hub: Handle,
 }
 
 impl Seat {
-    /// A new one for a task of this agent.
+    /// Creates the context of a task of this agent.
     pub(crate) fn of(share: &Arc<AgentShare>) -> Self {
         Self::with(CpuAccount::new(Arc::clone(share)))
     }
 
-    /// The same for something else that its guest is asked for.
+    /// Creates the context of another call to the guest, such as a question about its card or
+    /// health.
     pub(crate) fn of_visit(share: &Arc<AgentShare>) -> Self {
         Self::with(CpuAccount::of_visit(Arc::clone(share)))
     }
@@ -252,16 +263,16 @@ impl Seat {
 }
 
 tokio::task_local! {
-    /// The hub's own threads, for what was moved from there.
+    /// Runtime of the hub's own threads, for work that was moved to other threads.
     static HUB: Handle;
 }
 
-/// The hub's own threads, also for who is on others.
+/// Returns the runtime of the hub's own threads, also on other threads.
 fn own_threads() -> Handle {
     HUB.try_with(Handle::clone).unwrap_or_else(|_| Handle::current())
 }
 
-/// The threads of low priority, of which there are none until somebody needs them; and who takes part.
+/// Low-priority threads, which start at first use, and the agents that share the CPU.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     low: OnceLock<Option<Runtime>>,
@@ -280,24 +291,24 @@ fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// How far a run has come on the threads where it was.
+/// Outcome of a run's time on the threads of one priority.
 enum Turn<T> {
     Done(T),
-    /// It goes on at another priority.
+    /// The run continues at the other priority.
     Moves,
-    /// Nobody wants it any more.
+    /// The run was cancelled.
     Ended,
 }
 
 impl Scheduler {
-    /// Of agents that share so many cores.
+    /// Creates a scheduler for this number of cores.
     fn on(cores: usize) -> Self {
         let contention = Arc::new(Mutex::new(Contention::on(cores, now())));
         let (low, agents, pulse) = Default::default();
         Self { low, agents, contention, pulse }
     }
 
-    /// The share of one more agent.
+    /// Creates the share of one more agent.
     pub(crate) fn share(&self) -> AgentShare {
         let agent = self.agents.fetch_add(1, Relaxed);
         let contention = Arc::clone(&self.contention);
@@ -305,13 +316,13 @@ impl Scheduler {
         AgentShare { agent, share, contention, line: Default::default(), pulse }
     }
 
-    /// What tells that something runs.
+    /// Pulse that reports running guests.
     pub(crate) fn pulse(&self) -> Arc<Pulse> {
         Arc::clone(&self.pulse)
     }
 
-    /// Runs `work` on an account to its end, or drops it once `end` is cancelled and returns nothing. Dropping this future
-    /// ends it, too.
+    /// Runs `work` on an account to its end, or drops it and returns `None` once `end` is
+    /// cancelled. Dropping this future also ends the work.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         account: &Arc<CpuAccount>,
@@ -325,7 +336,7 @@ impl Scheduler {
                 Turn::Moves => {}
             }
             let Some(low) = self.low() else {
-                // This machine gives the hub no more threads: it has to do without.
+                // The system gives the hub no more threads: the work continues here.
                 return turn_to_the_end(&mut work, account, end).await;
             };
             let (account, end) = (Arc::clone(account), end.clone());
@@ -334,14 +345,14 @@ impl Scheduler {
                 let turn = turn(&mut work, Priority::Low, &account, &end).await;
                 (turn, work)
             });
-            // What is logged there is this task's, too.
+            // Log lines from the other threads belong to this task's span, too.
             moved.spawn_on(until_it_moves.in_current_span(), low.handle());
             match moved.join_next().await? {
                 Ok((Turn::Moves, goes_on)) => work = goes_on,
                 Ok((Turn::Done(done), _)) => return Some(done),
                 Ok((Turn::Ended, _)) => return None,
                 Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
-                // The threads are gone, and the hub with them.
+                // The runtime was shut down, together with the hub.
                 Err(_) => return None,
             }
         }
@@ -366,10 +377,10 @@ impl Drop for Scheduler {
     }
 }
 
-/// What is run: on the heap, so that it can go from thread to thread.
+/// Work of a run, boxed so that it can move between threads.
 pub(crate) type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Lowers the priority of the calling thread, which on Linux has one of its own.
+/// Lowers the priority of the calling thread. On Linux, each thread has its own nice value.
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::process::setpriority_process(None, NICE) {
@@ -377,13 +388,13 @@ fn yield_to_others() {
     }
 }
 
-/// Gives the core to whoever waits for it, if somebody does (`sched_yield(2)`): the kernel leaves it to a thread for milliseconds, also to one of low
-/// priority, however short what it does each time is.
+/// Yields the core to a waiting thread (`sched_yield(2)`). Otherwise the kernel leaves the core to
+/// a low-priority thread for milliseconds, however short its polls are.
 fn let_others_run() {
     thread::yield_now();
 }
 
-/// Polls `work` until it is done, or is to go on at another priority.
+/// Polls `work` until it is done, is cancelled, or must move to the other priority.
 async fn turn<T>(
     work: &mut Job<T>,
     here: Priority,
@@ -447,7 +458,7 @@ mod tests {
         Arc::new(CpuAccount::new(Arc::new(scheduler.share())))
     }
 
-    /// Keeps a thread busy for so much of its own time.
+    /// Keeps the thread busy for this much of its CPU time.
     fn burn(ms: u64) {
         let end = thread_used(now()) + ms * 1_000_000;
         while thread_used(now()) < end {
@@ -455,7 +466,7 @@ mod tests {
         }
     }
 
-    /// More than an agent's share.
+    /// More CPU time than an agent's share.
     const A_LOT: Duration = Duration::from_secs(1);
 
     fn here() -> String {
@@ -484,7 +495,7 @@ mod tests {
         let long = async {
             burn(5);
             tokio::task::yield_now().await;
-            // What it starts in turn, such as programs, starts where the hub is.
+            // Programs and other work that the run starts begin on the hub's threads.
             let mut beside = JoinSet::new();
             beside.spawn_on(async { here() }, &own_threads());
             assert_ne!(beside.join_next().await.unwrap().unwrap(), "guests-low");
@@ -519,7 +530,8 @@ mod tests {
         );
     }
 
-    /// Has a short run of another agent go on until then, and low priority owe all that it can.
+    /// Lets a short run of another agent go on until `until`, and gives low priority the largest
+    /// possible debt.
     fn hold_off(scheduler: &Scheduler, until: Instant) {
         let mut contention = scheduler.contention.lock();
         let (mut other, key) = (Share::new(until), AgentKey::MAX);

@@ -1,4 +1,5 @@
-//! One running task: a Tokio task that owns its store, and with it everything the guest holds.
+//! One running task of a guest: a Tokio task that owns the guest's store, and with it all of the
+//! guest's resources.
 
 use crate::{
     component::{
@@ -30,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
-/// A guest at work on a task. Dropping it ends the guest at once, and the programs it started with it.
+/// A guest that runs a task. Dropping it ends the guest at once, with the programs that it started.
 #[derive(Debug)]
 pub struct Guest {
     run: JoinSet<Ended>,
@@ -39,7 +40,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Sets a fresh instance of `plugin` to work.
+    /// Starts a fresh instance of `plugin` on the task.
     pub fn start(plugin: &Plugin, call: Call, work: Work) -> Self {
         let seat = Seat::of(&plugin.share);
         let (cancel, end) = (seat.cancel.clone(), CancellationToken::new());
@@ -75,13 +76,15 @@ impl Run for Guest {
     }
 
     async fn end(&mut self) {
-        // Not aborted: once the run is over, all that the guest held is gone, on whichever thread it was.
+        // Waits instead of aborting: once the run has ended, all of the guest's resources are gone,
+        // on every thread.
         self.end.cancel();
         while self.run.join_next().await.is_some() {}
     }
 }
 
-/// What it is given stands on the heap and goes as soon as the guest has it, for a guest may wait for days.
+/// Runs the guest to its end. The input is boxed, and freed as soon as the guest has it, because a
+/// guest may wait for days.
 async fn execute(plugin: Arc<Plugin>, call: Box<Call>, work: Box<Work>, seat: Seat) -> Ended {
     let secrets = Arc::clone(&call.secrets);
     let (task, journal, live) = {
@@ -96,20 +99,20 @@ async fn execute(plugin: Arc<Plugin>, call: Box<Call>, work: Box<Work>, seat: Se
         } else {
             agent.call_execute(&mut *store, &task).await
         };
-        // However it ended: what it told before, it told whole.
+        // Independent of the outcome, events that were emitted before must be complete.
         store.data_mut().tell_rest().await;
         Ok(store.data_mut().ended(returned?).await)
     });
     ended.await.unwrap_or_else(|why| Ended::Failed(hidden(why, &secrets)))
 }
 
-/// Why a guest broke, without the secrets that it may have told with its last words.
+/// Redacts the guest's secrets in the reason of a failure.
 fn hidden(mut why: Failure, secrets: &Secrets) -> Failure {
     why.hide(secrets);
     why
 }
 
-/// Asks a guest how it is, with its capabilities.
+/// Calls a guest's health check, with its capabilities.
 pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let secrets = Arc::clone(&call.secrets);
     let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
@@ -125,7 +128,7 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     report.await.map_err(|why| hidden(why, &secrets))
 }
 
-/// Lets a fresh instance clean up after a task that was cancelled.
+/// Calls a fresh instance's clean-up after a cancelled task.
 pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), Failure> {
     let secrets = Arc::clone(&call.secrets);
     let (seat, of, task) = (Seat::of_visit(&plugin.share), plugin.clone(), task.to_string());
@@ -141,7 +144,7 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
     cleaned.await.map_err(|why| hidden(why, &secrets))?
 }
 
-/// Asks a guest for its card: what it says of itself, in JSON.
+/// Calls a guest's `card`, and returns its card in JSON.
 pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure> {
     let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
@@ -150,7 +153,7 @@ pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure>
     scheduled(plugin, &account, Box::pin(work)).await
 }
 
-/// Does something of a guest's on an account of its own. Dropping the future ends the guest.
+/// Runs a job of a guest on an account. Dropping the future ends the guest.
 async fn scheduled<T: Send + 'static>(
     plugin: &Plugin,
     account: &Arc<CpuAccount>,
@@ -160,7 +163,8 @@ async fn scheduled<T: Send + 'static>(
     done.unwrap_or(Err(Failure::Cancelled))
 }
 
-/// Calls one of a fresh instance's functions, in a run that is recorded if there is a journal. Dropping the future ends the guest.
+/// Calls a function of a fresh instance, in a recorded run if it has a journal. Dropping the future
+/// ends the guest.
 async fn call<T>(
     plugin: &Plugin,
     call: Box<Call>,
@@ -175,7 +179,7 @@ async fn call<T>(
     let limits = call.limits;
     let journal = journal.zip(call.ports.journal.clone());
     let workspace = match &call.ports.workspace {
-        // What files hold is not recorded.
+        // The contents of files are not recorded.
         Some(_) if journal.is_some() => None,
         Some(port) => Some(port.open(call.working_directory.as_deref()).await?),
         None => None,
@@ -205,7 +209,7 @@ fn store_for(engine: &Engine, call: Call, seat: Seat) -> Store<State> {
     store
 }
 
-/// A trap says what the processor saw; people want to know what the guest did.
+/// Explains a trap by the guest's action, in place of the processor's error.
 fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) -> Failure {
     if why.is::<PoolConcurrencyLimitError>() {
         return Failure::HubFull;
@@ -213,7 +217,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
     if let Some(ReplayDiverged(why)) = why.downcast_ref() {
         return Failure::Diverged(why.clone());
     }
-    // What the hub could not do is no fault of the guest's, nor is that it has used up what it may.
+    // A failure of the hub, or an exhausted limit, is not a crash of the guest.
     if let Some(failure) = why.downcast_ref::<Failure>() {
         return failure.clone();
     }
@@ -225,7 +229,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
     }
     let state = store.data();
     let trap = why.downcast_ref::<Trap>();
-    // What Rust, C and Go do when memory is refused to them.
+    // Rust, C and Go execute `unreachable` after a refused allocation.
     if state.limiter.refused && trap == Some(&Trap::UnreachableCodeReached) {
         return Failure::Exhausted(format!(
             "the agent needs more than its {} MiB of memory; the operator raises it with `memory_mb` in the agent's `limits`",
@@ -236,7 +240,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) ->
     let printed = String::from_utf8_lossy(&printed);
     if let Some(at) = printed.find("panicked at") {
         let text = state.redaction.secrets.hide(printed[at..].trim()).into_owned();
-        // Quoted: it may hold line breaks and escape sequences.
+        // Debug form, because the text may contain line breaks and escape sequences.
         tracing::warn!(agent = %state.agent, panic = ?text, "an agent's code panicked");
         return Failure::Trapped(Crash::panic(text));
     }
@@ -347,7 +351,7 @@ mod tests {
         }
         let priority = |share: &Arc<AgentShare>| {
             let next = Seat::of(share).account;
-            // More than a short run, which may go on where nobody else is about.
+            // More than a short run, which could stay at high priority without other agents.
             next.pay(SHORT_RUN);
             next.priority(now())
         };

@@ -1,4 +1,4 @@
-//! The contract's types to the protocol's and back, nowhere else.
+//! Converts between the types of the guest contract and the protocol's types.
 
 use crate::store::bindings::{
     a2a::hub::{delegate::Update as GuestUpdate, types as guest},
@@ -18,11 +18,12 @@ use a2a_hub_runtime::{
 };
 use serde_json::Value;
 
-/// Bytes of a guest's JSON that are read in one piece, be it a data part or metadata. As values they take up to thirty times as
-/// much memory.
+/// Maximum size in bytes of a guest's JSON, for each data part or metadata. Parsed values take up
+/// to thirty times as much memory.
 const MAX_JSON: usize = 1 << 20;
 
-/// How a guest says no. What only the hub can tell of a guest, it hears as an internal fault.
+/// Converts a failure for the guest. Failures that only the hub can report about a guest become
+/// internal faults.
 pub(crate) fn failure_to_guest(failure: Failure) -> guest::Failure {
     match failure {
         Failure::Invalid(why) => guest::Failure::Invalid(why),
@@ -51,7 +52,7 @@ pub(crate) fn failure_from_guest(failure: guest::Failure) -> Failure {
     }
 }
 
-/// The work as a guest sees it.
+/// Converts a task with its new message for the guest.
 pub(crate) fn task_to_guest(
     task: &Task,
     message: &Message,
@@ -102,7 +103,7 @@ fn part_to_guest(part: &Part) -> guest::Part {
     }
 }
 
-/// What a guest says is the agent's word about its own task: the hub knows which task that is.
+/// Converts a guest's message into a message of the agent. The hub adds the task.
 pub(crate) fn message_from_guest(message: guest::Message) -> Result<Message, Failure> {
     if message.parts.is_empty() {
         return Err(Failure::Invalid("a message has at least one part".to_owned()));
@@ -187,12 +188,12 @@ pub(crate) fn state_to_guest(state: TaskState) -> guest::TaskState {
         TaskState::Failed => guest::TaskState::Failed,
         TaskState::Canceled => guest::TaskState::Canceled,
         TaskState::Rejected => guest::TaskState::Rejected,
-        // A state that this hub does not know is one of a task that goes on.
+        // A task in an unknown state is taken as unfinished.
         TaskState::Working | TaskState::Unknown => guest::TaskState::Working,
     }
 }
 
-/// What a guest hears of a task that it gave to another agent.
+/// Converts an update of a child task for the guest.
 pub(crate) fn update_to_guest(update: Update) -> Result<GuestUpdate, Failure> {
     let status =
         |state, message: Option<&Message>, metadata: Option<&Metadata>| guest::TaskStatus {
@@ -244,7 +245,7 @@ fn state_from_guest(state: guest::TaskState) -> TaskState {
     }
 }
 
-/// Bytes that the hub has to look at if it takes these events.
+/// Number of bytes that the hub has to process if it accepts these events.
 pub(crate) fn bytes_of_events(events: &[guest::Event]) -> usize {
     let of_event = |event: &guest::Event| match event {
         guest::Event::Status(status) => bytes_of_status(status),
@@ -258,14 +259,14 @@ pub(crate) fn bytes_of_events(events: &[guest::Event]) -> usize {
     events.iter().map(of_event).sum()
 }
 
-/// The same of a message.
+/// Number of bytes to process in a message.
 pub(crate) fn bytes_of_message(message: &guest::Message) -> usize {
     let texts = message.reference_task_ids.iter().chain(&message.extensions);
     let texts = texts.chain(&message.metadata);
     message.id.len() + bytes_of_parts(&message.parts) + bytes_of_texts(texts)
 }
 
-/// The same of how a run ended.
+/// Number of bytes to process in the outcome of a run.
 pub(crate) fn bytes_of_outcome(outcome: &guest::Outcome) -> usize {
     match outcome {
         guest::Outcome::Message(message) => bytes_of_message(message),
@@ -273,7 +274,7 @@ pub(crate) fn bytes_of_outcome(outcome: &guest::Outcome) -> usize {
     }
 }
 
-/// The same of why something failed.
+/// Number of bytes to process in a failure.
 pub(crate) fn bytes_of_failure(failure: &guest::Failure) -> usize {
     match failure {
         guest::Failure::Invalid(why)
@@ -286,7 +287,7 @@ pub(crate) fn bytes_of_failure(failure: &guest::Failure) -> usize {
     }
 }
 
-/// The same of what a guest says of its health.
+/// Number of bytes to process in a health report.
 pub(crate) fn bytes_of_report(report: &agent::HealthReport) -> usize {
     bytes_of_texts([&report.version, &report.detail, &report.fix].into_iter().flatten())
 }
@@ -313,7 +314,7 @@ fn bytes_of_texts<'t>(texts: impl IntoIterator<Item = &'t String>) -> usize {
     texts.into_iter().map(String::len).sum()
 }
 
-/// What a guest may emit: that it is at work, and pieces of artifacts.
+/// Converts an event that a guest may emit: the status `working`, or a chunk of an artifact.
 pub(crate) fn event_from_guest(event: guest::Event) -> Result<Emitted, Failure> {
     match event {
         guest::Event::Status(guest::TaskStatus {
@@ -360,7 +361,7 @@ fn artifact_from_guest(artifact: guest::Artifact) -> Result<Artifact, Failure> {
     })
 }
 
-/// How a guest says its run ended.
+/// Converts the outcome of a guest's run.
 pub(crate) fn ended_from_guest(outcome: Result<guest::Outcome, guest::Failure>) -> Ended {
     let ended = |outcome| {
         Ok::<_, Failure>(match outcome {
@@ -384,13 +385,14 @@ pub(crate) fn ended_from_guest(outcome: Result<guest::Outcome, guest::Failure>) 
     outcome.map_err(failure_from_guest).and_then(ended).unwrap_or_else(Ended::Failed)
 }
 
-/// Characters of a version that a guest tells.
+/// Maximum number of characters in a version that a guest reports.
 const MAX_VERSION: usize = 64;
 
-/// Characters of what a guest says of its health, and of what mends it: each stands in a line of a list.
+/// Maximum number of characters in the detail and the fix of a health report, each of which is
+/// printed on one line of a list.
 const MAX_DETAIL: usize = 400;
 
-/// What a guest says of its health, each text as one plain line.
+/// Converts a guest's health report, each text to one plain line.
 pub(crate) fn report_from_guest(report: agent::HealthReport) -> Report {
     Report {
         status: match report.status {

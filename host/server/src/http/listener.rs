@@ -1,5 +1,5 @@
-//! Where HTTP connections come in: each with what can be known of its other end, as many of each principal as it may have, and with a
-//! deadline for what it begins (slow loris).
+//! Accepts HTTP connections, identifies the caller of each, applies the limit per principal, and
+//! closes connections whose requests do not arrive in time (slow loris).
 
 use super::{caller::Caller, http2_frames::FrameCounter, origin_guard::OriginGuard, reply};
 use crate::{
@@ -48,25 +48,27 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How many calls a client of HTTP/2 may make at once on one connection. As RFC 9113 (6.5.2) would have it, at least 100.
+/// Maximum number of concurrent calls on one HTTP/2 connection. RFC 9113 (6.5.2) recommends at
+/// least 100.
 const MAX_CALLS: u32 = 100;
 
-/// What HTTP/2 begins with, which is no method of HTTP/1 (RFC 9113, section 3.4).
+/// HTTP/2 connection preface, which is not a valid HTTP/1 method (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How long to wait for the rest of what tells HTTP/2 from HTTP/1.
+/// Polling interval while the preface is incomplete.
 const PREFACE_WAIT: Duration = Duration::from_millis(100);
 
-/// How many clients at once are told why they are not let in; the others are hung up on.
+/// Maximum number of refused clients that receive the reason at the same time; further ones are
+/// disconnected.
 const REFUSALS: usize = 8;
 
-/// How long one of them may take to hear it.
+/// Timeout for sending a refusal.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a connection that gives way may take to hear so: its client acknowledges it in HTTP/2.
+/// Grace period of a connection that is to close: in HTTP/2 its client acknowledges the close.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// A listener that lets each principal have its share of the connections, and keeps nobody in who dawdles.
+/// Listener that limits the connections of each principal, and disconnects slow clients.
 pub(crate) struct HttpListener {
     listener: TcpListener,
     connections: Connections,
@@ -76,7 +78,8 @@ pub(crate) struct HttpListener {
 }
 
 impl HttpListener {
-    /// Lets in `most` connections at once. Whose one is, the process at its other end tells; a token counts for requests.
+    /// Admits `most` connections at once. The process of the peer determines the holder of a
+    /// connection; a token counts only for requests.
     pub(crate) fn new(
         listener: TcpListener,
         most: usize,
@@ -88,7 +91,8 @@ impl HttpListener {
         Self { listener, connections, refusals, patience, peers: Peers::new(lineage) }
     }
 
-    /// Lets connections in until `stop`, then lets the requests that are under way come to their end. The guard sees a request before it is routed.
+    /// Accepts connections until `stop`, then completes the requests in progress. The guard checks
+    /// a request before it is routed.
     pub(crate) async fn serve(self, guard: OriginGuard, routes: Router, stop: CancellationToken) {
         let tasks = TaskTracker::new();
         loop {
@@ -113,7 +117,7 @@ impl HttpListener {
                         tracing::warn!(%remote, %why, "a connection was refused");
                         let Ok(_permit) = refusals.try_acquire() else { return };
                         let refusal = with.refuse(connection, Arc::from(jsonrpc::no_room(&why)));
-                        // Whoever does not listen is hung up on.
+                        // A client that does not read the refusal is disconnected.
                         let _ = timeout(REFUSAL_WAIT, refusal).await;
                     }
                 }
@@ -131,7 +135,8 @@ impl HttpListener {
                 Ok((stream, remote)) => {
                     self.connections.accepted();
                     let local = stream.local_addr().ok();
-                    // An event must not wait for the client to acknowledge the one before it.
+                    // An event must not wait for the client to acknowledge the one before it
+                    // (Nagle's algorithm).
                     if let Err(why) = stream.set_nodelay(true) {
                         tracing::debug!(%why, "small answers may be late");
                     }
@@ -144,7 +149,7 @@ impl HttpListener {
     }
 }
 
-/// What connections are served with.
+/// Shared state for serving a connection.
 struct Serving {
     behind: (OriginGuard, Router),
     patience: Duration,
@@ -153,7 +158,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Serves one connection until it is over, or gives way to another.
+    /// Serves one connection until it ends or is evicted.
     async fn talk(self, connection: Connection, caller: Caller, open: OpenConnection) {
         let Self { behind: (guard, routes), patience, calls, stop } = self;
         let (routes, requests) = (TowerToHyperService::new(routes), open.requests());
@@ -165,7 +170,7 @@ impl Serving {
                 let response = match guard.admit(&caller, &mut request).await {
                     Ok(()) => {
                         request.extensions_mut().insert(ConnectInfo(caller));
-                        // One that panics costs itself, and not the other calls of the connection.
+                        // A panic ends only this call, and not the other calls of the connection.
                         caught(routes.call(request)).await.unwrap_or_else(|why| Ok(broken(&why)))?
                     }
                     Err(refused) => refused,
@@ -177,7 +182,8 @@ impl Serving {
         speak(connection, answer, patience, calls, ends).await;
     }
 
-    /// Answers whatever a client asks that was not let in: it may come again.
+    /// Answers every request on a refused connection with the refusal, after which the client may
+    /// try again.
     async fn refuse(self, connection: Connection, text: Arc<[u8]>) {
         let answer = service_fn(move |_: Request<Incoming>| {
             let refused = Refused { text: text.to_vec(), is_busy: true };
@@ -188,13 +194,13 @@ impl Serving {
     }
 }
 
-/// The same response, after which the connection is closed.
+/// Adds the header that closes the connection after this response.
 fn hung_up_on(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// The same body, which keeps its connection busy until it is sent, or given up.
+/// Wraps a body so that its connection counts as busy until the body is sent or dropped.
 fn until_its_end(body: Body, busy: Busy) -> Body {
     Body::new(body.map_err(move |why| {
         let _ = &busy;
@@ -202,14 +208,14 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
     }))
 }
 
-/// What ends a connection besides its client.
+/// Reasons of the hub to end a connection.
 struct Ends<'a> {
     stop: CancellationToken,
     gives_way: Option<&'a OpenConnection>,
 }
 
 impl Ends<'_> {
-    /// The connection is to be closed as soon as no request is under way.
+    /// Waits until the connection must close as soon as no request is in progress.
     async fn told(&self) {
         tokio::select! {
             () = self.stop.cancelled() => {}
@@ -227,7 +233,8 @@ impl Ends<'_> {
         }
     }
 
-    /// A connection that was told to close did not within a while, and has no request under way.
+    /// Waits until a connection that must close has had its grace period, and has no request in
+    /// progress. Never completes during shutdown, which waits for all requests.
     async fn overdue(&self) {
         let Some(open) = self.gives_way.filter(|_| !self.stop.is_cancelled()) else {
             return pending().await;
@@ -241,8 +248,9 @@ impl Ends<'_> {
     }
 }
 
-/// One connection, until it is over. Each request's head must be there in time, and the first of them soon. A client that
-/// speaks HTTP/2 from its first byte on, as those of gRPC do, must answer when it is asked whether it is still there.
+/// Serves one connection to its end. The timeout applies to the head of each request, also the
+/// first one. A client that speaks HTTP/2 from its first byte, as gRPC clients do, must answer
+/// pings.
 async fn speak<A>(
     mut connection: Connection,
     answer: A,
@@ -254,7 +262,8 @@ async fn speak<A>(
         + Send
         + 'static,
 {
-    // Both have the same methods, and no trait in common. A connection is open for long: it takes up what its own kind needs.
+    // A macro, because both connection types have the same methods and no common trait. Each future
+    // is boxed separately: connections live long, and each takes only the memory of its protocol.
     macro_rules! finish {
         ($talk:expr) => {{
             let mut talk = Box::pin($talk);
@@ -295,12 +304,13 @@ async fn speak<A>(
     }
 }
 
-/// The answer to a request that ended with a panic.
+/// Response to a request whose handler panicked.
 fn broken(why: &A2aError) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, why.message.clone()).into_response()
 }
 
-/// What HTTP/2 calls its authority is a `Host` by another name. With both, the guard sees two.
+/// Adds the authority of an HTTP/2 request as a `Host` header. If the request has a different
+/// `Host`, the guard sees both.
 fn name_host(request: &mut Request<Incoming>) {
     if request.version() != Version::HTTP_2 {
         return;
@@ -311,7 +321,7 @@ fn name_host(request: &mut Request<Incoming>) {
     }
 }
 
-/// The calls that are under way on HTTP/2 connections, counted with these.
+/// Executor that tracks the calls on HTTP/2 connections.
 #[derive(Clone)]
 struct Calls(TaskTracker);
 
@@ -325,16 +335,17 @@ where
     }
 }
 
-/// A connection as bytes.
+/// Byte stream of a connection.
 pub(crate) struct Connection {
     stream: WriteTimeout<TcpStream>,
     local: Option<SocketAddr>,
-    /// Those of HTTP/2, which are counted.
+    /// Counter of HTTP/2 frames.
     frames: Option<FrameCounter>,
 }
 
 impl Connection {
-    /// Whether its client speaks HTTP/2, by what it sends first; nothing is taken of that.
+    /// Returns true if the client's first bytes are the HTTP/2 preface. The bytes stay in the
+    /// stream.
     async fn speaks_http2(&self) -> io::Result<bool> {
         let mut first = [0; PREFACE.len()];
         loop {
@@ -342,7 +353,7 @@ impl Connection {
             if length == 0 || length == PREFACE.len() || !PREFACE.starts_with(&first[..length]) {
                 return Ok(length > 0 && first == PREFACE);
             }
-            // The rest is on its way.
+            // The rest of the preface is still in transit.
             sleep(PREFACE_WAIT).await;
         }
     }
@@ -421,10 +432,11 @@ mod tests {
         sync::mpsc,
     };
 
-    /// A server of `most` connections to whoever the kernel tells, whose route `/hang` never answers.
+    /// Server with `most` connections whose callers all have this principal. The route `/hang`
+    /// never answers.
     struct Stand {
         address: SocketAddr,
-        /// Told of each request to `/hang` that has begun.
+        /// Receives a value for each started request to `/hang`.
         begun: mpsc::Receiver<()>,
         stop: CancellationToken,
         _server: tokio::task::JoinSet<()>,
@@ -463,7 +475,7 @@ mod tests {
             to.write_all(request.as_bytes()).await.unwrap();
         }
 
-        /// A connection with a request that is under way.
+        /// Opens a connection with a request in progress.
         async fn busy(&mut self) -> TcpStream {
             let mut busy = self.connect().await;
             self.ask(&mut busy, "GET /hang").await;
@@ -478,7 +490,7 @@ mod tests {
         }
     }
 
-    /// What a client hears within a while, up to the end or to this word.
+    /// Reads from the server until the connection ends or this word arrives.
     async fn hear(from: &mut TcpStream, word: &str) -> String {
         let mut heard = Vec::new();
         let hear = async {
@@ -520,7 +532,7 @@ mod tests {
             if told.starts_with("HTTP/1.1 4") {
                 break;
             }
-            // The first one may be answered again soon.
+            // The first connection may be in use again.
             assert!(told.starts_with("HTTP/1.1 503"), "{told}");
         }
         assert_eq!(hear(&mut idle, "no such word").await, "", "it was closed");

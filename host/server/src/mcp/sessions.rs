@@ -1,58 +1,60 @@
-//! The sessions of MCP over HTTP: whose each is, which requests it waits for, and which one ends when another needs its place.
+//! Sessions of MCP over HTTP: their owners, their open requests, and the choice of a session to end
+//! when another one needs its slot.
 
 use super::request_ids::{Refused, RequestIds};
 use a2a_hub_core::access_control::Principal;
 use std::collections::HashMap;
 use tokio::time::Instant;
 
-/// How many sessions there may be at once.
+/// Maximum number of sessions.
 const MAX: usize = 256;
 
-/// How many of them one caller may have.
+/// Maximum number of sessions of one caller.
 const MAX_OF_ONE: usize = MAX / 4;
 
-/// How many all but the operator may have together.
+/// Maximum number of sessions of all callers but the operator.
 const MAX_OF_OTHERS: usize = MAX - MAX_OF_ONE;
 
-/// Who began each session, and what it is busy with.
+/// Open sessions by their ids.
 #[derive(Default)]
 pub(super) struct Sessions(HashMap<String, Session>);
 
 struct Session {
     owner: Principal,
-    /// Whose share of the sessions it is of: an agent has one, whatever it works on.
+    /// Caller to whose limit the session counts. All tasks of an agent count to one limit.
     identity: String,
     last_used: Instant,
-    /// Responses that are being written, listening ones too.
+    /// Number of responses that are being written, including event streams.
     open: usize,
-    /// The JSON-RPC ids of its requests, as JSON.
+    /// JSON-RPC ids of the session's open requests, as JSON.
     requests: RequestIds<String>,
 }
 
-/// Whether one more session may begin.
+/// Admission of one more session.
 #[derive(Debug, PartialEq)]
 pub(super) enum Room {
-    /// It may.
+    /// Capacity is left.
     Free,
-    /// It may, once this one is ended, which was silent for longest.
+    /// Capacity is left once this session is ended, which was idle longest.
     Instead(String),
-    /// It may not: there are so many, and all are busy.
+    /// This limit on sessions is reached, and all of them are busy.
     Full(usize),
 }
 
 impl Sessions {
-    /// Whether somebody else began this session.
+    /// True if another caller began this session.
     pub(super) fn is_of_another(&self, id: &str, caller: &Principal) -> bool {
         self.0.get(id).is_some_and(|session| session.owner != *caller)
     }
 
-    /// Forgets the sessions that are over.
+    /// Removes the sessions that have ended.
     pub(super) fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         self.0.retain(|id, _| is_there(id));
     }
 
-    /// Whether this caller may begin one more. A caller that has its share gives up one of its own; where there are too many
-    /// in all, or of all but the operator, whoever of those has most of them gives one up.
+    /// Decides on one more session of this caller. At its limit, a caller loses one of its
+    /// sessions. At a common limit, the caller with the most sessions, other than the operator,
+    /// loses one.
     pub(super) fn room(&self, caller: &Principal) -> Room {
         let identity = caller.identity();
         if self.of(&identity) >= MAX_OF_ONE {
@@ -71,14 +73,15 @@ impl Sessions {
         whose.and_then(|identity| self.instead_of_one_of(identity)).unwrap_or(Room::Full(most))
     }
 
-    /// A session has begun.
+    /// Records a new session.
     pub(super) fn begin(&mut self, id: String, owner: Principal, now: Instant) {
         let identity = owner.identity();
         let requests = RequestIds::default();
         self.0.insert(id, Session { owner, identity, last_used: now, open: 0, requests });
     }
 
-    /// A request enters its session; `request` is its JSON-RPC id as JSON, nothing for what has none.
+    /// Records a request in its session; `request` is its JSON-RPC id as JSON, none for a message
+    /// without an id.
     pub(super) fn enter(
         &mut self,
         id: &str,
@@ -94,8 +97,9 @@ impl Sessions {
         Ok(())
     }
 
-    /// The response to what entered is over. The id of one that was not heard to its end stays taken: its answer may still
-    /// come, and would be taken for that of the next.
+    /// Records the end of a response. The id of a response that was not sent completely stays in
+    /// use: its answer may still arrive, and a client would take it for the answer to the next
+    /// request.
     pub(super) fn leave(&mut self, id: &str, request: Option<&str>, heard_out: bool, now: Instant) {
         let Some(session) = self.0.get_mut(id) else { return };
         session.open -= 1;

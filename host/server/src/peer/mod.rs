@@ -1,4 +1,4 @@
-//! Identity of the process at the other end of a unix socket, from the kernel.
+//! Identity of the peer process of a unix socket, from the kernel.
 
 pub(super) mod batch;
 pub(super) mod identity;

@@ -1,5 +1,6 @@
-//! Tracks the open connections of one endpoint: the holder of each, its idle time, and the signal to close. The rules on how many each
-//! may hold are in [`connection_quota`](a2a_hub_core::scheduling::connection_quota).
+//! Tracks the open connections of one endpoint: the holder of each, its idle time, and the signal
+//! to close. The limits per holder are in
+//! [`connection_quota`](a2a_hub_core::scheduling::connection_quota).
 
 use a2a_hub_core::{
     access_control::Principal,
@@ -17,33 +18,35 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Accepted connections that may wait for the lookup of their process: they take descriptors, and do not count in the quota. One lookup
-/// answers for all that wait, so an endpoint with more connections accepts more of them at once.
+/// Accepted connections that may wait for the lookup of their process. These take descriptors, and
+/// do not count in the quota. One lookup answers for all that wait, so an endpoint with more
+/// connections accepts more of them at once.
 const LEAST_ARRIVALS: usize = 8;
 const MOST_ARRIVALS: usize = 256;
 
-/// Grace period of a new or just answered connection before it counts as idle: its next request may be on its way.
+/// Grace period of a new or just answered connection before it counts as idle: its next request may
+/// be on its way.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// How long to wait when the system has no file descriptors left.
+/// Pause after `accept` failed, for example because the system has no free file descriptors.
 const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
 
-/// The connections of one endpoint. Clones are one.
+/// The connections of one endpoint. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Connections(Arc<Shared>);
 
 struct Shared {
     quota: Mutex<ConnectionQuota<Arc<Activity>>>,
-    /// How long a client may keep the hub waiting.
+    /// Timeout for slow clients.
     patience: Duration,
     arrivals: Arc<Semaphore>,
-    /// Whether the last connection could not be accepted, and that was logged.
+    /// Set while `accept` fails, after the failure was logged.
     is_accept_failing: Mutex<bool>,
 }
 
-/// What one connection does, for whoever looks for an idle one.
+/// Activity of one connection, read when the quota looks for an idle one.
 struct Activity {
-    /// How many requests are under way, and since when there are as many.
+    /// Number of requests in progress, and the time of its last change.
     requests: Mutex<(usize, Instant)>,
     gives_way: CancellationToken,
 }
@@ -55,12 +58,12 @@ impl Activity {
     }
 }
 
-/// Why the hub closes a connection that is idle.
+/// Reason for which the hub closes an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
-    /// Another one took its place.
+    /// Another connection replaced it.
     GaveWay,
-    /// It was idle for so long.
+    /// The connection reached this idle limit.
     Idle(Duration),
 }
 
@@ -79,7 +82,8 @@ impl fmt::Display for CloseReason {
 }
 
 impl Connections {
-    /// An endpoint that holds so many at once, with clients that may keep the hub waiting for so long.
+    /// Creates the state of an endpoint with at most `most` connections, and a timeout for slow
+    /// clients.
     pub(crate) fn new(most: usize, patience: Duration) -> Self {
         let quota = Mutex::new(ConnectionQuota::new(Unit::Connections, most));
         let arrivals = (most / 16).clamp(LEAST_ARRIVALS, MOST_ARRIVALS);
@@ -87,13 +91,14 @@ impl Connections {
         Self(Arc::new(Shared { quota, patience, arrivals, is_accept_failing: Mutex::new(false) }))
     }
 
-    /// A place for a connection of which nobody knows yet whose it is. To be had before it is accepted, and given back once it is known.
+    /// Takes a permit for a connection whose holder is not yet known. The permit is taken before
+    /// the connection is accepted, and released once the holder is known.
     pub(crate) async fn arrival(&self) -> Option<OwnedSemaphorePermit> {
-        // Never closed.
+        // The semaphore is never closed.
         Arc::clone(&self.0.arrivals).acquire_owned().await.ok()
     }
 
-    /// Lets a connection of this principal in, in place of an idle one if need be.
+    /// Admits a connection of this principal, in place of an idle one if a limit is reached.
     pub(crate) fn admit(
         &self,
         principal: Option<&Principal>,
@@ -106,7 +111,8 @@ impl Connections {
         let admitted = {
             let mut quota = self.0.quota.lock();
             match quota.admit(holder.clone(), newcomer(), since) {
-                // The operator's own burst of connections must not lock the operator out until they have settled.
+                // The operator's own burst of connections must not lock the operator out until they
+                // have settled.
                 Err(_) if holder == Holder::Operator => {
                     let idle = |one: &Arc<Activity>| one.idle_since().map(Instant::into_std);
                     quota.admit(holder, newcomer(), idle)
@@ -121,16 +127,17 @@ impl Connections {
         Ok(OpenConnection { key, limit, activity, connections: self.clone() })
     }
 
-    /// A connection was accepted.
+    /// Records that a connection was accepted.
     pub(crate) fn accepted(&self) {
         *self.0.is_accept_failing.lock() = false;
     }
 
-    /// A connection could not be accepted. Where descriptors have run out, an idle connection is closed, and the next is accepted in a
-    /// while: the one that waits makes `accept` return at once.
+    /// Handles a failure of `accept`. If the system has no free descriptors, an idle connection is
+    /// closed. The next `accept` follows after a pause, because a connection that stays in the
+    /// backlog makes `accept` fail again at once.
     pub(crate) async fn accept_failed(&self, why: &io::Error) {
         match Errno::from_io_error(why) {
-            // The client is gone again.
+            // The client closed the connection, or a signal interrupted the call.
             Some(Errno::CONNABORTED | Errno::CONNRESET | Errno::INTR) => return,
             Some(Errno::MFILE | Errno::NFILE) => {
                 if let Some(evicted) = self.0.quota.lock().evict(since) {
@@ -146,33 +153,33 @@ impl Connections {
     }
 }
 
-/// Since when a connection is idle that may give way.
+/// Time since which a settled connection has been idle.
 fn since(activity: &Arc<Activity>) -> Option<std::time::Instant> {
     let settled = activity.idle_since().filter(|since| since.elapsed() >= SETTLING);
     settled.map(Instant::into_std)
 }
 
-/// A connection that was let in. It is counted until this is dropped.
+/// An admitted connection. It counts in the quota until this is dropped.
 pub(crate) struct OpenConnection {
     key: u64,
-    /// How long it may be idle.
+    /// Idle limit, if any.
     limit: Option<Duration>,
     activity: Arc<Activity>,
     connections: Connections,
 }
 
 impl OpenConnection {
-    /// What marks its requests as under way.
+    /// Returns the counter of requests in progress.
     pub(crate) fn requests(&self) -> Requests {
         Requests(Arc::clone(&self.activity))
     }
 
-    /// Whether no request is under way.
+    /// True if no request is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.activity.idle_since().is_some()
     }
 
-    /// Returns once the connection is to be closed, for it is idle.
+    /// Waits until the connection is to be closed, and returns the reason.
     pub(crate) async fn is_to_close(&self) -> CloseReason {
         tokio::select! {
             () = self.activity.gives_way.cancelled() => CloseReason::GaveWay,
@@ -188,7 +195,7 @@ impl OpenConnection {
             if since.is_some_and(|since| now.saturating_duration_since(since) >= limit) {
                 return limit;
             }
-            // One that is busy is not idle for as long from now on.
+            // A busy connection can reach the limit only one full limit from now.
             let next = since.unwrap_or(now).checked_add(limit);
             match next {
                 Some(next) => sleep_until(next).await,
@@ -204,12 +211,12 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Marks requests of one connection as under way. Clones are one.
+/// Counts the requests of one connection that are in progress. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Requests(Arc<Activity>);
 
 impl Requests {
-    /// A request is under way until this is dropped.
+    /// Counts a request as in progress until the result is dropped.
     pub(crate) fn begin(&self) -> Busy {
         let mut requests = self.0.requests.lock();
         *requests = (requests.0 + 1, Instant::now());
@@ -217,7 +224,7 @@ impl Requests {
     }
 }
 
-/// A request that is under way.
+/// A request in progress.
 pub(crate) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {

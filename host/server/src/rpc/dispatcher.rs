@@ -1,4 +1,5 @@
-//! Where operations are handed in, whatever they travelled on: who asks, from where, on what terms; and what comes of them.
+//! Dispatches operations of every transport to the hub, together with their caller, origin and
+//! protocol version, and writes the answers in the caller's dialect.
 
 use super::{
     catch_panic::caught,
@@ -29,19 +30,21 @@ use serde_json::{Value, json};
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use url::Url;
 
-/// Where the hub itself is reached as official A2A has it.
+/// Path of the hub's endpoint for official A2A.
 pub(crate) const HUB: &str = "/a2a";
 
-/// How soon a client that was sent away should come again, in seconds.
+/// Seconds that a refused client waits before it tries again (`Retry-After`).
 pub(crate) const COME_AGAIN: u32 = 1;
 
-/// How many HTTP connections are let in at the least, if descriptors allow it. Each costs some ten kilobytes.
+/// Least number of HTTP connections that are admitted, if descriptors allow it. Each costs some ten
+/// kilobytes.
 const LEAST_HTTP_CONNECTIONS: usize = 4_000;
 
-/// How many connections to the unix socket are let in, if descriptors allow it. Each costs a few kilobytes.
+/// Number of admitted connections to the unix socket, if descriptors allow it. Each costs a few
+/// kilobytes.
 const SOCKET_CONNECTIONS: usize = 1_000;
 
-/// Where requests are taken in, whatever they travel on. Cheap to clone.
+/// Entry point of requests from every transport. Cheap to clone.
 #[derive(Clone)]
 pub struct Dispatcher {
     hub: Hub,
@@ -53,46 +56,47 @@ pub struct Dispatcher {
     lineage: Lineages,
 }
 
-/// Where others find this hub.
+/// Addresses at which others reach this hub.
 #[derive(Clone, Debug, Default)]
 pub struct PublicEndpoints {
-    /// The URL that others reach it by, without a slash at the end; where they reached it if none is set.
+    /// Public URL of the hub, without a trailing slash; if unset, the URL that the client used.
     pub public_url: Option<String>,
-    /// Where it serves HTTP, if it does.
+    /// Address of the HTTP server, if HTTP is served.
     pub http: Option<SocketAddr>,
-    /// The path of its unix socket; none if it has none.
+    /// Path of the unix socket, if it is served.
     pub socket: Option<PathBuf>,
-    /// Whose card is at its root; its own if none is named.
+    /// Agent whose card is served at the root; if unset, the hub's card is.
     pub root_agent: Option<AgentId>,
 }
 
-/// What a transport knows of a request beside its text.
+/// Facts that a transport knows about a request in addition to its text.
 pub(crate) struct RequestContext<'a> {
-    /// Who asks, as the transport found.
+    /// Caller that the transport identified.
     pub(crate) caller: Principal,
-    /// Where this hub is reached.
+    /// URL at which the client reached this hub.
     pub(crate) url: &'a str,
-    /// The number of the event that the client heard last, if it was cut off.
+    /// Number of the last event that the client received before it lost its connection
+    /// (`Last-Event-ID`).
     pub(crate) heard: Option<u64>,
-    /// How requests are spelled, unless their method says otherwise.
+    /// Dialect of requests whose method does not determine one.
     pub(crate) spelled: Dialect,
-    /// Where the endpoint of official A2A is reached; none where no card of A2A is told.
+    /// Addresses of the endpoint for official A2A; none where no A2A card is served.
     pub(crate) endpoints: Option<Endpoints>,
-    /// The agent whose endpoint it is.
+    /// Agent whose endpoint received the request.
     pub(crate) agent: Option<AgentId>,
-    /// URIs of the extensions that the client asks for.
+    /// URIs of the extensions that the client requests.
     pub(crate) extensions: Vec<String>,
-    /// Those that turned out to be active.
+    /// Requested extensions that are active.
     pub(crate) active: Active,
-    /// Whether the version is spoken that the client names.
+    /// Error if the hub does not speak the version that the client names.
     pub(crate) version: Result<(), A2aError>,
-    /// Where the client says what goes with its requests, of the three above.
+    /// Source of the agent, the extensions and the version: the headers, or the request's metadata.
     pub(crate) beside: Beside,
-    /// The trace that the client is in, as it says beside its request.
+    /// Trace of the client, sent along with its request.
     pub(crate) trace: TraceContext,
 }
 
-/// The extensions that are active in what a client asked, as far as that was carried out.
+/// Extensions that are active for the operations of a request that were carried out so far.
 #[derive(Default)]
 pub(crate) struct Active(Mutex<Vec<String>>);
 
@@ -109,7 +113,7 @@ impl Active {
 }
 
 impl<'a> RequestContext<'a> {
-    /// Those of a request in the Local Hub's dialect.
+    /// Creates the context of a request in the Local Hub's dialect.
     pub(crate) fn of_hub(caller: Principal, url: &'a str, heard: Option<u64>) -> Self {
         Self {
             caller,
@@ -126,7 +130,7 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// The client, as one that speaks a version of official A2A.
+    /// Describes the client as a client of this version of official A2A.
     pub(crate) fn visit(&self, wire: Wire) -> Visit {
         Visit {
             agent: self.agent.clone(),
@@ -136,22 +140,22 @@ impl<'a> RequestContext<'a> {
     }
 }
 
-/// What an operation comes to, spelled in its dialect, without the envelope of what it travelled on.
+/// Result of an operation, written in its dialect, without the envelope of the transport.
 pub(crate) type Spelled = Result<Reply<SpelledAnswer, Box<TaskStream>>, OperationRefusal>;
 
-/// An answer as it is spelled.
+/// Answer written in the client's dialect.
 pub(crate) enum SpelledAnswer {
-    /// Values, which are looked into, or written by whoever sends them. Over gRPC all are.
+    /// JSON values, for a transport that inspects or serializes them. gRPC always gets values.
     Tree(Value),
-    /// JSON text in one line, ready to be sent.
+    /// JSON text on one line, ready to be sent.
     Text(Vec<u8>),
 }
 
-/// Why an operation comes to nothing.
+/// Refusal of an operation.
 pub(crate) struct OperationRefusal {
-    /// What its client is told.
+    /// Error that the client receives.
     pub(crate) why: A2aError,
-    /// Whether that is none of the request's making: there is no room now.
+    /// True if the hub is at capacity, and the request itself is valid.
     pub(crate) is_busy: bool,
 }
 
@@ -162,8 +166,8 @@ impl From<A2aError> for OperationRefusal {
 }
 
 impl Dispatcher {
-    /// A dispatcher before this hub that serves so many streams at once. A client may take so long to send what it began, and
-    /// leave for so long what there is for it.
+    /// Creates a dispatcher for this hub. `max_streams` bounds the open streams; the timeout bounds
+    /// slow reads and writes of a client.
     pub fn new(
         hub: Hub,
         public_endpoints: PublicEndpoints,
@@ -173,14 +177,15 @@ impl Dispatcher {
         let (public_endpoints, streams) =
             (Arc::new(public_endpoints), StreamQuota::new(max_streams));
         let lineage = Arc::new(NoLineage);
-        // As many as there may be streams, and as many for all else.
+        // One connection for each stream, and as many for all other requests.
         let http = max_streams.saturating_mul(2).max(LEAST_HTTP_CONNECTIONS);
         let connections = ConnectionBudget { http, socket: SOCKET_CONNECTIONS };
         let long_answers = LongAnswers::default();
         Self { hub, public_endpoints, streams, connections, long_answers, patience, lineage }
     }
 
-    /// The same in a process that may have so many files open: its endpoints hold no more connections than that leaves to them.
+    /// Reduces the connections of the endpoints to what a process with this limit on open files can
+    /// hold.
     #[must_use]
     pub fn with_open_files(self, open_files: u64) -> Self {
         let wanted = self.connections;
@@ -197,29 +202,29 @@ impl Dispatcher {
         Self { connections, ..self }
     }
 
-    /// The same, whose clients are told apart by the processes that they are. Without it, each program of the hub's own user
-    /// is its operator.
+    /// Identifies clients by their processes. Without it, each program of the hub's own user counts
+    /// as its operator.
     #[must_use]
     pub fn with_lineage(self, lineage: Arc<dyn Lineage>) -> Self {
         Self { lineage, ..self }
     }
 
-    /// Who asks, by the processes that do.
+    /// Lookup that identifies callers by their processes.
     pub(crate) fn lineage(&self) -> Lineages {
         Arc::clone(&self.lineage)
     }
 
-    /// How many streams are open.
+    /// Number of open streams.
     pub(crate) fn streams(&self) -> OpenStreams {
         self.streams.count()
     }
 
-    /// How many connections each endpoint may hold.
+    /// Maximum number of connections for each endpoint.
     pub(crate) fn connection_budget(&self) -> ConnectionBudget {
         self.connections
     }
 
-    /// How long a client may keep the hub waiting.
+    /// Timeout for slow reads and writes of a client.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }
@@ -229,13 +234,13 @@ impl Dispatcher {
         &self.hub
     }
 
-    /// Where others find the hub.
+    /// Addresses at which others reach the hub.
     pub(crate) fn public_endpoints(&self) -> &PublicEndpoints {
         &self.public_endpoints
     }
 
-    /// How an agent is reached, or the hub itself, by a client that reached the hub at `url` over HTTP. The socket is for
-    /// the hub's own user, who needs no token.
+    /// Addresses of an agent, or of the hub itself, for a client that reached the hub at `url` over
+    /// HTTP. The socket is for the hub's own user, who needs no token.
     pub(crate) fn endpoints(
         &self,
         url: &str,
@@ -246,15 +251,16 @@ impl Dispatcher {
         Endpoints { socket, ..over_http(url, agent, needs_token) }
     }
 
-    /// The socket's URL, if there is one.
+    /// URL of the unix socket, if it is served.
     pub(crate) fn socket_url(&self) -> Option<String> {
         let path = std::path::absolute(self.public_endpoints.socket.as_ref()?).ok()?;
         let url = Url::from_file_path(path).ok()?;
         Some(format!("unix://{}", url.path()))
     }
 
-    /// The agent and the tenant that the `tenant` of a request names where there are no paths: a tenant of the hub, an agent, or
-    /// both with a slash between them. There is no agent to guess: what is for one must not go to another.
+    /// Resolves the `tenant` of a request without a path: a tenant of the hub, an agent, or both,
+    /// separated by a slash. An unknown name is an error, because a message for one agent must not
+    /// go to another.
     pub(crate) fn of_tenant(
         &self,
         said: Option<&str>,
@@ -283,8 +289,9 @@ impl Dispatcher {
         }
     }
 
-    /// The tenant that the `tenant` of a request names where a path says which agent is meant. A hub that no tenants share takes any
-    /// for none, and so does every hub with the name of an agent, which a client may have from its card.
+    /// Resolves the `tenant` of a request whose path names the agent. A hub without tenants accepts
+    /// any value as the default tenant. Every hub does so with the name of an agent, because
+    /// clients may copy it from the agent's card.
     pub(crate) fn tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
         let Some(said) = said.filter(|said| !said.is_empty() && self.hub.has_tenants()) else {
             return Ok(TenantId::default());
@@ -296,7 +303,7 @@ impl Dispatcher {
         Ok(if !self.hub.is_tenant(&tenant) && is_agent() { TenantId::default() } else { tenant })
     }
 
-    /// Whoever asks for this tenant, as a client of it: an operator may be one of any tenant.
+    /// Restricts the caller to this tenant. An operator may act as a client of any tenant.
     pub(crate) fn narrowed(
         &self,
         caller: Principal,
@@ -313,7 +320,7 @@ impl Dispatcher {
         Ok(if is_operator { Principal::Client(name) } else { caller.principal })
     }
 
-    /// Has the hub carry out an operation that was asked in this dialect, for the tenant that the request names.
+    /// Carries out an operation in this dialect, for the tenant that the request names.
     pub(crate) async fn carry_out(
         &self,
         dialect: Dialect,
@@ -384,7 +391,7 @@ impl Dispatcher {
         })
     }
 
-    /// A task as it stands: one that is over is passed on as it is kept.
+    /// Reads a task in its current state. A finished task is passed on as stored.
     async fn look(
         &self,
         dialect: Dialect,
@@ -415,8 +422,8 @@ impl Dispatcher {
         }))
     }
 
-    /// Has the hub carry out an operation for a door that writes the answer in its own words. A stream takes one of the places
-    /// that there are for streams, until what comes with it is dropped.
+    /// Carries out an operation for an endpoint that writes its own answers. A stream counts in the
+    /// stream quota until the returned permit is dropped.
     pub(crate) async fn ask(
         &self,
         caller: &Principal,
@@ -427,7 +434,7 @@ impl Dispatcher {
         Ok((caught(self.hub.handle(caller, None, operation)).await.flatten()?, permit))
     }
 
-    /// Makes room for a stream of this principal.
+    /// Takes a permit from the stream quota for this principal.
     pub(crate) fn admit(&self, caller: &Principal) -> Result<StreamPermit, OperationRefusal> {
         self.streams.open(caller).map_err(|reached| {
             let (QuotaReached::Own { most, .. }
@@ -439,17 +446,17 @@ impl Dispatcher {
     }
 }
 
-/// Whether answers go out as JSON text.
+/// True if answers in this dialect are sent as JSON text.
 fn spells_text(dialect: Dialect) -> bool {
     !matches!(dialect, Dialect::Official(Wire { binding: Binding::Grpc, .. }))
 }
 
-/// How an agent is reached over HTTP, or the hub itself, where the hub is at `url`.
+/// Addresses over HTTP of an agent, or of the hub itself, if the hub is at `url`.
 fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints {
     let path = agent.map_or_else(|| HUB.to_owned(), |agent| format!("{AGENTS}{agent}"));
     let root = url.trim_end_matches('/').to_owned();
     let base = format!("{root}{path}");
-    // gRPC has no path: its clients say by a tenant which agent they mean.
+    // gRPC has no path: its clients name the agent in the tenant.
     let grpc = url.split_once("://").and_then(|(scheme, rest)| {
         let host = rest.strip_suffix('/').unwrap_or(rest);
         let port = if scheme == "https" { ":443" } else { ":80" };
@@ -460,7 +467,8 @@ fn over_http(url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints
     Endpoints { base, root, grpc, socket: None, tenant, needs_token }
 }
 
-/// A client that was shown a card without security schemes has none to show who it is by (A2A 1.0, section 3.3.4).
+/// Refuses the extended card: a client whose card had no security schemes cannot authenticate (A2A
+/// 1.0, section 3.3.4).
 fn no_extended_card() -> A2aError {
     let why = format!(
         "the card at `/.well-known/agent-card.json` is all there is for the hub's own user; the extended one is for \
@@ -469,12 +477,12 @@ fn no_extended_card() -> A2aError {
     A2aError::new(ErrorKind::UnsupportedOperation, why)
 }
 
-/// Whether a URL's host is followed by a port. An IPv6 address has colons of its own, in brackets.
+/// True if the host of a URL is followed by a port. An IPv6 address has colons inside its brackets.
 fn has_port(host: &str) -> bool {
     host.rsplit(']').next().is_some_and(|rest| rest.contains(':'))
 }
 
-/// Why a client is hung up on that began to send something and did not go on.
+/// Error for a client that did not finish sending before the timeout.
 pub(crate) fn dawdled(what: &str, patience: Duration) -> A2aError {
     let patience = Span(patience);
     let why = format!(

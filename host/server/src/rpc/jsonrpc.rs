@@ -155,7 +155,7 @@ pub(crate) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
     Envelope::of_no_request().error(&dialect.write_error(why))
 }
 
-/// The answer to whatever a client would ask that is not let in, in the hub's own dialect.
+/// Answer to every request on a refused connection, in the hub's own dialect.
 pub(crate) fn no_room(why: &QuotaReached) -> Vec<u8> {
     unreadable(Dialect::Hub, &A2aError::new(ErrorKind::AgentUnavailable, why.to_string()))
 }

@@ -1,5 +1,6 @@
-//! Serializes long answers, such as a task with megabytes of artifacts, one at a time on a blocking thread: a client that reads such a task
-//! again and again delays nobody else (head-of-line blocking).
+//! Serializes long answers, such as a task with megabytes of artifacts, one at a time on a blocking
+//! thread. A client that reads such a task repeatedly delays no other client (head-of-line
+//! blocking).
 
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
@@ -12,13 +13,13 @@ use a2a_hub_protocol::{
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Bytes of an answer that is serialized in about a millisecond.
+/// Size in bytes of an answer that is serialized in about a millisecond.
 const SHORT: usize = 256 << 10;
 
-/// Long answers that are serialized at once: they keep one core busy at most.
+/// Maximum number of long answers that are serialized concurrently: they use at most one core.
 const AT_ONCE: usize = 1;
 
-/// Spells answers. Clones are one.
+/// Serializer of answers. Clones share its limit.
 #[derive(Clone)]
 pub(crate) struct LongAnswers(Arc<Semaphore>);
 
@@ -29,7 +30,7 @@ impl Default for LongAnswers {
 }
 
 impl LongAnswers {
-    /// The answer as text; the answer itself if it is none that is told as text.
+    /// Serializes the answer, or returns it if it has no text form.
     pub(crate) async fn text(
         &self,
         dialect: Dialect,
@@ -39,14 +40,14 @@ impl LongAnswers {
         if bytes_of(&answer) <= SHORT {
             return Ok(dialect.answer_text(&answer, sent).ok_or_else(|| Box::new(answer)));
         }
-        // Never closed.
+        // The semaphore is never closed.
         let _permit = self.0.acquire().await;
         let spell = move || dialect.answer_text(&answer, sent).ok_or_else(|| Box::new(answer));
         run_blocking(spell).await.map_err(|_| A2aError::internal())
     }
 }
 
-/// Bytes of what an answer holds that may be long, about; of answers that are not told as text none.
+/// Approximate size in bytes of the long parts of an answer; 0 for an answer without a text form.
 fn bytes_of(answer: &Answer) -> usize {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are written as values")]
     match answer {
@@ -70,7 +71,7 @@ fn bytes_of_parts(parts: &[Part]) -> usize {
     let of_part = |part: &Part| match &part.content {
         Content::Text(text) | Content::Url(text) => text.len(),
         Content::Raw(bytes) => bytes.len(),
-        // No longer than a guest or a request may tell it; looked at only where there is much else.
+        // Bounded by the limits on guests and requests, and looked at only in large answers.
         Content::Data(_) => 0,
     };
     parts.iter().map(of_part).sum()

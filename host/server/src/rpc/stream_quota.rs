@@ -8,25 +8,25 @@ use a2a_hub_protocol::operation::OpenStreams;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The streams of a hub. Clones are one.
+/// Quota on the open streams of a hub. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct StreamQuota(Arc<Mutex<ConnectionQuota<()>>>);
 
 impl StreamQuota {
-    /// Streams of which so many may be open at once.
+    /// Creates a quota of `most` open streams.
     pub(crate) fn new(most: usize) -> Self {
         Self(Arc::new(Mutex::new(ConnectionQuota::new(Unit::Streams, most))))
     }
 
-    /// Opens one more for this principal.
+    /// Takes a permit for one more stream of this principal.
     pub(crate) fn open(&self, principal: &Principal) -> Result<StreamPermit, QuotaReached> {
         let holder = Holder::from(Some(principal));
-        // A stream is never idle: it is there to wait.
+        // A stream is never idle, because waiting is its purpose.
         let admitted = self.0.lock().admit(holder, (), |()| None)?;
         Ok(StreamPermit { key: admitted.key, streams: self.clone() })
     }
 
-    /// How many are open, and how many there may be.
+    /// Number of open streams, and their limit.
     pub(crate) fn count(&self) -> OpenStreams {
         let streams = self.0.lock();
         OpenStreams { open: streams.open(), most: streams.most() }

@@ -1,5 +1,6 @@
-//! The unix socket: one JSON-RPC request a line, many under way at once, answers in any order by id; or another
-//! protocol, once a connection asks for it.
+//! Serves the unix socket. Each line is one JSON-RPC request; many requests run concurrently, and
+//! answers come in any order, matched by id. A connection can switch to another protocol on
+//! request.
 
 use super::protocol_upgrade;
 use crate::{
@@ -40,33 +41,35 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Requests of one connection under way at once; its next line is read when one is done.
+/// Maximum number of concurrent requests on a connection. At the limit, the next line is read once
+/// a request is done.
 const MAX_IN_FLIGHT: usize = 256;
 
-/// Lines that wait to be written to a connection; who answers waits while its client does not read.
+/// Number of lines that wait to be written to a connection. If its client does not read, answers
+/// wait for capacity.
 const OUTBOX: usize = 64;
 
-/// A bound unix socket. Its file is removed when it is dropped.
+/// A bound unix socket. Dropping it removes its file.
 pub struct Unix {
     listener: UnixListener,
     path: PathBuf,
     _lock: OwnedFd,
 }
 
-/// Why the socket cannot be bound.
+/// Failure to bind the socket.
 #[derive(Debug, thiserror::Error)]
 pub enum UnixError {
-    /// Another hub listens there.
+    /// Another hub listens on the path.
     #[error(
         "listen on {0}: another hub does; stop it with `a2a-hub stop`, or choose another `--socket`"
     )]
     Taken(PathBuf),
-    /// Something else is there.
+    /// The path is not a socket.
     #[error(
         "listen on {0}: there is a file that is not a socket; move it away, or choose another `--socket`"
     )]
     Occupied(PathBuf),
-    /// The system says no.
+    /// The system refuses.
     #[error("listen on {path}: {why}")]
     Io {
         /// The path of the socket.
@@ -77,14 +80,14 @@ pub enum UnixError {
 }
 
 impl Unix {
-    /// Listens on `path`, for this user only. A socket that a dead hub left behind gives way.
+    /// Listens on `path`, for this user only. Replaces the socket file of a hub that was killed.
     pub fn bind(path: &Path) -> Result<Self, UnixError> {
         let failed = |why| UnixError::Io { path: path.to_owned(), why };
         let lock = Self::take(path)?;
         if fs::symlink_metadata(path).is_ok() {
             fs::remove_file(path).map_err(failed)?;
         }
-        // Made for this user only: no moment passes in which others could connect.
+        // Created for this user only, so that other users can connect at no moment.
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
         let socket = UnixSocket::new_stream().and_then(|socket| {
             socket.bind(path)?;
@@ -94,7 +97,7 @@ impl Unix {
         Ok(Self { listener: socket.map_err(failed)?, path: path.to_owned(), _lock: lock })
     }
 
-    /// Checks that one can listen on `path`. The lock beside it is made, and stays.
+    /// Checks that `path` can be listened on. Creates the lock file beside it, which stays.
     pub fn check(path: &Path) -> Result<(), UnixError> {
         let failed = |why| UnixError::Io { path: path.to_owned(), why };
         let _lock = Self::take(path)?;
@@ -105,7 +108,7 @@ impl Unix {
         may.map_err(|why| failed(why.into()))
     }
 
-    /// Takes the lock of `path`, where there is nothing but a socket that somebody left.
+    /// Locks `path`, which must be free or a socket file that a hub left behind.
     fn take(path: &Path) -> Result<OwnedFd, UnixError> {
         let failed = |why| UnixError::Io { path: path.to_owned(), why };
         let lock = lock(path).map_err(failed)?.ok_or_else(|| UnixError::Taken(path.to_owned()))?;
@@ -117,7 +120,7 @@ impl Unix {
         }
     }
 
-    /// Serves until `stop`, then lets the requests that are under way come to their end.
+    /// Serves until `stop`, then completes the requests in progress.
     pub async fn serve(self, dispatcher: Dispatcher, stop: CancellationToken) {
         let url: Arc<str> = dispatcher.socket_url().unwrap_or_default().into();
         let tasks = TaskTracker::new();
@@ -159,12 +162,13 @@ impl Unix {
 
 impl Drop for Unix {
     fn drop(&mut self) {
-        // Gone already if somebody tidied up.
+        // The file may have been removed by another program.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Takes the lock beside the socket; none if somebody holds it. The file stays: to remove it would race.
+/// Takes the lock beside the socket; returns none if another process holds it. The file stays,
+/// because removing it would race.
 fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
     let mut file = path.as_os_str().to_owned();
     file.push(".lock");
@@ -177,7 +181,7 @@ fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// The next connection, with its place among those that are looked up.
+/// Accepts the next connection, with a permit for the lookup of its caller.
 async fn accept(
     listener: &UnixListener,
     connections: &Connections,
@@ -186,7 +190,8 @@ async fn accept(
     Ok((listener.accept().await?.0, arrival))
 }
 
-/// Who connected; none if it was another user. The connection comes back: a copy of it would take one more descriptor.
+/// Identifies the caller; none if it is another user. Returns the connection as well, because a
+/// copy would take one more descriptor.
 async fn look_up(stream: UnixStream, lineage: Lineages) -> Option<(UnixStream, Option<Principal>)> {
     let look = move || {
         let peer = stream.peer_cred().ok();
@@ -196,7 +201,8 @@ async fn look_up(stream: UnixStream, lineage: Lineages) -> Option<(UnixStream, O
     run_blocking(look).await.ok()
 }
 
-/// Tells a client why it is not let in. A line fits into a new connection, so this waits for nobody.
+/// Sends the refusal to a client. One line fits into the buffer of a new connection, so this does
+/// not block.
 fn refuse(stream: &UnixStream, why: &QuotaReached) {
     tracing::warn!(%why, "a connection to the socket was refused");
     // A client that is gone needs no answer.
@@ -208,8 +214,8 @@ fn line(mut text: Vec<u8>) -> Vec<u8> {
     text
 }
 
-/// One connection, until the client hangs up, dawdles or no longer reads, or the connection gives way. Its streams end with it; other
-/// requests that are under way go on without it.
+/// Serves one connection until the client disconnects, is too slow or stops reading, or the
+/// connection is evicted. Its streams end with it; other requests in progress continue.
 async fn talk(
     stream: UnixStream,
     open: OpenConnection,
@@ -257,7 +263,7 @@ async fn talk(
                     if in_flight.available_permits() < MAX_IN_FLIGHT {
                         asked.refuse_amid_others();
                     }
-                    // A conversation may pause for long, and does not count as idle.
+                    // A session may be silent for long, and does not count as idle.
                     let _busy = under_way.begin();
                     let _ = outbox.send(asked.answer()).await;
                     let Ok(language) = asked.language else { continue };
@@ -274,7 +280,8 @@ async fn talk(
             }
         }
     }
-    // Nothing more is heard, and once nobody has anything to say, the line is dead.
+    // No more input follows. The connection closes once all requests have answered, or the client
+    // is gone.
     requests.close();
     let gone = gone(reader.get_ref().as_ref());
     drop(outbox);
@@ -285,9 +292,11 @@ async fn talk(
     requests.wait().await;
 }
 
-/// Waits until the client has closed its end. One that has only said its last word still listens.
+/// Waits until the client has closed its end. A client that only shut down its writing side still
+/// reads.
 async fn gone(stream: &UnixStream) {
-    // Watched by a handle of its own: the writer must not lose sight of what is cleared here.
+    // Watched by a separate handle, because clearing the readiness here must not hide it from the
+    // writer.
     let watched = stream.as_fd().try_clone_to_owned().map(StdUnixStream::from);
     let closed = async {
         let watched = UnixStream::from_std(watched?)?;
@@ -299,7 +308,7 @@ async fn gone(stream: &UnixStream) {
     };
     if let Err(why) = closed.await {
         let why: io::Error = why;
-        // A stream finds out when it next says something.
+        // A stream detects the disconnect at its next write.
         tracing::debug!(%why, "cannot watch a connection");
         std::future::pending::<()>().await;
     }
@@ -340,8 +349,9 @@ async fn answer(
     }
 }
 
-/// Writes what the requests of a connection have to say, a line each, until the client has hung up. The connection is busy until a line
-/// is written: an idle one is closed at once, and a client that reads slowly would lose its answer.
+/// Writes the answers of a connection, one on each line, until the client is gone. The connection
+/// counts as busy until a line is written: an idle one may be closed at once, and a slow reader
+/// would lose its answer.
 async fn post(
     write: WriteTimeout<OwnedWriteHalf>,
     mut letters: mpsc::Receiver<Vec<u8>>,

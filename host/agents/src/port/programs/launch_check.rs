@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, sync::Arc};
 /// Holder of a program: an idle program is reused for the same holder only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
-    /// The principal's [identity](a2a_hub_core::access_control::Principal::identity). An unknown principal
-    /// (none) matches nobody.
+    /// The principal's [identity](a2a_hub_core::access_control::Principal::identity). An unknown
+    /// principal (none) matches nobody.
     pub(crate) principal: Option<String>,
     /// Tenant of the task.
     pub(crate) tenant: TenantId,

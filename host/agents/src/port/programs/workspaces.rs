@@ -1,4 +1,4 @@
-//! The directories that one agent works in: which of them holds a directory that somebody asks for, judged once that is open.
+//! Workspaces of one agent. A requested directory is checked after it has been opened.
 
 use a2a_hub_process::WorkingDirectory;
 use a2a_hub_runtime::Failure;
@@ -7,12 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The workspaces of an agent, as they were when the agent joined. A link that takes the place of one later leads nowhere: a program
-/// that works above it could have put it there.
+/// The workspaces of an agent, resolved when the agent joined. A link that replaces one later is
+/// not followed, because a program that works above it could have created it.
 pub(super) struct Workspaces {
-    /// Without links.
+    /// Workspaces, with links resolved.
     granted: Vec<PathBuf>,
-    /// The agent's home, without links: where its programs start if it has no workspace.
+    /// Home of the agent, with links resolved. Its programs start here if it has no workspace.
     home: PathBuf,
 }
 
@@ -26,24 +26,25 @@ impl Workspaces {
         Self { granted, home }
     }
 
-    /// Whether programs start at home, for there is no workspace.
+    /// True if the agent has no workspace, so that its programs start in its home.
     pub(super) fn is_home_alone(&self) -> bool {
         self.granted.is_empty()
     }
 
-    /// Where a program starts if nobody says otherwise.
+    /// Default working directory of a program.
     pub(super) fn first(&self) -> &Path {
         self.granted.first().unwrap_or(&self.home)
     }
 
-    /// The workspace that holds `directory`: the home, if none does.
+    /// Workspace that contains `directory`, or the home if none does.
     pub(super) fn holding(&self, directory: &Path) -> &Path {
         let holds = |workspace: &&PathBuf| directory.starts_with(workspace);
         self.granted.iter().find(holds).unwrap_or(&self.home)
     }
 
-    /// Opens the directory asked for if a workspace holds it, or the first workspace. The opened one is judged, whatever is at its
-    /// path by then. Waits for the disk.
+    /// Opens the requested directory if a workspace contains it, or by default the first workspace.
+    /// The check applies to the opened directory, even if its path has been replaced meanwhile.
+    /// Blocks on the disk.
     pub(super) fn open(&self, asked: Option<&str>) -> Result<WorkingDirectory, Failure> {
         let Some(asked) = asked else { return self.open_first() };
         let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
@@ -82,7 +83,7 @@ impl Workspaces {
     }
 }
 
-/// The path without links, as far as it is there.
+/// Path with the links of its existing part resolved.
 fn behind_links(path: &Path) -> PathBuf {
     path.ancestors()
         .find_map(|above| {
@@ -128,7 +129,7 @@ mod tests {
         assert!(matches!(open("missing"), Err(Failure::Denied(_))));
         assert!(matches!(workspaces.open(Some("work")), Err(Failure::Denied(_))));
 
-        // Whoever works above a workspace can replace it.
+        // A program that works above a workspace can replace it.
         fs::rename(path("work"), path("moved")).unwrap();
         symlink(path("outside"), path("work")).unwrap();
         symlink(path("outside"), path("later")).unwrap();

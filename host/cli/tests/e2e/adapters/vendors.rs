@@ -75,7 +75,8 @@ pub(super) const GEMINI: Vendor = Vendor {
     bin: "node_modules/.bin",
     key: "GEMINI_API_KEY",
     env: |model, home| {
-        // As docs/how-to/set-up-clis.md advises, so that the program's own retries do not take minutes.
+        // As docs/how-to/set-up-clis.md advises, so that the program's own retries do not take
+        // minutes.
         let settings = r#"{ "general": { "maxAttempts": 1 }, "security": { "auth": { "selectedType": "gemini-api-key" } } }"#;
         fs::create_dir_all(home.join(".gemini")).expect("a directory for gemini");
         fs::write(home.join(".gemini/settings.json"), settings).expect("gemini's settings");

@@ -5,8 +5,8 @@ use a2a_hub_agents::{Agent, AgentVersion, FindAgent};
 use a2a_hub_protocol::id::AgentId;
 use std::sync::Arc;
 
-/// Finds the agents of tasks. Required to create [`Tasks`](crate::tasks::Tasks), so that no task begins
-/// before its agent can be found.
+/// Finds the agents of tasks. Required to create [`Tasks`](crate::tasks::Tasks), so that no task
+/// begins before its agent can be found.
 #[derive(Clone)]
 pub struct Directory {
     agents: Arc<dyn FindAgent>,
