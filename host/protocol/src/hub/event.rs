@@ -65,8 +65,8 @@ pub enum Happened {
         file: String,
         /// SHA-256 digest of the waiting component, in hex.
         sha256: String,
-        /// Differences between the requests of the waiting and of the granted component, one per
-        /// element: added (`+`), removed (`-`), or another description (`~`).
+        /// Differences between the capabilities that the waiting and the granted component request,
+        /// one per element: added (`+`) or removed (`-`) requests, or a changed description (`~`).
         changes: Vec<String>,
     },
     /// The grant of a plug-in changed; calls of running tasks that it no longer allows fail with

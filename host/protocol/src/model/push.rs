@@ -160,7 +160,7 @@ pub struct Delivery {
     /// Latest error; for a held delivery, the error of other deliveries to the receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Earliest time of the next attempt: RFC 3339 in UTC.
+    /// Earliest time of the next attempt: RFC 3339 in UTC; absent if none is planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
 }

@@ -106,8 +106,7 @@ pub struct FoundElsewhere {
     pub registry: AgentId,
     /// URL of the agent's endpoint, as the registry states it.
     pub url: String,
-    /// Id under which clients can call the agent on this hub; absent if the operator has not added
-    /// it.
+    /// Id under which clients can call the agent on this hub; absent if this hub does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// Name, description, version and skills from the agent's card, as plain lines.

@@ -46,7 +46,7 @@ pub struct AgentHealth {
     /// Version of the program behind the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Problem of the agent, for people.
+    /// Problem of the agent, for people; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// Further information from the agent, such as the version of its program that it was tested

@@ -125,9 +125,9 @@ pub struct HeldBack {
     pub granted: String,
     /// True if the granted component keeps serving.
     pub serves: bool,
-    /// Differences between the requests of the waiting and of the granted component, one per
-    /// element: added (`+`), removed (`-`), or another description (`~`). Empty if both request the
-    /// same, or if the hub has no copy of the granted one.
+    /// Differences between the capabilities that the waiting and the granted component request, one
+    /// per element: added (`+`) or removed (`-`) requests, or a changed description (`~`). Empty if
+    /// both request the same, or if the hub has no copy of the granted one.
     pub changes: Vec<String>,
 }
 
