@@ -9,120 +9,125 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-/// An event of the hub.
+/// Event of the hub.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HubEvent {
-    /// The event's place among all since the hub started: one more than the one before.
+    /// Sequence number since the hub's start. It grows by one with each event of the hub, including
+    /// events that the listener may not see.
     pub seq: u64,
-    /// When the event happened: RFC 3339 in UTC.
+    /// Time of the event: RFC 3339 in UTC.
     pub timestamp: String,
-    /// What happened, by its `type`.
+    /// Kind of the event, given by `type`, with its data.
     #[serde(flatten)]
     pub what: Happened,
 }
 
-/// What happened in the hub, by its `type`.
+/// Kind of an event of the hub, given by `type`, with its data.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Happened {
-    /// You listen: whatever happens from now on is told. `seq` is that of the event before.
+    /// The subscription is active; `seq` is that of the event before.
     Subscribed,
-    /// An agent joined.
+    /// An agent joined the hub.
     AgentJoined {
-        /// The agent.
+        /// Id of the agent.
         agent_id: AgentId,
-        /// Where the agent came from: `built-in` or the file's name.
+        /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote
+        /// agent's URL.
         source: String,
     },
-    /// An agent took the place of an older one of its name; its running tasks end on the old version.
+    /// A new version of an agent replaced the old one; running tasks end on the old version.
     AgentReplaced {
-        /// The agent.
+        /// Id of the agent.
         agent_id: AgentId,
-        /// Where the agent came from: `built-in` or the file's name.
+        /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote
+        /// agent's URL.
         source: String,
     },
-    /// An agent left; its tasks go on to their end.
+    /// An agent left the hub; its tasks continue to their end.
     AgentLeft {
-        /// The agent.
+        /// Id of the agent.
         agent_id: AgentId,
     },
-    /// A file in the plugins folder cannot join.
+    /// A file in the plugins folder cannot become an agent.
     PluginRejected {
-        /// The file's name.
+        /// Name of the file.
         file: String,
-        /// What is wrong with the file, and how to mend it.
+        /// Reason for the rejection, and the remedy.
         error: String,
     },
-    /// A component in the plugins folder waits for the operator, for it is another one than was granted; the one that was granted
-    /// serves on.
+    /// A component that differs from the granted one waits in the plugins folder for the operator's
+    /// approval; the granted one keeps serving, if the hub has a copy of it.
     PluginHeldBack {
-        /// The agent whose file it is.
+        /// Id of the plug-in's agent.
         agent_id: AgentId,
-        /// The file's name.
+        /// Name of the file.
         file: String,
-        /// The SHA-256 digest of the component that waits, in hex.
+        /// SHA-256 digest of the waiting component, in hex.
         sha256: String,
-        /// What it asks for that the granted one does not, and the other way round: a line each, beginning with `+`, `-` or `~`.
+        /// Differences between the capabilities that the waiting and the granted component request,
+        /// one per element: added (`+`) or removed (`-`) requests, or a changed description (`~`).
         changes: Vec<String>,
     },
-    /// What is granted to a plug-in changed. Calls of running tasks that are not allowed any more end as `denied`.
+    /// The grant of a plug-in changed; calls of running tasks that it no longer allows fail with
+    /// `denied`.
     PluginGrantChanged {
-        /// The agent that the plug-in is.
+        /// Id of the plug-in's agent.
         agent_id: AgentId,
     },
-    /// An agent is better or worse than it was.
+    /// The health of an agent changed.
     AgentHealth {
-        /// The agent.
+        /// Id of the agent.
         agent_id: AgentId,
-        /// The agent's health by now.
+        /// Current health of the agent.
         health: AgentHealth,
     },
-    /// Tasks reach an agent again, or no longer.
+    /// The circuit breaker of an agent changed, so that tasks reach the agent again or no longer.
     AgentBreaker {
-        /// The agent.
+        /// Id of the agent.
         agent_id: AgentId,
-        /// The agent's circuit breaker by now.
+        /// Current circuit breaker of the agent.
         breaker: AgentBreaker,
     },
     /// A task was accepted.
     TaskCreated {
-        /// The task.
+        /// Id of the task.
         task_id: TaskId,
-        /// The task's conversation.
+        /// Conversation of the task.
         context_id: ContextId,
-        /// The agent that is to do it.
+        /// Agent of the task.
         agent_id: AgentId,
     },
-    /// A task moved to another state.
+    /// The state of a task changed.
     TaskState {
-        /// The task.
+        /// Id of the task.
         task_id: TaskId,
-        /// The task's conversation.
+        /// Conversation of the task.
         context_id: ContextId,
-        /// The agent that does it.
+        /// Agent of the task.
         agent_id: AgentId,
-        /// The state that the task is in now, such as `input-required`.
+        /// New state of the task, such as `input-required`.
         #[serde(serialize_with = "by_name")]
         #[schemars(with = "String")]
         state: TaskState,
     },
-    /// The configuration was read again.
+    /// The configuration was reloaded.
     ConfigReloaded {
-        /// The settings that changed and count from now on.
+        /// Changed settings that are effective now.
         changed: Vec<String>,
-        /// The settings that changed and count once the hub is started again.
+        /// Changed settings that become effective after a restart of the hub.
         needs_restart: Vec<String>,
     },
-    /// The hub cannot store anything, so that no task can begin or go on.
+    /// The store cannot be written, so no task can start or continue.
     StorageFailing {
-        /// What went wrong.
+        /// Error of the store.
         error: String,
-        /// How to mend it.
+        /// Remedy, for people.
         fix: String,
     },
-    /// It can again.
+    /// The store can be written again.
     StorageRecovered {
-        /// Since when it could not: RFC 3339 in UTC.
+        /// Start of the failure: RFC 3339 in UTC.
         failing_since: String,
     },
 }
@@ -156,14 +161,14 @@ fn by_name<S: Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(state.name())
 }
 
-/// Why a stream of the hub's events came to its end. Whoever still wants to hear asks anew, and for what it missed
-/// looks at `hub/status`, `hub/agents/list` and `tasks/get`.
+/// Reason for the end of a stream of hub events. To continue, the client subscribes again, and
+/// reads missed changes with `hub/status`, `hub/agents/list` and `tasks/get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamEnd {
-    /// The listener took so long that events it had not heard were let go.
+    /// The listener fell too far behind, and unread events were dropped.
     TooSlow,
-    /// The hub is about to stop.
+    /// The hub is stopping.
     HubStopped,
 }
 

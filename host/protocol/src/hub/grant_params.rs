@@ -21,26 +21,27 @@ const MAX_DENIED: usize = 256;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AddParams {
-    /// The agent that it is to be.
+    /// Id of the new agent.
     agent_id: AgentId,
-    /// Its component's file on the hub's machine, as an absolute path.
+    /// Absolute path of the component on the hub's machine; required unless `component` is given.
     path: Option<PathBuf>,
-    /// The component itself in base64, instead of a path.
+    /// Component in base64, in place of `path`.
     component: Option<String>,
-    /// The SHA-256 digest of the component, in hex: another one is not added.
+    /// SHA-256 digest of the component, in hex; a component with another digest is refused.
     sha256: String,
-    /// The text of its detached signature, as minisign writes it.
+    /// Text of the component's detached minisign signature; absent if the component is unsigned.
     signature: Option<String>,
-    /// What it is granted from the start.
+    /// Initial grant; if absent, this request grants nothing.
     grant: Option<GrantedParams>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GrantParams {
-    /// The plug-in.
+    /// Id of the plug-in.
     agent_id: AgentId,
-    /// The SHA-256 digest of its component in the plugins folder, in hex: no other one is granted anything.
+    /// SHA-256 digest of the component in the plugins folder, in hex; a component with another
+    /// digest is granted nothing.
     sha256: String,
     #[serde(flatten)]
     granted: GrantedParams,
@@ -49,31 +50,35 @@ pub(crate) struct GrantParams {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GrantedParams {
-    /// All that it may do from now on, in the shape of `[agents.<id>.grant]` of the configuration.
+    /// Whole new grant, in the form of `[agents.<id>.grant]` of the configuration.
     grant: Value,
-    /// The grant that this one was made from, as `hub/plugins/list` tells it: refused where another one counts by now.
+    /// Grant that the new one is based on, as `hub/plugins/list` returns it; the request is refused
+    /// if another grant is in force by now.
     before: Option<Value>,
-    /// The public key (minisign) whose signature lets updates keep the grant; the one before stays if left out.
+    /// Minisign public key whose signature lets updates keep the grant; if absent, the previous key
+    /// stays.
     key: Option<String>,
-    /// Whether whatever stands in its file keeps the grant: for a development loop.
+    /// True if any component in the plug-in's file keeps the grant, for a development loop; false
+    /// by default.
     #[serde(default)]
     dev: bool,
-    /// Where the component came from, for people.
+    /// Origin of the component, for people; the path of its file by default.
     source: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DenyParams {
-    /// The plug-in.
+    /// Id of the plug-in.
     agent_id: AgentId,
-    /// What it may not do any more, such as `process.git`, `http.api.example.com`, `memory` or `delegate.codex`.
+    /// Capabilities to revoke, 1 to 256 of them, such as `process.git`, `http.api.example.com`,
+    /// `memory` or `delegate.codex`.
     capabilities: Vec<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct BackUpParams {
-    /// The file to make, as an absolute path on the hub's machine; there must be none of that name.
+    /// Absolute path of the new file on the hub's machine; the file must not exist yet.
     file: PathBuf,
 }
 

@@ -117,9 +117,9 @@ mod tests {
             .unwrap();
         let params: Vec<_> = list(&register["params"]).iter().map(Value::to_string).collect();
         insta::assert_snapshot!(params.join("\n"), @r##"
-        {"name":"agentId","required":true,"schema":{"$ref":"#/components/schemas/AgentId","description":"What it is to be called; no other agent may be called so."}}
-        {"name":"component","required":false,"schema":{"description":"The component itself in base64, instead of a path.","type":["string","null"]}}
-        {"name":"path","required":false,"schema":{"description":"Its component's file on the hub's machine, as an absolute path.","type":["string","null"]}}
+        {"name":"agentId","required":true,"schema":{"$ref":"#/components/schemas/AgentId","description":"Id of the new agent, which no other agent has."}}
+        {"name":"component","required":false,"schema":{"description":"Component in base64, in place of `path`.","type":["string","null"]}}
+        {"name":"path","required":false,"schema":{"description":"Absolute path of the component on the hub's machine; required unless `component` is given.","type":["string","null"]}}
         "##);
         assert_eq!(register["x-admin"], true);
     }

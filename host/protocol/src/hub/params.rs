@@ -39,91 +39,95 @@ pub(crate) struct NoParams {}
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListAgents {
-    /// Whether to ask each how it is.
+    /// True to include the health of each agent, from a recent check or a new one; false by
+    /// default.
     #[serde(default)]
     include_health: bool,
 }
 
-/// What [`AgentQuery`] is on the wire.
+/// Parameters of `hub/agents/find`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct FindAgents {
-    /// The agent's id, one of its aliases or its card's name; what nobody is called finds whoever has the nearest name.
+    /// Id, alias or card name of the agent; an unknown name finds the agent with the most similar
+    /// name.
     #[serde(alias = "agentId")]
     name: Option<String>,
-    /// The id of a skill that it has; `*` is any.
+    /// Id of a skill that the agent must have; `*` matches any skill.
     skill: Option<String>,
-    /// Tags, all of which its skills have.
+    /// Tags that the agent's skills must have, all of them; 32 at most.
     tags: Vec<String>,
-    /// What it is to do, in anybody's words.
+    /// Description of the work in free text; the best matches come first.
     #[serde(alias = "q")]
     query: Option<String>,
-    /// Which versions will do: `2`, `>=1.4`, `^2.1`, `1.*`.
+    /// Version requirement, such as `2`, `>=1.4`, `^2.1` or `1.*`.
     version: Option<String>,
-    /// Media types that it must take.
+    /// Media types that the agent must accept; 32 at most.
     input_modes: Vec<String>,
-    /// Media types that it must answer with.
+    /// Media types that the agent must produce; 32 at most.
     output_modes: Vec<String>,
-    /// How many at most: 10 unless said, 1,000 at most.
+    /// Maximum number of agents: 10 by default, 1,000 at most.
     limit: Option<usize>,
-    /// Whether an older version will do if there is no other.
+    /// True to accept older versions if no version matches; false by default.
     allow_older: bool,
-    /// Whether the registries that the operator named are left out.
+    /// True to leave out the registries that the operator configured; false by default.
     local_only: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OneAgent {
-    /// The agent's id on this hub.
+    /// Id of the agent on this hub.
     agent_id: AgentId,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReloadAgent {
-    /// The agent's id on this hub.
+    /// Id of the agent on this hub.
     agent_id: AgentId,
-    /// For an agent elsewhere: the SHA-256 digest, in hex, of its new card, which is approved by this.
+    /// SHA-256 digest, in hex, of a remote agent's new card, which this call approves.
     accept: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RegisterAgent {
-    /// What it is to be called; no other agent may be called so.
+    /// Id of the new agent, which no other agent has.
     agent_id: AgentId,
-    /// Its component's file on the hub's machine, as an absolute path.
+    /// Absolute path of the component on the hub's machine; required unless `component` is given.
     path: Option<PathBuf>,
-    /// The component itself in base64, instead of a path.
+    /// Component in base64, in place of `path`.
     component: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListTasks {
-    /// Only tasks whose id begins so.
+    /// Only tasks whose id begins with this text.
     id_prefix: Option<String>,
     /// Only tasks of this agent.
     agent_id: Option<AgentId>,
-    /// Only tasks whose status changed then or later: RFC 3339 in UTC, such as `2026-01-31T12:00:00.000Z`.
+    /// Only tasks whose status changed at this time or later: RFC 3339 in UTC, such as
+    /// `2026-01-31T12:00:00.000Z`.
     since: Option<String>,
     /// Only tasks of this conversation.
     context_id: Option<String>,
-    /// Only tasks that are to be done in this directory: `metadata.workingDirectory` of their latest message that has one.
+    /// Only tasks for this directory: the `metadata.workingDirectory` of their latest message that
+    /// has one.
     working_directory: Option<String>,
-    /// Only tasks of this workflow: what a client named it with `metadata.x-workflow-id`, or the id of the task at the root of a
-    /// tree of tasks that agents gave one another.
+    /// Only tasks of this workflow: the `metadata.x-workflow-id` of a client, or the id of the task
+    /// at the root of a task tree.
     workflow: Option<String>,
-    /// Only tasks in this state.
+    /// Only tasks in this state, such as `completed`.
     state: Option<String>,
-    /// How many at most: 20 unless said, 1,000 at most.
+    /// Maximum number of tasks: 20 by default, 1,000 at most.
     limit: Option<usize>,
-    /// Leaving out so many of the newest.
+    /// Number of newest tasks to skip: 0 by default.
     offset: Option<usize>,
-    /// How many of each task's latest messages to show; all of them if left out.
+    /// Number of latest messages to include for each task; all by default.
     history_length: Option<usize>,
-    /// Whether to show what the agents made.
+    /// True to include the artifacts; false by default.
     #[serde(default)]
     include_artifacts: bool,
 }
@@ -131,54 +135,54 @@ pub(crate) struct ListTasks {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GetTree {
-    /// The id of the task at the root of what is told; it may stand below others.
+    /// Id of the task at the root of the returned tree; it may be a child of another task.
     id: String,
-    /// How many levels below that to tell: 64 unless said, which is the most.
+    /// Maximum number of levels below the root: 64 by default and at most.
     depth: Option<usize>,
-    /// How many tasks to tell at most: 1,000 unless said, which is the most.
+    /// Maximum number of tasks: 1,000 by default and at most.
     limit: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListContexts {
-    /// Only conversations whose id begins so.
+    /// Only conversations whose id begins with this text.
     id_prefix: Option<String>,
-    /// How many at most: 20 unless said, 1,000 at most.
+    /// Maximum number of conversations: 20 by default, 1,000 at most.
     limit: Option<usize>,
-    /// Leaving out so many of the latest.
+    /// Number of latest conversations to skip: 0 by default.
     offset: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GetContext {
-    /// The conversation's id.
+    /// Id of the conversation.
     context_id: String,
-    /// How many of its latest messages to show: 100 unless said, 1,000 at most.
+    /// Number of latest messages to include: 100 by default, 1,000 at most.
     history_length: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeleteContext {
-    /// The conversation's id.
+    /// Id of the conversation.
     context_id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListDeliveries {
-    /// Only notifications that were given up.
+    /// True to list only deliveries that were given up; false by default.
     #[serde(default)]
     dead: bool,
-    /// How many at most: 20 unless said, 1,000 at most.
+    /// Maximum number of deliveries: 20 by default, 1,000 at most.
     limit: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RetryDeliveries {
-    /// The task's id.
+    /// Id of the task.
     task_id: String,
 }
 

@@ -49,24 +49,25 @@ fn fresh() -> Arc<str> {
 }
 
 id!(
-    /// The id of a task, for as long as the hub remembers the task. Made by the hub, never by a client, unless the client is the
-    /// program that holds the hub.
+    /// Id of a task, valid until the hub deletes the task. The hub generates it; of all clients,
+    /// only the program that embeds the hub may choose it.
     TaskId
 );
 id!(
-    /// The id of a message, chosen by whoever speaks.
+    /// Id of a message, chosen by its sender.
     MessageId
 );
 id!(
-    /// The id of an artifact, unique within its task.
+    /// Id of an artifact, unique within its task.
     ArtifactId
 );
 id!(
-    /// The id of a question that a task asks its client: another one each time something is asked.
+    /// Id of a question that a task asks its client; each question has a new id.
     QuestionId
 );
 id!(
-    /// The id of a push configuration, which says where notifications of a task are sent; unique within that task.
+    /// Id of a push configuration, which names a receiver of a task's notifications; unique within
+    /// the task.
     PushConfigId
 );
 

@@ -453,21 +453,21 @@ pub struct CardOf {
     pub operated: Vec<(AgentId, Operated)>,
 }
 
-/// A conversation in one line: an element of the answer to `hub/contexts/list`.
+/// Summary of a conversation: an element of the answer to `hub/contexts/list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextInfo {
-    /// The conversation's id.
+    /// Id of the conversation.
     pub id: ContextId,
-    /// How many tasks the conversation has.
+    /// Number of tasks in the conversation.
     pub task_count: u64,
-    /// The ids of the agents that take part.
+    /// Ids of the participating agents.
     pub agents: Vec<AgentId>,
-    /// When the first task of the conversation began: RFC 3339 in UTC.
+    /// Start of the conversation's first task: RFC 3339 in UTC.
     pub created_at: String,
-    /// When the state of one of the conversation's tasks last changed: RFC 3339 in UTC.
+    /// Time of the latest state change of a task in the conversation: RFC 3339 in UTC.
     pub updated_at: String,
-    /// The state of the conversation's newest task, as [`TaskState::name`] calls it.
+    /// State of the conversation's newest task, such as `completed`.
     #[serde(serialize_with = "state_name")]
     #[schemars(with = "String")]
     pub last_state: TaskState,
@@ -477,54 +477,59 @@ fn state_name<S: serde::Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S
     to.serialize_str(state.name())
 }
 
-/// One agent: an element of the answer to `hub/agents/list`.
+/// Agent of the hub: an element of the answer to `hub/agents/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
-    /// The agent's id on this hub.
+    /// Id of the agent on this hub.
     pub id: AgentId,
-    /// The agent's name for people.
+    /// Name of the agent, for people.
     pub name: String,
-    /// The agent's card.
+    /// A2A card of the agent.
     pub card: Value,
-    /// The agent's health, if that was asked for.
+    /// Health of the agent; absent if the client did not request it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<AgentHealth>,
-    /// The agent's circuit breaker: whether tasks reach it.
+    /// Circuit breaker of the agent, which decides if tasks reach the agent.
     pub breaker: AgentBreaker,
-    /// When the agent joined the hub: RFC 3339 in UTC.
+    /// Time at which the agent joined the hub: RFC 3339 in UTC.
     pub registered_at: String,
-    /// Where the agent came from: `built-in` or the file's name.
+    /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote agent's
+    /// URL.
     pub source: String,
-    /// The name of the operator's key that signed the agent's component.
+    /// Name of the operator's key that signed the agent's component; absent if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
-    /// What the agent asks for and was not granted.
+    /// Requested capabilities that are not granted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_granted: Vec<NotGranted>,
-    /// Another component in the agent's file that waits for the operator; the one that was granted serves on.
+    /// Another component in the agent's file that waits for the operator's approval; the granted
+    /// one keeps serving.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
-    /// How the agent's programs are held; nothing if it may run none.
+    /// Confinement of the agent's programs; absent if the agent may run none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<ProgramTier>,
-    /// What the agent's programs may do without asking, as the operator set it: `read-only`, `ask`, `edit` or `full`; nothing if it
-    /// may run none. A message's `metadata.permissions` says less.
+    /// Actions that the agent's programs may do without asking, as the operator set it:
+    /// `read-only`, `ask`, `edit` or `full`; absent if the agent may run none.
+    /// `metadata.permissions` of a message can only lower it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
-    /// How many of the agent's programs live between its tasks, for the next of them; nothing if none do.
+    /// Number of idle programs that are kept for the agent's next tasks; absent if zero.
     #[serde(skip_serializing_if = "tree::is_zero")]
     pub kept: usize,
 }
 
-/// An agent that was let go: the answer to `hub/agents/deregister`.
+/// Deregistered agent: the answer to `hub/agents/deregister`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deregistered {
-    /// The agent's id.
+    /// Id of the agent.
     pub agent_id: AgentId,
-    /// Where the agent came from: `built-in` or the file's name.
+    /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote agent's
+    /// URL.
     pub source: String,
-    /// Whether the agent is back when the hub starts again; until then `hub/agents/reload` brings it back.
+    /// True if the agent returns with the next start of the hub, or earlier with
+    /// `hub/agents/reload`.
     pub returns_on_restart: bool,
 }

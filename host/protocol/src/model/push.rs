@@ -15,7 +15,7 @@ pub const MAX_URL: usize = 2048;
 /// headers in total.
 pub const MAX_SECRET: usize = 4096;
 
-/// Something that must not be told: neither in a log nor by `Debug`.
+/// Secret text, which neither logs nor `Debug` output may contain.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -48,13 +48,13 @@ pub struct PushAuthentication {
     pub credentials: Option<Secret>,
 }
 
-/// The form in which notifications are told: that of the version in which the client asked for them.
+/// Payload form of notifications: that of the A2A version in which the client configured them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub enum PushForm {
-    /// The whole task, as A2A 0.3 has it.
+    /// Whole task, as in A2A 0.3.
     #[serde(rename = "0.3")]
     V03,
-    /// One event, as A2A 1.0 has it.
+    /// One event, as in A2A 1.0.
     #[serde(rename = "1.0")]
     V1,
 }
@@ -135,46 +135,48 @@ impl PublicKey {
     }
 }
 
-/// How a task's notifications get to one place: an element of the answer to `hub/deliveries/list`.
+/// Delivery of a task's notifications to one receiver: an element of the answer to
+/// `hub/deliveries/list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
-    /// The task.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// The config.
+    /// Id of the push configuration.
     pub config_id: PushConfigId,
-    /// Where they are sent: the URL's scheme, host and port. The rest may be secret.
+    /// Scheme, host and port of the receiver's URL; the rest may be secret.
     pub receiver: String,
-    /// The version in whose form they are told.
+    /// A2A version of the payload.
     pub version: PushForm,
-    /// How it goes.
+    /// State of the delivery.
     pub state: DeliveryState,
-    /// How many events of the task were not sent yet.
+    /// Number of the task's events that have not been sent yet.
     pub waiting: u64,
-    /// How often the first of them was tried.
+    /// Number of failed attempts to send the first of these events.
     pub attempts: u32,
-    /// Since when that comes to nothing: RFC 3339 in UTC.
+    /// Start of the failed attempts: RFC 3339 in UTC; absent if the latest attempt succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<String>,
-    /// How it failed last; of one that is held, how others did.
+    /// Latest error; for a held delivery, the error of other deliveries to the receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it is tried next at the soonest: RFC 3339 in UTC.
+    /// Earliest time of the next attempt: RFC 3339 in UTC; absent if none is planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
 }
 
-/// How a task's notifications get to one place.
+/// State of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
-    /// As they should.
+    /// Notifications are sent without failures.
     Fine,
-    /// They failed, and are tried again.
+    /// The latest attempt failed and will be repeated.
     Failing,
-    /// Others that went to the same receiver failed in a row, so that it is left alone for a while.
+    /// Other deliveries to the same receiver failed in a row, so the hub pauses this one.
     Held,
-    /// They failed for too long, or are not wanted: nothing is sent until `hub/deliveries/retry`.
+    /// The delivery failed for too long or the receiver refused it; nothing is sent until
+    /// `hub/deliveries/retry`.
     Dead,
 }
 

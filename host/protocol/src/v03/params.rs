@@ -20,12 +20,13 @@ use serde_json::Value;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageSend {
-    /// What to say; `metadata.targetAgent` names who is to hear it, `metadata.workingDirectory` where to work.
+    /// Message to send; its `metadata` selects the agent (`targetAgent`) and directory
+    /// (`workingDirectory`).
     message: OfferedMessage,
-    /// How to treat the message.
+    /// Options of the request.
     #[serde(default)]
     configuration: Option<Configuration>,
-    /// What the message's own metadata leaves out.
+    /// Metadata of the request; it supplies members that the message's own metadata lacks.
     #[serde(default)]
     metadata: Option<Metadata>,
 }
@@ -33,74 +34,76 @@ pub(crate) struct MessageSend {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Configuration {
-    /// How many of the task's latest messages to show; all of them if left out.
+    /// Number of the task's latest messages to include; all by default.
     history_length: Option<usize>,
-    /// Whether to wait for the end, as the hub does unless told otherwise.
+    /// False to return at once; true by default, which waits until the task ends or asks something.
     blocking: Option<bool>,
-    /// How long the task may take, in milliseconds.
+    /// Time limit of the task in milliseconds, at least 1; the agent's own limit by default and at
+    /// most.
     timeout_ms: Option<u64>,
-    /// Where the task's notifications are to be sent.
+    /// Receiver of the task's notifications.
     push_notification_config: Option<OfferedConfig>,
-    /// Media types that the client takes; any, if left out or empty.
+    /// Media types that the client accepts; any type, if absent or empty.
     accepted_output_modes: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GetTask {
-    /// The task's id.
+    /// Id of the task.
     id: String,
-    /// How many of its latest messages to show; all of them if left out.
+    /// Number of the task's latest messages to include; all by default.
     history_length: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CancelTask {
-    /// The task's id.
+    /// Id of the task.
     id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resubscribe {
-    /// The task's id.
+    /// Id of the task.
     id: String,
-    /// Only what comes after the event of this number.
+    /// Sequence number of the last received event; the stream begins after it, or with the current
+    /// task if absent.
     after_seq: Option<u64>,
-    /// Only what comes after the server-sent event of this id.
+    /// Id of the last received server-sent event; it takes precedence over `afterSeq`.
     last_event_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetPush {
-    /// The task's id.
+    /// Id of the task.
     task_id: String,
-    /// Where the task's notifications are to be sent.
+    /// Receiver of the task's notifications.
     push_notification_config: OfferedConfig,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GetPush {
-    /// The task's id.
+    /// Id of the task.
     id: String,
-    /// The id of the configuration, of those of the task; the first if left out.
+    /// Id of a configuration of the task; the first one by default.
     push_notification_config_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListPushes {
-    /// The task's id.
+    /// Id of the task.
     id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeletePush {
-    /// The task's id.
+    /// Id of the task.
     id: String,
-    /// The id of the configuration, of those of the task.
+    /// Id of a configuration of the task.
     push_notification_config_id: String,
 }
 
@@ -197,7 +200,7 @@ pub(crate) fn read<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
     })
 }
 
-/// A message as a client offers it, not yet looked at.
+/// Message of A2A 0.3 as a client sends it, before validation.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferedMessage {

@@ -11,24 +11,26 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A `PushNotificationConfig` as a client offers it, not yet looked at.
+/// `PushNotificationConfig` of A2A 0.3 as a client sends it, before validation.
 #[derive(Deserialize, JsonSchema)]
 pub struct OfferedConfig {
-    /// The configuration's id, which the client chooses; the next one without an id takes its place.
+    /// Id of the configuration, at most 128 bytes; the task's id by default. A configuration
+    /// replaces the previous one with the same id.
     id: Option<String>,
-    /// The URL of the receiver.
+    /// URL of the receiver, at most 2,048 bytes.
     url: String,
-    /// The token that the receiver knows notifications by.
+    /// Token that identifies notifications to the receiver, at most 4,096 printable ASCII
+    /// characters.
     token: Option<Secret>,
-    /// How the hub proves to the receiver on whose behalf it comes.
+    /// Credentials with which the hub authenticates at the receiver; absent if it needs none.
     authentication: Option<OfferedAuthentication>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct OfferedAuthentication {
-    /// Schemes that the receiver knows, the best first.
+    /// Authentication schemes that the receiver accepts, best first; the hub uses the first one.
     schemes: Vec<String>,
-    /// The credentials that go with the first of the schemes.
+    /// Credentials for the first scheme, at most 4,096 printable ASCII characters.
     credentials: Option<Secret>,
 }
 

@@ -57,136 +57,136 @@ pub const DEFAULT_FOUND: usize = 10;
 /// Maximum number of results.
 pub const MAX_FOUND: usize = 1_000;
 
-/// The agents that were found: the answer to `hub/agents/find`.
+/// Result of an agent search: the answer to `hub/agents/find`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundAgents {
-    /// Those that fit, the best first; of those that fit as well as one another, by id.
+    /// Matching agents, best first; equal scores are ordered by id.
     pub agents: Vec<FoundAgent>,
-    /// Whether they are of an older version than was asked for, which `allowOlder` allows.
+    /// True if the agents' versions are older than requested, which `allowOlder` permits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub older: bool,
-    /// The name that was probably meant, where nobody has the one that was asked for.
+    /// Existing name that was probably meant, if no agent has the requested name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
-    /// Agents that registries elsewhere list and that fit, the best first. They are not this hub's: one can be called here once the
-    /// operator names it in `[remote.<id>]`, and trusts its card.
+    /// Matching agents that registries list, best first. They are not agents of this hub: a client
+    /// can call one here after the operator adds it as `[remote.<id>]` and trusts its card.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<FoundElsewhere>,
-    /// Registries that told of nobody, and why.
+    /// Registries that gave no answer, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unasked: Vec<UnaskedRegistry>,
-    /// What kept the hub from comparing by meaning, as its operator set: words were compared instead.
+    /// Reason why the hub compared words only, although its operator configured embeddings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// An agent that was found.
+/// Agent that matches a search.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundAgent {
-    /// The agent's id on this hub.
+    /// Id of the agent on this hub.
     pub id: AgentId,
-    /// What it is called besides.
+    /// Aliases of the agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The agent's card, with the URL of the agent's own endpoint.
+    /// A2A card of the agent, with the URL of the agent's own endpoint.
     pub card: Value,
-    /// How well it fits: more is better, and numbers of one answer alone can be compared.
+    /// Score of the match: higher is better; comparable within one answer only.
     pub score: f64,
-    /// Why it was found.
+    /// Reasons for the match.
     pub why: Vec<Why>,
 }
 
-/// An agent that a registry elsewhere lists.
+/// Matching agent that a registry lists.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundElsewhere {
-    /// The registry that lists it, as the operator calls that.
+    /// Name of the registry in the hub's configuration.
     pub registry: AgentId,
-    /// The URL of the agent's endpoint, by the word of that registry.
+    /// URL of the agent's endpoint, as the registry states it.
     pub url: String,
-    /// The id under which the operator has it on this hub, if it is there: by that it can be called.
+    /// Id under which clients can call the agent on this hub; absent if this hub does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// What its card says in plain lines: name, description, version and skills.
+    /// Name, description, version and skills from the agent's card, as plain lines.
     pub card: Value,
-    /// How well it fits, among those that registries list.
+    /// Score of the match: higher is better; comparable among the registries' agents only.
     pub score: f64,
-    /// Why it was found.
+    /// Reasons for the match.
     pub why: Vec<Why>,
 }
 
-/// A registry that told of nobody.
+/// Registry that gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnaskedRegistry {
-    /// The registry, as the operator calls it.
+    /// Name of the registry in the hub's configuration.
     pub registry: AgentId,
-    /// Why, for people.
+    /// Reason, for people.
     pub why: String,
 }
 
-/// One reason for which an agent was found.
+/// Reason for which an agent matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Why {
-    /// What was compared.
+    /// Compared property.
     pub by: WhyBy,
-    /// What fitted: the alias, the tag, the word, as it was asked for.
+    /// Value that matched, such as an alias, a tag or a word, as the query has it.
     pub what: String,
-    /// The parts of the card that it was found in, for words.
+    /// Parts of the card that contain the word; empty for other properties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub r#in: Vec<CardPart>,
 }
 
-/// What an agent was found by.
+/// Property of an agent that matches a query.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum WhyBy {
-    /// Its id is the name that was asked for.
+    /// The agent's id is the requested name.
     Id,
-    /// One of its aliases is.
+    /// An alias of the agent is the requested name.
     Alias,
-    /// Its card's name is.
+    /// The name on the agent's card is the requested name.
     Name,
-    /// Its name is the nearest one to what was asked for, which nobody is called.
+    /// The agent's name is the most similar one to a requested name that no agent has.
     NearName,
-    /// It has the skill.
+    /// The agent has the skill.
     Skill,
-    /// It has the tag.
+    /// The agent has the tag.
     Tag,
-    /// It takes the media type.
+    /// The agent accepts the media type.
     InputMode,
-    /// It answers with the media type.
+    /// The agent produces the media type.
     OutputMode,
-    /// Its version will do.
+    /// The agent's version meets the requirement.
     Version,
-    /// Its version is older than what was asked for.
+    /// The agent's version is older than required.
     OlderVersion,
-    /// Its card has the word.
+    /// The agent's card contains the word.
     Word,
-    /// Its card means something similar, by an embedding.
+    /// The agent's card has a similar meaning, by its embedding.
     Meaning,
 }
 
-/// A part of a card that is searched for words.
+/// Part of a card that is searched for words.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum CardPart {
-    /// Its id, its aliases and its card's name.
+    /// Id, aliases and card name of the agent.
     Name,
-    /// The ids and names of its skills.
+    /// Ids and names of the agent's skills.
     Skills,
-    /// The tags of its skills.
+    /// Tags of the agent's skills.
     Tags,
-    /// What it, or one of its skills, is described as.
+    /// Descriptions of the agent and of its skills.
     Description,
-    /// What its skills name as examples.
+    /// Examples of the agent's skills.
     Examples,
 }
 

@@ -53,27 +53,27 @@ pub struct PluginGrant {
     pub source: Option<String>,
 }
 
-/// A change of one plug-in, done: the answer to `hub/plugins/add` and `hub/grants/*`.
+/// Changed plug-in: the answer to `hub/plugins/add` and `hub/grants/*`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginChanged {
-    /// The plug-in.
+    /// Id of the plug-in.
     pub agent_id: AgentId,
-    /// How it stands now; none if the hub knows it no more.
+    /// Plug-in after the change; `null` if it was removed.
     pub plugin: Option<PluginInfo>,
-    /// Why the hub cannot follow what it wrote, if it cannot: the change does not count yet.
+    /// Reason why the written change is not effective yet; absent if the change is effective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// A copy of the store, made: the answer to `hub/backup`.
+/// Backup of the store: the answer to `hub/backup`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackedUp {
-    /// The file that was made.
+    /// Path of the backup.
     pub file: PathBuf,
-    /// How many tasks are in it.
+    /// Number of tasks in the backup.
     pub tasks: u64,
-    /// How many bytes it has.
+    /// Size of the backup in bytes.
     pub bytes: u64,
 }

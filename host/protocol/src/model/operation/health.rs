@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The health of an agent.
+/// Health of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// The agent can work.
     Healthy,
-    /// The agent can work, but not fully.
+    /// The agent can work, with restrictions.
     Degraded,
     /// The agent cannot work.
     Unhealthy,
-    /// The agent was not asked yet.
+    /// The agent has not been checked yet.
     Unknown,
 }
 
@@ -31,28 +31,29 @@ pub struct Operated {
     pub max_queued: usize,
 }
 
-/// The last health check of an agent, and what it found.
+/// Result of an agent's latest health check.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentHealth {
-    /// The agent's health.
+    /// Health of the agent.
     pub status: HealthStatus,
-    /// When the agent was asked: RFC 3339 in UTC.
+    /// Time of the check: RFC 3339 in UTC; absent before the first check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_check: Option<String>,
-    /// How long the agent's answer took, in milliseconds.
+    /// Response time of the agent in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// The version of the program behind the agent.
+    /// Version of the program behind the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What is wrong with the agent.
+    /// Problem of the agent, for people; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// What else the agent says of itself, such as which version of its program it was tested with.
+    /// Further information from the agent, such as the version of its program that it was tested
+    /// with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The command that mends what is wrong.
+    /// Command that solves the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -72,17 +73,18 @@ impl AgentHealth {
     }
 }
 
-/// The circuit breaker of an agent: whether tasks reach the agent, judged by how its last ones and its health checks
-/// went.
+/// Circuit breaker of an agent. It decides if tasks reach the agent, from the results of the latest
+/// tasks and health checks.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentBreaker {
-    /// The state of the breaker.
+    /// State of the breaker.
     pub state: BreakerState,
-    /// When the next task is let through, unless a good health check comes before: RFC 3339 in UTC.
+    /// Earliest time of the next trial task, unless a successful health check closes the breaker
+    /// before: RFC 3339 in UTC; absent while the breaker is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
-    /// What went wrong the last time.
+    /// Latest failure, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -94,14 +96,14 @@ impl AgentBreaker {
     }
 }
 
-/// The state of a circuit breaker.
+/// State of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakerState {
-    /// Every task reaches the agent.
+    /// All tasks reach the agent.
     Closed,
-    /// No task reaches the agent, which failed again and again.
+    /// No task reaches the agent, because it failed repeatedly.
     Open,
-    /// One task was let through, to see how it fares.
+    /// One trial task reaches the agent; its result closes or opens the breaker.
     HalfOpen,
 }

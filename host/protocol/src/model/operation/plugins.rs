@@ -7,142 +7,148 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A plug-in: an element of the answer to `hub/plugins/list`. Its own words (`version`, `publisher`, `description`, reasons) are
-/// lines that it says of itself, checked to be plain lines and nothing else.
+/// Plug-in of the hub: an element of the answer to `hub/plugins/list`. `version`, `publisher`,
+/// `description` and the reasons are the plug-in's own claims; the hub checks only that they are
+/// plain lines.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginInfo {
-    /// The agent that it is on this hub.
+    /// Id of the plug-in's agent on this hub.
     pub agent_id: AgentId,
-    /// Its file's name in the plugins folder.
+    /// Name of the plug-in's file in the plugins folder.
     pub file: String,
-    /// Whether it has joined: another component may wait in its file all the same.
+    /// True if the plug-in serves as an agent; another component may wait in its file nevertheless.
     pub joined: bool,
-    /// The SHA-256 digest of the component that serves, in hex; none if it has not joined.
+    /// SHA-256 digest of the serving component, in hex; absent if the plug-in has not joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// The name of the operator's key that signed it.
+    /// Name of the operator's key that signed the serving component; absent if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
-    /// How its programs are held; nothing if it may run none.
+    /// Confinement of the plug-in's programs; absent if the plug-in may run none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<ProgramTier>,
-    /// Its version, as it says.
+    /// Version, as the plug-in states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Who made it, as it says.
+    /// Publisher, as the plug-in states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publisher: Option<String>,
-    /// What it is, as it says.
+    /// Description, as the plug-in states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What the component that serves asks for.
+    /// Capabilities that the serving component requests.
     pub asks: Vec<AskedCapability>,
-    /// What it asks for and was not granted.
+    /// Requested capabilities that are not granted.
     pub not_granted: Vec<NotGranted>,
-    /// The record of what was granted; none if nothing ever was.
+    /// Record of the plug-in's grant; absent if nothing was ever granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installation: Option<InstallationInfo>,
-    /// The component that waits for the operator.
+    /// Component that waits for the operator's approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
-    /// Why it has not joined, or what in its file waits, in words.
+    /// Reason, for people, why the plug-in has not joined or why a component in its file waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A capability that a plug-in asks for.
+/// Capability that a plug-in requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedCapability {
-    /// Its place in the manifest, such as `process.git` or `memory`.
+    /// Path of the capability in the manifest, such as `process.git` or `memory`.
     pub capability: String,
-    /// What it allows, in plain words that begin with a verb.
+    /// Effect of the capability, in plain words that begin with a verb.
     pub what: String,
-    /// Why it is asked for, in its maker's words.
+    /// Reason for the request, in the words of the plug-in's author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it asks for in particular, such as forms of arguments, a line each.
+    /// Details of the request, such as argument patterns, one per element.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
 
-/// Something that an agent asks for and was not granted.
+/// Capability that an agent requests and that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotGranted {
-    /// Its place in the manifest, such as `process.git`, `process.git.set` or `memory`.
+    /// Path of the capability in the manifest, such as `process.git`, `process.git.set` or
+    /// `memory`.
     pub capability: String,
-    /// What the agent cannot do without it, in plain words that begin with a verb.
+    /// Action that the agent cannot do without the capability, in plain words that begin with a
+    /// verb.
     pub what: String,
-    /// Why it asks, in its maker's words.
+    /// Reason for the request, in the words of the agent's author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What in `[agents.<id>.grant]` of the configuration would allow it.
+    /// Setting in `[agents.<id>.grant]` of the configuration that would grant the capability.
     pub setting: String,
-    /// The command that would allow it to a plug-in whose grant the configuration says nothing of.
+    /// Command that would grant the capability; absent if only the configuration can grant it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
-/// The record of what was granted to a plug-in.
+/// Record of a plug-in's grant.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstallationInfo {
-    /// What the plug-in's memory and home are kept under.
+    /// Id under which the plug-in's memory and home directory are stored.
     pub id: String,
-    /// The SHA-256 digest of the component that the grant is for, in hex.
+    /// SHA-256 digest of the granted component, in hex.
     pub sha256: String,
-    /// Where that came from.
+    /// Origin of the granted component, for people: a file's name, a path or a URL.
     pub source: String,
-    /// When it was granted last: RFC 3339 in UTC.
+    /// Time of the latest grant: RFC 3339 in UTC.
     pub granted_at: String,
-    /// The public key whose signature lets another component keep the grant.
+    /// Minisign public key whose signature lets another component keep the grant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Whether any component in its file keeps the grant.
+    /// True if any component in the plug-in's file keeps the grant.
     pub dev: bool,
-    /// Whether it follows the configuration; otherwise it was granted by command, which counts more.
+    /// True if the grant follows the configuration; false if it was made by command, which takes
+    /// precedence.
     pub from_configuration: bool,
-    /// Who changed it last, and from where, for people; none of a record from before this was kept.
+    /// Author and origin of the last change, for people; absent in records of older hubs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_by: Option<String>,
-    /// What is granted, as the file of grants has it.
+    /// Granted capabilities, in the form of the file of grants.
     pub grant: Value,
 }
 
-/// A component that waits for the operator.
+/// Component that waits for the operator's approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldBack {
-    /// The SHA-256 digest of the component that waits, in hex.
+    /// SHA-256 digest of the waiting component, in hex.
     pub sha256: String,
-    /// The digest of the one that was granted.
+    /// SHA-256 digest of the granted component, in hex.
     pub granted: String,
-    /// Whether the one that was granted serves on.
+    /// True if the granted component keeps serving.
     pub serves: bool,
-    /// What the waiting one asks for that the granted one does not, and the other way round: a line each, beginning with `+`, `-` or
-    /// `~`. Empty if both ask for the same, or the granted one is not kept any more.
+    /// Differences between the capabilities that the waiting and the granted component request, one
+    /// per element: added (`+`) or removed (`-`) requests, or a changed description (`~`). Empty if
+    /// both request the same, or if the hub has no copy of the granted one.
     pub changes: Vec<String>,
 }
 
-/// What looking for new grants has changed: the answer to `hub/plugins/refresh`.
+/// Changes found by a refresh of the plug-ins: the answer to `hub/plugins/refresh`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginsRefreshed {
-    /// The plug-ins whose grant, component or standing changed; it counts now.
+    /// Plug-ins whose grant, component or status changed; the changes are effective.
     pub changed: Vec<PluginChange>,
-    /// What keeps the hub from following the file of grants, if something does: nothing was changed then.
+    /// Reason why the hub cannot apply the file of grants, in which case no grant was changed;
+    /// absent if the hub can apply it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// A plug-in that is not as it was.
+/// Plug-in that changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginChange {
-    /// The agent that the plug-in is.
+    /// Id of the plug-in's agent.
     pub agent_id: AgentId,
-    /// What it is now, in plain words.
+    /// Status of the plug-in after the change, in plain words.
     pub now: String,
 }

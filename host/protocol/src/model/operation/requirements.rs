@@ -60,17 +60,17 @@ impl AgentRequirements {
     }
 }
 
-/// A group of agents that do the same work: a message to its name is given to one of them.
+/// Group of agents that do the same work; a message to the group's name goes to one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentGroup {
-    /// The group's name.
+    /// Name of the group.
     pub name: crate::model::id::AgentId,
-    /// How messages are shared out among its agents: `round-robin`, `least-loaded`, `latency` or `affinity`.
+    /// Load balancing strategy: `round-robin`, `least-loaded`, `latency` or `affinity`.
     pub balance: String,
-    /// Its agents that are there.
+    /// Members that are on this hub.
     pub agents: Vec<crate::model::id::AgentId>,
-    /// Its agents that are not there.
+    /// Configured members that are not on this hub.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<crate::model::id::AgentId>,
 }

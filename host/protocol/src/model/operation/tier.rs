@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How the programs of an agent are held.
+/// Confinement of an agent's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramTier {
-    /// By the kernel: a program sees, writes and reaches what is named, and nothing else.
+    /// Confined by the kernel: a program sees, writes and reaches only what its settings name.
     Confined,
-    /// By nothing: a program may do all that the hub's user may.
+    /// Not confined: a program may do all that the hub's user may do.
     Plain,
 }

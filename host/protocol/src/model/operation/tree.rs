@@ -19,71 +19,72 @@ pub struct TreeQuery {
     pub limit: usize,
 }
 
-/// A task with those that its agent gave to other agents, and they to others: the answer to `hub/tasks/tree`.
+/// Task with its descendants, the tasks that agents delegated: the answer to `hub/tasks/tree`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskTree {
-    /// The tasks, each after its parent, the oldest first among those of one parent.
+    /// Tasks of the tree, each after its parent; the children of one parent are ordered oldest
+    /// first.
     pub tasks: Vec<TreeTask>,
-    /// Whether tasks of the tree are not told, for it has more levels or more tasks than were asked for; `hidden` of a task tells
-    /// where.
+    /// True if tasks are left out because of `depth` or `limit`; `hidden` of a task shows the
+    /// place.
     pub cut: bool,
 }
 
-/// A task in a tree.
+/// Task in a tree.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeTask {
-    /// The task's id.
+    /// Id of the task.
     pub id: TaskId,
-    /// The task whose agent gave this one.
+    /// Task whose agent delegated this one; absent if a client sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<TaskId>,
-    /// How many levels below the root of what is told it stands.
+    /// Number of levels below the root of the returned tree.
     pub depth: usize,
-    /// The agent whose task it is.
+    /// Agent of the task.
     pub agent_id: AgentId,
-    /// The conversation that it belongs to.
+    /// Conversation of the task.
     pub context_id: ContextId,
-    /// What the parent's agent calls it, if it calls it anything.
+    /// Key that the parent's agent gave to the task; absent if it gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Where the task stands.
+    /// State of the task, such as `working`.
     #[serde(serialize_with = "super::state_name")]
     #[schemars(with = "String")]
     pub state: TaskState,
-    /// When it was given: RFC 3339 in UTC.
+    /// Time of the task's creation: RFC 3339 in UTC.
     pub created_at: String,
-    /// When its status was told last: of a task that is over, when it ended.
+    /// Time of the latest status, which is the end of a finished task: RFC 3339 in UTC.
     pub updated_at: String,
-    /// Tokens that it used itself, input and output together, as its agent reports them.
+    /// Tokens that the task itself used, input and output together, as its agent reports them.
     pub tokens: u64,
-    /// Dollars that it cost itself, as its agent reports them.
+    /// Cost of the task itself in US dollars, as its agent reports it.
     pub cost_usd: f64,
-    /// Why it failed, for machines.
+    /// Machine-readable reason for the failure of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What its agent was asked for, in one line that may be shortened.
+    /// Request to the agent, in one line that may be shortened.
     pub asked: String,
-    /// What it asks, if it waits for an answer.
+    /// Open question of the task; absent unless the task waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<TreeQuestion>,
-    /// How many tasks right below it are not told.
+    /// Number of direct child tasks that are left out; absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub hidden: usize,
 }
 
-/// What a task in a tree asks.
+/// Question of a task in a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeQuestion {
-    /// The question's name, by which an answer says what it answers.
+    /// Id of the question, with which an answer refers to it.
     #[schemars(with = "String")]
     pub id: QuestionId,
-    /// What kind of answer is wanted: `input`, `permission` or `auth`.
+    /// Requested kind of answer: `input`, `permission` or `auth`.
     #[schemars(with = "String")]
     pub kind: QuestionKind,
-    /// What is asked, in one line that may be shortened.
+    /// Text of the question, in one line that may be shortened.
     pub text: String,
 }
 

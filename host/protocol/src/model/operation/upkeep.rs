@@ -8,10 +8,10 @@ use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The hub answers, whatever else may be wrong with it: the answer to `hub/ping`.
+/// Answer to `hub/ping`, which works even if other parts of the hub fail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Pong {
-    /// The hub's version.
+    /// Version of the hub.
     pub version: String,
 }
 
@@ -24,42 +24,42 @@ pub struct OpenStreams {
     pub most: usize,
 }
 
-/// What came of reading the configuration again: the answer to `hub/reload`.
+/// Result of reloading the configuration: the answer to `hub/reload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reloaded {
-    /// The settings that changed and count from now on, such as `agents.echo.timeout_ms`.
+    /// Changed settings that are effective now, such as `agents.echo.timeout_ms`.
     pub changed: Vec<String>,
-    /// The settings that changed and count once the hub is started again; until then they are as they were.
+    /// Changed settings that become effective after a restart; until then the old values apply.
     pub needs_restart: Vec<String>,
-    /// The agents that the new settings leave without a place, and why.
+    /// Agents that cannot run under the new settings, with reasons.
     pub left_out: Vec<LeftOut>,
 }
 
-/// An agent that cannot work as new settings would have it.
+/// Agent that cannot run under the new settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
-    /// The agent's id on this hub.
+    /// Id of the agent on this hub.
     pub agent_id: AgentId,
-    /// Why the agent has no place, and how to mend that.
+    /// Reason why the agent cannot run, and the remedy.
     pub error: String,
 }
 
-/// Whether the hub can store what happens. What it cannot store it does not do.
+/// Condition of the store. The hub does nothing that it cannot store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum StorageCondition {
-    /// It can.
+    /// The store can be written.
     Ok,
-    /// It cannot: tasks that were at work fail, with reason `storage`, as soon as that can be stored. It is tried again and
-    /// again, and works once the cause is gone.
+    /// The store cannot be written: the hub retries until the cause is gone, and then fails the
+    /// tasks that were at work with reason `storage`.
     Failing {
-        /// Since when: RFC 3339 in UTC.
+        /// Start of the failure: RFC 3339 in UTC.
         since: String,
-        /// What went wrong the last time.
+        /// Latest error of the store.
         error: String,
-        /// How to mend it.
+        /// Remedy, for people.
         fix: String,
     },
 }
@@ -71,88 +71,89 @@ impl StorageCondition {
     }
 }
 
-/// The state of the hub: the answer to `hub/status` of the Local Hub specification.
+/// State of the hub: the answer to `hub/status` of the Local Hub specification.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HubStatus {
-    /// The hub's version.
+    /// Version of the hub.
     pub version: String,
-    /// How long the hub has been up, in milliseconds.
+    /// Time since the start of the hub, in milliseconds.
     pub uptime: u64,
-    /// The hub's agents.
+    /// Agents of the hub.
     pub agents: Vec<AgentBrief>,
     /// Groups of agents that do the same work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<AgentGroup>,
-    /// How many tasks are not over.
+    /// Number of tasks that have not ended.
     pub active_tasks: u64,
-    /// How many of them wait for their client, for an answer or a login.
+    /// Number of active tasks that wait for an answer or a login of their client.
     pub waiting_tasks: u64,
-    /// How many tasks the hub remembers.
+    /// Number of stored tasks.
     pub total_tasks: u64,
-    /// Whether the hub can store what happens.
+    /// Condition of the store.
     pub storage: StorageCondition,
-    /// What whoever looks after the hub should know of how it was started.
+    /// Warnings for the operator, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Whether the hub is going down, and takes no new tasks.
+    /// True while the hub stops, when it accepts no new tasks; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,
-    /// How many agents there are.
+    /// Number of agents.
     pub total: usize,
-    /// How many agents can work.
+    /// Number of healthy agents, which can work.
     pub healthy: usize,
-    /// How many agents can work, but not fully.
+    /// Number of degraded agents, which can work with restrictions.
     pub degraded: usize,
-    /// How many agents cannot work.
+    /// Number of unhealthy agents, which cannot work.
     pub unhealthy: usize,
-    /// How many agents were not asked yet.
+    /// Number of agents that have not been checked yet.
     pub unknown: usize,
-    /// Components that are being compiled for longer than a moment; each joins when that is done.
+    /// Components whose compilation takes a while; each one joins when it is compiled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compiling_plugins: Vec<CompilingPlugin>,
-    /// Components in the plugins folder that are not agents, and why.
+    /// Components in the plugins folder that cannot become agents, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected_plugins: Vec<RejectedPlugin>,
 }
 
-/// An agent in one line of the hub's status.
+/// Summary of an agent in the hub's status.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentBrief {
-    /// The agent's id on this hub.
+    /// Id of the agent on this hub.
     pub id: AgentId,
-    /// The agent's name for people.
+    /// Name of the agent, for people.
     pub name: String,
-    /// The agent's health.
+    /// Health of the agent.
     pub status: HealthStatus,
-    /// The agent's circuit breaker: whether tasks reach it.
+    /// Circuit breaker of the agent, which decides if tasks reach the agent.
     pub breaker: AgentBreaker,
-    /// How many of the agent's tasks run or wait for their turn.
+    /// Number of the agent's running and queued tasks.
     pub load: usize,
-    /// How long the agent's first word took lately, on average, in milliseconds; none if it said none yet.
+    /// Recent average time to the agent's first output, in milliseconds; absent before its first
+    /// output.
     #[serde(rename = "latencyMs", skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// How many of the agent's programs live between its tasks, for the next of them.
+    /// Number of idle programs that are kept for the agent's next tasks; absent if zero.
     #[serde(skip_serializing_if = "super::tree::is_zero")]
     pub kept: usize,
 }
 
-/// A component that is being compiled, which takes long once.
+/// Component that is being compiled for the first time, which takes long.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CompilingPlugin {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// The file's size in bytes.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// When the hub began: RFC 3339 in UTC.
+    /// Start of the compilation: RFC 3339 in UTC.
     pub since: String,
 }
 
-/// A file in the plugins folder that did not become an agent.
+/// File in the plugins folder that cannot become an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RejectedPlugin {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// What is wrong with the file, and how to mend it.
+    /// Reason for the rejection, and the remedy.
     pub error: String,
 }
