@@ -62,7 +62,7 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Builder of a [`Hub`].
 pub struct Builder {
-    place: Place,
+    place: HubLocation,
     config: Config,
     built_in: BuiltIn,
     native: Vec<(AgentId, AgentCard, Native)>,
@@ -75,7 +75,7 @@ pub struct Builder {
 }
 
 /// Storage location of a hub.
-enum Place {
+enum HubLocation {
     /// A directory, which a later hub may open again.
     Directory(PathBuf),
     /// Memory, for the lifetime of the hub.
@@ -89,14 +89,14 @@ impl Hub {
     /// Creates the builder of a hub that stores its data in this directory. The directory belongs
     /// to the hub alone; if it does not exist, it is created for this user only.
     pub fn builder(data_dir: impl Into<PathBuf>) -> Builder {
-        Builder::new(Place::Directory(data_dir.into()))
+        Builder::new(HubLocation::Directory(data_dir.into()))
     }
 
     /// Creates the builder of a hub that stores its tasks in memory only. It has no built-in
     /// components, because each would be compiled at every start; [`Builder::built_in`] adds them.
     /// Repeated messages are not deduplicated, unless the configuration says otherwise.
     pub fn in_memory() -> Builder {
-        let mut builder = Builder::new(Place::Memory);
+        let mut builder = Builder::new(HubLocation::Memory);
         builder.built_in = BuiltIn::default();
         let config = builder.config.clone();
         builder.config(config)
@@ -104,7 +104,7 @@ impl Hub {
 }
 
 impl Builder {
-    fn new(place: Place) -> Self {
+    fn new(place: HubLocation) -> Self {
         let mut config = Config::default();
         config.http.enabled = false;
         config.socket.enabled = false;
@@ -127,7 +127,7 @@ impl Builder {
     /// [`Hub::in_memory`] apply to a hub in memory, unless the configuration says otherwise.
     #[must_use]
     pub fn config(self, mut config: Config) -> Self {
-        if matches!(self.place, Place::Memory) {
+        if matches!(self.place, HubLocation::Memory) {
             config.idempotency_window_ms.get_or_insert(0);
             if config.retention.max_mb == Retention::default().max_mb {
                 config.retention.max_mb = MOST_IN_MEMORY_MB;
@@ -299,7 +299,7 @@ struct Opened {
     losses: Vec<String>,
 }
 
-impl Place {
+impl HubLocation {
     fn open(self) -> anyhow::Result<Opened> {
         match self {
             Self::Directory(dir) => {

@@ -30,7 +30,7 @@ use crate::{
         live_grant::LiveGrant,
         memory::BoundedMemory,
         peer_directory::{PeerDirectory, Peers},
-        programs::{Holder, KeptPrograms, Programs, Seat},
+        programs::{Holder, IdlePrograms, Programs, Seat},
         secrets::SecretStore,
         tools::Tools,
         workspace::Workspace,
@@ -103,7 +103,7 @@ pub(crate) struct AgentDeps {
     /// Runs the agent's programs, each in a separate process tree.
     pub supervisor: Supervisor,
     /// Pool of programs that stay idle between tasks.
-    pub kept: KeptPrograms,
+    pub kept: IdlePrograms,
     /// Stores the values that the agent remembers between tasks.
     pub storage: Arc<dyn Memories>,
     /// Writes files for the agent's programs.

@@ -6,7 +6,7 @@ use crate::{
     port::{
         files::Files,
         peer_directory::{Peer, Peers},
-        programs::KeptPrograms,
+        programs::IdlePrograms,
         secrets::SecretStore,
     },
     registry::FindAgent,
@@ -61,7 +61,7 @@ impl Agent {
             http_secrets: SecretStore::new(&nowhere),
             door: None,
             supervisor,
-            kept: KeptPrograms::default(),
+            kept: IdlePrograms::default(),
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
             peers: Peers {
                 list: Arc::new(move || peers.iter().map(peer).collect()),

@@ -49,11 +49,11 @@ pub struct Outbound {
     lookup: Lookup,
     /// Created for the first request: loading the machine's root certificates takes as long as the
     /// rest of a start.
-    wires: Arc<OnceCell<Wires>>,
+    wires: Arc<OnceCell<HttpClients>>,
 }
 
 #[derive(Debug)]
-struct Wires {
+struct HttpClients {
     http1: HttpClient,
     http2: HttpClient,
 }
@@ -144,16 +144,16 @@ impl Outbound {
         request: Request<Full<Bytes>>,
         patience: Duration,
     ) -> Result<Response<Incoming>, OutboundError> {
-        let Wires { http1, http2 } = self.wires().await?;
+        let HttpClients { http1, http2 } = self.wires().await?;
         let client = if request.version() == Version::HTTP_2 { http2 } else { http1 };
         let answer = timeout(patience, client.request(request)).await;
         Ok(answer.map_err(|_| OutboundError::Late(patience))??)
     }
 
-    async fn wires(&self) -> Result<&Wires, OutboundError> {
+    async fn wires(&self) -> Result<&HttpClients, OutboundError> {
         let made = || async {
             let lookup = self.lookup.clone();
-            let made = spawn_blocking(move || Wires::new(lookup)).await;
+            let made = spawn_blocking(move || HttpClients::new(lookup)).await;
             // The panic itself is in the log.
             let broke = |_| OutboundError::Tls("internal error; see the hub's log".to_owned());
             let made = made.map_err(broke)?;
@@ -163,7 +163,7 @@ impl Outbound {
     }
 }
 
-impl Wires {
+impl HttpClients {
     fn new(lookup: Lookup) -> Result<Self, rustls::Error> {
         let mut tcp = HttpConnector::new_with_resolver(lookup);
         // TLS is layered on top.

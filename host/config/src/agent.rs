@@ -7,7 +7,7 @@ use a2a_hub_core::{
         permissions::Permissions,
         resource_limits::{GrantedLimits, LimitName},
     },
-    scheduling::{process_pool::Room, run_quota},
+    scheduling::{process_pool::PoolCapacity, run_quota},
     task::tree_budget::TreeLimits,
 };
 use a2a_hub_protocol::id::AgentId;
@@ -195,7 +195,7 @@ pub struct LimitsConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptLimits {
     /// Number of programs, and their total memory.
-    pub room: Room,
+    pub room: PoolCapacity,
     /// Time after which an idle program is ended.
     pub idle: Duration,
 }
@@ -204,7 +204,10 @@ impl Default for KeptLimits {
     fn default() -> Self {
         // People use a few agents at once and think for minutes; a coding agent takes half a
         // gigabyte.
-        Self { room: Room { programs: 4, bytes: 2 << 30 }, idle: Duration::from_secs(10 * 60) }
+        Self {
+            room: PoolCapacity { programs: 4, bytes: 2 << 30 },
+            idle: Duration::from_secs(10 * 60),
+        }
     }
 }
 
@@ -287,7 +290,7 @@ impl LimitsConfig {
     pub fn kept(&self) -> KeptLimits {
         let default = KeptLimits::default();
         KeptLimits {
-            room: Room {
+            room: PoolCapacity {
                 programs: self.kept_programs.unwrap_or(default.room.programs),
                 bytes: self
                     .kept_memory_mb
@@ -328,25 +331,25 @@ impl LimitsConfig {
 
 /// Setting that only the agent interprets. Numbers and booleans are converted to text.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(from = "Said")]
+#[serde(from = "RawSetting")]
 pub struct SettingText(String);
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected text, a number or a boolean")]
-enum Said {
+enum RawSetting {
     Text(String),
     Flag(bool),
     Whole(i64),
     Fraction(f64),
 }
 
-impl From<Said> for SettingText {
-    fn from(said: Said) -> Self {
+impl From<RawSetting> for SettingText {
+    fn from(said: RawSetting) -> Self {
         Self(match said {
-            Said::Text(text) => text,
-            Said::Flag(flag) => flag.to_string(),
-            Said::Whole(number) => number.to_string(),
-            Said::Fraction(number) => number.to_string(),
+            RawSetting::Text(text) => text,
+            RawSetting::Flag(flag) => flag.to_string(),
+            RawSetting::Whole(number) => number.to_string(),
+            RawSetting::Fraction(number) => number.to_string(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{ConfigError, Origin},
-    names::{self, Place},
+    names::{self, EntryKind},
     settings::Config,
 };
 use a2a_hub_core::discovery::did_you_mean::nearest;
@@ -160,8 +160,8 @@ impl Layers {
         let place = names::place::<Config>(path);
         for (name, value) in table {
             let name = match place {
-                Place::Section(fields) => known(path, &name, fields, origin)?,
-                Place::Names | Place::Value => name,
+                EntryKind::Section(fields) => known(path, &name, fields, origin)?,
+                EntryKind::Names | EntryKind::Value => name,
             };
             self.value([path, &[name]].concat(), value, origin)?;
         }
@@ -175,7 +175,9 @@ impl Layers {
         origin: &Origin,
     ) -> Result<(), ConfigError> {
         match (names::place::<Config>(&path), value) {
-            (Place::Section(_) | Place::Names, Value::Table(table)) if !table.is_empty() => {
+            (EntryKind::Section(_) | EntryKind::Names, Value::Table(table))
+                if !table.is_empty() =>
+            {
                 self.table(&path, table, origin)
             }
             (_, value) => {

@@ -13,7 +13,7 @@ use std::cell::Cell;
 
 /// Kind of an entry of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EntryKind {
     /// Section with these settings.
     Section(&'static [&'static str]),
     /// Section whose keys the operator chooses.
@@ -24,8 +24,8 @@ pub(super) enum Place {
 
 /// Kind of the entry of `T` at `path`. For a path that `T` does not have, reading the value fails
 /// later.
-pub(super) fn place<T: for<'de> Deserialize<'de>>(path: &[String]) -> Place {
-    let found = Cell::new(Place::Value);
+pub(super) fn place<T: for<'de> Deserialize<'de>>(path: &[String]) -> EntryKind {
+    let found = Cell::new(EntryKind::Value);
     // The walk stops at the end of the path, so no `T` is ever built.
     let _ = T::deserialize(Walk { path, found: &found });
     found.get()
@@ -42,14 +42,14 @@ pub(super) fn resolve<T: for<'de> Deserialize<'de>>(words: &[&str]) -> Option<Ve
         (1..=words.len()).find_map(|count| {
             let (name, rest) = words.split_at(count);
             let name = match at {
-                Place::Section(fields) => {
+                EntryKind::Section(fields) => {
                     Some(name.join("_")).filter(|name| fields.contains(&name.as_str()))
                 }
-                Place::Names => Some(name.join("-")).filter(|name| {
+                EntryKind::Names => Some(name.join("-")).filter(|name| {
                     let here = [path, std::slice::from_ref(name)].concat();
-                    !rest.is_empty() || place::<T>(&here) == Place::Value
+                    !rest.is_empty() || place::<T>(&here) == EntryKind::Value
                 }),
-                Place::Value => None,
+                EntryKind::Value => None,
             };
             below::<T>(&[path, &[name?]].concat(), rest)
         })
@@ -62,10 +62,10 @@ pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<S
     let (mut found, mut pending) = (Vec::new(), vec![section.to_owned()]);
     while let Some(path) = pending.pop() {
         match place::<T>(&path) {
-            Place::Section(fields) => pending
+            EntryKind::Section(fields) => pending
                 .extend(fields.iter().map(|name| [&path[..], &[(*name).to_owned()]].concat())),
-            Place::Names => {}
-            Place::Value => found.push(path),
+            EntryKind::Names => {}
+            EntryKind::Value => found.push(path),
         }
     }
     found
@@ -75,11 +75,11 @@ pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<S
 /// kind of entry the type expects there.
 struct Walk<'w> {
     path: &'w [String],
-    found: &'w Cell<Place>,
+    found: &'w Cell<EntryKind>,
 }
 
 impl Walk<'_> {
-    fn go_on<'de, V: Visitor<'de>>(self, here: Place, visitor: V) -> Result<V::Value, Error> {
+    fn go_on<'de, V: Visitor<'de>>(self, here: EntryKind, visitor: V) -> Result<V::Value, Error> {
         match self.path {
             [] => {
                 self.found.set(here);
@@ -117,11 +117,11 @@ impl<'de> Deserializer<'de> for Walk<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.go_on(Place::Section(fields), visitor)
+        self.go_on(EntryKind::Section(fields), visitor)
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.go_on(Place::Names, visitor)
+        self.go_on(EntryKind::Names, visitor)
     }
 
     forward_to_deserialize_any! {
@@ -192,9 +192,9 @@ mod tests {
         let at = |path: &[&str]| {
             place::<Config>(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
         };
-        assert_eq!(at(&["http"]), Place::Section(&["enabled", "host", "port"]));
-        assert_eq!(at(&["agents"]), Place::Names);
-        assert_eq!(at(&["agents", "echo", "grant", "memory"]), Place::Value);
-        assert_eq!(at(&["http", "port"]), Place::Value);
+        assert_eq!(at(&["http"]), EntryKind::Section(&["enabled", "host", "port"]));
+        assert_eq!(at(&["agents"]), EntryKind::Names);
+        assert_eq!(at(&["agents", "echo", "grant", "memory"]), EntryKind::Value);
+        assert_eq!(at(&["http", "port"]), EntryKind::Value);
     }
 }

@@ -481,10 +481,10 @@ mod tests {
                     .map(|part| if is_name(part) { "any" } else { part }.to_owned())
                     .collect();
                 let is_there = match names::place::<Config>(&above) {
-                    names::Place::Section(fields) => fields.contains(&part.as_str()),
-                    names::Place::Names => is_name(part) || is_balance(&key),
+                    names::EntryKind::Section(fields) => fields.contains(&part.as_str()),
+                    names::EntryKind::Names => is_name(part) || is_balance(&key),
                     // A grant is one value with several settings, each of which has a row.
-                    names::Place::Value => {
+                    names::EntryKind::Value => {
                         is_name(part) || is_balance(&key) || above.iter().any(|it| it == "grant")
                     }
                 };

@@ -2,7 +2,7 @@
 
 use crate::{
     Config,
-    names::{Place, place},
+    names::{EntryKind, place},
 };
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ fn configuration_keys_match_snapshot() {
     while let Some(path) = pending.pop() {
         let below = |name: &str| [&path[..], &[name.to_owned()]].concat();
         match place::<Config>(&path) {
-            Place::Section(names) => pending.extend(names.iter().map(|name| below(name))),
+            EntryKind::Section(names) => pending.extend(names.iter().map(|name| below(name))),
             // The key stands for an operator's name; real nesting is never deeper than this.
-            Place::Names if path.len() < 6 => pending.push(below("x")),
-            Place::Names | Place::Value => found.push(path.join(".")),
+            EntryKind::Names if path.len() < 6 => pending.push(below("x")),
+            EntryKind::Names | EntryKind::Value => found.push(path.join(".")),
         }
     }
     found.sort();

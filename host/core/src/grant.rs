@@ -96,7 +96,7 @@ pub struct ProgramGrant {
 
 /// Pin of a program to one exact file: `pin` of a program's grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "SaidPin", into = "SaidPin")]
+#[serde(from = "RawPin", into = "RawPin")]
 pub enum Pin {
     /// Any file at the path, because programs update themselves: written `false`, or left out.
     #[default]
@@ -109,22 +109,22 @@ pub enum Pin {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a SHA-256 digest in hex")]
-enum SaidPin {
+enum RawPin {
     Flag(bool),
     Digest(String),
 }
 
-impl From<SaidPin> for Pin {
-    fn from(said: SaidPin) -> Self {
+impl From<RawPin> for Pin {
+    fn from(said: RawPin) -> Self {
         match said {
-            SaidPin::Flag(false) => Self::Free,
-            SaidPin::Flag(true) => Self::AsFound,
-            SaidPin::Digest(digest) => Self::To(digest),
+            RawPin::Flag(false) => Self::Free,
+            RawPin::Flag(true) => Self::AsFound,
+            RawPin::Digest(digest) => Self::To(digest),
         }
     }
 }
 
-impl From<Pin> for SaidPin {
+impl From<Pin> for RawPin {
     fn from(pin: Pin) -> Self {
         match pin {
             Pin::Free => Self::Flag(false),

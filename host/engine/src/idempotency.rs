@@ -107,7 +107,7 @@ pub struct Claim {
     pub fingerprint: Fingerprint,
     /// The lock. Declared before `place`, so that it is dropped first.
     task: OwnedMutexGuard<Option<TaskId>>,
-    place: Place,
+    place: RequestRef,
 }
 
 impl Claim {
@@ -118,7 +118,7 @@ impl Claim {
 
     /// Records the task that the request has begun.
     pub fn begun(mut self, task: TaskId) {
-        let Place { key, repeats } = &self.place;
+        let RequestRef { key, repeats } = &self.place;
         repeats.0.known.lock().began(*key, task.clone(), Duration::ZERO);
         // For identical requests that already wait for the lock.
         *self.task = Some(task);
@@ -127,12 +127,12 @@ impl Claim {
 
 /// Reference to a request in progress or waiting. Dropping the last one removes a request that
 /// began no task.
-struct Place {
+struct RequestRef {
     key: Key,
     repeats: Repeats,
 }
 
-impl Drop for Place {
+impl Drop for RequestRef {
     fn drop(&mut self) {
         let mut known = self.repeats.0.known.lock();
         // Each reference holds the lock's `Arc` as well, until just before this.
@@ -167,7 +167,7 @@ impl Repeats {
         let digest = digest(&SHA256, request.as_bytes());
         let (fingerprint, key) = (hex::encode(digest), key(digest.as_ref()));
         // Created before the lock is taken, so that on cancellation the lock is released first.
-        let place = Place { key, repeats: self.clone() };
+        let place = RequestRef { key, repeats: self.clone() };
         let task = self.turn(key).lock_owned().await;
         Some(Claim { fingerprint, task, place })
     }

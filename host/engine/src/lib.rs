@@ -21,7 +21,7 @@ pub mod tasks;
 pub mod push;
 
 pub use crate::operations::{
-    Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, StartingHub, Visit,
+    ClientContext, Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, StartingHub,
 };
 pub use a2a_hub_store::Looked;
 pub use error::HubError;

@@ -20,7 +20,7 @@ mod wait;
 mod warnings;
 
 use cards::{card_of, card_of_group, card_of_hub};
-pub use client_context::Visit;
+pub use client_context::ClientContext;
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
 pub use starting_hub::StartingHub;
@@ -122,7 +122,7 @@ impl Hub {
     pub async fn handle(
         &self,
         caller: impl Into<Caller>,
-        visit: Option<&Visit>,
+        visit: Option<&ClientContext>,
         mut operation: Operation,
     ) -> Result<Reply, A2aError> {
         let caller = self.at_work_now(caller.into())?;

@@ -76,9 +76,9 @@ fn now() -> String {
 
 /// Health check of a store. Cheap to clone.
 #[derive(Clone)]
-pub struct Readiness(Arc<Asked>);
+pub struct Readiness(Arc<HealthCheck>);
 
-struct Asked {
+struct HealthCheck {
     storage: Arc<dyn StoreHealth>,
     /// Last result with its time. Locked during a check, so that concurrent callers share the
     /// result.
@@ -88,13 +88,13 @@ struct Asked {
 impl Readiness {
     /// Creates the health check of `storage`, which runs on request.
     pub fn of(storage: Arc<dyn StoreHealth>) -> Self {
-        Self(Arc::new(Asked { storage, answer: AsyncMutex::default() }))
+        Self(Arc::new(HealthCheck { storage, answer: AsyncMutex::default() }))
     }
 
     /// Condition of the store: its own, if it is failing; otherwise the result of a probe within
     /// the last second.
     pub async fn now(&self) -> StorageCondition {
-        let Asked { storage, answer } = &*self.0;
+        let HealthCheck { storage, answer } = &*self.0;
         let known = || storage.condition().borrow().clone();
         let mut answer = answer.lock().await;
         if known().is_failing() {

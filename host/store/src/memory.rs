@@ -37,13 +37,13 @@ use tokio::sync::watch;
 /// Store in memory, with an optional limit after which writes fail, for tests of failures.
 #[derive(Debug)]
 pub struct MemoryStorage {
-    kept: Mutex<Kept>,
+    kept: Mutex<Stored>,
     max_events: u64,
     judgement: Judgement,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Stored {
     logs: BTreeMap<TaskId, Log>,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
     minds: BTreeMap<MemoryPlace, Mind>,
@@ -79,7 +79,7 @@ impl MemoryStorage {
     }
 
     /// Locks the content for a write.
-    fn to_write(&self) -> Result<MutexGuard<'_, Kept>, StorageError> {
+    fn to_write(&self) -> Result<MutexGuard<'_, Stored>, StorageError> {
         let kept = self.kept();
         if kept.refuses {
             let (why, fix) = ("it was told to take nothing", "tell it to take everything");
@@ -90,7 +90,7 @@ impl MemoryStorage {
         Ok(kept)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Stored> {
         self.kept.lock()
     }
 }
@@ -101,7 +101,7 @@ impl Default for MemoryStorage {
     }
 }
 
-impl Kept {
+impl Stored {
     /// True if a task may be deleted: it is over, and so are all its ancestors.
     fn may_go(&self, head: &Head) -> bool {
         let above = |head: &&Head| self.logs.get(head.parent.as_ref()?).map(|log| &log.head);
@@ -183,7 +183,7 @@ impl TaskLog for MemoryStorage {
         let before = kept.logs.len();
         let may_go = |id: &&TaskId| kept.logs.get(*id).is_some_and(|log| kept.may_go(&log.head));
         let going: BTreeSet<_> = tasks.iter().filter(may_go).collect();
-        let Kept { logs, pushes, minds, .. } = &mut *kept;
+        let Stored { logs, pushes, minds, .. } = &mut *kept;
         let mut contexts = Vec::new();
         logs.retain(|id, log| {
             let goes = going.contains(id);
@@ -424,7 +424,7 @@ impl AgentMemory for MemoryStorage {
         max_bytes: u64,
     ) -> Result<(), StorageError> {
         let mut kept = self.to_write()?;
-        let Kept { memories, minds, .. } = &mut *kept;
+        let Stored { memories, minds, .. } = &mut *kept;
         let memory = memories.entry(owner.clone()).or_default();
         let others = memory.iter().filter(|(known, _)| *known != key);
         let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
@@ -468,7 +468,7 @@ impl ContextMemory for MemoryStorage {
         room: MemoryRoom,
     ) -> Result<(), StorageError> {
         let mut kept = self.to_write()?;
-        let Kept { minds, memories, .. } = &mut *kept;
+        let Stored { minds, memories, .. } = &mut *kept;
         let mut mind = minds.get(place).cloned().unwrap_or_default();
         mind.change(changes);
         let values = memories.get(&place.owner).into_iter().flatten();

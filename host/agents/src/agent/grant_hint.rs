@@ -1,12 +1,12 @@
 //! Missing grants as shown to the operator, each with the configuration line or the command that
 //! allows it.
 
-use a2a_hub_core::plugin::missing_grants::Lack;
+use a2a_hub_core::plugin::missing_grants::MissingGrant;
 use a2a_hub_protocol::{id::AgentId, operation::NotGranted};
 
 /// Describes a missing grant. For a plug-in the description includes the command that grants it.
-pub(super) fn remedied(lack: Lack, plugin: Option<&AgentId>) -> NotGranted {
-    let Lack { capability, what, reason, setting, arguments } = lack;
+pub(super) fn remedied(lack: MissingGrant, plugin: Option<&AgentId>) -> NotGranted {
+    let MissingGrant { capability, what, reason, setting, arguments } = lack;
     let quoted = |argument: &String| {
         // Quoted, because a shell expands these characters.
         if argument.contains(['*', '[']) { format!("'{argument}'") } else { argument.clone() }
@@ -25,7 +25,7 @@ mod tests {
     #[test]
     fn plugin_hint_is_shell_quoted_command() {
         let plugin = AgentId::parse("notes").unwrap();
-        let lack = |arguments: &[&str]| Lack {
+        let lack = |arguments: &[&str]| MissingGrant {
             capability: "delegate".to_owned(),
             what: "know which other agents there are".to_owned(),
             reason: None,

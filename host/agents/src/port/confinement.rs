@@ -67,7 +67,7 @@ pub(crate) struct Confining {
 }
 
 /// Paths that a program to be confined needs.
-pub(crate) struct Place<'p> {
+pub(crate) struct ProgramPaths<'p> {
     /// The program's path from the grant or the `PATH`.
     pub(crate) program: &'p Path,
     /// Paths of the program's own files, from the agent's manifest.
@@ -133,7 +133,7 @@ impl Confining {
     /// Builds the confinement of one program. Blocks on the disk.
     pub(crate) fn confine(
         &self,
-        place: &Place<'_>,
+        place: &ProgramPaths<'_>,
         mut env: Vec<(String, String)>,
     ) -> Result<Confined, Failure> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -306,7 +306,7 @@ mod tests {
         std::os::unix::fs::symlink(root.join("tools"), root.join("link")).unwrap();
         let (home, temporary) = (root.join("data/homes/any"), root.join("data/files/1-0/tmp"));
         let keeps: BTreeSet<String> = [".tool/", ".none", "$TOOL_HOME"].map(str::to_owned).into();
-        let at = Place {
+        let at = ProgramPaths {
             program: &root.join("link/bin/tool"),
             keeps: Some(&keeps),
             workspace: &root.join("work"),
@@ -356,11 +356,11 @@ mod tests {
         assert_eq!(confinement.write[1], root.join("data/files/1-0"));
 
         std::os::unix::fs::symlink(root.join("tools"), root.join("work/tools")).unwrap();
-        let planted = Place { program: &root.join("work/tools/bin/tool"), ..at };
+        let planted = ProgramPaths { program: &root.join("work/tools/bin/tool"), ..at };
         let why = any.confine(&planted, Vec::new()).err().map(|why| why.to_string());
         assert!(why.is_some_and(|why| why.contains("could have made leads there")));
 
-        let whole = Place { workspace: Path::new("/etc"), ..at };
+        let whole = ProgramPaths { workspace: Path::new("/etc"), ..at };
         assert!(matches!(any.confine(&whole, Vec::new()), Err(Failure::Denied(_))));
     }
 }

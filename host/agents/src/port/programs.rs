@@ -7,7 +7,7 @@ mod workspaces;
 
 pub(crate) use super::programs::launch_check::Holder;
 use super::{
-    confinement::{Confined, Confining, Place},
+    confinement::{Confined, Confining, ProgramPaths},
     files::InstanceFiles,
     hub_access::Door,
     live_grant::LiveGrant,
@@ -16,7 +16,7 @@ use super::{
 use a2a_hub_config as config;
 use a2a_hub_core::{
     grant::{EffectiveGrant, Pin},
-    scheduling::process_pool::Spot,
+    scheduling::process_pool::PoolKey,
 };
 use a2a_hub_process::{SpawnError, Supervisor, WorkingDirectory, run_blocking};
 use a2a_hub_protocol::id::AgentId;
@@ -27,7 +27,7 @@ use a2a_hub_runtime::{
 use parking_lot::Mutex;
 use running::Running;
 pub use running::is_kept;
-pub(crate) use running::{KeptPrograms, Seat};
+pub(crate) use running::{IdlePrograms, Seat};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
@@ -281,7 +281,7 @@ impl Programs {
             Some(confining) => {
                 let workspace = self.workspaces.holding(cwd.path());
                 let (program, home, temporary) = (&program, &self.home, &temporary);
-                let place = Place { program, keeps, workspace, home, temporary, door };
+                let place = ProgramPaths { program, keeps, workspace, home, temporary, door };
                 let Confined { program, env, confinement } = confining.confine(&place, env)?;
                 (program, env, Some(confinement))
             }
@@ -344,7 +344,7 @@ impl OwnedPrograms {
     }
 
     /// Readmits the idle program at `spot` if it equals the one that `launch` would start.
-    async fn take(&self, spot: &Spot, launch: Launch) -> Result<Option<Running>, Failure> {
+    async fn take(&self, spot: &PoolKey, launch: Launch) -> Result<Option<Running>, Failure> {
         let (seat, program) = (&self.programs.seat, launch.program.clone());
         let permit = self.programs.permit(&program, launch.max_running)?;
         let Some(running) = seat.take(spot).await else { return Ok(None) };
@@ -419,7 +419,7 @@ impl ProcessPort for OwnedPrograms {
         let what = format!("run `{}`", launch.program);
         self.live.must(&what, |held| is_granted(&self.programs, &launch, held))?;
         let (agent, tenant) = (self.programs.agent.clone(), self.holder.tenant.clone());
-        let spot = Spot { agent, tenant, key: key.to_owned() };
+        let spot = PoolKey { agent, tenant, key: key.to_owned() };
         if !self.programs.seat.has(&spot) {
             return Ok(None);
         }

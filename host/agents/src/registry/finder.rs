@@ -33,7 +33,7 @@ const MAX_KEPT: usize = 8;
 /// Cache of the most recently used indexes, the latest first.
 #[derive(Default)]
 pub(super) struct Finder {
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<CachedIndex>>,
     meaning: Meaning,
     pub(super) registries: Registries,
 }
@@ -53,14 +53,14 @@ impl Searchable {
 }
 
 /// A cached index with the agents that it covers.
-struct Kept {
+struct CachedIndex {
     /// Weak references: they do not keep an agent alive, and no other agent gets the same address.
     agents: Vec<Weak<Agent>>,
     aliases: Aliases,
     index: Arc<Searchable>,
 }
 
-impl Kept {
+impl CachedIndex {
     fn is_of(&self, agents: &[Arc<Agent>], aliases: &Aliases) -> bool {
         let are_same =
             |(kept, agent): (&Weak<Agent>, &Arc<Agent>)| kept.as_ptr() == Arc::as_ptr(agent);
@@ -93,7 +93,7 @@ impl Finder {
         let index = made.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
         let index = Arc::new(Searchable { index, texts: OnceLock::new() });
         let agents = among.iter().map(Arc::downgrade).collect();
-        kept.push_front(Kept { agents, aliases, index: Arc::clone(&index) });
+        kept.push_front(CachedIndex { agents, aliases, index: Arc::clone(&index) });
         kept.truncate(MAX_KEPT);
         Ok(index)
     }

@@ -33,7 +33,7 @@ use crate::{
         hub_access::Door,
         live_grant::Seats,
         peer_directory::{Peer, Peers},
-        programs::KeptPrograms,
+        programs::IdlePrograms,
         secrets::SecretStore,
     },
 };
@@ -105,7 +105,7 @@ struct Shared {
     /// Copies of components with a grant.
     kept: KeptComponents,
     /// Idle programs of all agents.
-    kept_programs: KeptPrograms,
+    kept_programs: IdlePrograms,
     /// Copies of components whose runs are replayed after a restart.
     replays: KeptComponents,
     /// Components that await approval while the granted ones run on.
@@ -207,7 +207,7 @@ impl Agents {
             ledger,
             kept,
             replays,
-            kept_programs: KeptPrograms::default(),
+            kept_programs: IdlePrograms::default(),
             held_back: Mutex::default(),
             seats: Seats::default(),
             outbound: Outbound::unguarded(),

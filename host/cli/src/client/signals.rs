@@ -20,7 +20,7 @@ pub(crate) struct Signals {
 
 /// Request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum SignalRequest {
     /// Stop the hub.
     Stop,
     /// Reload the configuration.
@@ -89,14 +89,14 @@ impl Signals {
     }
 
     /// Waits for the next request.
-    pub(crate) async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Told::Stop,
-            _ = self.interrupt.recv() => Told::Stop,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
             _ = self.hangup.recv() => {
                 // A closed terminal sends SIGHUP as well; the hub then ends, because its user can
                 // no longer do so.
-                if self.ends_with_terminal && !is_on_terminal() { Told::Stop } else { Told::Reload }
+                if self.ends_with_terminal && !is_on_terminal() { SignalRequest::Stop } else { SignalRequest::Reload }
             }
         }
     }

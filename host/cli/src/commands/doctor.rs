@@ -396,26 +396,26 @@ async fn not_running(settings: &Settings) -> Vec<Finding> {
 }
 
 /// Program of an agent as this user's `PATH` finds it; a running hub may use another one.
-struct Found {
+struct FoundProgram {
     /// Name of the hub's finding that would report the missing program as well.
     agent: String,
     is_there: bool,
     finding: Finding,
 }
 
-async fn look_for(cli: &str, agent: &str, install: &str) -> Found {
+async fn look_for(cli: &str, agent: &str, install: &str) -> FoundProgram {
     let agent = format!("agent {agent}");
     let Some(path) = config::find_program(cli) else {
         let finding = warn(cli, "not found; its agent cannot work", install);
-        return Found { agent, is_there: false, finding };
+        return FoundProgram { agent, is_there: false, finding };
     };
     let version = probe::first_line(&path, &["--version"]).await;
-    Found { agent, is_there: true, finding: cli_verdict(cli, &path, version, install) }
+    FoundProgram { agent, is_there: true, finding: cli_verdict(cli, &path, version, install) }
 }
 
 /// Filters out missing programs that a running hub has already reported with their agents.
-fn untold(clis: Vec<Found>, told: &[Finding]) -> Vec<Finding> {
-    let is_told = |cli: &Found| told.iter().any(|finding| finding.about == cli.agent);
+fn untold(clis: Vec<FoundProgram>, told: &[Finding]) -> Vec<Finding> {
+    let is_told = |cli: &FoundProgram| told.iter().any(|finding| finding.about == cli.agent);
     clis.into_iter().filter(|cli| cli.is_there || !is_told(cli)).map(|cli| cli.finding).collect()
 }
 
@@ -591,7 +591,8 @@ mod tests {
         let other = agent_verdict(&json!({ "id": "codex", "health": health }));
         assert_eq!(untold(found().await, &[other]).len(), 1);
         // An existing program is always reported: the user's may differ from the hub's.
-        let there = Found { is_there: true, ..look_for("sh", "claude-code", "install it").await };
+        let there =
+            FoundProgram { is_there: true, ..look_for("sh", "claude-code", "install it").await };
         let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
         assert_eq!(untold(vec![there], &[agent]).len(), 1);
     }

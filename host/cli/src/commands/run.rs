@@ -1,6 +1,6 @@
 //! The hub process: runs until it receives a signal to stop, then shuts down in order.
 
-use crate::client::signals::{self, Hangup, Signals, Told};
+use crate::client::signals::{self, Hangup, SignalRequest, Signals};
 use a2a_hub::{Hub, config::Config};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_engine::{ReadConfig, SetLevel};
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     let at = http.map(tracing::field::display);
     tracing::info!(socket = %config.socket.path.display(), http = at, "the hub is up");
 
-    while signals.next().await == Told::Reload {
+    while signals.next().await == SignalRequest::Reload {
         hub.reload();
     }
     hub.close();

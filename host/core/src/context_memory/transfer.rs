@@ -52,7 +52,7 @@ pub enum Rule {
 /// Number of parts of each kind, with the names of inherited ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Told {
+pub struct TransferSummary {
     /// True if the goal is one of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub goal: bool,
@@ -88,7 +88,7 @@ pub struct Stayed {
     pub rule: Rule,
     /// Number of parts; names are never listed.
     #[serde(flatten)]
-    pub what: Told,
+    pub what: TransferSummary,
 }
 
 /// Description of an inheritance, in the task's metadata: inherited parts, and left-out parts by
@@ -107,7 +107,7 @@ pub struct Inherited {
     pub why: Option<String>,
     /// Inherited parts.
     #[serde(default)]
-    pub went: Told,
+    pub went: TransferSummary,
     /// Left-out parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stayed: Vec<Stayed>,
@@ -157,7 +157,7 @@ pub fn transfer(
     };
     let (pieces, left) = fit(offered, asked.budget);
     stayed.push((Rule::Budget, told(&left, 0)));
-    let stayed = stayed.into_iter().filter(|(_, what)| *what != Told::default());
+    let stayed = stayed.into_iter().filter(|(_, what)| *what != TransferSummary::default());
     let fact = Inherited {
         from,
         scope: asked.scope,
@@ -173,7 +173,7 @@ pub fn transfer(
 impl Inherited {
     /// Description of an inheritance that failed, with the reason.
     pub fn nothing(from: Giver, scope: Scope, why: impl Into<String>) -> Self {
-        let (went, stayed) = (Told::default(), Vec::new());
+        let (went, stayed) = (TransferSummary::default(), Vec::new());
         Self { from, scope, delivered: false, why: Some(why.into()), went, stayed, bytes: 0 }
     }
 
@@ -205,7 +205,7 @@ impl Inherited {
     }
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for TransferSummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counted = |count: usize, one: &str| match count {
             0 => None,
@@ -288,14 +288,14 @@ fn insights_of(from: &Giver, data: Value) -> Piece {
     })
 }
 
-fn told_of_private(private: Private) -> Told {
+fn told_of_private(private: Private) -> TransferSummary {
     let Private { thoughts, decisions, variables, items } = private;
-    Told { thoughts, decisions, variables, items, ..Told::default() }
+    TransferSummary { thoughts, decisions, variables, items, ..TransferSummary::default() }
 }
 
 /// Counts the pieces, and lists up to `listed` names.
-fn told(pieces: &[Piece], listed: usize) -> Told {
-    let mut told = Told::default();
+fn told(pieces: &[Piece], listed: usize) -> TransferSummary {
+    let mut told = TransferSummary::default();
     for piece in pieces {
         let name = match piece {
             Piece::Goal(_) => {

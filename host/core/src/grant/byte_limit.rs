@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Limit in bytes of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Said", into = "Said")]
+#[serde(from = "RawAllowance", into = "RawAllowance")]
 pub enum Allowance {
     /// None: written `false`, or left out.
     #[default]
@@ -18,22 +18,22 @@ pub enum Allowance {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a number of bytes")]
-enum Said {
+enum RawAllowance {
     Flag(bool),
     Bytes(u64),
 }
 
-impl From<Said> for Allowance {
-    fn from(said: Said) -> Self {
+impl From<RawAllowance> for Allowance {
+    fn from(said: RawAllowance) -> Self {
         match said {
-            Said::Flag(false) => Self::None,
-            Said::Flag(true) => Self::AsAsked,
-            Said::Bytes(bytes) => Self::Bytes(bytes),
+            RawAllowance::Flag(false) => Self::None,
+            RawAllowance::Flag(true) => Self::AsAsked,
+            RawAllowance::Bytes(bytes) => Self::Bytes(bytes),
         }
     }
 }
 
-impl From<Allowance> for Said {
+impl From<Allowance> for RawAllowance {
     fn from(allowance: Allowance) -> Self {
         match allowance {
             Allowance::None => Self::Flag(false),

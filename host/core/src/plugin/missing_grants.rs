@@ -13,7 +13,7 @@ use crate::{
 
 /// Permission that a manifest asks for and the grant does not include.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lack {
+pub struct MissingGrant {
     /// Capability, by its path in the manifest, such as `process.git` or `memory`.
     pub capability: String,
     /// Action that the agent cannot do, in plain words that begin with a verb.
@@ -28,11 +28,11 @@ pub struct Lack {
 }
 
 /// Lists the permissions that `ask` requests and `held` does not include.
-pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
+pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
     let mut found = Vec::new();
     for (name, asked) in &ask.process {
         match held.programs.get(name) {
-            None => found.push(Lack {
+            None => found.push(MissingGrant {
                 capability: format!("process.{name}"),
                 what: format!("run `{name}`"),
                 reason: asked.reason.clone(),
@@ -54,7 +54,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
     for (host, asked) in &ask.http {
         let name = String::from(host.clone());
         if hosts.contains(&name) {
-            found.push(Lack {
+            found.push(MissingGrant {
                 capability: format!("http.{name}"),
                 what: asked.told(host),
                 reason: asked.reason.clone(),
@@ -68,7 +68,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
             WorkspaceAccess::Read => ("read", "read"),
             WorkspaceAccess::ReadWrite => ("change", "read-write"),
         };
-        found.push(Lack {
+        found.push(MissingGrant {
             capability: "workspace".to_owned(),
             what: format!("{verb} the files of its working directory"),
             reason: asked.reason.clone(),
@@ -78,7 +78,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
     }
     found.extend(of_tools(ask, held));
     if ask.delegate.agents && held.agents.is_empty() {
-        found.push(Lack {
+        found.push(MissingGrant {
             capability: "delegate".to_owned(),
             what: "know which other agents there are".to_owned(),
             reason: ask.delegate.reason.clone(),
@@ -90,7 +90,7 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
 }
 
 /// Tools that the agent may not call. For a wildcard, the operator must choose the names.
-fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
+fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
     let lack = |(server, tool, asked): (&str, &str, &tools::ToolsAsk)| {
         let is_named = !is_every(server) && !is_every(tool);
         let arguments = match is_named {
@@ -100,7 +100,7 @@ fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<Lack> {
         let capability =
             if is_every(server) { "tools".to_owned() } else { format!("tools.{server}") };
         let (of, name) = (named_or(server, "SERVER"), named_or(tool, "TOOL"));
-        Lack {
+        MissingGrant {
             capability,
             what: tools::told(server, tool),
             reason: asked.reason.clone(),
@@ -116,8 +116,8 @@ fn named_or<'a>(word: &'a str, otherwise: &'a str) -> &'a str {
 }
 
 /// Missing permissions for a program that the agent may run.
-fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<Lack> {
-    let lack = |capability: &str, what: String, variable: Option<&str>| Lack {
+fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<MissingGrant> {
+    let lack = |capability: &str, what: String, variable: Option<&str>| MissingGrant {
         capability: format!("process.{name}.{capability}"),
         what,
         reason: asked.reason.clone(),
@@ -154,7 +154,7 @@ fn of_bytes(
     asked: u64,
     held: Option<u64>,
     reason: Option<&OneLine>,
-) -> Option<Lack> {
+) -> Option<MissingGrant> {
     let what = match held {
         Some(held) if held >= asked => return None,
         Some(held) => format!("{verb} {asked} bytes, of which {held} are granted"),
@@ -163,7 +163,7 @@ fn of_bytes(
     let setting = format!("{capability} = {asked}");
     let (capability, reason) = (capability.to_owned(), reason.cloned());
     let arguments = plain([&format!("--{capability}={asked}")]);
-    Some(Lack { capability, what, reason, setting, arguments })
+    Some(MissingGrant { capability, what, reason, setting, arguments })
 }
 
 /// Arguments that a shell does not interpret, or that are safe in single quotes. Empty if one of
@@ -208,7 +208,7 @@ mod tests {
 
     fn told(grant: &Grant) -> String {
         let ask = asking();
-        let line = |lack: Lack| {
+        let line = |lack: MissingGrant| {
             let reason = lack.reason.map(|why| format!(" ({why})")).unwrap_or_default();
             let command = lack.arguments.join(" ");
             format!("{}: {}{reason} <- {} | {command}\n", lack.capability, lack.what, lack.setting)

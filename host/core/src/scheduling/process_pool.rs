@@ -5,7 +5,7 @@ use a2a_hub_protocol::id::{AgentId, TenantId};
 
 /// Key of an idle program; unique per agent and tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct PoolKey {
     /// Agent that runs the program.
     pub agent: AgentId,
     /// Tenant that the agent worked for.
@@ -16,7 +16,7 @@ pub struct Spot {
 
 /// Capacity of the idle pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct PoolCapacity {
     /// Number of programs.
     pub programs: usize,
     /// Total resident memory, in bytes.
@@ -27,7 +27,7 @@ pub struct Room {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keeping {
     /// Key in the pool.
-    pub spot: Spot,
+    pub spot: PoolKey,
     /// Name of the program in the grant.
     pub program: String,
     /// Resident memory of its process tree, in bytes.
@@ -36,7 +36,7 @@ pub struct Keeping {
 
 /// Reason why an idle program is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum Eviction {
     /// Another program was put under its key.
     Replaced,
     /// The agent's capacity is exceeded, and its other programs were used more recently.
@@ -47,7 +47,7 @@ pub enum Gone {
     MadeRoom,
 }
 
-impl Gone {
+impl Eviction {
     /// Text for the log, after "a kept program was ended:".
     pub fn why(self) -> &'static str {
         match self {
@@ -81,27 +81,31 @@ pub enum NoRoom {
 
 /// Idle programs, least recently used first. `T` is the caller's data for each program.
 #[derive(Debug)]
-pub struct Shelf<T> {
-    places: Vec<Place<T>>,
+pub struct IdlePool<T> {
+    places: Vec<IdleEntry<T>>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct IdleEntry<T> {
     number: u64,
     keeping: Keeping,
     it: T,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for IdlePool<T> {
     fn default() -> Self {
         Self { places: Vec::new(), next: 0 }
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> IdlePool<T> {
     /// Refuses a program that would exceed the capacity even in an empty pool.
-    pub fn admits(keeping: &Keeping, agents: Room, hubs: Room) -> Result<(), NoRoom> {
+    pub fn admits(
+        keeping: &Keeping,
+        agents: PoolCapacity,
+        hubs: PoolCapacity,
+    ) -> Result<(), NoRoom> {
         if agents.programs == 0 || hubs.programs == 0 {
             return Err(NoRoom::None);
         }
@@ -117,21 +121,27 @@ impl<T> Shelf<T> {
     pub fn put(
         &mut self,
         keeping: Keeping,
-        agents: Room,
-        hubs: Room,
+        agents: PoolCapacity,
+        hubs: PoolCapacity,
         make: impl FnOnce(u64) -> T,
-    ) -> Vec<(T, Gone)> {
+    ) -> Vec<(T, Eviction)> {
         let mut gone: Vec<_> =
-            self.take(&keeping.spot).map(|it| (it, Gone::Replaced)).into_iter().collect();
+            self.take(&keeping.spot).map(|it| (it, Eviction::Replaced)).into_iter().collect();
         let number = self.next;
         self.next += 1;
-        self.places.push(Place { number, keeping, it: make(number) });
+        self.places.push(IdleEntry { number, keeping, it: make(number) });
         gone.extend(self.fit(number, agents, hubs));
         gone
     }
 
     /// Updates the memory of a program. Returns the programs to end.
-    pub fn weighs(&mut self, number: u64, bytes: u64, agents: Room, hubs: Room) -> Vec<(T, Gone)> {
+    pub fn weighs(
+        &mut self,
+        number: u64,
+        bytes: u64,
+        agents: PoolCapacity,
+        hubs: PoolCapacity,
+    ) -> Vec<(T, Eviction)> {
         match self.places.iter_mut().find(|place| place.number == number) {
             Some(place) => place.keeping.bytes = bytes,
             None => return Vec::new(),
@@ -141,7 +151,7 @@ impl<T> Shelf<T> {
 
     /// Evicts programs after one was added or grew: the least recently used ones, first of its
     /// agent, then of all agents.
-    fn fit(&mut self, number: u64, agents: Room, hubs: Room) -> Vec<(T, Gone)> {
+    fn fit(&mut self, number: u64, agents: PoolCapacity, hubs: PoolCapacity) -> Vec<(T, Eviction)> {
         let Some(place) = self.places.iter().find(|place| place.number == number) else {
             return Vec::new();
         };
@@ -150,27 +160,27 @@ impl<T> Shelf<T> {
         while self.exceeds(agents, |keeping| keeping.spot.agent == agent) {
             let oldest = self.places.iter().position(|place| place.keeping.spot.agent == agent);
             let Some(oldest) = oldest else { break };
-            gone.push((self.places.remove(oldest).it, Gone::AgentsRoom));
+            gone.push((self.places.remove(oldest).it, Eviction::AgentsRoom));
         }
         while self.exceeds(hubs, |_| true) && !self.places.is_empty() {
-            gone.push((self.places.remove(0).it, Gone::HubsRoom));
+            gone.push((self.places.remove(0).it, Eviction::HubsRoom));
         }
         gone
     }
 
-    fn exceeds(&self, room: Room, counts: impl Fn(&Keeping) -> bool) -> bool {
+    fn exceeds(&self, room: PoolCapacity, counts: impl Fn(&Keeping) -> bool) -> bool {
         let counted = || self.places.iter().map(|place| &place.keeping).filter(|it| counts(it));
         let bytes = counted().fold(0, |sum: u64, keeping| sum.saturating_add(keeping.bytes));
         counted().count() > room.programs || bytes > room.bytes
     }
 
     /// True if a program is idle under this key.
-    pub fn has(&self, spot: &Spot) -> bool {
+    pub fn has(&self, spot: &PoolKey) -> bool {
         self.places.iter().any(|place| place.keeping.spot == *spot)
     }
 
     /// Takes the program out of the pool: only one of several callers gets it.
-    pub fn take(&mut self, spot: &Spot) -> Option<T> {
+    pub fn take(&mut self, spot: &PoolKey) -> Option<T> {
         let at = self.places.iter().position(|place| place.keeping.spot == *spot)?;
         Some(self.places.remove(at).it)
     }
@@ -182,7 +192,7 @@ impl<T> Shelf<T> {
     }
 
     /// Evicts the least recently used instances of an agent's program until at most `most` remain.
-    pub fn make_room(&mut self, agent: &AgentId, program: &str, most: usize) -> Vec<(T, Gone)> {
+    pub fn make_room(&mut self, agent: &AgentId, program: &str, most: usize) -> Vec<(T, Eviction)> {
         let is_one = |keeping: &Keeping| keeping.spot.agent == *agent && keeping.program == program;
         let count = self.places.iter().filter(|place| is_one(&place.keeping)).count();
         let excess = count.saturating_sub(most);
@@ -191,7 +201,7 @@ impl<T> Shelf<T> {
             let Some(at) = self.places.iter().position(|place| is_one(&place.keeping)) else {
                 break;
             };
-            gone.push((self.places.remove(at).it, Gone::MadeRoom));
+            gone.push((self.places.remove(at).it, Eviction::MadeRoom));
         }
         gone
     }
@@ -202,9 +212,9 @@ impl<T> Shelf<T> {
     }
 
     /// Number of idle programs, and their resident memory in bytes.
-    pub fn taken(&self) -> Room {
+    pub fn taken(&self) -> PoolCapacity {
         let bytes = self.places.iter().map(|place| place.keeping.bytes).sum();
-        Room { programs: self.places.len(), bytes }
+        PoolCapacity { programs: self.places.len(), bytes }
     }
 }
 
@@ -212,65 +222,69 @@ impl<T> Shelf<T> {
 mod tests {
     use super::*;
 
-    const WIDE: Room = Room { programs: 100, bytes: 1 << 40 };
+    const WIDE: PoolCapacity = PoolCapacity { programs: 100, bytes: 1 << 40 };
 
     fn of(agent: &str, key: &str, bytes: u64) -> Keeping {
         let agent = AgentId::parse(agent).unwrap();
-        let spot = Spot { agent, tenant: TenantId::default(), key: key.to_owned() };
+        let spot = PoolKey { agent, tenant: TenantId::default(), key: key.to_owned() };
         Keeping { spot, program: "cli".to_owned(), bytes }
     }
 
     fn put(
-        shelf: &mut Shelf<&'static str>,
+        shelf: &mut IdlePool<&'static str>,
         it: Keeping,
-        agents: Room,
-        hubs: Room,
+        agents: PoolCapacity,
+        hubs: PoolCapacity,
         name: &'static str,
-    ) -> Vec<(&'static str, Gone)> {
+    ) -> Vec<(&'static str, Eviction)> {
         shelf.put(it, agents, hubs, |_| name)
     }
 
     #[test]
     fn key_holds_one_program_per_tenant() {
-        let mut shelf = Shelf::default();
+        let mut shelf = IdlePool::default();
         assert_eq!(put(&mut shelf, of("a", "k", 1), WIDE, WIDE, "first"), []);
         assert_eq!(put(&mut shelf, of("b", "k", 1), WIDE, WIDE, "other agent"), []);
         let mut elsewhere = of("a", "k", 1);
         elsewhere.spot.tenant = TenantId::parse("acme").unwrap();
         assert_eq!(put(&mut shelf, elsewhere.clone(), WIDE, WIDE, "other tenant"), []);
         let second = put(&mut shelf, of("a", "k", 1), WIDE, WIDE, "second");
-        assert_eq!(second, [("first", Gone::Replaced)]);
+        assert_eq!(second, [("first", Eviction::Replaced)]);
         assert!(shelf.has(&elsewhere.spot) && !shelf.has(&of("a", "j", 1).spot));
         assert_eq!(shelf.take(&of("a", "k", 1).spot), Some("second"));
         assert_eq!(shelf.take(&of("a", "k", 1).spot), None, "one gets it");
-        assert_eq!(shelf.taken(), Room { programs: 2, bytes: 2 });
+        assert_eq!(shelf.taken(), PoolCapacity { programs: 2, bytes: 2 });
     }
 
     #[test]
     fn least_recently_used_program_is_evicted_first() {
-        let mut shelf = Shelf::default();
-        let (agents, hubs) = (Room { programs: 2, ..WIDE }, Room { programs: 3, ..WIDE });
+        let mut shelf = IdlePool::default();
+        let (agents, hubs) =
+            (PoolCapacity { programs: 2, ..WIDE }, PoolCapacity { programs: 3, ..WIDE });
         assert_eq!(put(&mut shelf, of("b", "1", 1), agents, hubs, "b1"), []);
         assert_eq!(put(&mut shelf, of("a", "1", 1), agents, hubs, "a1"), []);
         assert_eq!(put(&mut shelf, of("a", "2", 1), agents, hubs, "a2"), []);
         assert_eq!(
             put(&mut shelf, of("a", "3", 1), agents, hubs, "a3"),
-            [("a1", Gone::AgentsRoom)]
+            [("a1", Eviction::AgentsRoom)]
         );
         assert_eq!(shelf.take(&of("a", "2", 1).spot), Some("a2"));
         assert_eq!(put(&mut shelf, of("a", "2", 1), agents, hubs, "a2"), [], "used just now");
         assert_eq!(
             put(&mut shelf, of("a", "4", 1), agents, hubs, "a4"),
-            [("a3", Gone::AgentsRoom)]
+            [("a3", Eviction::AgentsRoom)]
         );
-        assert_eq!(put(&mut shelf, of("c", "1", 1), agents, hubs, "c1"), [("b1", Gone::HubsRoom)]);
+        assert_eq!(
+            put(&mut shelf, of("c", "1", 1), agents, hubs, "c1"),
+            [("b1", Eviction::HubsRoom)]
+        );
         assert_eq!(shelf.of_agent(&AgentId::parse("a").unwrap()), 2);
     }
 
     #[test]
     fn thousands_of_keys_stay_within_capacity() {
-        let mut shelf = Shelf::default();
-        let agents = Room { programs: 4, ..WIDE };
+        let mut shelf = IdlePool::default();
+        let agents = PoolCapacity { programs: 4, ..WIDE };
         for key in 0..5000 {
             shelf.put(of("a", &key.to_string(), 1), agents, WIDE, |number| number);
         }
@@ -280,35 +294,48 @@ mod tests {
 
     #[test]
     fn memory_limit_evicts_least_recently_used() {
-        let room = Room { programs: 9, bytes: 10 };
-        let mut shelf = Shelf::default();
-        let too_large =
-            Shelf::<()>::admits(&of("a", "1", 11 << 20), Room { bytes: 10 << 20, ..room }, WIDE);
+        let room = PoolCapacity { programs: 9, bytes: 10 };
+        let mut shelf = IdlePool::default();
+        let too_large = IdlePool::<()>::admits(
+            &of("a", "1", 11 << 20),
+            PoolCapacity { bytes: 10 << 20, ..room },
+            WIDE,
+        );
         assert_eq!(too_large, Err(NoRoom::TooLarge { taken: 11, most: 10 }));
         assert_eq!(
-            Shelf::<()>::admits(&of("a", "1", 0), Room { programs: 0, ..WIDE }, WIDE),
+            IdlePool::<()>::admits(&of("a", "1", 0), PoolCapacity { programs: 0, ..WIDE }, WIDE),
             Err(NoRoom::None)
         );
-        assert_eq!(Shelf::<()>::admits(&of("a", "1", 10), room, room), Ok(()));
+        assert_eq!(IdlePool::<()>::admits(&of("a", "1", 10), room, room), Ok(()));
         assert_eq!(put(&mut shelf, of("a", "1", 6), room, WIDE, "1"), []);
         assert_eq!(put(&mut shelf, of("a", "2", 4), room, WIDE, "2"), []);
-        assert_eq!(put(&mut shelf, of("a", "3", 5), room, WIDE, "3"), [("1", Gone::AgentsRoom)]);
+        assert_eq!(
+            put(&mut shelf, of("a", "3", 5), room, WIDE, "3"),
+            [("1", Eviction::AgentsRoom)]
+        );
         assert_eq!(shelf.weighs(2, 6, room, WIDE), [], "all of it, and no more");
-        assert_eq!(shelf.weighs(2, 7, room, WIDE), [("2", Gone::AgentsRoom)]);
-        assert_eq!(shelf.weighs(2, 11, room, WIDE), [("3", Gone::AgentsRoom)], "itself at last");
+        assert_eq!(shelf.weighs(2, 7, room, WIDE), [("2", Eviction::AgentsRoom)]);
+        assert_eq!(
+            shelf.weighs(2, 11, room, WIDE),
+            [("3", Eviction::AgentsRoom)],
+            "itself at last"
+        );
         assert_eq!(shelf.weighs(2, 1, room, WIDE), [], "it is gone");
     }
 
     #[test]
     fn idle_instances_make_room_for_new_one() {
-        let mut shelf = Shelf::default();
+        let mut shelf = IdlePool::default();
         for key in ["1", "2", "3"] {
             shelf.put(of("a", key, 1), WIDE, WIDE, |number| number);
         }
         shelf.put(Keeping { program: "other".to_owned(), ..of("a", "4", 1) }, WIDE, WIDE, |it| it);
         let agent = AgentId::parse("a").unwrap();
         assert_eq!(shelf.make_room(&agent, "cli", 3), []);
-        assert_eq!(shelf.make_room(&agent, "cli", 1), [(0, Gone::MadeRoom), (1, Gone::MadeRoom)]);
+        assert_eq!(
+            shelf.make_room(&agent, "cli", 1),
+            [(0, Eviction::MadeRoom), (1, Eviction::MadeRoom)]
+        );
         assert_eq!((shelf.remove(2), shelf.remove(2)), (Some(2), None));
         assert_eq!(shelf.make_room(&agent, "cli", 0), []);
         assert_eq!(shelf.of_agent(&agent), 1);

@@ -28,21 +28,21 @@ pub const MAX_KEY: usize = 256;
 
 /// Identity of a host call: its function and a description of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct CallIdentity {
     /// Function, such as `delegate.call`.
     pub what: String,
     /// Description that distinguishes calls of the function, truncated.
     pub about: String,
 }
 
-impl Asked {
+impl CallIdentity {
     /// Creates the identity of a call of `what` with the description `about`.
     pub fn new(what: &str, about: &str) -> Self {
         Self { what: what.to_owned(), about: about.chars().take(ABOUT).collect() }
     }
 }
 
-impl Display for Asked {
+impl Display for CallIdentity {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { what, about } = self;
         if about.is_empty() {
@@ -58,7 +58,7 @@ impl Display for Asked {
 #[serde(rename_all = "camelCase")]
 pub enum Entry<A> {
     /// A call, with its answer.
-    Answer(Asked, A),
+    Answer(CallIdentity, A),
     /// A step began.
     Begun(String),
     /// A step was interrupted after it had sent this number of events.
@@ -171,7 +171,7 @@ impl<A, T> Replay<A, T> {
     }
 
     /// Returns the recorded answer of a call, if the journal has it.
-    pub fn recall(&mut self, asked: &Asked) -> Result<Option<A>, Diverged> {
+    pub fn recall(&mut self, asked: &CallIdentity) -> Result<Option<A>, Diverged> {
         match self.rest.front().map(|it| &it.entry) {
             None => Ok(None),
             Some(Entry::Answer(recorded, _)) if recorded == asked => {
@@ -183,7 +183,7 @@ impl<A, T> Replay<A, T> {
     }
 
     /// Returns the entry to record before the guest receives this answer.
-    pub fn answered(&mut self, asked: Asked, answer: A, now_ms: u64) -> Recorded<A> {
+    pub fn answered(&mut self, asked: CallIdentity, answer: A, now_ms: u64) -> Recorded<A> {
         self.record(Entry::Answer(asked, answer), now_ms)
     }
 

@@ -58,7 +58,7 @@ impl Trace {
         let said = [Some(&message), beside];
         let said = || said.iter().flatten();
         let workflow = said().find_map(|said| said.workflow.clone().filter(|name| is_name(name)));
-        let place = said().find_map(|said| Place::of(said));
+        let place = said().find_map(|said| ClientPosition::of(said));
         if workflow.is_none() && place.is_none() {
             return None;
         }
@@ -66,10 +66,10 @@ impl Trace {
         let workflow = workflow.unwrap_or(begun.workflow);
         let span = begun.span;
         Some(match place {
-            Some(Place::Trace(Above { trace, span: above, flags }, state)) => {
+            Some(ClientPosition::Trace(Above { trace, span: above, flags }, state)) => {
                 Self { workflow, trace, span, parent: Some(above), flags, state }
             }
-            Some(Place::Span(above)) => {
+            Some(ClientPosition::Span(above)) => {
                 Self { workflow, span, parent: Some(above), ..Self::begun(task) }
             }
             None => Self { workflow, span, ..Self::begun(task) },
@@ -186,14 +186,14 @@ pub fn workflow(created: &Created) -> Option<String> {
 }
 
 /// Position of the client of a new task.
-enum Place {
+enum ClientPosition {
     /// A trace, with the `tracestate` to propagate.
     Trace(Above, Option<String>),
     /// A span of an unknown trace.
     Span(String),
 }
 
-impl Place {
+impl ClientPosition {
     /// Position from a client's trace context. Its own span takes precedence over its parent span,
     /// as in a `traceparent`.
     fn of(said: &TraceContext) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! Operations of official A2A clients, addressed to one agent or to the whole hub, and checked as
 //! strictly as A2A requires. They become ordinary operations after these checks.
 
-use super::{Hub, Reply, ReplyStream, client_context::Visit, timestamp::moment};
+use super::{Hub, Reply, ReplyStream, client_context::ClientContext, timestamp::moment};
 use crate::{error::HubError, tasks::StreamEnd};
 use a2a_hub_agents::Agent;
 use a2a_hub_core::access_control::Caller;
@@ -21,7 +21,7 @@ impl Hub {
     pub(super) async fn perform_for(
         &self,
         caller: &Caller,
-        visit: &Visit,
+        visit: &ClientContext,
         operation: Operation,
     ) -> Result<Reply, HubError> {
         if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
@@ -82,7 +82,7 @@ impl Hub {
 
     /// Requested extensions that are active in this operation: those that the operation's agent
     /// supports.
-    pub async fn activated(&self, visit: &Visit, operation: &Operation) -> Vec<String> {
+    pub async fn activated(&self, visit: &ClientContext, operation: &Operation) -> Vec<String> {
         if visit.extensions.is_empty() {
             return Vec::new();
         }
@@ -107,7 +107,7 @@ impl Hub {
     /// gone, or is yet to be chosen.
     async fn addressed(
         &self,
-        visit: &Visit,
+        visit: &ClientContext,
         mut send: Box<SendMessage>,
     ) -> Result<(Option<Arc<Agent>>, Box<SendMessage>), HubError> {
         if visit.agent.is_some() {

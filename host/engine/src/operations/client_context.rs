@@ -4,7 +4,7 @@ use a2a_hub_protocol::{id::AgentId, interface::Version};
 
 /// A client at an endpoint of official A2A.
 #[derive(Clone, Debug)]
-pub struct Visit {
+pub struct ClientContext {
     /// Agent of the endpoint; none for the hub's own.
     pub agent: Option<AgentId>,
     /// Version of A2A that the client speaks.

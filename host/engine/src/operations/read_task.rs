@@ -1,6 +1,6 @@
 //! Reads a whole task; a finished one can be passed on as stored.
 
-use super::{Hub, Visit};
+use super::{ClientContext, Hub};
 use crate::error::HubError;
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
@@ -19,7 +19,7 @@ impl Hub {
     pub async fn look(
         &self,
         caller: impl Into<Caller>,
-        visit: Option<&Visit>,
+        visit: Option<&ClientContext>,
         operation: Operation,
     ) -> Result<Looked, A2aError> {
         let caller = self.at_work_now(caller.into())?;
@@ -30,7 +30,7 @@ impl Hub {
     async fn look_up(
         &self,
         caller: Caller,
-        visit: Option<&Visit>,
+        visit: Option<&ClientContext>,
         mut operation: Operation,
     ) -> Result<Looked, HubError> {
         let caller = self.place(caller, &mut operation).await?;

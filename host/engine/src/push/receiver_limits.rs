@@ -56,7 +56,7 @@ struct Judged {
 
 /// A suspended receiver.
 #[derive(Debug)]
-pub(super) struct LeftAlone {
+pub(super) struct CircuitOpen {
     /// Remaining time of the suspension.
     pub(super) for_now: Duration,
     /// Error of the last failed delivery.
@@ -82,7 +82,7 @@ impl Receivers {
     }
 
     /// Suspension of the receiver there, if it is suspended.
-    pub(super) fn left_alone(&self, origin: &str) -> Option<LeftAlone> {
+    pub(super) fn left_alone(&self, origin: &str) -> Option<CircuitOpen> {
         let receiver = self.known().get(origin).and_then(Weak::upgrade);
         receiver.and_then(|receiver| receiver.left_alone())
     }
@@ -139,13 +139,13 @@ impl Receiver {
     }
 
     /// Suspension of the receiver, if it is suspended.
-    pub(super) fn left_alone(&self) -> Option<LeftAlone> {
+    pub(super) fn left_alone(&self) -> Option<CircuitOpen> {
         let judged = self.judged();
         match judged.breaker.state() {
             State::Closed { .. } => None,
             State::Open { until, .. } | State::HalfOpen { until, .. } => {
                 let for_now = until.saturating_duration_since(Instant::now().into_std());
-                Some(LeftAlone { for_now, cause: judged.cause.clone() })
+                Some(CircuitOpen { for_now, cause: judged.cause.clone() })
             }
         }
     }

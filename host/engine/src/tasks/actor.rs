@@ -18,12 +18,12 @@ pub(super) mod storage_failure;
 use super::{
     actor::{
         abort_reason::GivenUp,
-        eviction::{Parking, Room},
-        exit::Remains,
+        eviction::{IdleCapacity, Parking},
+        exit::ActorExit,
         recorder::{Recorder, Unstorable},
         run_journal::RecordedRun,
     },
-    command::{Begin, Command, Kept, Start},
+    command::{Begin, Command, PendingInputs, Start},
     errors::not_waiting,
     guest_port::{GuestRequest, Question, event, last},
     ports::OtherTasks,
@@ -73,7 +73,7 @@ pub(super) struct TaskActor {
     /// Input of the agent's next run, once the task has a run permit.
     pub(super) start: Option<Box<Start>>,
     /// Inputs of later runs, one run each.
-    pub(super) unheard: Kept,
+    pub(super) unheard: PendingInputs,
     /// The run permit, while the task holds one.
     pub(super) turn: Option<RunPermit>,
     /// The conversation's lock, held from the task's first permit to its end.
@@ -101,7 +101,7 @@ pub(super) struct TaskActor {
     pub(super) resuming: Vec<oneshot::Sender<()>>,
     /// While the agent waits for its client: its registration for eviction, or its count against
     /// capacity.
-    pub(super) room: Option<Room>,
+    pub(super) room: Option<IdleCapacity>,
     /// Last usage that was reported.
     pub(super) reported: Usage,
     /// Bytes of the events that are repeated beside a status.
@@ -146,7 +146,7 @@ impl RunningTask {
 }
 
 /// An event that the actor handles.
-pub(super) enum Happening {
+pub(super) enum ActorEvent {
     Command(Option<Command>),
     Turn(RunPermit),
     Time,
@@ -266,7 +266,7 @@ impl TaskActor {
     }
 
     /// Runs the task to its end, and returns what remains to be cleaned up.
-    pub(super) async fn run(mut self: Box<Self>) -> Remains {
+    pub(super) async fn run(mut self: Box<Self>) -> ActorExit {
         let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
         // No agent is at work on the task any more, whatever follows.
         (self.guest, self.ticket, self.room) = (None, None, None);
@@ -290,13 +290,13 @@ impl TaskActor {
         // children are relayed for.
         let goes_on = self.recording.is_some() || self.agent.resume() == Resume::Session;
         let keeps_children = self.going_down && goes_on && !is_over_for_good;
-        Remains { agent: self.agent, task, turn, lane, used, was_cut, keeps_children }
+        ActorExit { agent: self.agent, task, turn, lane, used, was_cut, keeps_children }
     }
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
         self.report();
         if let Some(turn) = self.turn.take() {
-            self.happen(Happening::Turn(turn)).await?;
+            self.happen(ActorEvent::Turn(turn)).await?;
         }
         if self.lifecycle.is_over() {
             self.recorder.be_born().await?;
@@ -306,26 +306,26 @@ impl TaskActor {
                 true => self.first_word().await,
                 false => Some(self.next().await),
             };
-            if !matches!(happening, Some(Happening::Said(_) | Happening::Ended(_))) {
+            if !matches!(happening, Some(ActorEvent::Said(_) | ActorEvent::Ended(_))) {
                 // Any other event happens to a task that is in the log.
                 self.recorder.be_born().await?;
             }
             let Some(happening) = happening else { continue };
-            if let Happening::Ended(_) = happening {
+            if let ActorEvent::Ended(_) = happening {
                 // The output was emitted before the end.
                 while let Some(said @ GuestRequest::Emit(_)) = self.queued_up() {
-                    self.happen(Happening::Said(said)).await?;
+                    self.happen(ActorEvent::Said(said)).await?;
                 }
             }
             self.happen(happening).await?;
             while let Some(question) = self.next_question() {
-                self.happen(Happening::Said(question)).await?;
+                self.happen(ActorEvent::Said(question)).await?;
             }
             // Stores further output of the guest in the same batch.
             while (1..SAID).contains(&self.recorder.pending())
                 && let Some(said) = self.queued_up()
             {
-                self.happen(Happening::Said(said)).await?;
+                self.happen(ActorEvent::Said(said)).await?;
             }
             self.recorder.flush(None).await?;
             self.report();
@@ -346,8 +346,8 @@ impl TaskActor {
 
     /// Passes an event to the lifecycle and carries out the effects. Records are stored before
     /// anyone sees them.
-    async fn happen(&mut self, happening: Happening) -> Result<(), Unstorable> {
-        if let Happening::Said(GuestRequest::Record(heard, kept)) = happening {
+    async fn happen(&mut self, happening: ActorEvent) -> Result<(), Unstorable> {
+        if let ActorEvent::Said(GuestRequest::Record(heard, kept)) = happening {
             // Boxed, as it is rare: a future reserves space for all that it may await, for the
             // whole life of the task.
             return Box::pin(self.about_to_hear(&heard, kept)).await;
@@ -386,40 +386,40 @@ impl TaskActor {
 
     /// Translates an event to a lifecycle signal. None if the client answered a question that is
     /// not open; the client has its refusal then.
-    fn signal(&mut self, happening: Happening) -> Option<(Signal, Payload)> {
+    fn signal(&mut self, happening: ActorEvent) -> Option<(Signal, Payload)> {
         let mut payload = Payload::default();
         let signal = match happening {
-            Happening::Command(Some(Command::Input(input))) => {
+            ActorEvent::Command(Some(Command::Input(input))) => {
                 self.hear(*input, &mut payload)?;
                 Signal::Said
             }
-            Happening::Command(Some(Command::Cancel(by))) => {
+            ActorEvent::Command(Some(Command::Cancel(by))) => {
                 payload.by = Some(by);
                 Signal::Cancel
             }
-            Happening::Command(Some(Command::Exhausted(why))) => {
+            ActorEvent::Command(Some(Command::Exhausted(why))) => {
                 let (task, now) = (self.recorder.task(), clock::now());
                 let failed = metadata::failed(task, FailureReason::LimitExceeded, &why, now);
                 payload.events = vec![failed];
                 Signal::Exhausted
             }
             // The agent may have continued since the request.
-            Happening::Command(Some(Command::Park(_))) if !self.can_be_let_go() => return None,
-            Happening::Command(Some(Command::Park(done))) => {
+            ActorEvent::Command(Some(Command::Park(_))) if !self.can_be_let_go() => return None,
+            ActorEvent::Command(Some(Command::Park(done))) => {
                 payload.parked = Some(done);
                 Signal::Park
             }
-            Happening::Command(Some(Command::Shutdown) | None) => {
+            ActorEvent::Command(Some(Command::Shutdown) | None) => {
                 self.going_down = true;
                 Signal::Shutdown
             }
-            Happening::Turn(turn) => self.called(turn)?,
-            Happening::Said(GuestRequest::Rest(waits_for)) => self.rest(waits_for),
-            Happening::Said(GuestRequest::Resume(waits_for, call)) => {
+            ActorEvent::Turn(turn) => self.called(turn)?,
+            ActorEvent::Said(GuestRequest::Rest(waits_for)) => self.rest(waits_for),
+            ActorEvent::Said(GuestRequest::Resume(waits_for, call)) => {
                 self.resume(waits_for, call)?
             }
-            Happening::Time => Signal::Time,
-            Happening::Said(GuestRequest::Emit(emitted)) => {
+            ActorEvent::Time => Signal::Time,
+            ActorEvent::Said(GuestRequest::Emit(emitted)) => {
                 let (task, now) = (self.recorder.task(), clock::now());
                 let told = emitted.into_iter().map(|it| event(task, it)).collect();
                 let own = self.own_question_stands();
@@ -427,14 +427,14 @@ impl TaskActor {
                 Signal::Told { working: metadata::is_at_work(&payload.events) }
             }
             // The entry was stored before.
-            Happening::Said(GuestRequest::Record(..)) => return None,
-            Happening::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
-            Happening::Withdrawn => Signal::Withdrawn,
-            Happening::Ended(ended) if self.guest.as_ref().is_some_and(|guest| guest.tends) => {
+            ActorEvent::Said(GuestRequest::Record(..)) => return None,
+            ActorEvent::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
+            ActorEvent::Withdrawn => Signal::Withdrawn,
+            ActorEvent::Ended(ended) if self.guest.as_ref().is_some_and(|guest| guest.tends) => {
                 payload.events = vec![last(self.recorder.task(), ended).1];
                 Signal::Tended
             }
-            Happening::Ended(ended) => {
+            ActorEvent::Ended(ended) => {
                 let (state, event) = last(self.recorder.task(), ended);
                 payload.events = vec![event];
                 Signal::Ended(state)

@@ -37,20 +37,20 @@ pub(super) struct Input {
 /// Initial state of an actor.
 pub(super) enum Begin {
     /// Give the task to its agent.
-    Work(Box<Start>, Admitted, Kept),
+    Work(Box<Start>, Admitted, PendingInputs),
     /// Replay an agent that was at work when the previous process ended; contains the answers that
     /// the client has given already.
-    Replay(Box<Start>, Admitted, Kept, Answers),
+    Replay(Box<Start>, Admitted, PendingInputs, Answers),
     /// Relay for the children of an agent whose run ended with the previous process.
-    Tend(Admitted, Kept, Answers),
+    Tend(Admitted, PendingInputs, Answers),
     /// Wait for the client without an agent: the process that ran it is gone.
-    Parked(Kept),
+    Parked(PendingInputs),
     /// Follow a remote agent, which has been at work all the time.
-    Follow(Admitted, Kept),
+    Follow(Admitted, PendingInputs),
 }
 
 /// Client's messages for later runs of the agent, one run each, oldest first.
-pub(super) type Kept = VecDeque<Box<Start>>;
+pub(super) type PendingInputs = VecDeque<Box<Start>>;
 
 /// Input of one agent run.
 pub(super) struct Start {

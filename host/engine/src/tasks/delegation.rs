@@ -24,7 +24,7 @@ use super::{
         child_call::ChildCall,
         lent_permit::LentTurn,
         memory_transfer::{asked_for, hand_over},
-        question_relay::Care,
+        question_relay::QuestionRelay,
         recorded_calls::RecordedCalls,
     },
     feed::subscription::{Lent, StreamEnd},
@@ -278,7 +278,7 @@ impl Delegation {
         if !self.looked_after.lock().insert(follow.task().clone()) {
             return;
         }
-        let care = Care {
+        let care = QuestionRelay {
             tasks: self.tasks.clone(),
             by: self.principal(),
             queue: self.queue.clone(),

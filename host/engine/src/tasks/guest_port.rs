@@ -53,7 +53,7 @@ pub(super) struct Question {
 }
 
 /// Port of a run: queues its requests for the actor of its task.
-pub(super) struct ToActor {
+pub(super) struct ActorPort {
     pub(super) queue: mpsc::Sender<GuestRequest>,
     /// Number of bytes that are repeated beside a status, as of the task's current state.
     pub(super) beside: Arc<AtomicU64>,
@@ -92,7 +92,7 @@ pub(super) fn last(task: &Task, ended: Ended) -> (TaskState, TaskEvent) {
     }
 }
 
-impl ToActor {
+impl ActorPort {
     async fn question(
         &self,
         need: Need,
@@ -111,7 +111,7 @@ impl ToActor {
 }
 
 #[async_trait::async_trait]
-impl TaskPort for ToActor {
+impl TaskPort for ActorPort {
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
         self.queue.send(GuestRequest::Emit(events)).await.map_err(|_| Failure::Cancelled)
     }
@@ -152,7 +152,7 @@ impl TaskPort for ToActor {
 }
 
 #[async_trait::async_trait]
-impl JournalPort for ToActor {
+impl JournalPort for ActorPort {
     async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure> {
         let (keep, kept) = oneshot::channel();
         let asked = self.queue.send(GuestRequest::Record(Box::new(heard), keep)).await;

@@ -57,9 +57,9 @@ use a2a_hub_store::{
 use actor::TaskActor;
 use actor::{
     eviction::Parking,
-    recorder::{Recorder, Unborn},
+    recorder::{DeferredCreation, Recorder},
 };
-use command::{Begin, Command, Input, Kept, Start};
+use command::{Begin, Command, Input, PendingInputs, Start};
 use errors::{must_have_happened, not_cancelable, not_waiting};
 use feed::subscription::Feed;
 use parking_lot::MutexGuard;
@@ -260,14 +260,14 @@ impl Tasks {
         let start =
             Start { message, client, directory, streamed, goes_on, at: 0, by: Some(by.clone()) };
         let patience = patience(&agent, timeout_ms);
-        let begin = Begin::Work(Box::new(start), admitted, Kept::new());
+        let begin = Begin::Work(Box::new(start), admitted, PendingInputs::new());
         let feed = Feed::new(0);
         // Subscribed before the first event: nothing has to be read from the log.
         let heard = feed.listener().subscribe(id.clone(), context.clone(), self.log(), 0);
         if may_begin {
             let (told, stored) = oneshot::channel();
             let recorder = self.recorder(task, 0, &agent, feed);
-            let recorder = recorder.beginning(created, Unborn { by, told });
+            let recorder = recorder.beginning(created, DeferredCreation { by, told });
             self.spawn(None, recorder, agent, patience, begin);
             stored.await.unwrap_or_else(|_| Err(never_stored()))?;
             return Ok(heard);

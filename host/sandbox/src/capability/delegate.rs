@@ -19,7 +19,7 @@ use a2a_hub_core::{
         inherit::{Inherit, MAX_NAMES, Scope},
         utilisation::MemoryBudget,
     },
-    task::replay::Asked,
+    task::replay::CallIdentity,
 };
 use a2a_hub_protocol::{hub::agent_query, id::MessageId, message as protocol};
 use a2a_hub_runtime::{
@@ -96,7 +96,7 @@ impl State {
             request.key.get_or_insert(replay.next_call());
         }
         let key = request.key.as_deref().unwrap_or_default();
-        let asked = Asked::new("delegate.call", &format!("{} {key}", request.agent));
+        let asked = CallIdentity::new("delegate.call", &format!("{} {key}", request.agent));
         let answers_questions = request.answers_questions;
         let call = match self.recall(&asked)? {
             Some(Heard::Called(called)) => called.map(|task| {
@@ -157,7 +157,7 @@ impl State {
         if let Err(why) = self.must_be_outside_of_step("hear another agent") {
             return Ok(Err(why));
         }
-        let asked = Asked::new("call.next", self.table.get(call)?.task().as_str());
+        let asked = CallIdentity::new("call.next", self.table.get(call)?.task().as_str());
         if let Some(heard) = self.recall(&asked)? {
             let Heard::Update(update) = heard else { return Err(mixed_up()) };
             if let Ok(update) = &update {
@@ -259,7 +259,7 @@ impl Host for State {
 
     async fn children(&mut self) -> wasmtime::Result<Result<Vec<Child>, types::Failure>> {
         let what = "list children";
-        let asked = Asked::new("delegate.children", "");
+        let asked = CallIdentity::new("delegate.children", "");
         let children = match self.must_be_outside_of_step(what).and_then(|()| self.delegation(what))
         {
             Err(why) => Err(why),
@@ -458,7 +458,7 @@ impl HostCall for State {
             return Ok(Err(failure_to_guest(why)));
         }
         self.account.before(bytes_of_message(&message)).await;
-        let asked = Asked::new("call.answer", self.table.get(&call)?.task().as_str());
+        let asked = CallIdentity::new("call.answer", self.table.get(&call)?.task().as_str());
         let answered = match (self.recall(&asked)?, message_from_guest(message)) {
             (Some(Heard::Answered(answered)), _) => answered,
             (Some(_), _) => return Err(mixed_up()),

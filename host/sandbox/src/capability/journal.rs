@@ -8,7 +8,7 @@ use crate::store::{
     state::State,
     usage::json_bytes,
 };
-use a2a_hub_core::task::replay::{Asked, Begun, MAX_KEPT, MAX_KEY, Recorded, StepMode};
+use a2a_hub_core::task::replay::{Begun, CallIdentity, MAX_KEPT, MAX_KEY, Recorded, StepMode};
 use a2a_hub_protocol::message::{Message, Role};
 use a2a_hub_runtime::{
     Failure,
@@ -56,7 +56,7 @@ impl State {
 
     /// Recorded answer to this request, if any. Traps if the guest requests something else than
     /// recorded.
-    pub(crate) fn recall(&mut self, asked: &Asked) -> wasmtime::Result<Option<Heard>> {
+    pub(crate) fn recall(&mut self, asked: &CallIdentity) -> wasmtime::Result<Option<Heard>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
         let heard = replay.recall(asked)?;
         if let Some(heard) = &heard {
@@ -69,7 +69,7 @@ impl State {
     /// Records the answer that the guest is about to receive. Answers of a cancelled run and of a
     /// hub that is not up are not recorded: the guest receives nothing before its run ends, and the
     /// next process replays the recorded part.
-    pub(crate) async fn keep(&mut self, asked: Asked, heard: Heard) -> wasmtime::Result<()> {
+    pub(crate) async fn keep(&mut self, asked: CallIdentity, heard: Heard) -> wasmtime::Result<()> {
         let is_recorded = self.replay.is_some();
         if is_recorded && let Some(Failure::HubNotUp(why)) = heard.failure() {
             tracing::warn!(agent = %self.agent, %asked, why, "no answer of a hub that is not up is recorded");
@@ -186,7 +186,7 @@ impl State {
 
     /// Asks the client whether to repeat an interrupted step whose progress is unknown.
     async fn ask_whether_again(&mut self, key: &str) -> wasmtime::Result<Result<bool, Failure>> {
-        let asked = Asked::new("steps.again", key);
+        let asked = CallIdentity::new("steps.again", key);
         let answer = match self.recall(&asked)? {
             Some(Heard::Reply(answer)) => answer,
             Some(_) => return Err(mixed_up()),

@@ -18,7 +18,7 @@ use crate::store::{
     state::State,
     usage::{json_bytes, pace, wait},
 };
-use a2a_hub_core::task::replay::Asked;
+use a2a_hub_core::task::replay::CallIdentity;
 use a2a_hub_protocol::message::{Content, Message, Metadata, Part};
 use a2a_hub_runtime::{
     Failure,
@@ -281,7 +281,7 @@ impl HostQuestion for State {
         &mut self,
         question: Resource<Question>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
-        let asked = Asked::new("question.answer", "");
+        let asked = CallIdentity::new("question.answer", "");
         let mut question = self.table.delete(question)?;
         self.open_questions -= 1;
         if let Some(heard) = self.recall(&asked)? {
@@ -330,7 +330,7 @@ impl Host for State {
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
-        let asked = Asked::new("ask", &text_of(&prompt));
+        let asked = CallIdentity::new("ask", &text_of(&prompt));
         if let Err(why) = self.must_be_outside_of_step("ask the client") {
             return Ok(Err(failure_to_guest(why)));
         }

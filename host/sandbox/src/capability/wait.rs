@@ -12,7 +12,7 @@ use crate::store::{
     resources::{Child, Delegated, Exchange, Question},
     state::State,
 };
-use a2a_hub_core::task::replay::Asked;
+use a2a_hub_core::task::replay::CallIdentity;
 use a2a_hub_runtime::{
     Failure,
     port::{journal::Heard, tasks::WaitsFor},
@@ -170,7 +170,7 @@ impl State {
                 Err(why) => Err(wasmtime::Error::new(why)),
             };
         }
-        let asked = Asked::new("wait", &handles.len().to_string());
+        let asked = CallIdentity::new("wait", &handles.len().to_string());
         if let Some(heard) = self.recall(&asked)? {
             let Heard::Ready(ready) = heard else { return Err(mixed_up()) };
             return Ok(ready);

@@ -42,7 +42,7 @@ pub(crate) struct CodeCache {
 
 /// Result of a lookup.
 #[derive(Debug)]
-pub(crate) enum Kept<T> {
+pub(crate) enum Lookup<T> {
     /// A valid entry.
     Found(T),
     /// No entry.
@@ -91,7 +91,7 @@ impl CodeCache {
     }
 
     /// Cached code.
-    pub(crate) fn code(&self, name: &str) -> Kept<CompiledCode> {
+    pub(crate) fn code(&self, name: &str) -> Lookup<CompiledCode> {
         let name = format!("{name}.cwasm");
         self.find(&name, |key, file| CompiledCode::marked(key, &name, file))
     }
@@ -102,7 +102,7 @@ impl CodeCache {
     }
 
     /// Cached refusal.
-    pub(crate) fn refusal(&self, name: &str) -> Kept<Refusal> {
+    pub(crate) fn refusal(&self, name: &str) -> Lookup<Refusal> {
         let name = format!("{name}.refused");
         self.find(&name, |key, file| serde_json::from_slice(key.unmark(&name, &file)?).ok())
     }
@@ -113,25 +113,25 @@ impl CodeCache {
         self.keep(&format!("{name}.refused"), &text)
     }
 
-    fn find<T>(&self, name: &str, read: impl FnOnce(&CacheKey, Vec<u8>) -> Option<T>) -> Kept<T> {
+    fn find<T>(&self, name: &str, read: impl FnOnce(&CacheKey, Vec<u8>) -> Option<T>) -> Lookup<T> {
         let path = self.settings.dir.join(name);
         let file = match read_file(&path) {
             Ok(file) => file,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Kept::Nothing,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Lookup::Nothing,
             Err(why) => {
                 tracing::warn!(file = %path.display(), %why, "cannot read what was compiled");
-                return Kept::Forged;
+                return Lookup::Forged;
             }
         };
         match read(&self.settings.key, file) {
-            Some(found) => Kept::Found(found),
+            Some(found) => Lookup::Found(found),
             None => {
                 tracing::warn!(
                     file = %path.display(),
                     "this compiled component does not bear this hub's mark: it is not used, and compiled anew. Somebody or something \
                      changed the file, or the hub's `cache-key` is another one"
                 );
-                Kept::Forged
+                Lookup::Forged
             }
         }
     }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn is_found(cache: &CodeCache, name: &str) -> bool {
-        matches!(cache.code(name), Kept::Found(_))
+        matches!(cache.code(name), Lookup::Found(_))
     }
 
     /// Write access to the directory does not allow an attacker to run code.
@@ -232,33 +232,33 @@ mod tests {
     fn only_authentic_entries_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let ours = cache(dir.path(), 1);
-        assert!(matches!(ours.code("a"), Kept::Nothing));
+        assert!(matches!(ours.code("a"), Lookup::Nothing));
         for name in ["a", "b"] {
             ours.keep_code(name, &CompiledCode::fresh(name.repeat(1_000).into_bytes())).unwrap();
         }
         let (a, b) = (dir.path().join("a.cwasm"), dir.path().join("b.cwasm"));
         assert!(is_found(&ours, "a") && is_found(&ours, "b"));
-        let Kept::Found(code) = ours.code("a") else { panic!("it was found") };
+        let Lookup::Found(code) = ours.code("a") else { panic!("it was found") };
         assert_eq!(code.bytes(), "a".repeat(1_000).as_bytes());
 
         let kept = fs::read(&a).unwrap();
         fs::copy(&b, &a).unwrap();
-        assert!(matches!(ours.code("a"), Kept::Forged), "another component's");
+        assert!(matches!(ours.code("a"), Lookup::Forged), "another component's");
         fs::write(&a, &kept[..kept.len() - 1]).unwrap();
-        assert!(matches!(ours.code("a"), Kept::Forged), "truncated");
+        assert!(matches!(ours.code("a"), Lookup::Forged), "truncated");
         fs::write(&a, "").unwrap();
-        assert!(matches!(ours.code("a"), Kept::Forged), "empty");
+        assert!(matches!(ours.code("a"), Lookup::Forged), "empty");
         fs::remove_file(&a).unwrap();
         fs::write(dir.path().join("real"), &kept).unwrap();
         symlink(dir.path().join("real"), &a).unwrap();
-        assert!(matches!(ours.code("a"), Kept::Forged), "a link");
+        assert!(matches!(ours.code("a"), Lookup::Forged), "a link");
         fs::remove_file(&a).unwrap();
         fs::create_dir(&a).unwrap();
-        assert!(matches!(ours.code("a"), Kept::Forged), "no file");
+        assert!(matches!(ours.code("a"), Lookup::Forged), "no file");
 
         // After a key loss everything is compiled and stored again.
         let anew = cache(dir.path(), 2);
-        assert!(matches!(anew.code("b"), Kept::Forged));
+        assert!(matches!(anew.code("b"), Lookup::Forged));
         anew.keep_code("b", &CompiledCode::fresh(b"b".to_vec())).unwrap();
         assert!(is_found(&anew, "b"));
     }
@@ -270,7 +270,9 @@ mod tests {
         let limits = CompileLimits { cpu: Duration::from_secs(60), memory: 1 << 30 };
         let refusal = Refusal { limits, why: "it took long".to_owned() };
         ours.keep_refusal("a", &refusal).unwrap();
-        let Kept::Found(found) = cache(dir.path(), 1).refusal("a") else { panic!("it was found") };
+        let Lookup::Found(found) = cache(dir.path(), 1).refusal("a") else {
+            panic!("it was found")
+        };
         assert_eq!(found, refusal);
         assert!(!found.is_outgrown(limits));
         assert!(found.is_outgrown(CompileLimits { memory: 2 << 30, ..limits }));
@@ -278,7 +280,7 @@ mod tests {
         assert!(!found.is_outgrown(less));
         // A copied entry does not refuse another component.
         fs::copy(dir.path().join("a.refused"), dir.path().join("b.refused")).unwrap();
-        assert!(matches!(ours.refusal("b"), Kept::Forged));
+        assert!(matches!(ours.refusal("b"), Lookup::Forged));
     }
 
     #[test]

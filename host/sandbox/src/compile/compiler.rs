@@ -8,7 +8,7 @@
 
 use crate::compile::{
     bundled_code::CarriedCode,
-    cache::{CodeCache, CompileLimits, Kept, Refusal},
+    cache::{CodeCache, CompileLimits, Lookup, Refusal},
     compiled_code::CompiledCode,
     settings,
 };
@@ -170,14 +170,14 @@ impl Compiler {
 
     fn find_kept(&self, name: &str) -> Option<Result<Component, CompileError>> {
         let cache = self.cache.as_ref()?;
-        if let Kept::Found(code) = cache.code(name) {
+        if let Lookup::Found(code) = cache.code(name) {
             return Some(self.load(&code));
         }
         match cache.refusal(name) {
-            Kept::Found(refusal) if !refusal.is_outgrown(self.limits) => {
+            Lookup::Found(refusal) if !refusal.is_outgrown(self.limits) => {
                 Some(Err(CompileError::Costly(refusal.why)))
             }
-            Kept::Found(_) | Kept::Nothing | Kept::Forged => None,
+            Lookup::Found(_) | Lookup::Nothing | Lookup::Forged => None,
         }
     }
 

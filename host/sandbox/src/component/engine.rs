@@ -173,18 +173,18 @@ impl Engine {
     }
 
     /// Slot for one more guest; none if all are taken.
-    pub(crate) fn slot(&self, of: Place) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn slot(&self, of: GuestSlot) -> Option<OwnedSemaphorePermit> {
         let task = || Arc::clone(&self.slots).try_acquire_owned().ok();
         match of {
-            Place::Task => task(),
-            Place::Visit => Arc::clone(&self.visits).try_acquire_owned().ok().or_else(task),
+            GuestSlot::Task => task(),
+            GuestSlot::Visit => Arc::clone(&self.visits).try_acquire_owned().ok().or_else(task),
         }
     }
 }
 
 /// Kind of slot that a guest takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum GuestSlot {
     /// Slot of a task.
     Task,
     /// Additional slot for the hub's own calls.

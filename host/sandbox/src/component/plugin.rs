@@ -95,7 +95,7 @@ impl Plugin {
     /// executable.
     pub async fn load(engine: &Engine, bytes: Bytes) -> Result<Self, LoadError> {
         let given = bytes.clone();
-        let read = off_the_runtime(move || Said::read(&given)).await?;
+        let read = off_the_runtime(move || ComponentFacts::read(&given)).await?;
         let compiled = Arc::clone(&engine.compiler).compile(bytes, &read.digest).await;
         let component = compiled.map_err(|why| not_compiled(why, &read.digest))?;
         let engine = engine.clone();
@@ -104,18 +104,22 @@ impl Plugin {
 
     /// Reads, checks and compiles a component on this thread. Blocks for long.
     pub fn compile(engine: &Engine, bytes: &[u8]) -> Result<Self, LoadError> {
-        let read = Said::read(bytes)?;
+        let read = ComponentFacts::read(bytes)?;
         let compiled = engine.compiler.compile_here(bytes, &read.digest);
         let component = compiled.map_err(|why| not_compiled(why, &read.digest))?;
         Self::link(engine, &component, read)
     }
 
     /// Checks the component against the contract.
-    fn link(engine: &Engine, component: &Component, said: Said) -> Result<Self, LoadError> {
+    fn link(
+        engine: &Engine,
+        component: &Component,
+        said: ComponentFacts,
+    ) -> Result<Self, LoadError> {
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
         let linked = engine.functions.link(component);
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
-        let Said { ask, digest } = said;
+        let ComponentFacts { ask, digest } = said;
         let share = Arc::new(engine.scheduler.share());
         Ok(Self { engine: engine.clone(), pre, share, ask: Arc::new(ask), digest })
     }
@@ -132,12 +136,12 @@ impl Plugin {
 }
 
 /// Facts about a component before it is compiled.
-struct Said {
+struct ComponentFacts {
     ask: Ask,
     digest: String,
 }
 
-impl Said {
+impl ComponentFacts {
     fn read(bytes: &[u8]) -> Result<Self, LoadError> {
         match bytes {
             [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => {}

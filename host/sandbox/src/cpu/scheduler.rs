@@ -235,7 +235,7 @@ impl Drop for Greedy<'_> {
 
 /// Execution context of a guest: its CPU account, its cancellation and the hub's runtime.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct GuestThread {
     pub(crate) account: Arc<CpuAccount>,
     /// Cancels the guest's run.
     pub(crate) cancel: CancellationToken,
@@ -244,7 +244,7 @@ pub(crate) struct Seat {
     pub(crate) hub: Handle,
 }
 
-impl Seat {
+impl GuestThread {
     /// Creates the context of a task of this agent.
     pub(crate) fn of(share: &Arc<AgentShare>) -> Self {
         Self::with(CpuAccount::new(Arc::clone(share)))

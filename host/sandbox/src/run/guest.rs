@@ -3,10 +3,10 @@
 
 use crate::{
     component::{
-        engine::{Engine, Place},
+        engine::{Engine, GuestSlot},
         plugin::Plugin,
     },
-    cpu::scheduler::{CpuAccount, Job, Seat},
+    cpu::scheduler::{CpuAccount, GuestThread, Job},
     store::{
         bindings::Plugin as Instance,
         convert::task_to_guest,
@@ -42,7 +42,7 @@ pub struct Guest {
 impl Guest {
     /// Starts a fresh instance of `plugin` on the task.
     pub fn start(plugin: &Plugin, call: Call, work: Work) -> Self {
-        let seat = Seat::of(&plugin.share);
+        let seat = GuestThread::of(&plugin.share);
         let (cancel, end) = (seat.cancel.clone(), CancellationToken::new());
         let (plugin, until) = (Arc::new(plugin.clone()), end.clone());
         let (mut run, hub) = (JoinSet::new(), seat.hub.clone());
@@ -85,14 +85,19 @@ impl Run for Guest {
 
 /// Runs the guest to its end. The input is boxed, and freed as soon as the guest has it, because a
 /// guest may wait for days.
-async fn execute(plugin: Arc<Plugin>, call: Box<Call>, work: Box<Work>, seat: Seat) -> Ended {
+async fn execute(
+    plugin: Arc<Plugin>,
+    call: Box<Call>,
+    work: Box<Work>,
+    seat: GuestThread,
+) -> Ended {
     let secrets = Arc::clone(&call.secrets);
     let (task, journal, live) = {
         let directory = call.working_directory.as_deref();
         let Work { task, message, history, live, journal } = *work;
         (task_to_guest(&task, &message, &history, directory), journal, live)
     };
-    let ended = self::call(&plugin, call, seat, Place::Task, journal, async |guest, store| {
+    let ended = self::call(&plugin, call, seat, GuestSlot::Task, journal, async |guest, store| {
         let agent = guest.a2a_hub_agent();
         let returned = if live {
             agent.call_stream(&mut *store, &task).await
@@ -115,14 +120,14 @@ fn hidden(mut why: Failure, secrets: &Secrets) -> Failure {
 /// Calls a guest's health check, with its capabilities.
 pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
+    let (seat, of) = (GuestThread::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let work = async move {
         let health = async |guest: &Instance, store: &mut Store<State>| {
             let report = guest.a2a_hub_agent().call_health(&mut *store).await?;
             Ok(store.data_mut().reported(report).await)
         };
-        self::call(&of, Box::new(call), seat, Place::Visit, None, health).await
+        self::call(&of, Box::new(call), seat, GuestSlot::Visit, None, health).await
     };
     let report = scheduled(plugin, &account, Box::pin(work));
     report.await.map_err(|why| hidden(why, &secrets))
@@ -131,14 +136,14 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
 /// Calls a fresh instance's clean-up after a cancelled task.
 pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let (seat, of, task) = (Seat::of_visit(&plugin.share), plugin.clone(), task.to_string());
+    let (seat, of, task) = (GuestThread::of_visit(&plugin.share), plugin.clone(), task.to_string());
     let account = Arc::clone(&seat.account);
     let work = async move {
         let cancel = async |guest: &Instance, store: &mut Store<State>| {
             let cleaned = guest.a2a_hub_agent().call_cancel(&mut *store, &task).await?;
             Ok(store.data_mut().cleaned_up(cleaned).await)
         };
-        self::call(&of, Box::new(call), seat, Place::Visit, None, cancel).await
+        self::call(&of, Box::new(call), seat, GuestSlot::Visit, None, cancel).await
     };
     let cleaned = scheduled(plugin, &account, Box::pin(work));
     cleaned.await.map_err(|why| hidden(why, &secrets))?
@@ -146,10 +151,11 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
 
 /// Calls a guest's `card`, and returns its card in JSON.
 pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure> {
-    let (seat, of) = (Seat::of_visit(&plugin.share), plugin.clone());
+    let (seat, of) = (GuestThread::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
-    let work = async move { self::call(&of, Box::new(call), seat, Place::Visit, None, card).await };
+    let work =
+        async move { self::call(&of, Box::new(call), seat, GuestSlot::Visit, None, card).await };
     scheduled(plugin, &account, Box::pin(work)).await
 }
 
@@ -168,8 +174,8 @@ async fn scheduled<T: Send + 'static>(
 async fn call<T>(
     plugin: &Plugin,
     call: Box<Call>,
-    seat: Seat,
-    place: Place,
+    seat: GuestThread,
+    place: GuestSlot,
     journal: Option<Journal>,
     function: impl AsyncFnOnce(&Instance, &mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
@@ -199,7 +205,7 @@ async fn call<T>(
     called.map_err(|why| why_it_broke(&why, &store, &limits))
 }
 
-fn store_for(engine: &Engine, call: Call, seat: Seat) -> Store<State> {
+fn store_for(engine: &Engine, call: Call, seat: GuestThread) -> Store<State> {
     let Call { agent, limits, held, ports, secrets, working_directory: home, client } = call;
     let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
     let account = Arc::clone(&seat.account);
@@ -275,7 +281,7 @@ mod tests {
         let limits = Limits::default();
         let store = || {
             let call = Call::bare(AgentId::parse("a").unwrap(), limits);
-            store_for(&engine, call, Seat::of(&Arc::new(engine.scheduler.share())))
+            store_for(&engine, call, GuestThread::of(&Arc::new(engine.scheduler.share())))
         };
         let mut full = Vec::new();
         for _ in 0..=VISITS {
@@ -308,7 +314,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_guest_returns_is_charged_and_bounded() {
         let engine = Engine::new(&EngineSettings::default()).unwrap();
-        let seat = Seat::of(&Arc::new(engine.scheduler.share()));
+        let seat = GuestThread::of(&Arc::new(engine.scheduler.share()));
         let account = Arc::clone(&seat.account);
         let call = Call::bare(AgentId::parse("a").unwrap(), Limits::default());
         let mut store = store_for(&engine, call, seat);
@@ -345,12 +351,12 @@ mod tests {
         let (limits, share) = (Limits::default(), Arc::new(engine.scheduler.share()));
         for _ in 0..60 {
             let call = Call::bare(AgentId::parse("a").unwrap(), limits);
-            let mut store = store_for(&engine, call, Seat::of(&share));
+            let mut store = store_for(&engine, call, GuestThread::of(&share));
             let why = Instance::new_async(&mut store, &module, &[]).await.unwrap_err();
             assert!(matches!(why_it_broke(&why, &store, &limits), Failure::Trapped(_)), "{why:?}");
         }
         let priority = |share: &Arc<AgentShare>| {
-            let next = Seat::of(share).account;
+            let next = GuestThread::of(share).account;
             // More than a short run, which could stay at high priority without other agents.
             next.pay(SHORT_RUN);
             next.priority(now())

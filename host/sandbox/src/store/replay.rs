@@ -4,7 +4,7 @@
 use crate::store::replay_clock::RunClock;
 use a2a_hub_core::task::{
     metadata,
-    replay::{Asked, Replay},
+    replay::{CallIdentity, Replay},
 };
 use a2a_hub_protocol::message::{Message, Part, joined_text};
 use a2a_hub_runtime::port::{
@@ -59,7 +59,7 @@ impl Replaying {
     }
 
     /// Recorded answer to this request, if any.
-    pub(crate) fn recall(&mut self, asked: &Asked) -> Result<Option<Heard>, ReplayDiverged> {
+    pub(crate) fn recall(&mut self, asked: &CallIdentity) -> Result<Option<Heard>, ReplayDiverged> {
         let heard = self.run.recall(asked).map_err(|why| ReplayDiverged(why.to_string()))?;
         self.clock.follow(&self.run);
         Ok(heard)

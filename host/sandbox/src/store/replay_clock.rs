@@ -155,7 +155,7 @@ pub(crate) fn outside_of_step(what: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_core::task::replay::{Asked, Entry, Recorded, StepMode};
+    use a2a_hub_core::task::replay::{CallIdentity, Entry, Recorded, StepMode};
 
     #[test]
     fn random_numbers_depend_on_journal_position() {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn clock_advances_only_within_steps() {
-        let asked = Asked::new("x", "");
+        let asked = CallIdentity::new("x", "");
         let entry = Entry::Answer(asked.clone(), ());
         let journal = vec![Recorded { at_ms: 6_000, entry }];
         let mut run = Replay::<_, ()>::new(5_000, journal, Vec::new());

@@ -1,7 +1,7 @@
 //! State of a store: WASI without resources, the capabilities, and the usage counters.
 
 use crate::{
-    cpu::scheduler::{CpuAccount, Seat},
+    cpu::scheduler::{CpuAccount, GuestThread},
     store::{
         http_egress::HttpDoor,
         limits::MemoryLimiter,
@@ -88,7 +88,7 @@ impl State {
         client: ClientCapabilities,
         processes: Processes,
         redaction: Redaction,
-        Seat { account, cancel, hub }: Seat,
+        GuestThread { account, cancel, hub }: GuestThread,
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_HANDLES);

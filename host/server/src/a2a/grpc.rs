@@ -12,7 +12,7 @@ use crate::{
     },
     rpc::{
         dispatcher::{Dispatcher, Spelled, SpelledAnswer},
-        task_stream::{Item, TaskStream, Told},
+        task_stream::{Item, ItemContent, TaskStream},
     },
 };
 use a2a_hub_core::{access_control::Principal, text::duration::Span};
@@ -226,8 +226,8 @@ fn messages(call: Call, stream: Box<TaskStream>) -> impl Stream<Item = Encoded> 
         let wire = dialect::grpc::wire(&call);
         let Item { told, .. } = stream.next().await?;
         let told = told.and_then(|told| match told {
-            Told::Event(event) => call.write(wire.write_event(&event).unwrap_or_default()),
-            Told::Value(told) => call.write(told),
+            ItemContent::Event(event) => call.write(wire.write_event(&event).unwrap_or_default()),
+            ItemContent::Value(told) => call.write(told),
         });
         let told = told.map_err(|why| status(&why));
         Some((told, (call, stream)))

@@ -37,7 +37,7 @@ const MAX_SESSIONS: usize = 100;
 const MAX_IN_FLIGHT: usize = 128;
 
 /// Caller and agent of a connection.
-pub(crate) struct Asked {
+pub(crate) struct ConnectionTarget {
     pub(crate) caller: Principal,
     /// Agent that the client asked for; the hub's default agent, if `None`.
     pub(crate) agent: Option<AgentId>,
@@ -45,7 +45,7 @@ pub(crate) struct Asked {
 
 struct Door {
     dispatcher: Dispatcher,
-    asked: Asked,
+    asked: ConnectionTarget,
     wire: Wire,
     sessions: Mutex<HashMap<String, Session>>,
     /// Cancelled when the hub stops; tasks continue after a restart.
@@ -98,7 +98,7 @@ struct Prompt {
 /// cancels its task.
 pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     dispatcher: Dispatcher,
-    asked: Asked,
+    asked: ConnectionTarget,
     reader: &mut LineReader<R>,
     outbox: mpsc::Sender<Vec<u8>>,
     stop: CancellationToken,

@@ -20,4 +20,4 @@ mod turn;
 mod updates;
 mod wire;
 
-pub(super) use connection::{Asked, serve};
+pub(super) use connection::{ConnectionTarget, serve};

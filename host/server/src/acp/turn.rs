@@ -1,7 +1,7 @@
 //! Turn of a session: one prompt from its message to its stop reason.
 
 use super::{
-    updates::{self, Told},
+    updates::{self, SentTexts},
     wire::{Refusal, Wire},
 };
 use crate::rpc::{
@@ -72,7 +72,7 @@ impl Turn<'_> {
         mut operation: Operation,
         guard: &mut Option<CancelOnDrop>,
     ) -> Result<Ended, Refusal> {
-        let mut told = Told::default();
+        let mut told = SentTexts::default();
         loop {
             let begun = self.dispatcher.begin(self.caller, operation, self.stop);
             let Begun { mut heard, task: id, guard: new, permit: _permit } =
@@ -99,7 +99,7 @@ impl Turn<'_> {
         }
     }
 
-    async fn hear(&self, heard: &mut ReplyStream, told: &mut Told) -> Result<Heard, Refusal> {
+    async fn hear(&self, heard: &mut ReplyStream, told: &mut SentTexts) -> Result<Heard, Refusal> {
         let ReplyStream::Task(heard) = heard else { return Err(refusal(unexpected())) };
         loop {
             let event = tokio::select! {
@@ -136,7 +136,7 @@ impl Turn<'_> {
     }
 
     /// Result of a turn that was not cancelled.
-    async fn end(&self, task: &Task, told: &Told) -> Result<Ended, Refusal> {
+    async fn end(&self, task: &Task, told: &SentTexts) -> Result<Ended, Refusal> {
         let last = told.last(task);
         match task.status.state {
             TaskState::Failed => {

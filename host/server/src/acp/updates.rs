@@ -15,12 +15,12 @@ const MAX_TITLE: usize = 200;
 
 /// Record of sent texts, so that no text is sent twice.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct SentTexts {
     /// Text of each artifact.
     texts: Vec<(ArtifactId, String)>,
 }
 
-impl Told {
+impl SentTexts {
     /// Converts an event to session updates.
     pub(super) fn updates(&mut self, event: &TaskEvent) -> Vec<Value> {
         match event {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn streamed_text_is_not_sent_twice() {
-        let mut told = Told::default();
+        let mut told = SentTexts::default();
         assert_eq!(told.updates(&piece("a", false)), [chunk("agent_message_chunk", "a")]);
         assert_eq!(told.updates(&piece("b", true)), [chunk("agent_message_chunk", "b")]);
         assert_eq!(told.last(&task(TaskState::Completed, "ab\n")), None);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn working_status_becomes_thought_chunk() {
-        let mut told = Told::default();
+        let mut told = SentTexts::default();
         let working = |state, text| {
             TaskEvent::Status(StatusUpdate { status: status(state, text), metadata: None })
         };

@@ -15,11 +15,11 @@ const MAX_KEPT: usize = 64;
 
 /// Latest compiled schema of each skill. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct InputSchemas(Arc<Mutex<HashMap<(AgentId, String), Kept>>>);
+pub(super) struct InputSchemas(Arc<Mutex<HashMap<(AgentId, String), CachedSchema>>>);
 
 /// Schema from the card, and its compiled form; `None` if the schema is unusable.
 #[derive(Clone)]
-struct Kept {
+struct CachedSchema {
     schema: Arc<Value>,
     compiled: Option<Arc<InputSchema>>,
 }
@@ -44,7 +44,7 @@ impl InputSchemas {
                 let told =
                     |why| tracing::warn!(%agent, skill, %why, "the schema of a skill is not used");
                 let compiled = compiled.map(Arc::new).map_err(told).ok();
-                let kept = Kept { schema, compiled };
+                let kept = CachedSchema { schema, compiled };
                 self.keep(key, kept.clone());
                 kept
             }
@@ -54,7 +54,7 @@ impl InputSchemas {
         on_the_side(move || compiled.violations(&input)).await
     }
 
-    fn keep(&self, key: (AgentId, String), kept: Kept) {
+    fn keep(&self, key: (AgentId, String), kept: CachedSchema) {
         let mut all = self.0.lock();
         if all.len() >= MAX_KEPT && !all.contains_key(&key) {
             all.clear();

@@ -16,7 +16,7 @@ const ANSWER: &str = "answer";
 
 /// State of a task according to the events received so far.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct TaskSnapshot {
     task: TaskId,
     /// A2A URL for answers to the task's questions.
     answer_url: String,
@@ -26,7 +26,7 @@ pub(super) struct Standing {
     question: Option<Question>,
 }
 
-impl Standing {
+impl TaskSnapshot {
     /// State before the first event.
     pub(super) fn new(task: TaskId, answer_url: String) -> Self {
         let state = TaskState::Submitted;
@@ -140,8 +140,8 @@ mod tests {
         question::QuestionKind,
     };
 
-    fn standing() -> Standing {
-        Standing::new(TaskId::new("t"), "http://hub/a2a".to_owned())
+    fn standing() -> TaskSnapshot {
+        TaskSnapshot::new(TaskId::new("t"), "http://hub/a2a".to_owned())
     }
 
     fn status(state: TaskState, said: Option<&str>) -> TaskStatus {

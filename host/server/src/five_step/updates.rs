@@ -7,7 +7,7 @@
 
 use super::{
     refusals::{named, refused},
-    status::Standing,
+    status::TaskSnapshot,
 };
 use crate::{
     http::{
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_engine::{Reply, ReplyStream, Visit};
+use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{ArtifactUpdate, SequencedEvent, TaskEvent},
@@ -78,7 +78,7 @@ async fn respond(
     let after = last_event(headers);
     let root = own_url(&dispatcher, headers);
     let answer_url = format!("{}{path}", root.trim_end_matches('/'));
-    let standing = Standing::new(task.clone(), answer_url);
+    let standing = TaskSnapshot::new(task.clone(), answer_url);
     match Updates::begin(dispatcher, caller, agent, task, after, standing).await {
         Ok(updates) => {
             let frames = stream::unfold(updates, async |mut updates| {
@@ -96,7 +96,7 @@ struct Updates {
     caller: Principal,
     task: TaskId,
     heard: ReplyStream,
-    standing: Standing,
+    standing: TaskSnapshot,
     /// Sequence number of the last event that the client received.
     after: u64,
     /// Sequence number of the final event, until its update is sent.
@@ -114,10 +114,10 @@ impl Updates {
         agent: Option<AgentId>,
         task: TaskId,
         after: Option<u64>,
-        standing: Standing,
+        standing: TaskSnapshot,
     ) -> Result<Self, A2aError> {
         if agent.is_some() {
-            let visit = Visit { agent, version: Version::V1, extensions: Vec::new() };
+            let visit = ClientContext { agent, version: Version::V1, extensions: Vec::new() };
             let known = Operation::GetTask { id: task.clone(), history_length: Some(0) };
             dispatcher.hub().handle(&caller, Some(&visit), known).await?;
         }

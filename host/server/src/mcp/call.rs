@@ -83,7 +83,7 @@ impl Call<'_> {
         agent: &AgentId,
         ask: &Ask,
         directory: Option<&str>,
-        back: Option<(question::Asked, Option<String>)>,
+        back: Option<(question::CallState, Option<String>)>,
     ) -> Result<CallToolResponse, A2aError> {
         let operation = match back {
             Some((asked, Some(answer))) => message_builder::answer(

@@ -3,7 +3,7 @@
 use super::{
     request_ids::Refused,
     session::McpSession,
-    sessions::{Room, Sessions},
+    sessions::{SessionRoom, Sessions},
 };
 use crate::{
     MAX_REQUEST,
@@ -109,7 +109,8 @@ impl McpHttp {
         if let Err(refused) = self.sessions.lock().enter(&session, id.as_deref(), Instant::now()) {
             return taken(&refused, id.as_deref());
         }
-        let visit = Visit { sessions: Arc::clone(&self.sessions), session, id, heard_out: false };
+        let visit =
+            SessionRequest { sessions: Arc::clone(&self.sessions), session, id, heard_out: false };
         visit.until_the_end_of(self.service.handle(request.map(Body::from)).await.map(Body::new))
     }
 
@@ -122,14 +123,14 @@ impl McpHttp {
             sessions.room(caller)
         };
         match room {
-            Room::Free => Ok(()),
-            Room::Instead(silent) => {
+            SessionRoom::Free => Ok(()),
+            SessionRoom::Instead(silent) => {
                 tracing::debug!(session = silent, "an MCP session makes room for another");
                 // The session may have ended in the meantime, which frees capacity as well.
                 let _ = self.manager.close_session(&silent.into()).await;
                 Ok(())
             }
-            Room::Full(most) => {
+            SessionRoom::Full(most) => {
                 let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
                 let why = format!(
                     "there are {most} sessions already, and all are busy; end one, or try again soon"
@@ -141,7 +142,7 @@ impl McpHttp {
 }
 
 /// A request in its session, until the response ends.
-struct Visit {
+struct SessionRequest {
     sessions: Arc<Mutex<Sessions>>,
     session: String,
     /// JSON-RPC id of the request, as JSON text.
@@ -150,7 +151,7 @@ struct Visit {
     heard_out: bool,
 }
 
-impl Visit {
+impl SessionRequest {
     /// Ties the request's end to the end of the response body.
     fn until_the_end_of(mut self, response: Response) -> Response {
         response.map(|body| {
@@ -166,7 +167,7 @@ impl Visit {
     }
 }
 
-impl Drop for Visit {
+impl Drop for SessionRequest {
     fn drop(&mut self) {
         let now = Instant::now();
         self.sessions.lock().leave(&self.session, self.id.as_deref(), self.heard_out, now);

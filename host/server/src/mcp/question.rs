@@ -18,12 +18,12 @@ const MAX_PROMPT: usize = 4_000;
 
 /// State of a repeated call: the task and question that it answers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct CallState {
     pub(super) task: TaskId,
     pub(super) question: Option<String>,
 }
 
-impl Asked {
+impl CallState {
     /// Creates the state for the question of a task.
     pub(super) fn by(task: &Task) -> Self {
         Self { task: task.id.clone(), question: question_view::id(task) }
@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn repeated_call_state_round_trips() {
-        let asked = Asked::by(&task(QuestionKind::Input, Vec::new()));
+        let asked = CallState::by(&task(QuestionKind::Input, Vec::new()));
         assert!(asked.question.is_some());
-        assert_eq!(Asked::read(&asked.write()), Some(asked));
-        assert_eq!(Asked::read("else"), None);
+        assert_eq!(CallState::read(&asked.write()), Some(asked));
+        assert_eq!(CallState::read("else"), None);
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn list(offset: usize) -> Operation {
 
 /// Target of a URI.
 #[derive(Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct ResourceTarget {
     pub(super) task: TaskId,
     pub(super) artifact: Option<String>,
 }
@@ -58,7 +58,7 @@ pub(super) fn artifact_uri(task: &TaskId, artifact: &Artifact) -> String {
 }
 
 /// Parses a URI; `None` if it is not one of the hub's.
-pub(super) fn read_uri(uri: &str) -> Option<Place> {
+pub(super) fn read_uri(uri: &str) -> Option<ResourceTarget> {
     let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|it| it.into_owned());
     let rest = uri.strip_prefix(SCHEME)?;
     let (task, artifact) = match rest.split_once(BELOW) {
@@ -66,7 +66,7 @@ pub(super) fn read_uri(uri: &str) -> Option<Place> {
         None => (rest, None),
     };
     let is_whole = !task.is_empty() && !task.contains('/');
-    is_whole.then(|| Some(Place { task: TaskId::new(decode(task)?), artifact }))?
+    is_whole.then(|| Some(ResourceTarget { task: TaskId::new(decode(task)?), artifact }))?
 }
 
 /// Resources of these tasks.
@@ -108,7 +108,11 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// Contents of a URI's target in this task; `None` if the artifact does not exist.
-pub(super) fn read(task: &Task, place: &Place, uri: &str) -> Option<Vec<ResourceContents>> {
+pub(super) fn read(
+    task: &Task,
+    place: &ResourceTarget,
+    uri: &str,
+) -> Option<Vec<ResourceContents>> {
     let Some(wanted) = &place.artifact else {
         let whole = ResourceContents::text(json!(task).to_string(), uri);
         return Some(vec![whole.with_mime_type("application/json")]);
@@ -170,10 +174,10 @@ mod tests {
             let made = made(id, Vec::new());
             let uri = artifact_uri(&TaskId::new("t-1"), &made);
             assert!(url::Url::parse(&uri).is_ok(), "{uri}");
-            let place = Place { task: TaskId::new("t-1"), artifact: Some(id.to_owned()) };
+            let place = ResourceTarget { task: TaskId::new("t-1"), artifact: Some(id.to_owned()) };
             assert_eq!(read_uri(&uri), Some(place), "{uri}");
         }
-        let whole = Place { task: TaskId::new("t-1"), artifact: None };
+        let whole = ResourceTarget { task: TaskId::new("t-1"), artifact: None };
         assert_eq!(read_uri("a2a-hub://tasks/t-1"), Some(whole));
         for other in
             ["file:///etc/passwd", "a2a-hub://tasks/", "a2a-hub://tasks/a/b", "a2a-hub://agents/a"]
@@ -209,7 +213,7 @@ mod tests {
     #[test]
     fn missing_artifact_has_no_contents() {
         let task = task(Vec::new());
-        let place = |artifact: Option<&str>| Place {
+        let place = |artifact: Option<&str>| ResourceTarget {
             task: task.id.clone(),
             artifact: artifact.map(str::to_owned),
         };

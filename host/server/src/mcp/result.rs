@@ -59,7 +59,7 @@ pub(super) fn refused(why: impl Into<String>) -> CallToolResult {
 pub(super) fn asks(task: &Task, form: ElicitRequestParams) -> InputRequiredResult {
     let mut requests = InputRequests::new();
     requests.insert(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)));
-    InputRequiredResult::new(Some(requests), Some(question::Asked::by(task).write()))
+    InputRequiredResult::new(Some(requests), Some(question::CallState::by(task).write()))
 }
 
 fn of_made(task: &Task, made: &Artifact) -> Vec<ContentBlock> {

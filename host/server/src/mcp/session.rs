@@ -102,7 +102,7 @@ impl McpSession {
     ) -> Result<Result<CallToolResponse, A2aError>, Miscalled> {
         let called = tools::read(&request.name, request.arguments)?;
         let caller = self.principal(&context.extensions);
-        let back = match request.request_state.as_deref().map(question::Asked::read) {
+        let back = match request.request_state.as_deref().map(question::CallState::read) {
             Some(Some(asked)) => {
                 Some(self.brought(&caller, asked, request.input_responses.as_ref()).await)
             }
@@ -136,9 +136,9 @@ impl McpSession {
     async fn brought(
         &self,
         caller: &Principal,
-        asked: question::Asked,
+        asked: question::CallState,
         responses: Option<&InputResponses>,
-    ) -> (question::Asked, Option<String>) {
+    ) -> (question::CallState, Option<String>) {
         let get = Operation::GetTask { id: asked.task.clone(), history_length: Some(0) };
         let kind = match self.one(caller, get).await {
             Ok(Answer::Task(task)) => question_view::kind(&task),

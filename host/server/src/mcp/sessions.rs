@@ -32,7 +32,7 @@ struct Session {
 
 /// Admission of one more session.
 #[derive(Debug, PartialEq)]
-pub(super) enum Room {
+pub(super) enum SessionRoom {
     /// Capacity is left.
     Free,
     /// Capacity is left once this session is ended, which was idle longest.
@@ -55,22 +55,24 @@ impl Sessions {
     /// Decides on one more session of this caller. At its limit, a caller loses one of its
     /// sessions. At a common limit, the caller with the most sessions, other than the operator,
     /// loses one.
-    pub(super) fn room(&self, caller: &Principal) -> Room {
+    pub(super) fn room(&self, caller: &Principal) -> SessionRoom {
         let identity = caller.identity();
         if self.of(&identity) >= MAX_OF_ONE {
-            return self.instead_of_one_of(&identity).unwrap_or(Room::Full(MAX_OF_ONE));
+            return self.instead_of_one_of(&identity).unwrap_or(SessionRoom::Full(MAX_OF_ONE));
         }
         let is_operator = |owner: &Principal| *owner == Principal::Operator;
         let others = || self.0.values().filter(|session| !is_operator(&session.owner));
         let most = if is_operator(caller) { MAX } else { MAX_OF_OTHERS };
         let taken = if is_operator(caller) { self.0.len() } else { others().count() };
         if taken < most {
-            return Room::Free;
+            return SessionRoom::Free;
         }
         let has_idle = |identity: &&String| self.instead_of_one_of(identity).is_some();
         let whose = others().map(|session| &session.identity).filter(has_idle);
         let whose = whose.max_by_key(|identity| self.of(identity));
-        whose.and_then(|identity| self.instead_of_one_of(identity)).unwrap_or(Room::Full(most))
+        whose
+            .and_then(|identity| self.instead_of_one_of(identity))
+            .unwrap_or(SessionRoom::Full(most))
     }
 
     /// Records a new session.
@@ -113,11 +115,11 @@ impl Sessions {
         self.0.values().filter(|session| session.identity == identity).count()
     }
 
-    fn instead_of_one_of(&self, identity: &str) -> Option<Room> {
+    fn instead_of_one_of(&self, identity: &str) -> Option<SessionRoom> {
         let of_one = self.0.iter().filter(|(_, session)| session.identity == identity);
         let idle = of_one.filter(|(_, session)| session.open == 0);
         let silent = idle.min_by_key(|(_, session)| session.last_used);
-        silent.map(|(id, _)| Room::Instead(id.clone()))
+        silent.map(|(id, _)| SessionRoom::Instead(id.clone()))
     }
 }
 
@@ -146,13 +148,13 @@ mod tests {
         let one = agent("one");
         let mut all = filled(&one, MAX_OF_ONE);
         let first = format!("{one:?} 0");
-        assert_eq!(all.room(&one), Room::Instead(first.clone()));
-        assert_eq!(all.room(&agent("other")), Room::Free);
+        assert_eq!(all.room(&one), SessionRoom::Instead(first.clone()));
+        assert_eq!(all.room(&agent("other")), SessionRoom::Free);
         let later = Instant::now() + Duration::from_secs(3600);
         all.enter(&first, None, later).unwrap();
-        assert_eq!(all.room(&one), Room::Instead(format!("{one:?} 1")), "a busy one stays");
+        assert_eq!(all.room(&one), SessionRoom::Instead(format!("{one:?} 1")), "a busy one stays");
         all.leave(&first, None, true, later);
-        assert_eq!(all.room(&one), Room::Instead(format!("{one:?} 1")), "it was used since");
+        assert_eq!(all.room(&one), SessionRoom::Instead(format!("{one:?} 1")), "it was used since");
     }
 
     #[test]
@@ -162,7 +164,7 @@ mod tests {
         for at in 0..MAX_OF_ONE {
             all.enter(&format!("{one:?} {at}"), None, Instant::now()).unwrap();
         }
-        assert_eq!(all.room(&one), Room::Full(MAX_OF_ONE));
+        assert_eq!(all.room(&one), SessionRoom::Full(MAX_OF_ONE));
     }
 
     #[test]
@@ -172,9 +174,9 @@ mod tests {
         for at in MAX_OF_ONE..MAX_OF_OTHERS {
             all.begin(at.to_string(), agent(&format!("agent-{}", at / 60)), Instant::now());
         }
-        assert_eq!(all.room(&agent("newcomer")), Room::Instead(format!("{greedy:?} 0")));
+        assert_eq!(all.room(&agent("newcomer")), SessionRoom::Instead(format!("{greedy:?} 0")));
         all.retain(|id| id != "100");
-        assert_eq!(all.room(&agent("newcomer")), Room::Free);
+        assert_eq!(all.room(&agent("newcomer")), SessionRoom::Free);
     }
 
     #[test]
@@ -185,8 +187,8 @@ mod tests {
             all.begin(at.to_string(), owner, Instant::now());
             all.enter(&at.to_string(), None, Instant::now()).unwrap();
         }
-        assert_eq!(all.room(&agent("newcomer")), Room::Full(MAX_OF_OTHERS));
-        assert_eq!(all.room(&Principal::Operator), Room::Free);
+        assert_eq!(all.room(&agent("newcomer")), SessionRoom::Full(MAX_OF_OTHERS));
+        assert_eq!(all.room(&Principal::Operator), SessionRoom::Free);
     }
 
     #[test]

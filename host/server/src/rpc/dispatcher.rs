@@ -13,7 +13,7 @@ use a2a_hub_core::{
     scheduling::connection_quota::{ConnectionBudget, QuotaReached},
     text::duration::Span,
 };
-use a2a_hub_engine::{Hub, Looked, Reply, Visit, token::TOKEN_FILE};
+use a2a_hub_engine::{ClientContext, Hub, Looked, Reply, token::TOKEN_FILE};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
     card::Endpoints,
@@ -131,8 +131,8 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Describes the client as a client of this version of official A2A.
-    pub(crate) fn visit(&self, wire: Wire) -> Visit {
-        Visit {
+    pub(crate) fn visit(&self, wire: Wire) -> ClientContext {
+        ClientContext {
             agent: self.agent.clone(),
             version: wire.version,
             extensions: self.extensions.clone(),

@@ -2,7 +2,7 @@
 
 use super::{
     dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
-    task_stream::{Item, TaskStream, Told},
+    task_stream::{Item, ItemContent, TaskStream},
 };
 use a2a_hub_core::scheduling::connection_quota::QuotaReached;
 use a2a_hub_engine::{Reply, ReplyStream};
@@ -192,20 +192,20 @@ impl Stream {
         self.failed = told.is_err();
         let is_error = self.failed && self.around.is_none();
         let text = match (told, &self.around) {
-            (Ok(Told::Event(event)), Some((opening, _))) => {
+            (Ok(ItemContent::Event(event)), Some((opening, _))) => {
                 let mut text = Vec::with_capacity(opening.len() + USUAL);
                 text.extend_from_slice(opening);
                 event.write(self.dialect, &mut text);
                 text.push(Envelope::END);
                 text
             }
-            (Ok(Told::Event(event)), None) => {
+            (Ok(ItemContent::Event(event)), None) => {
                 let mut text = Vec::with_capacity(USUAL);
                 event.write(self.dialect, &mut text);
                 text
             }
-            (Ok(Told::Value(told)), Some((_, envelope))) => envelope.result(&told),
-            (Ok(Told::Value(told)), None) => line(&told),
+            (Ok(ItemContent::Value(told)), Some((_, envelope))) => envelope.result(&told),
+            (Ok(ItemContent::Value(told)), None) => line(&told),
             (Err(why), Some((_, envelope))) => envelope.error(&self.dialect.write_error(&why)),
             (Err(why), None) => line(&self.dialect.write_rest_error(&why)),
         };

@@ -38,11 +38,11 @@ pub(crate) struct Item {
     /// Sequence number of the event, after which a client can resume.
     pub(crate) number: Option<u64>,
     /// Content of the item, or the error that ends the stream.
-    pub(crate) told: Result<Told, A2aError>,
+    pub(crate) told: Result<ItemContent, A2aError>,
 }
 
 /// Content of an item before it is encoded.
-pub(crate) enum Told {
+pub(crate) enum ItemContent {
     /// Event of a task, but never the client's own message.
     Event(Arc<HeardEvent>),
     /// Event of the hub.
@@ -92,7 +92,7 @@ impl TaskStream {
                         json!({ "kind": "stream-end", "reason": end, "retryable": true })
                     }
                 };
-                return Some(Item { number: None, told: Ok(Told::Value(told)) });
+                return Some(Item { number: None, told: Ok(ItemContent::Value(told)) });
             }
         }
         loop {
@@ -101,7 +101,7 @@ impl TaskStream {
                     // Clients do not receive their own messages.
                     if !matches!(event.event, TaskEvent::Input(_)) {
                         let number = Some(event.seq);
-                        let told = Ok(Told::Event(self.official(event)));
+                        let told = Ok(ItemContent::Event(self.official(event)));
                         return Some(Item { number, told });
                     }
                 }

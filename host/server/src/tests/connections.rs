@@ -95,7 +95,7 @@ impl Connection {
             match protocol {
                 Protocol::Acp => {
                     let agent = AgentId::parse("claude-code").ok();
-                    let asked = acp::Asked { caller, agent };
+                    let asked = acp::ConnectionTarget { caller, agent };
                     acp::serve(dispatcher, asked, &mut reader, outbox, stops).await;
                 }
                 Protocol::Mcp => {

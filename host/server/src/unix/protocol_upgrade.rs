@@ -43,7 +43,7 @@ pub(crate) enum Language {
 
 /// An upgrade request.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct UpgradeRequest {
     id: Value,
     /// Requested protocol, or the error to return.
     pub(crate) language: Result<Language, A2aError>,
@@ -51,7 +51,7 @@ pub(crate) struct Asked {
     tenant: Option<String>,
 }
 
-impl Asked {
+impl UpgradeRequest {
     /// Parses a line; `None` if it is not an upgrade request, or a notification.
     pub(crate) fn read(line: &str) -> Option<Self> {
         // Avoids parsing every request twice.
@@ -116,7 +116,7 @@ impl Language {
     ) {
         match self {
             Self::Acp { agent_id: agent } => {
-                let asked = acp::Asked { caller, agent };
+                let asked = acp::ConnectionTarget { caller, agent };
                 Box::pin(acp::serve(dispatcher, asked, reader, outbox, stop)).await;
             }
             Self::Mcp { working_directory } => {
@@ -133,19 +133,20 @@ mod tests {
 
     #[test]
     fn upgrade_request_names_protocol() {
-        let asked = Asked::read(
+        let asked = UpgradeRequest::read(
             r#"{"jsonrpc":"2.0","id":7,"method":"hub/speak","params":{"protocol":"mcp","workingDirectory":"/w"}}"#,
         );
         let mcp = Language::Mcp { working_directory: Some("/w".to_owned()) };
         assert_eq!(asked.as_ref().unwrap().language, Ok(mcp));
         assert_eq!(asked.unwrap().answer(), br#"{"id":7,"jsonrpc":"2.0","result":{}}"#);
-        let acp = Asked::read(
+        let acp = UpgradeRequest::read(
             r#"{"id":7,"method":"hub/speak","params":{"protocol":"acp","agentId":"codex"}}"#,
         );
         let codex = AgentId::parse("codex").ok();
         assert_eq!(acp.unwrap().language, Ok(Language::Acp { agent_id: codex }));
         let unknown =
-            Asked::read(r#"{"id":1,"method":"hub/speak","params":{"protocol":"morse"}}"#).unwrap();
+            UpgradeRequest::read(r#"{"id":1,"method":"hub/speak","params":{"protocol":"morse"}}"#)
+                .unwrap();
         let told = String::from_utf8(unknown.answer()).unwrap();
         assert!(
             told.contains("morse") && told.contains("this hub speaks `acp` and `mcp`"),
@@ -156,7 +157,7 @@ mod tests {
             r#"{"method":"hub/speak","params":{"protocol":"mcp"}}"#,
             "hub/speak",
         ] {
-            assert_eq!(Asked::read(other), None, "{other}");
+            assert_eq!(UpgradeRequest::read(other), None, "{other}");
         }
     }
 }

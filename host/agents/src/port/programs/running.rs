@@ -7,7 +7,7 @@ use crate::port::{
     live_grant::{Revocation, revoked},
 };
 use a2a_hub_config::KeptLimits;
-use a2a_hub_core::scheduling::process_pool::{Gone, Keeping, Room, Shelf, Spot};
+use a2a_hub_core::scheduling::process_pool::{Eviction, IdlePool, Keeping, PoolCapacity, PoolKey};
 use a2a_hub_process::{Child, Exit, MemoryExceeded, Output};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Capacity of the idle pool over all agents of a hub.
-const HUBS_ROOM: Room = Room { programs: 16, bytes: 6 << 30 };
+const HUBS_ROOM: PoolCapacity = PoolCapacity { programs: 16, bytes: 6 << 30 };
 
 /// Most unread output of an idle program, in bytes.
 const MAX_UNREAD: usize = 64 << 10;
@@ -45,15 +45,15 @@ pub(super) type Permit = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
 
 /// Pool of the hub's idle programs. Clones share state.
 #[derive(Clone, Default)]
-pub(crate) struct KeptPrograms(Arc<Kept>);
+pub(crate) struct IdlePrograms(Arc<SharedPool>);
 
 #[derive(Default)]
-struct Kept {
-    shelf: Mutex<Shelf<Keeper>>,
+struct SharedPool {
+    shelf: Mutex<IdlePool<Keeper>>,
     keepers: TaskTracker,
 }
 
-impl KeptPrograms {
+impl IdlePrograms {
     /// Waits until the pool is empty; called once all agents have left.
     pub(crate) async fn shutdown(&self) {
         self.0.keepers.close();
@@ -69,13 +69,13 @@ enum Order {
     /// Hands the program over.
     HandOver(oneshot::Sender<Running>),
     /// Ends the program.
-    End(Gone),
+    End(Eviction),
 }
 
 /// One agent's part of the idle pool. A replacement of the agent under other settings has another.
 pub(crate) struct Seat {
     pub(crate) agent: AgentId,
-    pub(crate) kept: KeptPrograms,
+    pub(crate) kept: IdlePrograms,
     pub(crate) limits: KeptLimits,
     /// Cancelled when the agent leaves or is replaced.
     pub(crate) left: CancellationToken,
@@ -88,12 +88,12 @@ impl Seat {
     }
 
     /// True if the pool has a program under this key.
-    pub(super) fn has(&self, spot: &Spot) -> bool {
+    pub(super) fn has(&self, spot: &PoolKey) -> bool {
         self.kept.0.shelf.lock().has(spot)
     }
 
     /// Takes the program under this key; none if it has ended meanwhile.
-    pub(super) async fn take(&self, spot: &Spot) -> Option<Running> {
+    pub(super) async fn take(&self, spot: &PoolKey) -> Option<Running> {
         let Keeper(told) = self.kept.0.shelf.lock().take(spot)?;
         let (hands, handed) = oneshot::channel();
         told.send(Order::HandOver(hands)).ok()?;
@@ -120,7 +120,7 @@ impl Seat {
     }
 }
 
-fn end(gone: Vec<(Keeper, Gone)>) {
+fn end(gone: Vec<(Keeper, Eviction)>) {
     for (Keeper(told), why) in gone {
         // The holder of a program that has exited receives nothing.
         let _ = told.send(Order::End(why));
@@ -234,10 +234,11 @@ impl Running {
         let no_room = |why: a2a_hub_core::scheduling::process_pool::NoRoom| {
             Failure::Exhausted(format!("park a program: {why}"))
         };
-        let spot = Spot { agent: seat.agent.clone(), tenant: self.fit.holder.tenant.clone(), key };
+        let spot =
+            PoolKey { agent: seat.agent.clone(), tenant: self.fit.holder.tenant.clone(), key };
         let program = self.program.clone();
         let mut keeping = Keeping { spot, program, bytes: 0 };
-        Shelf::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
+        IdlePool::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
         self.unread.extend(unread);
         if self.unread.iter().any(|said| matches!(said, Said::Code(_) | Said::Signal(_))) {
             return Err(refused("it has ended"));
@@ -252,7 +253,7 @@ impl Running {
             tracing::info!(%agent, program = self.program, killed, "processes that a task left in the background were ended");
         }
         keeping.bytes = pruned.resident;
-        Shelf::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
+        IdlePool::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
         if self.revocation.token.is_cancelled() {
             return Err(revoked(&self.what()));
         }

@@ -35,11 +35,11 @@ const MAX_KEPT: usize = 64;
 #[derive(Default)]
 pub(crate) struct Registries {
     outbound: Mutex<Option<Outbound>>,
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<CachedAnswer>>,
     breakers: Mutex<BTreeMap<(AgentId, String), Breaker>>,
 }
 
-struct Kept {
+struct CachedAnswer {
     url: String,
     until: Instant,
     listed: Arc<Vec<Listed>>,
@@ -47,7 +47,7 @@ struct Kept {
 
 /// Reason why a registry returned no agents.
 #[derive(Debug, thiserror::Error)]
-enum Untold {
+enum RegistryFailure {
     #[error("no answer within {} s", PATIENCE.as_secs())]
     Late,
     #[error("{0}")]
@@ -113,8 +113,9 @@ impl Registries {
             let left = until.saturating_duration_since(now).as_secs() + 1;
             return Err(format!("it failed again and again, and is tried again in {left} s"));
         }
-        let answer =
-            timeout(PATIENCE, self.fetch(registry, &url)).await.unwrap_or(Err(Untold::Late));
+        let answer = timeout(PATIENCE, self.fetch(registry, &url))
+            .await
+            .unwrap_or(Err(RegistryFailure::Late));
         let outcome = match &answer {
             Ok(_) => Outcome::Success(Source::Task),
             Err(_) => Outcome::Failure(Source::Task),
@@ -129,13 +130,15 @@ impl Registries {
         Ok(listed)
     }
 
-    async fn fetch(&self, registry: &Registry, url: &str) -> Result<Vec<Listed>, Untold> {
+    async fn fetch(&self, registry: &Registry, url: &str) -> Result<Vec<Listed>, RegistryFailure> {
         let mut request = Request::get(url).header(HOPS, "1");
         if let Some(name) = &registry.token_env {
             let found = config::environment(&BTreeSet::from([name.clone()])).pop();
-            let token = found.map(|(_, token)| token).ok_or_else(|| Untold::Token(name.clone()))?;
+            let token = found
+                .map(|(_, token)| token)
+                .ok_or_else(|| RegistryFailure::Token(name.clone()))?;
             let token = HeaderValue::from_str(&format!("Bearer {token}"));
-            let mut token = token.map_err(|_| Untold::Token(name.clone()))?;
+            let mut token = token.map_err(|_| RegistryFailure::Token(name.clone()))?;
             token.set_sensitive(true);
             request = request.header(AUTHORIZATION, token);
         }
@@ -145,10 +148,11 @@ impl Registries {
             // No agent of that version, reported in the form of A2A.
             StatusCode::NOT_FOUND if is_refusal(answer.body()) => Ok(Vec::new()),
             status if status.is_success() => {
-                let body = serde_json::from_slice(answer.body()).map_err(|_| Untold::Unreadable)?;
-                listed::read(&body).ok_or(Untold::Unreadable)
+                let body = serde_json::from_slice(answer.body())
+                    .map_err(|_| RegistryFailure::Unreadable)?;
+                listed::read(&body).ok_or(RegistryFailure::Unreadable)
             }
-            status => Err(Untold::Status(status)),
+            status => Err(RegistryFailure::Status(status)),
         }
     }
 
@@ -161,7 +165,11 @@ impl Registries {
 
     fn keep(&self, url: String, listed: &Arc<Vec<Listed>>) {
         let mut kept = self.kept.lock();
-        kept.push_front(Kept { url, until: Instant::now() + FRESH, listed: Arc::clone(listed) });
+        kept.push_front(CachedAnswer {
+            url,
+            until: Instant::now() + FRESH,
+            listed: Arc::clone(listed),
+        });
         kept.truncate(MAX_KEPT);
     }
 }

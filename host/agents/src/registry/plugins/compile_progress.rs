@@ -12,7 +12,7 @@ use tokio::time::sleep;
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 /// An entry in the list of running compilations, removed on drop.
-struct Told<'a> {
+struct RunningCompilation<'a> {
     all: &'a Mutex<Vec<CompilingPlugin>>,
     one: CompilingPlugin,
 }
@@ -38,7 +38,7 @@ impl Agents {
         );
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let one = CompilingPlugin { file: file.to_owned(), bytes, since: clock::now() };
-        let _told = Told::of(&self.shared.compiling, one);
+        let _told = RunningCompilation::of(&self.shared.compiling, one);
         loading.await
     }
 
@@ -48,14 +48,14 @@ impl Agents {
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> RunningCompilation<'a> {
     fn of(all: &'a Mutex<Vec<CompilingPlugin>>, one: CompilingPlugin) -> Self {
         all.lock().push(one.clone());
         Self { all, one }
     }
 }
 
-impl Drop for Told<'_> {
+impl Drop for RunningCompilation<'_> {
     fn drop(&mut self) {
         let mut all = self.all.lock();
         // A file that was replaced meanwhile may be listed twice.
@@ -77,8 +77,11 @@ mod tests {
             bytes: 1,
             since: "2026-01-31T00:00:00.000Z".to_owned(),
         };
-        let (first, second) = (Told::of(&all, one("a.wasm")), Told::of(&all, one("a.wasm")));
-        let other = Told::of(&all, one("b.wasm"));
+        let (first, second) = (
+            RunningCompilation::of(&all, one("a.wasm")),
+            RunningCompilation::of(&all, one("a.wasm")),
+        );
+        let other = RunningCompilation::of(&all, one("b.wasm"));
         drop(first);
         assert_eq!(*all.lock(), [one("a.wasm"), one("b.wasm")]);
         drop((second, other));

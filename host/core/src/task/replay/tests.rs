@@ -4,8 +4,8 @@ use super::*;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-fn asked(about: &str) -> Asked {
-    Asked::new("ask", about)
+fn asked(about: &str) -> CallIdentity {
+    CallIdentity::new("ask", about)
 }
 
 fn answer(about: &str, answer: u32, at_ms: u64) -> Recorded<u32> {
@@ -46,7 +46,7 @@ fn divergence_names_entry_and_call() {
         let new = || Replay::<u32, ()>::new(0, journal.clone(), Vec::new());
         let told = [
             new().recall(&asked("b")).map(drop),
-            new().recall(&Asked::new("sleep", "")).map(drop),
+            new().recall(&CallIdentity::new("sleep", "")).map(drop),
             new().begin("t", StepMode::Recorded, 0).map(drop),
             new().begin("s", StepMode::Recorded, 0).map(drop),
         ];
@@ -177,7 +177,11 @@ impl World {
         self.answers
     }
 
-    fn ask(&mut self, replay: &mut Replay<u32, String>, asked: Asked) -> Result<u32, Killed> {
+    fn ask(
+        &mut self,
+        replay: &mut Replay<u32, String>,
+        asked: CallIdentity,
+    ) -> Result<u32, Killed> {
         match replay.recall(&asked).unwrap() {
             Some(answer) => Ok(answer),
             None => {
@@ -205,7 +209,7 @@ impl World {
         for (number, act) in guest.iter().enumerate() {
             match act {
                 Act::Ask(about) => {
-                    last = self.ask(&mut replay, Asked::new("ask", &about.to_string()))?;
+                    last = self.ask(&mut replay, CallIdentity::new("ask", &about.to_string()))?;
                     heard.push(format!("heard {last}"));
                 }
                 Act::Tell(what) => {
@@ -238,7 +242,7 @@ impl World {
                         self.write(|kept| kept.journal.push(record))?;
                     }
                     // The client wants a repetition, or not.
-                    if self.ask(replay, Asked::new("step.again", &key))?.is_multiple_of(2) {
+                    if self.ask(replay, CallIdentity::new("step.again", &key))?.is_multiple_of(2) {
                         return Ok("nothing".to_owned());
                     }
                     continue;

@@ -1,6 +1,6 @@
 //! Event loop of an actor: selects the next event.
 
-use super::{Happening, TaskActor};
+use super::{ActorEvent, TaskActor};
 use crate::tasks::{
     guest_port::GuestRequest,
     run_queue::{QueueTicket, RunPermit},
@@ -34,16 +34,16 @@ enum Waits {
 
 impl TaskActor {
     /// Waits for the next event.
-    pub(in crate::tasks) async fn next(&mut self) -> Happening {
+    pub(in crate::tasks) async fn next(&mut self) -> ActorEvent {
         self.next_by(Waits::ForTime).await
     }
 
     /// Event that is ready now, if any.
-    fn now(&mut self) -> Option<Happening> {
+    fn now(&mut self) -> Option<ActorEvent> {
         self.next_by(Waits::ForOthers).now_or_never()
     }
 
-    async fn next_by(&mut self, waits: Waits) -> Happening {
+    async fn next_by(&mut self, waits: Waits) -> ActorEvent {
         let wake_at = self.lifecycle.wake_at().map(Instant::from_std);
         let is_time = wake_at.is_some_and(|at| at <= Instant::now());
         let (ticket, guest) = (&mut self.ticket, &mut self.guest);
@@ -56,21 +56,21 @@ impl TaskActor {
             // Commands and deadlines come first, so that a guest that emits without pause cannot
             // delay them. Output comes before the end: all of it must be handled first.
             biased;
-            command = self.commands.recv() => Happening::Command(command),
-            turn = called(ticket) => Happening::Turn(turn),
-            () = ready(()), if is_time => Happening::Time,
-            () = withdrawn(&mut asked) => Happening::Withdrawn,
-            said = heard(&mut said) => Happening::Said(said),
-            ended = ended(&mut run) => Happening::Ended(ended),
+            command = self.commands.recv() => ActorEvent::Command(command),
+            turn = called(ticket) => ActorEvent::Turn(turn),
+            () = ready(()), if is_time => ActorEvent::Time,
+            () = withdrawn(&mut asked) => ActorEvent::Withdrawn,
+            said = heard(&mut said) => ActorEvent::Said(said),
+            ended = ended(&mut run) => ActorEvent::Ended(ended),
             // Last, and only in this mode: setting a timer wakes the thread that polls the kernel.
-            () = woken(wake_at), if waits == Waits::ForTime => Happening::Time,
+            () = woken(wake_at), if waits == Waits::ForTime => ActorEvent::Time,
         }
     }
 
     /// Waits briefly for the first event, which mostly is ready after one poll of the agent. On a
     /// busy hub the agent may not have begun when the time is over, so it is polled once more:
     /// storing a task by itself costs more.
-    pub(in crate::tasks) async fn first_word(&mut self) -> Option<Happening> {
+    pub(in crate::tasks) async fn first_word(&mut self) -> Option<ActorEvent> {
         for _ in 0..TURNS {
             if let Some(happening) = self.now() {
                 return Some(happening);

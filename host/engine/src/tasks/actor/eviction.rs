@@ -23,7 +23,7 @@ struct Offers {
 }
 
 /// Capacity of an agent that waits for its client.
-pub(in crate::tasks) enum Room {
+pub(in crate::tasks) enum IdleCapacity {
     /// The agent can be evicted.
     Offered { _offer: Offer },
     /// The agent counts against capacity, for it cannot be started again.

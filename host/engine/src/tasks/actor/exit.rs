@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Resources of a finished task. Its programs may still be ending; only the next task waits for
 /// them.
-pub(in crate::tasks) struct Remains {
+pub(in crate::tasks) struct ActorExit {
     pub(in crate::tasks) agent: Arc<Agent>,
     pub(in crate::tasks) task: TaskId,
     pub(in crate::tasks) turn: Option<RunPermit>,
@@ -21,7 +21,7 @@ pub(in crate::tasks) struct Remains {
     pub(in crate::tasks) keeps_children: bool,
 }
 
-impl Remains {
+impl ActorExit {
     /// Waits until its programs are gone, then releases the run permit and the conversation's lock.
     pub(in crate::tasks) async fn reap(self) {
         let Self { agent, task, turn, lane, .. } = self;

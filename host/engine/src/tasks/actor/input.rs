@@ -1,7 +1,7 @@
 //! Input of a task at work: matches a client's message to the open question, and tracks the
 //! messages that the agent has yet to receive.
 
-use super::{Happening, Payload, TaskActor};
+use super::{ActorEvent, Payload, TaskActor};
 use crate::tasks::{
     command::{Input, Start},
     errors::not_asked,
@@ -49,17 +49,17 @@ impl TaskActor {
 
     /// Measures the time to the agent's first output. A run that only fails is not counted: it
     /// would pass for the fastest.
-    pub(in crate::tasks) fn count_first_word(&mut self, happening: &Happening) {
+    pub(in crate::tasks) fn count_first_word(&mut self, happening: &ActorEvent) {
         let speaks = match happening {
-            Happening::Said(GuestRequest::Emit(_) | GuestRequest::Ask(_))
-            | Happening::Ended(Ended::Reply(_)) => true,
-            Happening::Ended(Ended::Status { state, .. }) => *state == TaskState::Completed,
-            Happening::Ended(Ended::Failed(_))
-            | Happening::Said(_)
-            | Happening::Command(_)
-            | Happening::Turn(_)
-            | Happening::Time
-            | Happening::Withdrawn => false,
+            ActorEvent::Said(GuestRequest::Emit(_) | GuestRequest::Ask(_))
+            | ActorEvent::Ended(Ended::Reply(_)) => true,
+            ActorEvent::Ended(Ended::Status { state, .. }) => *state == TaskState::Completed,
+            ActorEvent::Ended(Ended::Failed(_))
+            | ActorEvent::Said(_)
+            | ActorEvent::Command(_)
+            | ActorEvent::Turn(_)
+            | ActorEvent::Time
+            | ActorEvent::Withdrawn => false,
         };
         if speaks && let Some(begun) = self.guest.as_mut().and_then(|guest| guest.begun.take()) {
             self.recorder.metrics().first_word(&self.agent.id, begun.elapsed());

@@ -1,7 +1,7 @@
 //! Questions of a task to its client: asked one at a time, as the task's record shows only one; and
 //! eviction of the agent while it waits.
 
-use super::{Payload, TaskActor, eviction::Room};
+use super::{Payload, TaskActor, eviction::IdleCapacity};
 use crate::tasks::guest_port::{GuestRequest, Question};
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
@@ -88,13 +88,15 @@ impl TaskActor {
         let is_free = waits && self.can_be_let_go();
         match (&self.room, &self.own) {
             (_, _) if !waits => self.room = None,
-            (Some(Room::Offered { .. }), _) if is_free => {}
+            (Some(IdleCapacity::Offered { .. }), _) if is_free => {}
             (_, Some(own)) if is_free => {
                 let offer = self.parking.offer(own.clone());
-                self.room = Some(Room::Offered { _offer: offer });
+                self.room = Some(IdleCapacity::Offered { _offer: offer });
             }
-            (Some(Room::Counted { .. }), _) => {}
-            (_, _) => self.room = Some(Room::Counted { _wait: self.queue.wait(&self.agent) }),
+            (Some(IdleCapacity::Counted { .. }), _) => {}
+            (_, _) => {
+                self.room = Some(IdleCapacity::Counted { _wait: self.queue.wait(&self.agent) })
+            }
         }
     }
 

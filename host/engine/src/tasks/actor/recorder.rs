@@ -21,7 +21,7 @@ pub(in crate::tasks) struct Unstorable(pub(in crate::tasks) StorageError);
 
 /// A task that is not in the log yet: its first event is stored together with the agent's first
 /// output.
-pub(in crate::tasks) struct Unborn {
+pub(in crate::tasks) struct DeferredCreation {
     /// Caller that requested the task.
     pub(in crate::tasks) by: Principal,
     /// Notified once the task is in the log.
@@ -44,7 +44,7 @@ pub(in crate::tasks) struct Recorder {
     /// States that the pending events lead to.
     moves: Vec<TaskState>,
     /// Set until the first event is stored.
-    unborn: Option<Unborn>,
+    unborn: Option<DeferredCreation>,
 }
 
 impl Recorder {
@@ -62,7 +62,11 @@ impl Recorder {
     }
 
     /// Begins a new task with this event, which is stored with the next ones.
-    pub(in crate::tasks) fn beginning(self, created: Arc<TaskEvent>, unborn: Unborn) -> Self {
+    pub(in crate::tasks) fn beginning(
+        self,
+        created: Arc<TaskEvent>,
+        unborn: DeferredCreation,
+    ) -> Self {
         Self { pending: vec![created], unborn: Some(unborn), ..self }
     }
 

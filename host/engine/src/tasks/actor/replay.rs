@@ -4,7 +4,7 @@
 use super::{
     Payload, TaskActor,
     recorder::Unstorable,
-    run_journal::{Began, RecordedRun, Told, json, read, told},
+    run_journal::{Began, RecordedRun, RunFacts, json, read, told},
 };
 use crate::tasks::{guest_port::Question, recovery::pending_questions::is_still_asked};
 use a2a_hub_agents::AgentVersion;
@@ -103,7 +103,7 @@ impl TaskActor {
         work: Work,
         client: &ClientCapabilities,
         began: Began,
-        told: Told,
+        told: RunFacts,
         seed: u64,
         heard: Vec<Recorded<Heard>>,
     ) -> Given {

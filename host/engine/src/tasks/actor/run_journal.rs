@@ -47,7 +47,7 @@ pub(in crate::tasks) struct RecordedRun {
 
 /// Facts about the current run, read from the task's log.
 #[derive(Default)]
-pub(in crate::tasks) struct Told {
+pub(in crate::tasks) struct RunFacts {
     /// Output of the agent.
     pub(in crate::tasks) emitted: Vec<Emitted>,
     /// Answers of the client.
@@ -58,7 +58,7 @@ pub(in crate::tasks) struct Told {
     pub(in crate::tasks) is_over: bool,
 }
 
-impl Told {
+impl RunFacts {
     fn follow(&mut self, event: TaskEvent) {
         match event {
             TaskEvent::Artifact(update) => self.emitted.push(Emitted::Artifact {
@@ -101,8 +101,8 @@ pub(in crate::tasks) async fn told(
     storage: &dyn TaskStore,
     work: &Work,
     after: u64,
-) -> Result<Told, StorageError> {
-    let (mut told, mut seq) = (Told::default(), after);
+) -> Result<RunFacts, StorageError> {
+    let (mut told, mut seq) = (RunFacts::default(), after);
     loop {
         let events = storage.events(&work.task.id, seq, PAGE).await?;
         let is_last = events.len() < PAGE;

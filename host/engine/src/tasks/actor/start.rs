@@ -1,7 +1,7 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
 use super::{Payload, RunningTask, SAID, TaskActor, replay::Given};
-use crate::tasks::{command::Start, guest_port::ToActor, ports::RunKind};
+use crate::tasks::{command::Start, guest_port::ActorPort, ports::RunKind};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
@@ -50,7 +50,7 @@ impl TaskActor {
         let run = RunKind { is_recorded: self.recording.is_some(), follows_another };
         let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), run));
         self.count_beside();
-        let port = Arc::new(ToActor { queue, beside: Arc::clone(&self.beside) });
+        let port = Arc::new(ActorPort { queue, beside: Arc::clone(&self.beside) });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let ports = TaskPorts { task: port, delegation, journal, by };
         let run = self.agent.start(ports, directory, client, work);
@@ -63,7 +63,7 @@ impl TaskActor {
     pub(in crate::tasks) fn follow(&mut self) -> Result<(), Fault> {
         let (queue, said) = mpsc::channel(SAID);
         let run = self.agent.follow(
-            Arc::new(ToActor { queue, beside: Arc::default() }),
+            Arc::new(ActorPort { queue, beside: Arc::default() }),
             self.recorder.task().clone(),
         );
         let run = run.ok_or(Fault::AgentReplaced)?;

@@ -24,7 +24,7 @@ use std::{future::pending, sync::Arc};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// Relays the questions of one child on behalf of its parent.
-pub(in crate::tasks) struct Care {
+pub(in crate::tasks) struct QuestionRelay {
     pub(in crate::tasks) tasks: Tasks,
     pub(in crate::tasks) by: Principal,
     pub(in crate::tasks) queue: mpsc::Sender<GuestRequest>,
@@ -36,7 +36,7 @@ pub(in crate::tasks) struct Care {
     pub(in crate::tasks) answers: bool,
 }
 
-impl Care {
+impl QuestionRelay {
     /// Relays questions and answers until the child is over; `now` is the child's current status.
     pub(in crate::tasks) async fn hand_on(
         &self,

@@ -106,7 +106,7 @@ impl Listener {
         after: u64,
     ) -> Subscription {
         let pages = VecDeque::new();
-        let place = Place::at(self.0.clone(), after);
+        let place = FeedCursor::at(self.0.clone(), after);
         let end = StreamEnd::Interrupted;
         let (repeated, over, lent) = (false, false, None);
         Subscription { task, context, storage, place, after, pages, end, repeated, over, lent }
@@ -119,13 +119,13 @@ impl Listener {
 }
 
 /// Cursor of a subscriber in a feed: the buffer keeps the events after it.
-struct Place {
+struct FeedCursor {
     feed: watch::Receiver<Mutex<AtHand>>,
     /// Number of the event before the cursor; never decreases.
     taken: u64,
 }
 
-impl Place {
+impl FeedCursor {
     fn at(feed: watch::Receiver<Mutex<AtHand>>, after: u64) -> Self {
         let taken = {
             let at_hand = feed.borrow();
@@ -139,15 +139,15 @@ impl Place {
     }
 
     /// Next event after `after`; releases the events up to `after`.
-    fn look(&mut self, after: u64) -> Found {
+    fn look(&mut self, after: u64) -> NextEvent {
         let at_hand = self.feed.borrow_and_update();
         let mut at_hand = at_hand.lock();
         let (found, taken) = match at_hand.events.get(at_hand.place(after)) {
-            _ if after >= at_hand.seq => (Found::Nothing, at_hand.seq),
+            _ if after >= at_hand.seq => (NextEvent::Nothing, at_hand.seq),
             Some((event, _)) if event.seq == after + 1 => {
-                (Found::Event(Arc::clone(event)), after + 1)
+                (NextEvent::Event(Arc::clone(event)), after + 1)
             }
-            Some(_) | None => (Found::Behind, after),
+            Some(_) | None => (NextEvent::Behind, after),
         };
         if taken > self.taken {
             at_hand.let_go(self.taken, taken);
@@ -174,7 +174,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for FeedCursor {
     fn drop(&mut self) {
         let at_hand = self.feed.borrow();
         let mut at_hand = at_hand.lock();
@@ -213,7 +213,7 @@ pub struct Subscription {
     task: TaskId,
     context: ContextId,
     storage: Arc<dyn TaskLog>,
-    place: Place,
+    place: FeedCursor,
     /// Number of the last event that was taken.
     after: u64,
     /// Events read from the log and not yet taken.
@@ -235,7 +235,7 @@ pub(in crate::tasks) trait Lent: Send + Sync {
 }
 
 /// Result of looking for the next event.
-enum Found {
+enum NextEvent {
     Event(Arc<HeardEvent>),
     /// The subscriber is further behind than the buffer.
     Behind,
@@ -315,25 +315,27 @@ impl Subscription {
                 return Some(Ok(self.take(event)));
             }
             match self.place.look(self.after) {
-                Found::Event(event) => self.pages.push_back(event),
-                Found::Behind => match self.storage.events(&self.task, self.after, PAGE).await {
-                    // The task was deleted.
-                    Ok(events) if events.is_empty() => self.over = true,
-                    Ok(events) => {
-                        let last = events.last().map_or(self.after, |event| event.seq);
-                        self.place.pass(last);
-                        self.pages = events
-                            .into_iter()
-                            .map(|event| Arc::new(HeardEvent::new(event)))
-                            .collect();
+                NextEvent::Event(event) => self.pages.push_back(event),
+                NextEvent::Behind => {
+                    match self.storage.events(&self.task, self.after, PAGE).await {
+                        // The task was deleted.
+                        Ok(events) if events.is_empty() => self.over = true,
+                        Ok(events) => {
+                            let last = events.last().map_or(self.after, |event| event.seq);
+                            self.place.pass(last);
+                            self.pages = events
+                                .into_iter()
+                                .map(|event| Arc::new(HeardEvent::new(event)))
+                                .collect();
+                        }
+                        Err(why) => {
+                            self.over = true;
+                            return Some(Err(why));
+                        }
                     }
-                    Err(why) => {
-                        self.over = true;
-                        return Some(Err(why));
-                    }
-                },
+                }
                 // The actor is gone and all its events were taken.
-                Found::Nothing => self.place.feed.changed().await.ok()?,
+                NextEvent::Nothing => self.place.feed.changed().await.ok()?,
             }
         }
         None

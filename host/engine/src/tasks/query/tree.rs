@@ -21,7 +21,7 @@ use a2a_hub_store::{Head, HeadFilter, StorageError};
 const LINE: usize = 200;
 
 /// A task found in the tree.
-struct Found {
+struct FoundTask {
     head: Head,
     depth: usize,
     /// Index of its parent in the list of found tasks.
@@ -45,10 +45,10 @@ impl Tasks {
     }
 
     /// Finds the tasks of a tree, level by level.
-    async fn found(&self, root: Head, query: &TreeQuery) -> Result<Vec<Found>, StorageError> {
-        let mut found = vec![Found { head: root, depth: 0, parent: None, hidden: 0 }];
+    async fn found(&self, root: Head, query: &TreeQuery) -> Result<Vec<FoundTask>, StorageError> {
+        let mut found = vec![FoundTask { head: root, depth: 0, parent: None, hidden: 0 }];
         let mut at = 0;
-        while let Some(Found { head, depth, .. }) = found.get(at) {
+        while let Some(FoundTask { head, depth, .. }) = found.get(at) {
             let depth = depth + 1;
             let below = HeadFilter { parent: Some(head.task.clone()), ..HeadFilter::default() };
             let children = self.storage.heads(below).await?;
@@ -58,15 +58,15 @@ impl Tasks {
             }
             // The store returns the newest first.
             let oldest = children.into_iter().rev().take(room);
-            found.extend(oldest.map(|head| Found { head, depth, parent: Some(at), hidden: 0 }));
+            found.extend(oldest.map(|head| FoundTask { head, depth, parent: Some(at), hidden: 0 }));
             at += 1;
         }
         Ok(found)
     }
 
     /// Describes one task; none if it was deleted in the meantime.
-    async fn drawn(&self, found: &Found) -> Result<Option<TreeTask>, StorageError> {
-        let Found { head, depth, hidden, .. } = found;
+    async fn drawn(&self, found: &FoundTask) -> Result<Option<TreeTask>, StorageError> {
+        let FoundTask { head, depth, hidden, .. } = found;
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(None) };
         let task = stored.task;
         let Usage { tokens, cost_usd } = Usage::of(task.metadata.as_ref());

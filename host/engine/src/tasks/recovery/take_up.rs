@@ -4,7 +4,7 @@ use super::pending_questions::Answers;
 use crate::tasks::{
     Tasks,
     actor::replay,
-    command::{Begin, Kept, Start},
+    command::{Begin, PendingInputs, Start},
     feed::subscription::Feed,
     log_span,
     run_queue::{Admitted, Asking, Lane},
@@ -84,7 +84,7 @@ struct Later {
 
 /// Client's input to an unfinished task.
 #[derive(Default)]
-struct Said {
+struct ClientInput {
     /// Time limit of the client, in milliseconds.
     timeout_ms: Option<u64>,
     /// Capabilities of the client.
@@ -94,7 +94,7 @@ struct Said {
     /// Index of the message that the latest run began with.
     begun_with: Option<usize>,
     /// Inputs of later runs.
-    kept: Kept,
+    kept: PendingInputs,
 }
 
 impl Tasks {
@@ -248,7 +248,7 @@ impl Tasks {
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let Said { timeout_ms, client, due, kept, .. } = self.said(&task).await?;
+        let ClientInput { timeout_ms, client, due, kept, .. } = self.said(&task).await?;
         // The message that began the task, or an answer that its agent has not received.
         let due = due.and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = due else { return Ok(()) };
@@ -290,7 +290,7 @@ impl Tasks {
         }
         let answers = self.asked_for_children(&mut stored, &children, replays, all).await?;
         let StoredTask { seq, task, .. } = stored;
-        let Said { timeout_ms, client, begun_with, kept, .. } = self.said(&task).await?;
+        let ClientInput { timeout_ms, client, begun_with, kept, .. } = self.said(&task).await?;
         if !replays {
             let begin = |admitted| Begin::Tend(admitted, kept, answers);
             self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
@@ -376,7 +376,7 @@ impl Tasks {
         agent: Arc<Agent>,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let Said { timeout_ms, kept, .. } = self.said(&task).await?;
+        let ClientInput { timeout_ms, kept, .. } = self.said(&task).await?;
         let begin = |admitted| Begin::Follow(admitted, kept);
         self.set_to_work(seq, task, agent, timeout_ms, None, begin);
         Ok(())
@@ -404,8 +404,8 @@ impl Tasks {
     }
 
     /// Reads the client's input to the task from its log.
-    async fn said(&self, task: &Task) -> Result<Said, StorageError> {
-        let mut said = Said::default();
+    async fn said(&self, task: &Task) -> Result<ClientInput, StorageError> {
+        let mut said = ClientInput::default();
         let mut unheard = Unheard::default();
         // The first event contains everything, unless more messages followed; a log may be long.
         let of_client = task.history.iter().filter(|said| said.role == Role::User);
@@ -429,7 +429,7 @@ impl Tasks {
         let kept = kept.into_iter().filter_map(|at| Some((at, task.history.get(at)?.clone())));
         let kept = kept.map(|message| start(task, said.client.clone(), message)).collect();
         let begun_with = unheard.begun_with(task);
-        Ok(Said { due, begun_with, kept, ..said })
+        Ok(ClientInput { due, begun_with, kept, ..said })
     }
 
     /// Asks the client in place of an agent that is gone. Returns the ids of the agent's question
@@ -458,7 +458,7 @@ impl Tasks {
 
     /// Spawns an actor that waits for the client without an agent; `lane` is set if the task holds
     /// its conversation's lock already.
-    fn park(&self, stored: StoredTask, agent: Arc<Agent>, said: Said, lane: Option<Lane>) {
+    fn park(&self, stored: StoredTask, agent: Arc<Agent>, said: ClientInput, lane: Option<Lane>) {
         let StoredTask { seq, task, .. } = stored;
         let patience = crate::tasks::patience(&agent, said.timeout_ms);
         // A waiting task holds its conversation's lock all the while.
@@ -504,7 +504,7 @@ impl Tasks {
     }
 
     async fn end(&self, head: &Head, task: &Task, text: &str) -> Result<(), StorageError> {
-        let Said { due, kept, .. } = self.said(task).await?;
+        let ClientInput { due, kept, .. } = self.said(task).await?;
         let due = due.and_then(|at| task.history.get(at)).into_iter();
         let unheard = due.chain(kept.iter().map(|start| &start.message));
         let unheard: Vec<_> = unheard.map(|message| message.message_id.clone()).collect();

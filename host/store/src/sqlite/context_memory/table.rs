@@ -285,14 +285,14 @@ fn keep(
 }
 
 /// A stored item.
-struct Kept {
+struct ItemRow {
     number: i64,
     words: u64,
     bytes: u64,
     item: Item,
 }
 
-fn row_of(db: &Connection, memory: i64, id: &str) -> Result<Option<Kept>, Failure> {
+fn row_of(db: &Connection, memory: i64, id: &str) -> Result<Option<ItemRow>, Failure> {
     let sql = "SELECT number, words, bytes, id, kind, data, metadata FROM recollections \
                WHERE memory = ?1 AND id = ?2";
     let mut found = db.prepare_cached(sql)?;
@@ -300,7 +300,7 @@ fn row_of(db: &Connection, memory: i64, id: &str) -> Result<Option<Kept>, Failur
         Ok((row.get(0)?, unsigned(row, 1)?, unsigned(row, 2)?, Texts::of(row, 3)?))
     });
     let Some((number, words, bytes, texts)) = row.optional()? else { return Ok(None) };
-    Ok(Some(Kept { number, words, bytes, item: texts.item()? }))
+    Ok(Some(ItemRow { number, words, bytes, item: texts.item()? }))
 }
 
 fn item(db: &Connection, memory: i64, number: Number) -> Result<Option<Item>, Failure> {
@@ -361,7 +361,7 @@ fn insert(db: &Connection, memory: i64, indexed: &Indexed) -> Result<i64, Failur
     Ok(number)
 }
 
-fn remove(db: &Connection, memory: i64, kept: &Kept) -> Result<(), Failure> {
+fn remove(db: &Connection, memory: i64, kept: &ItemRow) -> Result<(), Failure> {
     for word in Indexed::new(kept.item.clone()).counts.keys() {
         let posting =
             "DELETE FROM recollection_postings WHERE memory = ?1 AND word = ?2 AND item = ?3";

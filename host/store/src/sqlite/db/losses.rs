@@ -8,7 +8,7 @@
 use super::{
     error,
     files::{beside, log_of, private},
-    wal::{self, Found},
+    wal::{self, LogCondition},
 };
 use crate::StorageError;
 use std::{
@@ -91,7 +91,7 @@ pub enum Loss {
 }
 
 /// Inspects the files of a database that nobody has open, without changing them.
-pub(in crate::sqlite) fn inspect(file: &Path) -> Result<Found, StorageError> {
+pub(in crate::sqlite) fn inspect(file: &Path) -> Result<LogCondition, StorageError> {
     let log = log_of(file);
     let failed = |why: io::Error| error::no_file(&format!("read {}", log.display()), &why);
     if length(&log).map_err(failed)? > 0 && !has_header(file).map_err(failed)? {
@@ -103,9 +103,9 @@ pub(in crate::sqlite) fn inspect(file: &Path) -> Result<Found, StorageError> {
 /// Inspects the files likewise; anything but a whole log is an error.
 pub(in crate::sqlite) fn require_whole(file: &Path) -> Result<(), StorageError> {
     let is_usable = match inspect(file)? {
-        Found::Whole => return Ok(()),
-        Found::Torn => true,
-        Found::Cut(cut) => cut.is_usable() || cut.is_harmless(),
+        LogCondition::Whole => return Ok(()),
+        LogCondition::Torn => true,
+        LogCondition::Cut(cut) => cut.is_usable() || cut.is_harmless(),
     };
     Err(log_cut(file, is_usable))
 }
@@ -119,17 +119,17 @@ pub(in crate::sqlite) fn before_opening(file: &Path) -> Result<Vec<Loss>, Storag
         losses.push(Loss::Emptied { file: file.to_owned() });
     }
     let loss = match found {
-        Found::Whole => None,
-        Found::Torn => Some(Loss::LogTorn { kept: keep(file, copy)? }),
-        Found::Cut(cut) if cut.is_harmless() => {
+        LogCondition::Whole => None,
+        LogCondition::Torn => Some(Loss::LogTorn { kept: keep(file, copy)? }),
+        LogCondition::Cut(cut) if cut.is_harmless() => {
             // SQLite would bring back pages that later ones have replaced.
             Some(Loss::LogNeedless { kept: keep(file, |log, kept| fs::rename(log, kept))? })
         }
-        Found::Cut(cut) if cut.is_usable() => {
+        LogCondition::Cut(cut) if cut.is_usable() => {
             let (committed, missing) = (cut.committed, cut.committed - cut.left);
             Some(Loss::LogCut { kept: keep(file, copy)?, committed, missing })
         }
-        Found::Cut(_) => return Err(log_cut(file, false)),
+        LogCondition::Cut(_) => return Err(log_cut(file, false)),
     };
     losses.extend(loss);
     Ok(losses)

@@ -31,7 +31,7 @@ const INDEX: usize = 136;
 
 /// Condition of a log.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::sqlite) enum Found {
+pub(in crate::sqlite) enum LogCondition {
     /// All committed frames are in the log, as far as can be known; or no log exists.
     Whole,
     /// The log ends in the middle of a write, and no index tells whether that write was committed.
@@ -67,19 +67,19 @@ impl Cut {
 }
 
 /// Compares the log of a database that nobody has open with its index. Both may be absent.
-pub(in crate::sqlite) fn inspect(log: &Path, index: &Path) -> io::Result<Found> {
-    let Some(file) = open(log)? else { return Ok(Found::Whole) };
+pub(in crate::sqlite) fn inspect(log: &Path, index: &Path) -> io::Result<LogCondition> {
+    let Some(file) = open(log)? else { return Ok(LogCondition::Whole) };
     let index = open(index)?.map(read_index).transpose()?.flatten();
     let left = Frames::read(file)?;
     let Some(index) = index else {
-        return Ok(if left.ends_in_a_write { Found::Torn } else { Found::Whole });
+        return Ok(if left.ends_in_a_write { LogCondition::Torn } else { LogCondition::Whole });
     };
     // After a power failure the index may belong to an earlier log, and says nothing of this one.
     let is_same = left.salt.is_none_or(|salt| salt == index.salt);
     if !is_same || left.committed >= index.committed {
-        return Ok(Found::Whole);
+        return Ok(LogCondition::Whole);
     }
-    Ok(Found::Cut(Cut {
+    Ok(LogCondition::Cut(Cut {
         committed: index.committed,
         left: left.committed,
         checkpointed: index.checkpointed,

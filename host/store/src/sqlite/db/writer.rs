@@ -47,7 +47,7 @@ const TURNS: usize = 4;
 #[derive(Debug)]
 pub(in crate::sqlite) struct Writer {
     /// Taken when the writer is dropped, which ends the thread.
-    queues: Option<Queues<Box<dyn Change>>>,
+    queues: Option<Queues<Box<dyn Write>>>,
     thread: Option<thread::JoinHandle<()>>,
     calls: Arc<Calls>,
     judgement: Arc<Judgement>,
@@ -144,7 +144,7 @@ impl Writer {
     ) -> Result<T, StorageError> {
         let gone = || unavailable("its writer has ended; see the log, and restart the hub");
         let (done, outcome) = oneshot::channel();
-        let asked = Asked { change: Some(change), outcome: None, done };
+        let asked = QueuedWrite { change: Some(change), outcome: None, done };
         let queues = self.queues.as_ref().ok_or_else(gone)?;
         queues.of(length).send(Box::new(asked)).await.map_err(|_| gone())?;
         if let Some(wake) = self.wake() {
@@ -178,7 +178,7 @@ impl Writer {
     ) {
         let (done, _) = oneshot::channel();
         if let Some(queues) = &self.queues {
-            let asked = Asked { change: Some(change), outcome: None, done };
+            let asked = QueuedWrite { change: Some(change), outcome: None, done };
             if queues.of(Length::Short).try_send(Box::new(asked)).is_err() {
                 tracing::debug!("the store is too busy to keep a fold");
             }
@@ -230,7 +230,7 @@ impl LogLength {
 fn run(
     db: &Connection,
     (log, checkpointer): (&LogLength, Checkpointer),
-    mut waiting: Waiting<Box<dyn Change>>,
+    mut waiting: Waiting<Box<dyn Write>>,
     calls: &Calls,
     judgement: &Judgement,
 ) {
@@ -280,7 +280,7 @@ fn run(
 /// Commits a batch and records the result. Whatever fails, the next batch is tried.
 fn commit_and_judge(
     db: &Connection,
-    batch: &mut [Box<dyn Change>],
+    batch: &mut [Box<dyn Write>],
     judgement: &Judgement,
 ) -> Result<(), StorageError> {
     let changes = batch.len();
@@ -301,7 +301,7 @@ fn commit_and_judge(
 }
 
 /// Makes all writes or none, except those that were refused individually.
-fn commit(db: &Connection, batch: &mut [Box<dyn Change>]) -> rusqlite::Result<()> {
+fn commit(db: &Connection, batch: &mut [Box<dyn Write>]) -> rusqlite::Result<()> {
     let execute = |sql| db.prepare_cached(sql)?.execute([]);
     // An open transaction, left by a panic or a failed rollback, must not block the writer for
     // ever.
@@ -319,21 +319,21 @@ fn commit(db: &Connection, batch: &mut [Box<dyn Change>]) -> rusqlite::Result<()
 }
 
 /// A queued write, independent of its result's type.
-trait Change: Send {
-    /// Makes the write. An error is SQLite's; a refusal is stored for [`Change::answer`].
+trait Write: Send {
+    /// Makes the write. An error is SQLite's; a refusal is stored for [`Write::answer`].
     fn make(&mut self, db: &Connection) -> rusqlite::Result<()>;
 
     /// Sends the result, after the transaction has ended.
     fn answer(self: Box<Self>, committed: Result<(), StorageError>);
 }
 
-struct Asked<C, T> {
+struct QueuedWrite<C, T> {
     change: Option<C>,
     outcome: Option<Result<T, StorageError>>,
     done: oneshot::Sender<Result<T, StorageError>>,
 }
 
-impl<C, T> Change for Asked<C, T>
+impl<C, T> Write for QueuedWrite<C, T>
 where
     C: FnOnce(&Connection) -> Result<T, Failure> + Send,
     T: Send,

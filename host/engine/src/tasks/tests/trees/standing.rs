@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::testing::Journals;
-use a2a_hub_core::task::replay::{Asked, Entry, Recorded};
+use a2a_hub_core::task::replay::{CallIdentity, Entry, Recorded};
 use a2a_hub_runtime::port::journal::Heard;
 use tokio::sync::Semaphore;
 
@@ -35,7 +35,7 @@ impl Replayed {
                 let journal = journals.lock().unwrap().get(&stage.work.task.id).cloned().unwrap();
                 // As if the agent saw the child's own status.
                 let heard = Heard::Ready(Ok(vec![0]));
-                let entry = Entry::Answer(Asked::new("ready", ""), heard);
+                let entry = Entry::Answer(CallIdentity::new("ready", ""), heard);
                 journal.record(Recorded { at_ms: 1, entry }).await.unwrap();
                 stage.say("I have heard of it").await.unwrap();
                 permits.acquire().await.unwrap().forget();
