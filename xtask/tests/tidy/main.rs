@@ -169,6 +169,7 @@ const DEBUG_FORM: (&str, &[&str]) = (
     &[
         "host/client/src/card.rs",
         "host/client/src/keys.rs",
+        "host/core/src/grant.rs",
         "host/core/src/grant/ask.rs",
         "host/core/src/task/idempotency.rs",
         "host/process/src/launch.rs",
