@@ -95,7 +95,7 @@ impl TaskActor {
             }
             (Some(IdleCapacity::Counted { .. }), _) => {}
             (_, _) => {
-                self.room = Some(IdleCapacity::Counted { _wait: self.queue.wait(&self.agent) })
+                self.room = Some(IdleCapacity::Counted { _wait: self.queue.wait(&self.agent) });
             }
         }
     }
