@@ -23,7 +23,7 @@ const RATCHETS: &[Ratchet] = &[
     ("files over which one type's impl spreads", 15, 4, widest_impl),
     ("test names over 7 words", 33, 100, long_test_names),
     ("lines of README.md", 189, 220, |_| read("README.md").lines().count()),
-    ("lines of docs/ARCHITECTURE.md", 327, 300, |_| read("docs/ARCHITECTURE.md").lines().count()),
+    ("lines of docs/ARCHITECTURE.md", 301, 300, |_| read("docs/ARCHITECTURE.md").lines().count()),
     ("changelog entries over 200 characters", 0, 0, long_entries),
 ];
 
