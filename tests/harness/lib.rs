@@ -14,6 +14,7 @@ pub mod kept;
 pub mod knock;
 pub mod mcp;
 pub mod minds;
+mod numbers;
 mod processes;
 pub mod pushes;
 pub mod questions;
@@ -36,6 +37,7 @@ pub use hub::{
     HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, picky_guest,
     test_guests,
 };
+pub use numbers::Numbers;
 pub use processes::{
     descendants, processes_of_task, processes_with_marker, proportional_bytes, resident_bytes,
 };

@@ -58,7 +58,7 @@ enum Cli {
     Hooks,
     /// Run a long proof, for minutes; `test` runs a small part of each
     Prove {
-        /// Which one
+        /// Proof to run
         proof: proofs::Proof,
     },
     /// Build the WebAssembly components into target/components

@@ -36,10 +36,10 @@ impl Owner {
     pub(crate) async fn of(global: &Global, dir: &Path, what: &str) -> anyhow::Result<Self> {
         let holder = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?;
         let Some(holder) = holder else {
-            must_be_the_operator(what)?;
+            refuse_below_agent(what)?;
             return Ok(Self::Command);
         };
-        let run = written_down(dir, holder.pid).await?;
+        let run = await_run_file(dir, holder.pid).await?;
         let Some(its_own) = running_hub::socket(&run) else {
             // The hub serves no socket. It applies changes of the files, so this command writes
             // them.
@@ -69,7 +69,7 @@ impl Owner {
 }
 
 /// Refuses an operator's command that runs below an agent's program, if no hub can be asked.
-pub(crate) fn must_be_the_operator(what: &str) -> Result<(), CommandError> {
+pub(crate) fn refuse_below_agent(what: &str) -> Result<(), CommandError> {
     if in_agents_tree() { Err(not_the_operator(what)) } else { Ok(()) }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn not_the_operator(what: &str) -> CommandError {
 }
 
 /// Waits for the run file of the hub with this process id.
-async fn written_down(dir: &Path, pid: i32) -> anyhow::Result<serde_json::Value> {
+async fn await_run_file(dir: &Path, pid: i32) -> anyhow::Result<serde_json::Value> {
     let begun = Instant::now();
     loop {
         let run = running_hub::of(dir).filter(|run| run["pid"] == pid);

@@ -2,7 +2,7 @@
 
 use crate::{
     Exit, Global, block_on,
-    client::owner::{Owner, must_be_the_operator},
+    client::owner::{Owner, refuse_below_agent},
     ui::{failure::CommandError, render::size},
 };
 use a2a_hub_store::{Copied, sqlite};
@@ -47,7 +47,7 @@ const BESIDE: &str = "it holds tasks, conversations, what agents remember and wh
 /// Replaces the store with a copy. No hub may use the store.
 pub(crate) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
-    must_be_the_operator("restore the hub's store")?;
+    refuse_below_agent("restore the hub's store")?;
     let (restored, kept) = sqlite::restore(&dir, file).map_err(|why| {
         let is_used = matches!(why, a2a_hub_store::StorageError::Locked { .. });
         let told = CommandError::new(NOT_RESTORED, format!("restore the hub's store: {why}"));

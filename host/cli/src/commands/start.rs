@@ -3,7 +3,7 @@
 use super::run::{Invocation, run};
 use crate::{
     Exit, Global, block_on,
-    client::{hub_client::Client, owner::must_be_the_operator, running_hub},
+    client::{hub_client::Client, owner::refuse_below_agent, running_hub},
     log::{
         hub_log::{self, Sink},
         log_line::LogScreen,
@@ -68,7 +68,7 @@ pub(crate) struct Start {
 }
 
 pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
-    must_be_the_operator(STARTING)?;
+    refuse_below_agent(STARTING)?;
     let settings = settings(global, start)?;
     if !start.foreground {
         let announced = block_on(in_background(global, start, &settings))?;
@@ -217,7 +217,7 @@ async fn in_background(
     start: &Start,
     settings: &Settings,
 ) -> anyhow::Result<Value> {
-    must_be_the_operator(STARTING)?;
+    refuse_below_agent(STARTING)?;
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
         bail!(

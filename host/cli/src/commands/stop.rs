@@ -5,7 +5,7 @@ use crate::{
     Exit, Global, block_on,
     client::{
         hub_client::Client,
-        owner::{must_be_the_operator, not_the_operator},
+        owner::{not_the_operator, refuse_below_agent},
     },
 };
 use a2a_hub_core::text::duration::Span;
@@ -104,7 +104,7 @@ impl Stopped {
         let dir = global.data_dir()?;
         let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
         else {
-            must_be_the_operator("kill a hub")?;
+            refuse_below_agent("kill a hub")?;
             bail!(
                 "stop the hub: none uses the data directory {}; `--data-dir` names that of another",
                 dir.display()

@@ -2,7 +2,7 @@
 //! and kills of the hub. Every tree must end without leftovers.
 
 use crate::stage::{get, state};
-use a2a_hub_tests::{Client, RpcError, TestHub, durable_guest, message_to};
+use a2a_hub_tests::{Client, Numbers, RpcError, TestHub, durable_guest, message_to};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, env, time::Duration};
@@ -33,25 +33,6 @@ fn config() -> String {
     };
     let agents = ["ash", "oak", "elm"].map(agent).concat();
     format!("[breaker]\nfailures = 1000000\n{agents}")
-}
-
-/// Pseudorandom numbers that are the same in each run (Marsaglia's xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-impl Numbers {
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        let at = usize::try_from(self.below(all.len() as u64)).unwrap_or_default();
-        all[at]
-    }
 }
 
 /// Generates the instructions of an agent at this depth below the root.
@@ -173,7 +154,7 @@ async fn every_tree_ends_children_before_parents() -> Result<()> {
         builder = builder.plugin(agent, &durable);
     }
     let mut hub = builder.start().await?;
-    let mut numbers = Numbers(0x2026_1122);
+    let mut numbers = Numbers::new(0x2026_1122);
     let seconds = env::var_os("A2A_HUB_FOREST_SECONDS");
     let seconds = seconds.and_then(|said| said.to_str()?.parse().ok());
     let grown_for = Duration::from_secs(seconds.unwrap_or(GROWN_FOR));

@@ -2,7 +2,7 @@
 //! that was not up.
 
 use crate::stage::{get, said, state, tell};
-use a2a_hub_tests::{Client, TestHub, durable_guest, message_to};
+use a2a_hub_tests::{Client, Numbers, TestHub, durable_guest, message_to};
 use anyhow::{Context as _, Result, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
@@ -44,23 +44,6 @@ fn config() -> String {
         .concat()
         .replace("[agents.bottom]\n", "[agents.bottom]\naliases = ['lowest']\n");
     format!("[breaker]\nfailures = 1000000\n[aliases]\nlower = ['middle', 'bottom']\n{agents}")
-}
-
-/// Pseudorandom numbers that are the same in each run (Marsaglia's xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        let at = usize::try_from(self.below(all.len() as u64)).unwrap_or_default();
-        all[at]
-    }
 }
 
 /// Generates the instructions of an agent at this depth below the root.
@@ -171,7 +154,7 @@ async fn journals_never_record_shutdown_refusals() -> Result<()> {
     let mut hub = builder.start().await?;
     let begun = Instant::now();
     fill(&Client::http(&hub), kills * STORED_PER_KILL).await?;
-    let mut numbers = Numbers(0x2026_0726);
+    let mut numbers = Numbers::new(0x2026_0726);
     let mut trees = Trees { standing: Vec::new(), over: Vec::new() };
     let (mut entries, mut refusals) = (0, Vec::new());
     for kill in 0..kills {

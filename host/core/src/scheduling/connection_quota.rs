@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_operators_reserve() {
+    fn only_operator_takes_the_reserve() {
         let mut stage = Stage::new(40);
         for name in ["a", "b", "c", "d"] {
             stage.fill(&agent(name), 7, None);

@@ -223,14 +223,7 @@ mod tests {
 
     fn chunk(text: &str, append: bool) -> TaskEvent {
         TaskEvent::Artifact(ArtifactUpdate {
-            artifact: Artifact {
-                artifact_id: ArtifactId::new("a"),
-                name: None,
-                description: None,
-                parts: vec![Part::text(text)],
-                metadata: None,
-                extensions: Vec::new(),
-            },
+            artifact: Artifact::new(ArtifactId::new("a"), vec![Part::text(text)]),
             append,
             last_chunk: false,
         })

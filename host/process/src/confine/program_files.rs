@@ -195,11 +195,11 @@ mod tests {
     fn program_in_written_directory_leads_nowhere_else() {
         let disk = Disk::new();
         disk.file("secret/bin/key", "hush");
-        disk.file("work/script", &format!("#!{}\n", disk.path("secret/bin/key").display()));
-        disk.link("work/link", "../secret/bin/key");
-        disk.link("own/tool", "../work/link");
-        let written = [disk.path("work")];
-        for program in ["work/script", "work/link", "own/tool"] {
+        disk.file("shop/script", &format!("#!{}\n", disk.path("secret/bin/key").display()));
+        disk.link("shop/link", "../secret/bin/key");
+        disk.link("own/tool", "../shop/link");
+        let written = [disk.path("shop")];
+        for program in ["shop/script", "shop/link", "own/tool"] {
             let found = files_of(&disk.path(program), &[], &written, &canonical);
             assert!(!found.contains(&disk.path("secret/bin")), "{program}: {found:?}");
             let found = files_of(&disk.path(program), &[], &[], &canonical);

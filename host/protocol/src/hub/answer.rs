@@ -119,14 +119,7 @@ mod tests {
     fn listed() -> ListedTask {
         let status =
             TaskStatus { state: TaskState::Completed, message: None, timestamp: "T".to_owned() };
-        let artifact = Artifact {
-            artifact_id: ArtifactId::new("a"),
-            name: None,
-            description: None,
-            parts: vec![Part::text("made")],
-            metadata: None,
-            extensions: Vec::new(),
-        };
+        let artifact = Artifact::new(ArtifactId::new("a"), vec![Part::text("made")]);
         let task = Task {
             id: TaskId::new("t"),
             context_id: ContextId::new("c"),

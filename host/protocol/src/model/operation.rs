@@ -313,6 +313,27 @@ pub struct TaskQuery {
     pub include_artifacts: bool,
 }
 
+impl TaskQuery {
+    /// All tasks, in this section of the list, with their whole history and without artifacts.
+    pub fn all(page: Page) -> Self {
+        let (id_prefix, agent, since, context) = Default::default();
+        let (tenant, directory, workflow, state) = Default::default();
+        Self {
+            id_prefix,
+            agent,
+            since,
+            context,
+            tenant,
+            directory,
+            workflow,
+            state,
+            page,
+            history_length: None,
+            include_artifacts: false,
+        }
+    }
+}
+
 /// Filter for a page of tasks, most recently changed status first, and the detail of each task (A2A
 /// 1.0, section 3.1.4).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -129,6 +129,14 @@ pub struct Artifact {
     pub extensions: Vec<String>,
 }
 
+impl Artifact {
+    /// Creates an artifact with an id and a content, and nothing else.
+    pub fn new(artifact_id: ArtifactId, parts: Vec<Part>) -> Self {
+        let (name, description, metadata) = Default::default();
+        Self { artifact_id, name, description, parts, metadata, extensions: Vec::new() }
+    }
+}
+
 /// A task with its status, artifacts and history (A2A 1.0, section 4.1.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

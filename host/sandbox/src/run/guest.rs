@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_guest_returns_is_charged_and_bounded() {
+    async fn returned_values_are_charged_and_bounded() {
         let engine = Engine::new(&EngineSettings::default()).unwrap();
         let seat = GuestThread::of(&Arc::new(engine.scheduler.share()));
         let account = Arc::clone(&seat.account);

@@ -59,14 +59,7 @@ impl Redaction {
     pub(crate) fn rest(&mut self) -> Vec<Emitted> {
         let held = mem::take(&mut self.growing).into_iter();
         let rest = held.map(|(artifact_id, mut growing)| Emitted::Artifact {
-            artifact: Artifact {
-                artifact_id,
-                name: None,
-                description: None,
-                parts: vec![Part::text(growing.rest())],
-                metadata: None,
-                extensions: Vec::new(),
-            },
+            artifact: Artifact::new(artifact_id, vec![Part::text(growing.rest())]),
             append: true,
             last_chunk: false,
         });
@@ -266,9 +259,7 @@ mod tests {
     }
 
     fn piece(parts: Vec<Part>) -> Artifact {
-        let (name, description) = (None, None);
-        let artifact_id = ArtifactId::new("a");
-        Artifact { artifact_id, name, description, parts, metadata: None, extensions: Vec::new() }
+        Artifact::new(ArtifactId::new("a"), parts)
     }
 
     /// Texts after each of these pieces: text, append flag, last flag.

@@ -143,14 +143,7 @@ mod tests {
     };
 
     fn piece(text: &str, append: bool) -> TaskEvent {
-        let artifact = Artifact {
-            artifact_id: ArtifactId::new("a"),
-            name: None,
-            description: None,
-            parts: vec![Part::text(text)],
-            metadata: None,
-            extensions: Vec::new(),
-        };
+        let artifact = Artifact::new(ArtifactId::new("a"), vec![Part::text(text)]);
         TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk: false })
     }
 

@@ -222,14 +222,7 @@ mod tests {
         let answer = json!([{ "artifactId": "answer", "name": "answer", "parts": [{ "kind": "text", "text": "hello" }] }]);
         assert_eq!(told(task(Vec::new(), TaskState::Completed)), answer);
         assert_eq!(told(task(Vec::new(), TaskState::Failed)), json!([]));
-        let made = Artifact {
-            artifact_id: ArtifactId::new("report"),
-            name: None,
-            description: None,
-            parts: vec![Part::data(json!({ "n": 1 }))],
-            metadata: None,
-            extensions: Vec::new(),
-        };
+        let made = Artifact::new(ArtifactId::new("report"), vec![Part::data(json!({ "n": 1 }))]);
         assert_eq!(told(task(vec![made], TaskState::Completed))[0]["artifactId"], "report");
     }
 }

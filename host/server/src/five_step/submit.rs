@@ -10,7 +10,7 @@ use crate::{
         context::{own_url, trace},
         origin_guard,
     },
-    rpc::dispatcher::Dispatcher,
+    rpc::{begun_tasks::unexpected, dispatcher::Dispatcher},
 };
 use a2a_hub_core::{
     access_control::Principal,
@@ -19,7 +19,7 @@ use a2a_hub_core::{
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     card::AgentCard,
-    error::{A2aError, ErrorKind},
+    error::A2aError,
     five_step::{self, Submission, UPDATES},
     hub::answer::AGENTS,
     id::AgentId,
@@ -114,7 +114,7 @@ async fn begin(
     operation.in_trace(&trace(headers));
     match dispatcher.ask(caller, operation).await?.0 {
         Reply::One(Answer::Task(task)) => Ok(*task),
-        Reply::One(_) | Reply::Stream(_) => Err(no_task()),
+        Reply::One(_) | Reply::Stream(_) => Err(unexpected()),
     }
 }
 
@@ -132,12 +132,12 @@ async fn choose(
     let cards = match dispatcher.ask(caller, cards).await?.0 {
         Reply::One(Answer::Card(card)) => vec![*card],
         Reply::One(Answer::Cards(cards)) => cards,
-        Reply::One(_) | Reply::Stream(_) => return Err(no_task()),
+        Reply::One(_) | Reply::Stream(_) => return Err(unexpected()),
     };
     let candidates: Vec<_> = cards.iter().filter_map(candidate).collect();
     let chosen = match agent {
         Some(agent) => {
-            let of = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(no_task)?;
+            let of = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(unexpected)?;
             held_by(&agent, of.1, skill).map(|skill| (agent, skill))
         }
         None => holder(skill, &candidates, dispatcher.hub().default_agent().as_ref()),
@@ -149,13 +149,13 @@ async fn choose(
             // card may claim any skill.
             let able = dispatcher.hub().with_skill(&skill);
             let first = agents.iter().find(|agent| able.contains(agent)).or(agents.first());
-            (first.ok_or_else(no_task)?.clone(), skill, true)
+            (first.ok_or_else(unexpected)?.clone(), skill, true)
         }
         Err(why @ (NoHolder::Nobody { .. } | NoHolder::NotThis { .. })) => {
             return Err(no_holder(&why));
         }
     };
-    let card = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(no_task)?.1.clone();
+    let card = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(unexpected)?.1.clone();
     Ok(Chosen { agent, card, skill, is_one_of_several })
 }
 
@@ -171,10 +171,6 @@ fn no_holder(why: &NoHolder) -> A2aError {
         NoHolder::Several { agents, .. } => json!({ "agents": agents }),
     };
     five_step::no_skill(&why.to_string(), details)
-}
-
-fn no_task() -> A2aError {
-    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }
 
 /// Response 202 with the URL of the updates.

@@ -15,6 +15,7 @@ use crate::{
         sse::{Named, event_stream, from_the_start, kept_alive},
     },
     rpc::{
+        begun_tasks::unexpected,
         dispatcher::{Dispatcher, HUB},
         stream_quota::StreamPermit,
     },
@@ -22,7 +23,7 @@ use crate::{
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
 use a2a_hub_protocol::{
-    error::{A2aError, ErrorKind},
+    error::A2aError,
     event::{ArtifactUpdate, SequencedEvent, TaskEvent},
     five_step::EVENT,
     hub::answer::AGENTS,
@@ -123,7 +124,7 @@ impl Updates {
         }
         let listen = Operation::Resubscribe { id: task.clone(), after };
         let (reply, permit) = dispatcher.ask(&caller, listen).await?;
-        let Reply::Stream(heard) = reply else { return Err(no_stream()) };
+        let Reply::Stream(heard) = reply else { return Err(unexpected()) };
         let mut heard = heard.to_the_end();
         if let (ReplyStream::Task(heard), Some(_)) = (&mut heard, after) {
             heard.resume(0);
@@ -211,15 +212,11 @@ impl Updates {
         // Boxed because the future is large and needed only once.
         match Box::pin(self.dispatcher.ask(&self.caller, whole)).await?.0 {
             Reply::One(Answer::Task(task)) => Ok(*task),
-            Reply::One(_) | Reply::Stream(_) => Err(no_stream()),
+            Reply::One(_) | Reply::Stream(_) => Err(unexpected()),
         }
     }
 }
 
 fn frame(number: u64, told: &Value) -> Vec<u8> {
     Named { event: EVENT, number, text: &told.to_string() }.frame()
-}
-
-fn no_stream() -> A2aError {
-    A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }

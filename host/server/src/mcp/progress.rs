@@ -77,14 +77,7 @@ mod tests {
     }
 
     fn piece(text: &str) -> TaskEvent {
-        let artifact = Artifact {
-            artifact_id: ArtifactId::new("a"),
-            name: None,
-            description: None,
-            parts: vec![Part::text(text)],
-            metadata: None,
-            extensions: Vec::new(),
-        };
+        let artifact = Artifact::new(ArtifactId::new("a"), vec![Part::text(text)]);
         TaskEvent::Artifact(ArtifactUpdate { artifact, append: true, last_chunk: false })
     }
 

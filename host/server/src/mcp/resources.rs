@@ -25,17 +25,9 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 /// Operation that lists a page of tasks with their artifacts, starting at `offset`.
 pub(super) fn list(offset: usize) -> Operation {
     Operation::ListTasks(TaskQuery {
-        id_prefix: None,
-        agent: None,
-        since: None,
-        context: None,
-        tenant: None,
-        directory: None,
-        workflow: None,
-        state: None,
-        page: Page { limit: PAGE, offset },
         history_length: Some(0),
         include_artifacts: true,
+        ..TaskQuery::all(Page { limit: PAGE, offset })
     })
 }
 
@@ -151,14 +143,7 @@ mod tests {
     };
 
     fn made(id: &str, parts: Vec<Part>) -> Artifact {
-        Artifact {
-            artifact_id: ArtifactId::new(id),
-            name: None,
-            description: None,
-            parts,
-            metadata: None,
-            extensions: Vec::new(),
-        }
+        Artifact::new(ArtifactId::new(id), parts)
     }
 
     fn task(artifacts: Vec<Artifact>) -> Task {

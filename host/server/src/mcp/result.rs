@@ -170,14 +170,7 @@ mod tests {
     };
 
     fn made(id: &str, parts: Vec<Part>) -> Artifact {
-        Artifact {
-            artifact_id: ArtifactId::new(id),
-            name: None,
-            description: None,
-            parts,
-            metadata: None,
-            extensions: Vec::new(),
-        }
+        Artifact::new(ArtifactId::new(id), parts)
     }
 
     fn task(state: TaskState, said: Option<&str>, artifacts: Vec<Artifact>) -> Task {

@@ -170,19 +170,8 @@ async fn work(protocol: Protocol, stand: &Stand, text: &str) -> (Connection, u64
 
 /// Waits until the only task is in this state.
 async fn comes_to(stand: &Stand, wanted: TaskState) {
-    let query = TaskQuery {
-        id_prefix: None,
-        agent: None,
-        since: None,
-        context: None,
-        tenant: None,
-        directory: None,
-        workflow: None,
-        state: None,
-        page: Page { limit: 10, offset: 0 },
-        history_length: Some(0),
-        include_artifacts: false,
-    };
+    let page = Page { limit: 10, offset: 0 };
+    let query = TaskQuery { history_length: Some(0), ..TaskQuery::all(page) };
     let looks = async {
         loop {
             let list = Operation::ListTasks(query.clone());

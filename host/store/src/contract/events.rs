@@ -36,14 +36,7 @@ pub fn status(state: TaskState, ms: u64, text: Option<&str>) -> Arc<TaskEvent> {
 
 /// Chunk of the artifact `answer`.
 pub fn chunk(text: &str) -> Arc<TaskEvent> {
-    let artifact = Artifact {
-        artifact_id: ArtifactId::new("answer"),
-        name: None,
-        description: None,
-        parts: vec![Part::text(text)],
-        metadata: None,
-        extensions: Vec::new(),
-    };
+    let artifact = Artifact::new(ArtifactId::new("answer"), vec![Part::text(text)]);
     Arc::new(TaskEvent::Artifact(ArtifactUpdate { artifact, append: true, last_chunk: false }))
 }
 

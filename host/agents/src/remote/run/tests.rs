@@ -5,7 +5,7 @@ use crate::remote::peer::RemoteClient;
 use a2a_hub_protocol::{
     error::A2aError,
     event::StatusUpdate,
-    id::AgentId,
+    id::{AgentId, ArtifactId},
     message::{Part, joined_text},
     task::{Artifact, TaskState as State},
     trace::{TRACEPARENT, TraceContext},
@@ -225,10 +225,7 @@ fn whole(state: State, text: &str, artifact: &str) -> StreamResponse {
 }
 
 fn answer(text: &str) -> Artifact {
-    let artifact = json!({ "artifactId": "answer", "parts": [] });
-    let mut artifact: Artifact = serde_json::from_value(artifact).unwrap();
-    artifact.parts.push(Part::text(text));
-    artifact
+    Artifact::new(ArtifactId::new("answer"), vec![Part::text(text)])
 }
 
 fn done(text: &str) -> String {

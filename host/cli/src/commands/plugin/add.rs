@@ -40,7 +40,7 @@ pub(super) fn add(
     named: Option<&str>,
     wanted: &Wanted,
 ) -> anyhow::Result<Exit> {
-    edit::must_be_the_operator(global, &format!("add {from}"))?;
+    edit::require_operator(global, &format!("add {from}"))?;
     let plugins = global.settings(Vec::new())?.config.plugins;
     let is_elsewhere = from.contains("://");
     let (fetched, policy) = if is_elsewhere {

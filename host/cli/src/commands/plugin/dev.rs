@@ -44,7 +44,7 @@ pub(crate) struct Dev {
 pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
     let project = Project::of(&dev.project)?;
     let id = project.name.clone();
-    edit::must_be_the_operator(global, &format!("develop `{id}`"))?;
+    edit::require_operator(global, &format!("develop `{id}`"))?;
     may_be_replaced(global, &id)?;
     block_on(async {
         // Connects before compiling, so that a missing hub is reported first.

@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 
 /// Refuses an operator's command early, before any lookup or prompt. A running hub decides itself;
 /// `what` names the operation.
-pub(super) fn must_be_the_operator(global: &Global, what: &str) -> anyhow::Result<()> {
+pub(super) fn require_operator(global: &Global, what: &str) -> anyhow::Result<()> {
     block_on(async {
         let dir = global.data_dir()?;
         if let Owner::Hub(mut client) = Owner::of(global, &dir, what).await? {

@@ -37,7 +37,7 @@ pub(super) fn grant(
     sha256: Option<&str>,
     wanted: &Wanted,
 ) -> anyhow::Result<Exit> {
-    edit::must_be_the_operator(global, &format!("grant something to `{id}`"))?;
+    edit::require_operator(global, &format!("grant something to `{id}`"))?;
     let (id, component) = inspect::plugin(global, id)?;
     if let Some(meant) = sha256.filter(|meant| !meant.eq_ignore_ascii_case(&component.sha256)) {
         let why = format!(

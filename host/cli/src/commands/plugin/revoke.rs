@@ -13,7 +13,7 @@ use serde_json::json;
 
 pub(super) fn deny(global: &Global, id: &str, capabilities: &[String]) -> anyhow::Result<Exit> {
     let id = component::name(id)?;
-    edit::must_be_the_operator(global, &format!("deny `{id}` something"))?;
+    edit::require_operator(global, &format!("deny `{id}` something"))?;
     let record = recorded(global, &id)?.ok_or_else(|| nothing(&id))?;
     withdraw(&mut record.grant.clone(), capabilities)
         .map_err(|why| CommandError::usage(why.to_string()))?;
@@ -23,14 +23,14 @@ pub(super) fn deny(global: &Global, id: &str, capabilities: &[String]) -> anyhow
 
 pub(super) fn revoke(global: &Global, id: &str) -> anyhow::Result<Exit> {
     let id = component::name(id)?;
-    edit::must_be_the_operator(global, &format!("revoke what `{id}` was granted"))?;
+    edit::require_operator(global, &format!("revoke what `{id}` was granted"))?;
     recorded(global, &id)?.ok_or_else(|| nothing(&id))?;
     carried_out(global, PluginEdit::Revoke(id.clone()), &id, "holds nothing any more")
 }
 
 pub(super) fn remove(global: &Global, id: &str) -> anyhow::Result<Exit> {
     let id = component::name(id)?;
-    edit::must_be_the_operator(global, &format!("remove `{id}`"))?;
+    edit::require_operator(global, &format!("remove `{id}`"))?;
     if recorded(global, &id)?.is_none() && file_of(global, &id)?.symlink_metadata().is_err() {
         return Err(nothing(&id).into());
     }

@@ -140,7 +140,7 @@ impl Tasks {
 
     async fn take_up(&self, head: &Head, all: &mut TakingUp) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
-        let agent = match self.who_had(head).await? {
+        let agent = match self.agent_of(head).await? {
             Ok(agent) => agent,
             Err(gone) => {
                 all.recovered.failed += 1;
@@ -234,7 +234,7 @@ impl Tasks {
     /// Agent that continues the task: the current one of its name, or the earlier version whose run
     /// is not over. `Ok(None)` if no agent has that name; `Err` with the reason if the earlier
     /// version cannot continue.
-    async fn who_had(
+    async fn agent_of(
         &self,
         head: &Head,
     ) -> Result<Result<Option<Arc<Agent>>, String>, StorageError> {
