@@ -10,6 +10,7 @@ use a2a_hub_protocol::{
     operation::Answer,
     task::Task,
 };
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -71,10 +72,22 @@ fn bytes_of_parts(parts: &[Part]) -> usize {
     let of_part = |part: &Part| match &part.content {
         Content::Text(text) | Content::Url(text) => text.len(),
         Content::Raw(bytes) => bytes.len(),
-        // Bounded by the limits on guests and requests, and looked at only in large answers.
-        Content::Data(_) => 0,
+        Content::Data(data) => bytes_of_json(data),
     };
     parts.iter().map(of_part).sum()
+}
+
+/// Recursion is bounded, because the depth of JSON from guests and clients is limited.
+fn bytes_of_json(value: &Value) -> usize {
+    // Quotes, a separator, and short values such as numbers.
+    4 + match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of_json).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() + bytes_of_json(value)).sum()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +97,7 @@ mod tests {
     use std::thread;
 
     #[tokio::test]
-    async fn long_answer_is_spelled_beside_the_clients_thread() {
+    async fn long_answer_is_serialized_off_thread() {
         let answers = LongAnswers::default();
         let held = answers.0.acquire().await.unwrap();
         let spell = |bytes: usize| {
@@ -94,6 +107,10 @@ mod tests {
         assert!(spell(SHORT).await.unwrap().is_ok(), "a short one waits for nobody");
         let mut long = Box::pin(spell(SHORT + 1));
         assert!(futures::poll!(&mut long).is_pending(), "another long one is spelled");
+        let data = Part::data(vec![0; SHORT].into());
+        let data = Answer::Message(Message { parts: vec![data], ..Message::text(Role::Agent, "") });
+        let data = answers.text(Dialect::Hub, data, true);
+        assert!(futures::poll!(Box::pin(data)).is_pending(), "data counts like text");
         drop(held);
         let text = long.await.unwrap().unwrap();
         assert!(text.len() > SHORT && text.ends_with(b"}"), "{:?}", thread::current());
