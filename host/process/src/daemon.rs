@@ -1,6 +1,9 @@
 //! The hub as a daemon: started in the background, stopped, and killed if it does not react.
 
-use super::proc::{now, wait_for};
+use super::{
+    inherited::Inherited,
+    proc::{now, wait_for},
+};
 use rustix::{
     event::{PollFd, PollFlags},
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
@@ -36,7 +39,8 @@ pub struct Background(std::process::Child);
 
 impl Background {
     /// Starts `program` in a new process group, away from this terminal's signals, with its output
-    /// in `log`. `environment` and `directory` replace the inherited ones if given.
+    /// in `log`. `environment` and `directory` replace the inherited ones if given. The hub keeps
+    /// no other descriptor of this process open, such as a lock of the shell that started it.
     #[expect(
         clippy::disallowed_methods,
         reason = "the hub itself is no guest's program: nobody minds it"
@@ -57,14 +61,9 @@ impl Background {
         if let Some(directory) = directory {
             command.current_dir(directory);
         }
-        let child = command
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(error)
-            .process_group(0)
-            .spawn()?;
-        Ok(Self(child))
+        Inherited::of_now()?.withhold_from(&mut command)?;
+        let command = command.args(args).stdin(Stdio::null()).stdout(log).stderr(error);
+        Ok(Self(command.process_group(0).spawn()?))
     }
 
     /// Process id of the daemon.
@@ -205,6 +204,27 @@ mod tests {
         let mut file = File::create(&path).unwrap();
         writeln!(file, "{signed}").unwrap();
         (path, file)
+    }
+
+    #[test]
+    fn daemon_keeps_no_lock_of_its_caller() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let lock = File::create(&path).unwrap();
+        lock.lock().unwrap();
+        // As a shell opens its files.
+        rustix::io::fcntl_setfd(&lock, rustix::io::FdFlags::empty()).unwrap();
+        let log = File::create(dir.path().join("log")).unwrap();
+        let args = ["-c".into(), "echo up; sleep 20".into()];
+        let mut daemon = Background::start(Path::new("/bin/sh"), &args, None, None, log).unwrap();
+        while fs::read(dir.path().join("log")).unwrap().is_empty() {
+            assert!(daemon.ended().unwrap().is_none(), "it runs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(lock);
+        assert!(File::open(&path).unwrap().try_lock().is_ok(), "nobody has it");
+        daemon.0.kill().unwrap();
+        daemon.0.wait().unwrap();
     }
 
     #[test]

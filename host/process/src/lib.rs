@@ -38,6 +38,7 @@ pub mod confine;
 mod control_group;
 pub mod daemon;
 mod errand;
+mod inherited;
 mod inside;
 mod launch;
 pub mod limits;

@@ -2,15 +2,13 @@
 //! dies. A confined program's init stands between the two.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use command_fds::{CommandFdExt, FdMapping};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{
@@ -20,6 +18,7 @@ use rustix::process::{
 
 use super::confine::{INIT, NotConfined, enter_namespaces};
 use super::control_group::TreeGroup;
+use super::inherited::Inherited;
 use super::memory::MemoryWatch;
 use super::own::Own;
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
@@ -43,7 +42,7 @@ pub(super) fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
-    let leaked = leaked_fds()?;
+    let inherited = Inherited::of_now()?;
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
     let mut hub = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -63,8 +62,8 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let mut group =
         launched.confinement.as_ref().and_then(|confinement| TreeGroup::make(confinement.ceilings));
     let started = match launched.confinement {
-        None => start(&program, args, launched, leaked),
-        Some(_) => start_confined(&program, args, launched, leaked, &mut group),
+        None => start(&program, args, launched, &inherited),
+        Some(_) => start_confined(&program, args, launched, &inherited, &mut group),
     };
     let report = match &started {
         Ok(_) => MinderReport::Started,
@@ -122,14 +121,14 @@ fn start(
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
     launched: Launched,
-    leaked: Vec<RawFd>,
+    inherited: &Inherited,
 ) -> Result<Started, NotStarted> {
     let Launched { pipes: [stdin, stdout, stderr], env, .. } = launched;
     #[expect(clippy::disallowed_methods, reason = "here is where every program is started")]
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(decode_env(&env)).process_group(0);
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    blank(&mut command, leaked)?;
+    inherited.withhold_from(&mut command)?;
     Ok(Started { program: Pid::from_child(&command.spawn()?), init: None })
 }
 
@@ -139,7 +138,7 @@ fn start_confined(
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
     launched: Launched,
-    leaked: Vec<RawFd>,
+    inherited: &Inherited,
     group: &mut Option<TreeGroup>,
 ) -> Result<Started, NotStarted> {
     let Launched { pipes, env, confinement, rehearses } = launched;
@@ -153,7 +152,7 @@ fn start_confined(
     let mut command = Command::new("/proc/self/exe");
     command.arg0("a2a-hub").arg(INIT).arg(program).args(args).process_group(0);
     command.stdin(OwnedFd::from(inits)).stdout(Stdio::null()).stderr(Stdio::null());
-    blank(&mut command, leaked)?;
+    inherited.withhold_from(&mut command)?;
     let init = Pid::from_child(&command.spawn()?);
     // The init starts nothing before it receives the launch.
     *group = group.take().filter(|group| group.add(init).is_ok());
@@ -175,38 +174,6 @@ fn report(init: &mut BufReader<UnixStream>) -> Option<MinderReport> {
     init.read_line(&mut line).ok()?;
     line.trim_end_matches('\n').parse().ok()
 }
-
-/// Replaces leaked descriptors with /dev/null in the program.
-fn blank(command: &mut Command, leaked: Vec<RawFd>) -> io::Result<()> {
-    if leaked.is_empty() {
-        return Ok(());
-    }
-    let blank = |child_fd| Ok(FdMapping { parent_fd: File::open("/dev/null")?.into(), child_fd });
-    let blanks = leaked.into_iter().map(blank).collect::<io::Result<_>>()?;
-    command.fd_mappings(blanks).map(drop).map_err(io::Error::other)
-}
-
-/// Descriptors that survived the start of the hub and of the minder, because the hub's parent left
-/// them open without close-on-exec. The program gets /dev/null in their place.
-fn leaked_fds() -> io::Result<Vec<RawFd>> {
-    let mut leaked = Vec::new();
-    for entry in std::fs::read_dir("/proc/self/fd")? {
-        let name = entry?.file_name();
-        let Some(fd) = name.to_str().and_then(|name| name.parse().ok()).filter(|fd| *fd > 2) else {
-            continue;
-        };
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}"))?;
-        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-        let flags = flags.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0);
-        if flags & CLOSE_ON_EXEC == 0 {
-            leaked.push(fd);
-        }
-    }
-    Ok(leaked)
-}
-
-/// Flag in `/proc/*/fdinfo` of a descriptor that closes on exec.
-const CLOSE_ON_EXEC: u32 = rustix::fs::OFlags::CLOEXEC.bits();
 
 /// A supervised program.
 struct Minder {
