@@ -4,6 +4,7 @@
 
 mod book;
 mod json_index;
+mod manifests;
 mod ratchets;
 mod selectors;
 mod sources;

@@ -120,9 +120,11 @@ const GUIDES: &[&str] = &[
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
+    "NO_PROXY",
     "http_proxy",
     "https_proxy",
     "all_proxy",
+    "no_proxy",
     "SSH_AUTH_SOCK",
     "DBUS_*",
     "DOCKER_*",
@@ -187,7 +189,16 @@ mod tests {
         ] {
             assert!(loads_code(name) && leads_astray(name), "{name}");
         }
-        for name in ["PATH", "SHELL", "PAGER", "EDITOR", "HOME", "XDG_CONFIG_HOME", "HTTPS_PROXY"] {
+        for name in [
+            "PATH",
+            "SHELL",
+            "PAGER",
+            "EDITOR",
+            "HOME",
+            "XDG_CONFIG_HOME",
+            "HTTPS_PROXY",
+            "no_proxy",
+        ] {
             assert!(!loads_code(name), "the operator's own {name} loads nothing");
             assert!(leads_astray(name), "{name}");
         }
