@@ -44,14 +44,15 @@ fn follow_the_command_line() -> ExitCode {
         Err(why) => return not_understood(&why),
     };
     let exit = carry_out(&global, command).unwrap_or_else(|why| {
-        // A closed pipe is no failure worth a message.
-        if !ui::failure::is_broken_pipe(&why) {
-            match global.format {
-                Format::Pretty => global.console().note(format!("{BLAMES}{why:#}")),
-                // A failed write to standard output cannot be reported anywhere.
-                Format::Json => {
-                    drop(global.console().print_json(&ui::failure::to_json(&why, Exit::Fault)));
-                }
+        // The reader of the output has enough of it, as `head` does.
+        if ui::failure::is_broken_pipe(&why) {
+            return Exit::Done;
+        }
+        match global.format {
+            Format::Pretty => global.console().note(format!("{BLAMES}{why:#}")),
+            // A failed write to standard output cannot be reported anywhere.
+            Format::Json => {
+                drop(global.console().print_json(&ui::failure::to_json(&why, Exit::Fault)));
             }
         }
         Exit::Fault

@@ -60,7 +60,7 @@ pub(crate) struct Client {
 /// Process id of the hub that owns this data directory although its socket is gone.
 fn deaf(global: &Global) -> Option<i32> {
     let dir = global.data_dir().ok()?;
-    let run = running_hub::of(&dir).filter(|run| run["socket"].is_string())?;
+    let run = running_hub::of(&dir).filter(|run| running_hub::socket(run).is_some())?;
     // A hub that is starting or stopping is no problem.
     let holder = daemon::holder(&dir.join(LOCK_FILE)).ok()??;
     (run["pid"] == holder.pid).then_some(holder.pid)

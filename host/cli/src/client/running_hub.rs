@@ -6,9 +6,12 @@ use rustix::{
     io::Errno,
     process::{Pid, test_kill_process},
 };
+use serde::Deserialize as _;
 use serde_json::Value;
 use std::{
+    ffi::{OsStr, OsString},
     fs, io,
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
 };
 
@@ -30,13 +33,44 @@ pub(crate) fn of(dir: &Path) -> Option<Value> {
 
 /// Returns the socket's path; `None` if the hub serves no socket.
 pub(crate) fn socket(run: &Value) -> Option<PathBuf> {
-    run["socket"].as_str().map(PathBuf::from)
+    system_text(&run["socket"]).map(PathBuf::from)
+}
+
+/// Encodes a path or an argument for the run file: a string, or an array of bytes if it is not
+/// UTF-8, as a path may be.
+pub(crate) fn system_value(text: &OsStr) -> Value {
+    match text.to_str() {
+        Some(text) => text.into(),
+        None => text.as_bytes().into(),
+    }
+}
+
+/// Decodes a path or an argument of the run file.
+pub(crate) fn system_text(value: &Value) -> Option<OsString> {
+    match value.as_str() {
+        Some(text) => Some(text.into()),
+        None => Vec::deserialize(value).ok().map(OsString::from_vec),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn run_file_keeps_path_that_is_no_utf8() {
+        for (path, value) in [
+            (OsStr::from_bytes(b"/caf\xc3\xa9"), json!("/café")),
+            (OsStr::from_bytes(b"/caf\xe9"), json!([47, 99, 97, 102, 233])),
+        ] {
+            assert_eq!(system_value(path), value);
+            assert_eq!(system_text(&value).as_deref(), Some(path));
+        }
+        for odd in [json!(null), json!(["/a"]), json!([256]), json!({})] {
+            assert_eq!(system_text(&odd), None, "{odd}");
+        }
+    }
 
     #[test]
     fn run_file_of_dead_process_is_ignored() {

@@ -3,7 +3,10 @@
 use super::{start, stop::Stopped};
 use crate::{
     Exit, Global, ask, block_on,
-    client::{hub_client::Client, running_hub},
+    client::{
+        hub_client::Client,
+        running_hub::{self, system_text},
+    },
     log::hub_log,
     ui::{
         render::{list, text},
@@ -92,13 +95,13 @@ impl Before {
                  `systemctl --user restart a2a-hub`"
             );
         }
-        let arguments: Option<Vec<String>> = serde_json::from_value(run["arguments"].clone()).ok();
-        let (Some(arguments), Some(directory)) = (arguments, run["directory"].as_str()) else {
+        let arguments = run["arguments"].as_array();
+        let arguments = arguments.and_then(|all| all.iter().map(system_text).collect());
+        let (Some(arguments), Some(directory)) = (arguments, system_text(&run["directory"])) else {
             bail!(
                 "restart the hub: how it was started is not known; `a2a-hub stop` and `start` do the same"
             );
         };
-        let arguments = arguments.into_iter().map(OsString::from).collect();
         let http = run["http"].as_str().and_then(|at| at.parse().ok());
         let running = Running { socket: running_hub::socket(&run), http };
         Ok(Self { arguments, directory: directory.into(), running })

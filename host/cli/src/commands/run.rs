@@ -1,6 +1,9 @@
 //! The hub process: runs until it receives a signal to stop, then shuts down in order.
 
-use crate::client::signals::{self, Hangup, SignalRequest, Signals};
+use crate::client::{
+    running_hub::system_value,
+    signals::{self, Hangup, SignalRequest, Signals},
+};
 use a2a_hub::{Hub, config::Config};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_engine::{ReadConfig, SetLevel};
@@ -8,6 +11,7 @@ use a2a_hub_protocol::id::TaskId;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use std::{
+    ffi::OsString,
     fs, io,
     net::SocketAddr,
     os::unix::fs::OpenOptionsExt as _,
@@ -36,8 +40,8 @@ pub(crate) const STOPPED_FILE: &str = "stopped.json";
 
 /// Command line of the hub, for `restart`.
 pub(crate) struct Invocation {
-    /// Arguments after the program's name; `None` if they are not UTF-8.
-    pub(crate) arguments: Option<Vec<String>>,
+    /// Arguments after the program's name.
+    pub(crate) arguments: Vec<OsString>,
     /// Working directory at the start.
     pub(crate) directory: PathBuf,
     /// True for a background hub.
@@ -166,12 +170,13 @@ impl Announced {
         warnings: &[String],
     ) -> io::Result<Self> {
         let file = dir.join(RUN_FILE);
+        let arguments = invocation.arguments.iter().map(|argument| system_value(argument));
         let text = json!({
             "pid": std::process::id(),
             "http": http.map(|at| at.to_string()),
-            "socket": config.socket.enabled.then_some(&config.socket.path),
-            "arguments": invocation.arguments,
-            "directory": invocation.directory,
+            "socket": config.socket.enabled.then(|| system_value(config.socket.path.as_os_str())),
+            "arguments": arguments.collect::<Vec<_>>(),
+            "directory": system_value(invocation.directory.as_os_str()),
             "detached": invocation.detached,
             "warnings": warnings,
         });

@@ -187,10 +187,10 @@ impl Send {
     /// Reads the message from standard input if it is given as `-`.
     pub(crate) fn with_message(mut self) -> anyhow::Result<Self> {
         if self.message == "-" {
-            self.message.clear();
-            let read =
-                io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_string(&mut self.message);
+            let mut bytes = Vec::new();
+            let read = io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_end(&mut bytes);
             read.context("read the message from standard input")?;
+            self.message = utf8_message(bytes)?;
         }
         if self.message.trim().is_empty() && self.files.is_empty() {
             let why = "the message is empty; say something, or send a file with `--file`";
@@ -204,6 +204,22 @@ impl Send {
         let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
         Self { message: answer, task, question, files: Vec::new(), ..self }
     }
+}
+
+/// Text of a message given as bytes, without a byte order mark at its start.
+fn utf8_message(bytes: Vec<u8>) -> Result<String, CommandError> {
+    let text = String::from_utf8(bytes).map_err(|why| {
+        let at = why.utf8_error().valid_up_to();
+        CommandError::usage(format!(
+            "read the message from standard input: byte {} of it is not UTF-8, which A2A's text is; convert it, such as \
+             `iconv -f ISO-8859-1 -t UTF-8 FILE | a2a-hub send …`, or send the bytes as they are with `--file`",
+            at + 1
+        ))
+    })?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
 }
 
 /// Prefix of a skill in the agent argument; no agent's name contains a colon.

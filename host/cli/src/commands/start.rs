@@ -89,7 +89,7 @@ pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     };
     let log = hub_log::start(logging, sink).context("start the log")?;
     let invocation = Invocation {
-        arguments: std::env::args_os().skip(1).map(|arg| arg.into_string().ok()).collect(),
+        arguments: std::env::args_os().skip(1).collect(),
         directory: std::env::current_dir().context("find the current directory")?,
         detached: start.detached,
     };
@@ -146,6 +146,17 @@ pub(crate) fn settings(global: &Global, start: &Start) -> anyhow::Result<Setting
     }
     config.data_dir = Some(std::path::absolute(config.data_dir()?)?);
     config.socket.path = std::path::absolute(&config.socket.path)?;
+    for (what, path, flag) in [
+        ("data directory", config.data_dir()?, "--data-dir"),
+        ("socket", &config.socket.path, "--socket"),
+    ] {
+        if path.to_str().is_none() {
+            bail!(
+                "start the hub: the path of its {what}, {}, is not UTF-8, as it must be; name another with `{flag}`",
+                path.display()
+            );
+        }
+    }
     if !config.socket.enabled && !config.http.enabled {
         bail!("start the hub: with neither the socket nor HTTP, nobody could talk to it");
     }
@@ -199,7 +210,8 @@ async fn on_demand(global: &Global) -> anyhow::Result<()> {
 
 /// Formats a started hub's addresses for people.
 pub(crate) fn announced_text(announced: &Value) -> String {
-    let socket = announced["socket"].as_str().unwrap_or("no socket");
+    let socket = running_hub::socket(announced);
+    let socket = socket.map_or("no socket".to_owned(), |socket| socket.display().to_string());
     let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
     let http = http.unwrap_or_default();
     format!("the hub is up (process {}): {socket}{http}", announced["pid"])
@@ -226,7 +238,10 @@ async fn in_background(
         );
     }
     let dir = config.data_dir()?;
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
+        let dir = dir.display();
+        format!("start the hub: make its data directory {dir}; `--data-dir` names another")
+    })?;
     let (log_path, log) = hub_log::open_log(dir).context("open the hub's log")?;
     let said_before = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;

@@ -1,6 +1,8 @@
 //! Tests of operating a running hub: changed settings, a restart, an immediate shutdown, and a
 //! hanging hub.
 
+mod surroundings;
+
 use crate::{
     command_line::{Ran, command, finish, run},
     stage::{
