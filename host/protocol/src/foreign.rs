@@ -61,6 +61,18 @@ pub fn mended(text: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
+/// Id of a request that is not understood, for the error response; `None` for responses, for
+/// notifications, and if the text ends or breaks before the id.
+pub fn request_id(text: &[u8]) -> Option<Value> {
+    let mut members = match read(text) {
+        Ok(Value::Object(members)) => members,
+        Ok(_) => return None,
+        Err(NotJson { members, .. }) => members,
+    };
+    let id = members.remove("id").filter(|id| id.is_string() || id.is_number());
+    id.filter(|_| members.contains_key("method"))
+}
+
 /// Removes a byte order mark.
 fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
@@ -266,6 +278,21 @@ mod tests {
         ] {
             assert_eq!(members(text), before, "{text}");
             assert_eq!(*mended(text.as_bytes()), *text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn misunderstood_request_yields_its_id() {
+        for (text, id) in [
+            (r#"{"id":7,"method":"m","params":{"a":"#, Some(json!(7))),
+            (r#"{"id":"a","method":[]}"#, Some(json!("a"))),
+            (r#"{"id":7,"result":{"a":"#, None),
+            (r#"{"id":{},"method":"m"}"#, None),
+            (r#"{"id":null,"method":"m"}"#, None),
+            (r#"{"method":"m","params":{},"id":"#, None),
+            ("[]", None),
+        ] {
+            assert_eq!(request_id(text.as_bytes()), id, "{text}");
         }
     }
 
