@@ -13,6 +13,7 @@ const LONG_ENOUGH_MS = 100;
 export class LineBuffer {
   #decoder = new TextDecoder();
   #rest = "";
+  #begun = false;
   lines = [];
 
   push(bytes) {
@@ -20,13 +21,20 @@ export class LineBuffer {
     const lines = text.split("\n");
     this.#rest = lines.pop();
     if (this.#rest.length > MAX_LINE) throw Failure.exhausted(`a line has more than ${MAX_LINE} characters`);
-    for (const line of lines) this.lines.push(line.endsWith("\r") ? line.slice(0, -1) : line);
+    for (const line of lines) this.#add(line);
   }
 
   end() {
     this.#rest += this.#decoder.decode();
-    if (this.#rest !== "") this.lines.push(this.#rest);
+    if (this.#rest !== "") this.#add(this.#rest);
     this.#rest = "";
+  }
+
+  /** Adds a line without its carriage return, and the first one without a byte order mark. */
+  #add(line) {
+    if (!this.#begun && line.startsWith("\ufeff")) line = line.slice(1);
+    this.#begun = true;
+    this.lines.push(line.endsWith("\r") ? line.slice(0, -1) : line);
   }
 }
 
@@ -56,12 +64,13 @@ export class TextStream {
     if (!this.#begun || this.#unsent.length >= WORTH_SENDING || Date.now() - this.#since >= LONG_ENOUGH_MS) await this.flush();
   }
 
-  /** Sends the buffered text. */
+  /** Sends the buffered text. Half of a surrogate pair at its end waits for the other half. */
   async flush() {
-    if (this.#unsent === "") return;
-    const text = this.#unsent;
-    this.#unsent = "";
-    this.#since = undefined;
+    const half = this.#unsent.match(/[\ud800-\udbff]$/)?.[0] ?? "";
+    const text = this.#unsent.slice(0, this.#unsent.length - half.length);
+    if (text === "") return;
+    this.#unsent = half;
+    this.#since = half ? Date.now() : undefined;
     const append = this.#begun;
     this.#begun = true;
     await this.#ctx.artifact(this.#id, text, { ...this.#options, append, lastChunk: false });

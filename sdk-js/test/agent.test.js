@@ -44,8 +44,23 @@ test("streams gather small pieces, and end as the whole", async () => {
   assert.equal(host.artifact("out"), "abcd");
 });
 
+test("halves of a character are sent together", async () => {
+  const host = new ScriptedHost();
+  const halves = agent(async (ctx) => {
+    const stream = ctx.stream("out");
+    for (const piece of ["party \ud83c", "\udf89 time \ud83d"]) {
+      await stream.write(piece);
+      await stream.flush();
+    }
+    return stream.finish();
+  });
+  await host.run(halves);
+  const told = host.events.map(({ artifact }) => artifact.text.toWellFormed());
+  assert.deepEqual(told, ["party ", "\u{1f389} time ", "party \u{1f389} time \ufffd"]);
+});
+
 test("programs, line by line", async () => {
-  const host = new ScriptedHost().program("git", { stdout: "one\r\ntwo\nthr\u00e4", stderr: "hm\n", code: 3 });
+  const host = new ScriptedHost().program("git", { stdout: "\ufeffone\r\ntwo\nthr\u00e4\r", stderr: "hm\n", code: 3 });
   const lines = [];
   const run = agent(async (ctx) => {
     const exit = await ctx.run("git", ["log", 5], { env: { LC_ALL: "C" }, input: "x", onLine: (line) => lines.push(line) });

@@ -14,8 +14,8 @@ def state_name(state: Any) -> State:
 
 
 def well_formed(text: str) -> str:
-    """Replaces lone surrogates, which the contract's strings cannot contain."""
-    return text.encode("utf-8", "replace").decode()
+    """Joins surrogate pairs, and replaces lone surrogates, which the contract's strings cannot contain."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def part_out(t: Any, part: Part) -> Any:

@@ -31,19 +31,28 @@ class _Lines:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
+        self._begun = False
         self.lines: list[str] = []
 
     def push(self, piece: bytes) -> None:
         *lines, self._rest = (self._rest + self._decoder.decode(piece)).split("\n")
         if len(self._rest) > _MAX_LINE:
             raise Exhausted(f"a line has more than {_MAX_LINE} characters")
-        self.lines += [line.removesuffix("\r") for line in lines]
+        for line in lines:
+            self._add(line)
 
     def end(self) -> None:
         self._rest += self._decoder.decode(b"", True)
         if self._rest:
-            self.lines.append(self._rest)
+            self._add(self._rest)
         self._rest = ""
+
+    def _add(self, line: str) -> None:
+        """Adds a line without its carriage return, and the first one without a byte order mark."""
+        if not self._begun:
+            line = line.removeprefix("\ufeff")
+        self._begun = True
+        self.lines.append(line.removesuffix("\r"))
 
 
 class TextStream:
@@ -72,10 +81,12 @@ class TextStream:
             self.flush()
 
     def flush(self) -> None:
-        """Sends the buffered text."""
-        if not self._unsent:
+        """Sends the buffered text. Half of a surrogate pair at its end waits for the other half."""
+        half = self._unsent[-1:] if "\ud800" <= self._unsent[-1:] <= "\udbff" else ""
+        text = self._unsent.removesuffix(half)
+        if not text:
             return
-        text, self._unsent, self._since = self._unsent, "", None
+        self._unsent, self._since = half, time.monotonic() if half else None
         append, self._begun = self._begun, True
         self._ctx.artifact(self._id, text, append=append, last_chunk=False, **self._options)
 

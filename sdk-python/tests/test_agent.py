@@ -4,6 +4,7 @@ from types import ModuleType
 
 from a2a_hub import Agent, Cancelled, Card, Denied, Failure, Health, Part, agent
 from a2a_hub import _agent, build
+from a2a_hub._convert import well_formed
 from a2a_hub.testing import ScriptedHost, ScriptedResponse
 
 CARD = Card("t", "tests", "0.1.0").skill("a", "A", "b", examples=["c"])
@@ -92,8 +93,22 @@ class TheWorld(unittest.TestCase):
         self.assertEqual(told, [("a", False, False), ("abcd", False, True)])
         self.assertEqual(host.artifact("out"), "abcd")
 
+    def test_halves_of_a_character_are_sent_together(self):
+        host = ScriptedHost()
+
+        def run(ctx, task):
+            out = ctx.stream("out")
+            for piece in ("party \ud83c", "\udf89 time \ud83d"):
+                out.write(piece)
+                out.flush()
+            out.finish()
+
+        host.run(made(run))
+        told = [well_formed(update.artifact.text) for update in host.events]
+        self.assertEqual(told, ["party ", "\U0001f389 time ", "party \U0001f389 time \ufffd"])
+
     def test_programs_line_by_line(self):
-        host = ScriptedHost().program("git", stdout="one\r\ntwo\nthr\u00e4", stderr="hm\n", code=3)
+        host = ScriptedHost().program("git", stdout="\ufeffone\r\ntwo\nthr\u00e4\r", stderr="hm\n", code=3)
 
         def run(ctx, task):
             exit = ctx.run("git", "log", 5, env={"LC_ALL": "C"}, input="x")

@@ -50,6 +50,7 @@ mod delegate;
 mod exchange;
 mod files;
 mod find;
+pub mod foreign;
 mod health;
 mod host;
 mod http;

@@ -15,6 +15,8 @@ pub(crate) struct LineTooLong;
 pub(crate) struct LineBuffer {
     lines: VecDeque<String>,
     partial: Vec<u8>,
+    /// True after the first line, which may begin with a byte order mark.
+    is_begun: bool,
 }
 
 impl LineBuffer {
@@ -63,6 +65,8 @@ impl LineBuffer {
     fn end_line(&mut self) {
         let line = String::from_utf8_lossy(&self.partial);
         let line = line.strip_suffix('\n').unwrap_or(&line);
+        let mark = if std::mem::replace(&mut self.is_begun, true) { "" } else { "\u{feff}" };
+        let line = line.strip_prefix(mark).unwrap_or(line);
         self.lines.push_back(line.strip_suffix('\r').unwrap_or(line).to_owned());
         self.partial.clear();
     }

@@ -19,10 +19,10 @@ fn cat(host: &ScriptedHost) -> Result<(Vec<String>, Exit), Failure> {
 #[test]
 fn lines_are_joined_across_chunks() {
     let host = ScriptedHost::new();
-    let text = "grüße\r\n\nzwei\nohne Ende: €";
+    let text = "\u{feff}grüße\r\n\n\u{feff}zwei\nohne Ende: €\r";
     let program = text.bytes().fold(host.program("cat"), |program, byte| program.stdout([byte]));
     let (lines, exit) = cat(&host).unwrap();
-    assert_eq!(lines, ["grüße", "", "zwei", "ohne Ende: €"]);
+    assert_eq!(lines, ["grüße", "", "\u{feff}zwei", "ohne Ende: €"]);
     assert!(exit.success());
     assert!(program.stdin_closed());
 }

@@ -1,6 +1,7 @@
 //! Changed files in tool results.
 
 use a2a_hub_sdk::cli::FileChange;
+use a2a_hub_sdk::foreign;
 use serde_json::Value;
 
 /// Change in a result of `Write` or `Edit`. Results of other tools contain no file name with a
@@ -14,7 +15,7 @@ pub fn told(result: &Value) -> Option<FileChange> {
     }
     let mut diff = format!("--- {path}\n+++ {path}\n");
     for hunk in hunks {
-        let number = |member: &str| hunk[member].as_u64().unwrap_or_default();
+        let number = |member: &str| foreign::whole(&hunk[member]).unwrap_or_default();
         let (from, to) = (number("oldStart"), number("newStart"));
         let (before, after) = (number("oldLines"), number("newLines"));
         diff.push_str(&format!("@@ -{from},{before} +{to},{after} @@\n"));

@@ -9,12 +9,15 @@
 //! Lines and fields that this version does not know are ignored: the dialect grows with every
 //! release of the CLI.
 
+use std::borrow::Cow;
+
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
     Action, Decision, Driver, End, FailureReason, Idle, Job, Question, Session, cut, describe_exit,
-    last_words, running,
+    last_words, running, skipped,
 };
-use serde::Deserialize;
+use a2a_hub_sdk::foreign::{self, JsonLines, NotJson, lenient_number, lenient_text, lenient_whole};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::{change, permission, prompt};
@@ -37,12 +40,15 @@ pub struct Claude {
     /// Text of the latest whole message.
     text: String,
     login_failed: bool,
+    /// Error of the API that the latest message reports, in the CLI's word.
+    api_error: Option<String>,
     /// True if the turn ended with an answer.
     is_answered: bool,
     /// Ids of the open questions.
     asked: Vec<Value>,
     /// Output that is not JSON: complaints from before the dialect begins.
     noise: String,
+    lines: JsonLines,
 }
 
 #[derive(Deserialize)]
@@ -51,22 +57,25 @@ enum Line {
     System(System),
     StreamEvent {
         event: Stream,
-        parent_tool_use_id: Option<String>,
+        parent_tool_use_id: Option<Value>,
     },
     Assistant {
-        message: Message,
-        parent_tool_use_id: Option<String>,
+        #[serde(default)]
+        message: Value,
+        parent_tool_use_id: Option<Value>,
+        #[serde(default, deserialize_with = "lenient_text")]
         error: Option<String>,
     },
     User {
         tool_use_result: Option<Value>,
     },
     ControlRequest {
-        request_id: String,
+        request_id: Value,
+        #[serde(default)]
         request: Value,
     },
     ControlCancelRequest {
-        request_id: String,
+        request_id: Value,
     },
     Result(Box<Terminal>),
     #[serde(other)]
@@ -77,18 +86,27 @@ enum Line {
 #[serde(tag = "subtype", rename_all = "snake_case")]
 enum System {
     Init {
-        session_id: String,
+        #[serde(default, deserialize_with = "lenient_text")]
+        session_id: Option<String>,
+        #[serde(default, deserialize_with = "lenient_text")]
         model: Option<String>,
+        #[serde(default, deserialize_with = "lenient_text")]
         cwd: Option<String>,
     },
     ApiRetry {
-        attempt: u32,
-        max_retries: u32,
+        #[serde(default, deserialize_with = "lenient_whole")]
+        attempt: Option<u32>,
+        #[serde(default, deserialize_with = "lenient_whole")]
+        max_retries: Option<u32>,
+        #[serde(default, deserialize_with = "lenient_whole")]
         error_status: Option<u16>,
+        #[serde(default, deserialize_with = "lenient_text")]
         error: Option<String>,
     },
     PermissionDenied {
-        tool_name: String,
+        #[serde(default, deserialize_with = "lenient_text")]
+        tool_name: Option<String>,
+        #[serde(default, deserialize_with = "lenient_text")]
         message: Option<String>,
     },
     #[serde(other)]
@@ -110,15 +128,16 @@ enum Stream {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Delta {
     TextDelta {
-        text: String,
+        #[serde(default, deserialize_with = "lenient_text")]
+        text: Option<String>,
     },
     #[serde(other)]
     Unknown,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Message {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "blocks")]
     content: Vec<Block>,
 }
 
@@ -126,10 +145,12 @@ struct Message {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block {
     Text {
-        text: String,
+        #[serde(default, deserialize_with = "lenient_text")]
+        text: Option<String>,
     },
     ToolUse {
-        name: String,
+        #[serde(default, deserialize_with = "lenient_text")]
+        name: Option<String>,
         #[serde(default)]
         input: Value,
     },
@@ -137,18 +158,36 @@ enum Block {
     Unknown,
 }
 
-/// Final result. `is_error` decides: API failures have the subtype `success`.
+/// Blocks of a message. Some versions write a plain text in place of a list.
+fn blocks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Block>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(text) => vec![Block::Text { text: Some(text) }],
+        Value::Array(blocks) => {
+            blocks.into_iter().filter_map(|block| Block::deserialize(block).ok()).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    })
+}
+
+/// Final result. `is_error` decides: API failures have the subtype `success`. All other members may
+/// be absent or have another type.
 #[derive(Deserialize)]
 struct Terminal {
-    is_error: bool,
     #[serde(default)]
-    subtype: String,
-    result: Option<String>,
+    is_error: Value,
+    #[serde(default, deserialize_with = "lenient_text")]
+    subtype: Option<String>,
     #[serde(default)]
-    errors: Vec<String>,
+    result: Value,
+    #[serde(default)]
+    errors: Value,
+    #[serde(default, deserialize_with = "lenient_whole")]
     api_error_status: Option<u16>,
+    #[serde(default, deserialize_with = "lenient_text")]
     terminal_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient_whole")]
     num_turns: Option<u32>,
+    #[serde(default, deserialize_with = "lenient_number")]
     total_cost_usd: Option<f64>,
     usage: Option<Value>,
 }
@@ -178,11 +217,19 @@ impl Driver for Claude {
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {
-        match serde_json::from_str(line) {
+        let value = match self.lines.read(line) {
+            Ok(value) => value,
+            Err(fault) => return self.unreadable(line, &fault),
+        };
+        match Line::deserialize(value) {
             Ok(Line::System(system)) => self.system(system),
             Ok(Line::StreamEvent { event, parent_tool_use_id: None }) => self.stream(event),
             Ok(Line::Assistant { message, parent_tool_use_id, error }) => {
                 self.login_failed |= error.as_deref() == Some("authentication_failed");
+                if parent_tool_use_id.is_none() {
+                    self.api_error = error;
+                }
+                let message = Message::deserialize(message).unwrap_or_default();
                 self.message(message, parent_tool_use_id.is_some())
             }
             Ok(Line::User { tool_use_result }) => {
@@ -199,22 +246,12 @@ impl Driver for Claude {
                 }
             }
             Ok(Line::ControlCancelRequest { request_id }) => {
-                let mut asked = self.asked.extract_if(.., |id| id["request"] == *request_id);
+                let mut asked = self.asked.extract_if(.., |id| id["request"] == request_id);
                 asked.next().map(Action::Withdrawn).into_iter().collect()
             }
             Ok(Line::Result(terminal)) => self.result(&terminal),
-            Ok(Line::StreamEvent { .. } | Line::Unknown) => Vec::new(),
-            // The CLI now waits for the next prompt, so without an end the run would hang.
-            Err(error) if line.contains(r#""type":"result""#) => {
-                let text = format!("claude's result is not understood: {error}");
-                vec![Action::End(End::failed(FailureReason::BrokenStream, text))]
-            }
-            Err(_) => {
-                if !line.trim_start().starts_with('{') {
-                    self.noise = cut(line);
-                }
-                Vec::new()
-            }
+            // Lines and events of other shapes.
+            Ok(Line::StreamEvent { .. } | Line::Unknown) | Err(_) => Vec::new(),
         }
     }
 
@@ -238,10 +275,29 @@ impl Driver for Claude {
 }
 
 impl Claude {
+    /// Handles a line that is not JSON: the CLI may wait for an answer, or for the next prompt.
+    fn unreadable(&mut self, line: &str, fault: &NotJson) -> Vec<Action> {
+        if !line.trim_start().starts_with('{') {
+            self.noise = cut(line);
+        }
+        let mut actions = skipped(line, fault);
+        let request_id = fault.members.get("request_id").filter(|id| !id.is_null());
+        if is_of_type(line, "result") {
+            let text = format!("claude's result is not understood: {fault}");
+            actions.push(Action::End(End::failed(FailureReason::BrokenStream, text)));
+        } else if let Some(id) = request_id
+            && is_of_type(line, "control_request")
+        {
+            let why = format!("the request is not JSON: {fault}");
+            actions.push(Action::Send(permission::refusal(id, &why)));
+        }
+        actions
+    }
+
     fn system(&mut self, system: System) -> Vec<Action> {
         match system {
             System::Init { session_id, model, cwd } => {
-                self.running = session_id;
+                self.running = session_id.unwrap_or_default();
                 self.model = model;
                 self.directory = cwd;
                 // The session's servers run by now, and no process of the model does.
@@ -249,18 +305,29 @@ impl Claude {
             }
             // The first refusal may concern a token that has just expired, which the CLI renews.
             // The second is final: further attempts fail alike.
-            System::ApiRetry { attempt: 2.., error_status: Some(status @ (401 | 403)), .. } => {
+            System::ApiRetry {
+                attempt: Some(2..),
+                error_status: Some(status @ (401 | 403)),
+                ..
+            } => {
                 let text = format!("The API refused the login ({status}).");
                 vec![Action::End(End::LoginNeeded(text))]
             }
             System::ApiRetry { attempt, max_retries, error_status, error } => {
-                let error = error.as_deref().unwrap_or("unknown").replace('_', " ");
-                let status = format!("retrying {attempt}/{max_retries}: {error}");
-                let end = End::of_status(error_status.unwrap_or_default(), error);
+                let word = error.unwrap_or_else(|| "unknown".to_owned());
+                let error = word.replace('_', " ");
+                let attempt = attempt.map(|attempt| format!(" {attempt}")).unwrap_or_default();
+                let limit = max_retries.map(|limit| format!("/{limit}")).unwrap_or_default();
+                let status = format!("retrying{attempt}{limit}: {error}");
+                let end = match (error_status, api_reason(&word, "")) {
+                    (None, Some(reason)) => End::failed(reason, error),
+                    (status, _) => End::of_status(status.unwrap_or_default(), error),
+                };
                 vec![Action::Retrying { status, end }]
             }
             System::PermissionDenied { tool_name, message } => {
                 let why = message.map(|message| format!(": {message}")).unwrap_or_default();
+                let tool_name = tool_name.as_deref().unwrap_or("a tool");
                 vec![Action::Say(cut(&format!("{tool_name} is not permitted{why}")))]
             }
             System::Unknown => Vec::new(),
@@ -271,16 +338,17 @@ impl Claude {
         match event {
             Stream::MessageStart => {
                 self.text.clear();
+                self.lines.end_of_message();
                 let mut actions = vec![Action::Restart];
                 // The session can be resumed from the first answer on.
-                if self.session.id != self.running {
+                if self.session.id != self.running && !self.running.is_empty() {
                     self.session = Session::new(&self.running);
                     actions.push(Action::Remember(self.session.clone()));
                 }
                 actions
             }
             Stream::ContentBlockDelta { delta: Delta::TextDelta { text } } => {
-                vec![Action::Delta(text)]
+                vec![Action::Delta(self.lines.chunk(&text.unwrap_or_default()))]
             }
             Stream::ContentBlockDelta { delta: Delta::Unknown } | Stream::Unknown => Vec::new(),
         }
@@ -292,14 +360,15 @@ impl Claude {
         let mut actions = Vec::new();
         for block in message.content {
             match block {
-                Block::Text { text } if !by_subagent => self.text = text,
+                Block::Text { text: Some(text) } if !by_subagent => self.text = text,
                 Block::ToolUse { name, input } => {
                     // Text before a tool use is not the answer; it becomes a status, since the next
                     // message replaces it.
                     if !by_subagent && !self.text.is_empty() {
                         actions.push(Action::Say(std::mem::take(&mut self.text)));
                     }
-                    actions.push(Action::Say(running(&name, &input)));
+                    let name = name.as_deref().unwrap_or("a tool");
+                    actions.push(Action::Say(running(name, &input)));
                 }
                 Block::Text { .. } | Block::Unknown => {}
             }
@@ -313,10 +382,17 @@ impl Claude {
         if !self.session.id.is_empty() {
             actions.push(Action::Remember(self.session.clone()));
         }
-        let said = terminal.result.clone().or_else(|| terminal.errors.first().cloned());
-        let text = said.unwrap_or_else(|| std::mem::take(&mut self.text));
-        self.is_answered = !terminal.is_error;
-        let end = if !terminal.is_error {
+        let text = terminal.text().unwrap_or_else(|| match std::mem::take(&mut self.text) {
+            // A structured result without any message.
+            text if text.is_empty() && !terminal.result.is_null() => terminal.result.to_string(),
+            text => text,
+        });
+        let is_error = terminal.is_error();
+        self.is_answered = is_error == Some(false);
+        let end = if is_error.is_none() {
+            let text = format!("claude's result does not say whether it is an error: {text}");
+            End::Failed { reason: FailureReason::BrokenStream, text, metadata }
+        } else if self.is_answered {
             End::Completed { text, metadata }
         } else if is_lost_session(&text) {
             End::SessionLost
@@ -326,7 +402,8 @@ impl Claude {
         {
             End::LoginNeeded(text)
         } else {
-            End::Failed { reason: terminal.reason(), text, metadata }
+            let reason = terminal.reason(self.api_error.as_deref().unwrap_or_default(), &text);
+            End::Failed { reason, text, metadata }
         };
         actions.push(Action::End(end));
         actions
@@ -349,17 +426,71 @@ impl Claude {
 }
 
 impl Terminal {
-    fn reason(&self) -> FailureReason {
-        match (self.subtype.as_str(), self.api_error_status, self.terminal_reason.as_deref()) {
+    /// Text of the result, or else its first error.
+    fn text(&self) -> Option<String> {
+        let errors = self.errors.as_array();
+        let errors = errors.map_or_else(
+            || foreign::text(&self.errors),
+            |errors| errors.iter().find_map(foreign::text),
+        );
+        foreign::text(&self.result).or(errors).map(Cow::into_owned)
+    }
+
+    /// True if the run failed; the subtype decides if the flag is absent.
+    fn is_error(&self) -> Option<bool> {
+        foreign::truth(&self.is_error).or_else(|| match self.subtype.as_deref()? {
+            "success" => Some(false),
+            subtype => subtype.starts_with("error").then_some(true),
+        })
+    }
+
+    /// Reason of a failure. `api_error` is the CLI's word for it in the latest message.
+    fn reason(&self, api_error: &str, text: &str) -> FailureReason {
+        let (subtype, why) = (self.subtype.as_deref(), self.terminal_reason.as_deref());
+        match (subtype.unwrap_or_default(), self.api_error_status, why) {
             ("error_max_turns", ..) => FailureReason::MaxTurns,
             ("error_max_budget_usd", ..) => FailureReason::MaxBudget,
             (_, Some(429), _) => FailureReason::RateLimited,
             (_, Some(529), _) => FailureReason::Overloaded,
-            (_, Some(_), _) | (_, None, Some("api_error")) => FailureReason::ApiError,
+            (_, Some(_), _) => FailureReason::ApiError,
             (_, None, Some("aborted_tools" | "aborted_streaming")) => FailureReason::Interrupted,
-            _ => FailureReason::AgentError,
+            (_, None, why) => api_reason(api_error, text).unwrap_or(match why {
+                Some("api_error") => FailureReason::ApiError,
+                _ => FailureReason::AgentError,
+            }),
         }
     }
+}
+
+/// Reason of a refusal by the API without a status: by the CLI's word, or else by the text, which
+/// the CLI writes itself when the user's plan is used up.
+fn api_reason(word: &str, text: &str) -> Option<FailureReason> {
+    match word {
+        "rate_limit" | "rate_limit_error" => return Some(FailureReason::RateLimited),
+        "overloaded" | "overloaded_error" => return Some(FailureReason::Overloaded),
+        _ => {}
+    }
+    let text = text.to_lowercase();
+    let is_any = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let of_api = text.starts_with("api error");
+    if is_any(&["usage limit reached", "hit your limit", "hit your usage limit"])
+        || of_api && is_any(&["rate limit", "rate_limit", "429"])
+    {
+        return Some(FailureReason::RateLimited);
+    }
+    if of_api && is_any(&["overloaded", "529"]) {
+        return Some(FailureReason::Overloaded);
+    }
+    (of_api || !matches!(word, "" | "unknown")).then_some(FailureReason::ApiError)
+}
+
+/// True if a line that is not JSON names this type, whatever the white space around the colon.
+fn is_of_type(line: &str, kind: &str) -> bool {
+    line.split("\"type\"").skip(1).any(|rest| {
+        let rest = rest.trim_start().strip_prefix(':').map(str::trim_start);
+        let rest = rest.and_then(|rest| rest.strip_prefix('"')?.strip_prefix(kind));
+        rest.is_some_and(|rest| rest.starts_with('"'))
+    })
 }
 
 /// True if the session is lost. The CLI says so only by these words, in the result's errors and on

@@ -1,8 +1,8 @@
 //! Safe command line of the CLI, and its health check.
 
 use a2a_hub_sdk::cli::{Check, Job, Permissions, program_version};
-use a2a_hub_sdk::{Command, Context, Failure};
-use serde_json::{Value, json};
+use a2a_hub_sdk::{Command, Context, Failure, foreign};
+use serde_json::json;
 
 /// Retries of the CLI: its default of ten takes minutes; after two the client may decide.
 const RETRIES: &str = "2";
@@ -61,8 +61,8 @@ pub fn check(ctx: &Context) -> Result<Check, Failure> {
         said.push_str(line);
         Ok(())
     })?;
-    let status: Option<Value> = serde_json::from_str(&said).ok();
-    let login_missing = match status.map(|status| status["loggedIn"] == true) {
+    let status = foreign::read(&said).ok();
+    let login_missing = match status.and_then(|status| foreign::truth(&status["loggedIn"])) {
         Some(true) => None,
         Some(false) => Some("claude is not logged in".to_owned()),
         None => Some("claude does not tell whether it is logged in".to_owned()),

@@ -14,7 +14,7 @@ const SUGGESTIONS: &str = "permission_suggestions";
 /// Reads the question of a control request. For a kind that this version does not know, returns the
 /// line that refuses it, since the CLI would wait for ever.
 pub fn question(
-    request_id: &str,
+    request_id: &Value,
     mut request: Value,
     directory: Option<String>,
 ) -> Result<Question, String> {
@@ -25,8 +25,7 @@ pub fn question(
             "{} is not supported here",
             request["subtype"].as_str().unwrap_or("this request")
         );
-        let response = json!({ "subtype": "error", "request_id": request_id, "error": error });
-        return Err(json!({ "type": "control_response", "response": response }).to_string());
+        return Err(refusal(request_id, &error));
     };
     let (tool, mut kind) = (tool.to_owned(), kind(tool));
     let mut take = |member| request.get_mut(member).map(Value::take).unwrap_or_default();
@@ -50,6 +49,12 @@ pub fn question(
     let for_session = !suggestions.is_empty();
     let id = json!({ "request": request_id, SUGGESTIONS: suggestions });
     Ok(Question { id, kind, tool, input, description, directory, for_session })
+}
+
+/// Line that refuses a control request.
+pub fn refusal(request_id: &Value, why: &str) -> String {
+    let response = json!({ "subtype": "error", "request_id": request_id, "error": why });
+    json!({ "type": "control_response", "response": response }).to_string()
 }
 
 /// Line that sends the decision to the CLI.
@@ -133,7 +138,7 @@ mod tests {
             for (member, value) in more.as_object().into_iter().flatten() {
                 request[member] = value.clone();
             }
-            question("1", request, Some("/w".into())).expect("it is a question")
+            question(&"1".into(), request, Some("/w".into())).expect("it is a question")
         };
         let why = "/w/link/a resolves through a symlink to /elsewhere/a";
         let blocked = json!({ "blocked_path": "/elsewhere/a", "decision_reason": why });

@@ -257,7 +257,6 @@ fn unknown_lines_are_ignored_and_requests_refused() {
     let mut driver = Claude::new(&Job::default());
     for line in [
         "",
-        "{",
         "[]",
         r#"{"type":"weather","sunny":true}"#,
         r#"{"type":"system","subtype":"hook_started"}"#,

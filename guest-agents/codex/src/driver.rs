@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
     self, Action, Decision, End, FailureReason, Hub, Idle, Job, Permissions, Question, Session,
-    cut, describe_exit, last_words,
+    cut, describe_exit, last_words, skipped,
 };
+use a2a_hub_sdk::foreign::{self, JsonLines, NotJson};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -51,17 +52,7 @@ pub struct Driver {
     is_answered: bool,
     /// Output that is not JSON: complaints from before the dialect begins.
     noise: String,
-}
-
-/// Line of Codex: a response, a notification, or a request, which has both a method and an id.
-#[derive(Deserialize)]
-struct Line {
-    id: Option<Value>,
-    method: Option<String>,
-    #[serde(default)]
-    params: Value,
-    result: Option<Value>,
-    error: Option<Value>,
+    lines: JsonLines,
 }
 
 impl Driver {
@@ -78,6 +69,7 @@ impl Driver {
             refusals: 0,
             is_answered: false,
             noise: String::new(),
+            lines: JsonLines::default(),
         }
     }
 
@@ -89,7 +81,7 @@ impl Driver {
                 vec![Action::End(End::SessionLost)]
             }
             (INITIALIZE | THREAD | TURN, None, Some(error)) => {
-                let text = error["message"].as_str().unwrap_or("no word on why");
+                let text = foreign::text(error).unwrap_or("no word on why".into());
                 vec![Action::End(End::failed(FailureReason::AgentError, text))]
             }
             _ => Vec::new(),
@@ -97,12 +89,12 @@ impl Driver {
     }
 
     fn opened(&mut self, opened: &Value) -> Vec<Action> {
-        let Some(thread) = opened["thread"]["id"].as_str() else {
+        let Some(thread) = foreign::text(&opened["thread"]["id"]) else {
             let text = "codex opened a thread and does not tell which";
             return vec![Action::End(End::failed(FailureReason::BrokenStream, text))];
         };
-        thread.clone_into(&mut self.thread);
-        self.model = opened["model"].as_str().map(ToOwned::to_owned);
+        self.thread = thread.into_owned();
+        self.model = foreign::text(&opened["model"]).map(|model| model.into_owned());
         vec![Action::Settled, self.turn()]
     }
 
@@ -148,13 +140,13 @@ impl Driver {
 
     fn notice(&mut self, method: &str, params: &Value) -> Vec<Action> {
         // Agents that Codex calls have other threads.
-        if params["threadId"].as_str().is_none_or(|thread| thread != self.thread) {
+        if foreign::text(&params["threadId"]).is_some_and(|thread| thread != self.thread) {
             return Vec::new();
         }
         match method {
             "item/agentMessage/delta" => {
-                let delta = params["delta"].as_str().unwrap_or_default();
-                vec![Action::Delta(delta.to_owned())]
+                let delta = foreign::text(&params["delta"]).unwrap_or_default();
+                vec![Action::Delta(self.lines.chunk(&delta))]
             }
             "item/started" => self.started(&params["item"]),
             "item/completed" => self.completed(&params["item"]),
@@ -181,6 +173,7 @@ impl Driver {
         }
         actions.extend(told.map(Action::Say));
         if matches!(item, Item::AgentMessage { .. }) {
+            self.lines.end_of_message();
             actions.push(Action::Restart);
         }
         if let Item::FileChange { id, changes, .. } = item {
@@ -220,7 +213,7 @@ impl Driver {
             ("outputTokens", "output_tokens"),
             ("reasoningOutputTokens", "reasoning_output_tokens"),
         ] {
-            if let Some(tokens) = total[theirs].as_f64() {
+            if let Some(tokens) = foreign::number(&total[theirs]) {
                 self.totals.insert(ours.to_owned(), tokens);
             }
         }
@@ -229,7 +222,7 @@ impl Driver {
     /// Handles an error that Codex retries. Final errors arrive with the turn's end.
     fn trouble(&mut self, params: &Value) -> Vec<Action> {
         let Ok(fault) = Fault::deserialize(&params["error"]) else { return Vec::new() };
-        if params["willRetry"] != true {
+        if foreign::truth(&params["willRetry"]) != Some(true) {
             return Vec::new();
         }
         if matches!(fault.status(), Some(401 | 403)) {
@@ -355,31 +348,29 @@ impl cli::Driver for Driver {
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {
-        match serde_json::from_str(line) {
-            Ok(Line { id: Some(id), method: Some(method), params, .. }) => {
-                match approval::question(&id, &method, &params, &self.patches) {
-                    Answer::Ask(question) => vec![Action::Ask(Box::new(question))],
-                    Answer::Tell(response) => vec![Action::Send(response)],
-                }
+        let message = match self.lines.read(line) {
+            Ok(message) => message,
+            Err(fault) => return self.unreadable(line, &fault),
+        };
+        // A response, a notification, or a request, which has both a method and an id.
+        let (id, params) = (&message["id"], &message["params"]);
+        let some = |member: &str| message.get(member).filter(|value| !value.is_null());
+        match some("method").map(Value::as_str) {
+            Some(Some(method)) if id.is_null() => self.notice(method, params),
+            Some(Some(method)) => match approval::question(id, method, params, &self.patches) {
+                Answer::Ask(question) => vec![Action::Ask(Box::new(question))],
+                Answer::Tell(response) => vec![Action::Send(response)],
+            },
+            Some(None) if !id.is_null() => {
+                vec![refuse(id, -32600, "the method of the request is not a string")]
             }
-            Ok(Line { id: None, method: Some(method), params, .. }) => {
-                self.notice(&method, &params)
+            // Codex could not read a request.
+            None if id.is_null() && some("error").is_some() => {
+                let text = foreign::text(&message["error"]).unwrap_or("no word on why".into());
+                vec![Action::End(End::failed(FailureReason::AgentError, text))]
             }
-            Ok(Line { id: Some(id), method: None, result, error, .. }) => {
-                self.answered(id.as_u64().unwrap_or_default(), result.as_ref(), error.as_ref())
-            }
-            Ok(Line { id: None, method: None, .. }) => Vec::new(),
-            // Codex now waits for the next prompt, so without an end the run would hang.
-            Err(error) if line.contains(r#""turn/completed""#) => {
-                let text = format!("the end of codex' turn is not understood: {error}");
-                vec![Action::End(End::failed(FailureReason::BrokenStream, text))]
-            }
-            Err(_) => {
-                if !line.trim_start().starts_with('{') {
-                    self.noise = cut(line);
-                }
-                Vec::new()
-            }
+            None if !id.is_null() => self.answered(our_id(id), some("result"), some("error")),
+            Some(None) | None => Vec::new(),
         }
     }
 
@@ -398,6 +389,40 @@ impl cli::Driver for Driver {
         };
         End::failed(reason, text.trim_end_matches([':', ' ']))
     }
+}
+
+impl Driver {
+    /// Handles a line that is not JSON: Codex may wait for an answer, or for the next prompt.
+    fn unreadable(&mut self, line: &str, fault: &NotJson) -> Vec<Action> {
+        if !line.trim_start().starts_with('{') {
+            self.noise = cut(line);
+        }
+        let mut actions = skipped(line, fault);
+        let id = fault.members.get("id").unwrap_or(&Value::Null);
+        let is_request = fault.members.contains_key("method");
+        let broken = |what| {
+            let text = format!("{what} is not understood: {fault}");
+            Action::End(End::failed(FailureReason::BrokenStream, text))
+        };
+        if line.contains(r#""turn/completed""#) {
+            actions.push(broken("the end of codex' turn"));
+        } else if is_request && !id.is_null() {
+            actions.push(refuse(id, -32700, &format!("the line is not JSON: {fault}")));
+        } else if !is_request && matches!(our_id(id), INITIALIZE | THREAD | TURN) {
+            actions.push(broken("an answer of codex"));
+        }
+        actions
+    }
+}
+
+/// Id of one of our requests; 0 for any other.
+fn our_id(id: &Value) -> u64 {
+    foreign::whole(id).and_then(|id| id.try_into().ok()).unwrap_or_default()
+}
+
+/// Error response to a request of Codex.
+fn refuse(id: &Value, code: i64, why: &str) -> Action {
+    Action::Send(json!({ "id": id, "error": { "code": code, "message": why } }).to_string())
 }
 
 fn request(id: u64, method: &str, params: &Value) -> Action {
@@ -422,7 +447,8 @@ fn renamed(servers: &Map<String, Value>) -> Map<String, Value> {
 /// Checks the login before the first attempt: without an account, the provider would refuse only
 /// after many retries.
 fn logged_in(account: &Value) -> Vec<Action> {
-    if account["requiresOpenaiAuth"] == true && account["account"].is_null() {
+    if foreign::truth(&account["requiresOpenaiAuth"]) == Some(true) && account["account"].is_null()
+    {
         return vec![Action::End(End::LoginNeeded("Codex is not logged in.".into()))];
     }
     Vec::new()

@@ -1,6 +1,7 @@
 //! Errors of a turn in Codex's terms, and the resulting end of the run.
 
 use a2a_hub_sdk::cli::{End, FailureReason};
+use a2a_hub_sdk::foreign::{self, lenient_string, lenient_text};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -8,10 +9,12 @@ use serde_json::{Map, Value};
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fault {
+    #[serde(default, deserialize_with = "lenient_string")]
     message: String,
     /// Name of the error, or an object whose only member has the name.
     #[serde(default)]
     codex_error_info: Value,
+    #[serde(default, deserialize_with = "lenient_text")]
     additional_details: Option<String>,
 }
 
@@ -19,12 +22,12 @@ impl Fault {
     /// HTTP status of the provider's refusal, if Codex reports it.
     pub(crate) fn status(&self) -> Option<u16> {
         let info = self.codex_error_info.as_object()?.values().next()?;
-        info["httpStatusCode"].as_u64().and_then(|status| status.try_into().ok())
+        foreign::whole(&info["httpStatusCode"]).and_then(|status| status.try_into().ok())
     }
 
     /// Message with its details, unwrapped if the provider sent it as JSON.
     pub(crate) fn words(&self) -> String {
-        let body: Value = serde_json::from_str(&self.message).unwrap_or_default();
+        let body = foreign::read(&self.message).unwrap_or_default();
         let message = body["error"]["message"].as_str().unwrap_or(&self.message);
         match &self.additional_details {
             Some(details) => format!("{message}: {details}"),
@@ -69,6 +72,6 @@ impl Fault {
 
 /// True if a thread cannot be resumed because it does not exist, or its id is invalid.
 pub(crate) fn is_lost_thread(error: &Value) -> bool {
-    let message = error["message"].as_str().unwrap_or_default();
+    let message = foreign::text(error).unwrap_or_default();
     message.contains("no rollout found") || message.contains("invalid session id")
 }

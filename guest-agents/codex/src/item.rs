@@ -1,7 +1,8 @@
 //! Items of a turn: messages, commands, changes, calls.
 
 use a2a_hub_sdk::cli::{FileChange, cut, running};
-use serde::Deserialize;
+use a2a_hub_sdk::foreign::{self, lenient_list, lenient_string, lenient_text};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 /// Item of a turn, reported at its start and at its end.
@@ -9,33 +10,43 @@ use serde_json::{Value, json};
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Item {
     AgentMessage {
+        #[serde(default, deserialize_with = "lenient_string")]
         text: String,
     },
     CommandExecution {
+        #[serde(default, deserialize_with = "lenient_string")]
         command: String,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "lenient_list")]
         command_actions: Vec<CommandAction>,
     },
     FileChange {
+        #[serde(default, deserialize_with = "lenient_string")]
         id: String,
+        #[serde(default, deserialize_with = "lenient_list")]
         changes: Vec<PatchedFile>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "lenient_string")]
         status: String,
     },
     McpToolCall {
+        #[serde(default, deserialize_with = "lenient_string")]
         server: String,
+        #[serde(default, deserialize_with = "lenient_string")]
         tool: String,
         #[serde(default)]
         arguments: Value,
     },
     WebSearch {
+        #[serde(default, deserialize_with = "lenient_string")]
         query: String,
     },
     ImageView {
+        #[serde(default, deserialize_with = "lenient_string")]
         path: String,
     },
     CollabAgentToolCall {
+        #[serde(default, deserialize_with = "lenient_string")]
         tool: String,
+        #[serde(default, deserialize_with = "lenient_text")]
         prompt: Option<String>,
     },
     ContextCompaction,
@@ -50,7 +61,7 @@ pub(crate) struct CommandAction {
 }
 
 /// Change of a file by a patch.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct PatchedFile {
     pub(crate) path: String,
     pub(crate) kind: PatchKind,
@@ -58,12 +69,27 @@ pub(crate) struct PatchedFile {
     pub(crate) diff: String,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
+#[derive(Debug, Clone)]
 pub(crate) enum PatchKind {
     Add,
     Delete,
     Update { move_path: Option<String> },
+}
+
+/// Reads a change of any shape, since its file may not be missing in a question.
+impl<'de> Deserialize<'de> for PatchedFile {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let change = Value::deserialize(from)?;
+        let text = |of: &Value| foreign::text(of).map(|text| text.into_owned());
+        let kind = &change["kind"];
+        let kind = match text(&kind["type"]).or_else(|| text(kind)).as_deref() {
+            Some("add") => PatchKind::Add,
+            Some("delete") => PatchKind::Delete,
+            _ => PatchKind::Update { move_path: text(&kind["move_path"]) },
+        };
+        let path = text(&change["path"]).unwrap_or_else(|| change.to_string());
+        Ok(Self { path, kind, diff: text(&change["diff"]).unwrap_or_default() })
+    }
 }
 
 impl Item {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use a2a_hub_sdk::cli::{Check, Cli, Job, program_version};
-use a2a_hub_sdk::{Command, Context, Failure};
-use serde_json::Value;
+use a2a_hub_sdk::{Command, Context, Failure, foreign};
 
 use crate::Codex;
 use crate::driver::Driver;
@@ -58,7 +57,7 @@ impl Cli for Codex {
 
 /// Reason why the login is missing, from the report of `codex doctor --json`.
 fn login_missing(report: &str) -> Option<String> {
-    let report: Value = match serde_json::from_str(report) {
+    let report = match foreign::read(report) {
         Ok(report) => report,
         Err(error) => return Some(format!("codex does not tell whether it is logged in: {error}")),
     };

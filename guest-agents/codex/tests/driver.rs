@@ -428,16 +428,7 @@ fn only_completed_turn_succeeds() {
 #[test]
 fn noise_and_unknown_lines_are_ignored() {
     let mut driver = Driver::new(&job());
-    for line in [
-        "",
-        "{",
-        "[]",
-        "null",
-        "42",
-        r#"{"method":"new/thing"}"#,
-        r#"{"id":"x","result":1}"#,
-        "\u{fffd}",
-    ] {
+    for line in ["", "[]", "null", "42", r#"{"method":"new/thing"}"#, r#"{"id":"x","result":1}"#] {
         assert!(driver.line(line).is_empty(), "{line}");
     }
     driver.line("Segmentation fault");

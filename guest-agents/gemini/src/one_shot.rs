@@ -7,12 +7,15 @@
 //! The CLI uses tools that need no approval, and refuses the others by itself. It works in trusted
 //! directories only, so this mode trusts the workspace: its hooks and servers run.
 
+use std::borrow::Cow;
+
 use a2a_hub_sdk::cli::acp::{Refusal, Speaker as _, plain};
 use a2a_hub_sdk::cli::{
     Action, Decision, Driver, End, FailureReason, FileChange, Job, Permissions, Question, Session,
-    cut, describe_exit, running,
+    cut, describe_exit, running, skipped,
 };
-use a2a_hub_sdk::serde_json::{self, Map, Value};
+use a2a_hub_sdk::foreign::{self, JsonLines};
+use a2a_hub_sdk::serde_json::{Map, Value};
 use a2a_hub_sdk::{Command, Exit, ExitStatus};
 
 use crate::Gemini;
@@ -58,6 +61,7 @@ pub struct OneShot {
     writing: Map<String, Value>,
     /// Complaint of the CLI, for a result that fails without a text.
     complaint: Option<String>,
+    lines: JsonLines,
 }
 
 impl OneShot {
@@ -70,6 +74,7 @@ impl OneShot {
             over: true,
             writing: Map::new(),
             complaint: None,
+            lines: JsonLines::default(),
         }
     }
 
@@ -77,26 +82,28 @@ impl OneShot {
         let mut actions = Vec::new();
         if std::mem::take(&mut self.over) {
             self.text.clear();
+            self.lines.end_of_message();
             actions.push(Action::Restart);
         }
-        self.text.push_str(text);
-        actions.push(Action::Delta(text.to_owned()));
+        let text = self.lines.chunk(text);
+        self.text.push_str(&text);
+        actions.push(Action::Delta(text));
         actions
     }
 
     fn tool_use(&mut self, event: &Value) -> Vec<Action> {
         self.over = true;
         let (tool, input) = (text_of(event, "tool_name"), &event["parameters"]);
-        if matches!(tool, "write_file" | "replace") {
-            self.writing.insert(text_of(event, "tool_id").to_owned(), input["file_path"].clone());
+        if matches!(&*tool, "write_file" | "replace") {
+            self.writing.insert(text_of(event, "tool_id").into_owned(), input["file_path"].clone());
         }
-        vec![Action::Say(running(tool, input))]
+        vec![Action::Say(running(&tool, input))]
     }
 
     fn tool_result(&mut self, event: &Value) -> Vec<Action> {
-        let written = self.writing.remove(text_of(event, "tool_id"));
+        let written = self.writing.remove(&*text_of(event, "tool_id"));
         if event["status"] != "success" {
-            let why = text_of(&event["error"], "message");
+            let why = foreign::text(&event["error"]).unwrap_or_default();
             return vec![Action::Say(cut(&format!("failed: {why}")))];
         }
         let Some(Value::String(path)) = written else { return Vec::new() };
@@ -107,23 +114,26 @@ impl OneShot {
         let stats = &event["stats"];
         let mut usage = Map::new();
         for counter in ["input_tokens", "output_tokens"] {
-            usage.insert(counter.to_owned(), stats[counter].clone());
+            let count = foreign::whole(&stats[counter]);
+            usage.insert(counter.to_owned(), count.into());
         }
         let mut metadata = Map::new();
         metadata.insert("usage".into(), usage.into());
         // The other models only selected this one.
         let models = stats["models"].as_object().into_iter().flatten();
-        if let Some((model, _)) = models.max_by_key(|(_, of)| of["total_tokens"].as_u64()) {
+        if let Some((model, _)) = models.max_by_key(|(_, of)| foreign::whole(&of["total_tokens"])) {
             metadata.insert("model".into(), model.as_str().into());
         }
         if event["status"] == "success" {
-            return End::Completed { text: std::mem::take(&mut self.text), metadata };
+            let mut text = std::mem::take(&mut self.text);
+            text.push_str(self.lines.end_of_message());
+            return End::Completed { text, metadata };
         }
-        match event["error"]["message"].as_str() {
+        match foreign::text(&event["error"]) {
             Some(text) if text_of(&event["error"], "type") == TURN_LIMIT => {
-                End::Failed { reason: FailureReason::MaxTurns, text: text.to_owned(), metadata }
+                End::Failed { reason: FailureReason::MaxTurns, text: text.into_owned(), metadata }
             }
-            Some(text) => refused(text),
+            Some(text) => refused(&text),
             None => {
                 let text = self.complaint.take();
                 let text = text.unwrap_or_else(|| "Gemini CLI does not say why it failed".into());
@@ -138,7 +148,7 @@ impl OneShot {
 fn refused(text: &str) -> End {
     let inner = text.strip_prefix("[API Error: ");
     let inner = inner.and_then(|inner| inner.trim_end().strip_suffix(']')).unwrap_or(text);
-    let told: Value = serde_json::from_str(inner).unwrap_or_default();
+    let told = foreign::read(inner).unwrap_or_default();
     let error = &told["error"];
     let words = match error["message"].as_str().or(told.as_str()) {
         Some(words) => words,
@@ -146,15 +156,15 @@ fn refused(text: &str) -> End {
         None if told.is_number() || told.is_boolean() => text,
         None => inner,
     };
-    match error["code"].as_i64().or(told.as_i64()) {
+    match foreign::whole(&error["code"]).or(told.as_i64()) {
         Some(code) => Gemini::end(&Refusal { code, text: words.to_owned() }),
         None if words.contains("quota") => End::failed(FailureReason::RateLimited, words),
         None => End::failed(FailureReason::ApiError, words),
     }
 }
 
-fn text_of<'a>(event: &'a Value, member: &str) -> &'a str {
-    event[member].as_str().unwrap_or_default()
+fn text_of<'a>(event: &'a Value, member: &str) -> Cow<'a, str> {
+    foreign::text(&event[member]).unwrap_or_default()
 }
 
 impl Driver for OneShot {
@@ -163,16 +173,22 @@ impl Driver for OneShot {
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {
-        let Ok(event) = serde_json::from_str::<Value>(line) else { return Vec::new() };
-        match text_of(&event, "type") {
-            "init" => vec![Action::Remember(Session::new(text_of(&event, "session_id")))],
-            "message" if event["role"] == "assistant" => self.text(text_of(&event, "content")),
+        let event = match self.lines.read(line) {
+            Ok(event) => event,
+            Err(fault) => return skipped(line, &fault),
+        };
+        match &*text_of(&event, "type") {
+            "init" => match text_of(&event, "session_id") {
+                id if id.is_empty() => Vec::new(),
+                id => vec![Action::Remember(Session::new(id))],
+            },
+            "message" if event["role"] == "assistant" => self.text(&text_of(&event, "content")),
             "tool_use" => self.tool_use(&event),
             "tool_result" => self.tool_result(&event),
             "error" => {
                 let message = text_of(&event, "message");
-                self.complaint = Some(message.to_owned());
-                vec![Action::Say(cut(message))]
+                self.complaint = Some(message.to_string());
+                vec![Action::Say(cut(&message))]
             }
             "result" => vec![Action::End(self.result(&event))],
             _ => Vec::new(),

@@ -7,7 +7,7 @@
 //! ```
 
 use a2a_hub_sdk::cli::{Action, End, FailureReason, cut};
-use a2a_hub_sdk::serde_json::{self, Value};
+use a2a_hub_sdk::foreign;
 
 /// Retry that a line of the debug log reports, if any.
 pub fn told(line: &str) -> Option<Action> {
@@ -39,7 +39,7 @@ pub fn told(line: &str) -> Option<Action> {
 /// Text of an error such as `_ApiError: {"error":{"message":"…"}}`.
 fn words(error: &str) -> String {
     let text = error.split_once(": ").map_or(error, |(_, text)| text);
-    let json: Value = serde_json::from_str(text).unwrap_or_default();
+    let json = foreign::read(text).unwrap_or_default();
     json["error"]["message"].as_str().unwrap_or(text).to_owned()
 }
 

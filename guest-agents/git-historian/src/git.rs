@@ -4,6 +4,9 @@
 //! the working tree or the index (no filters, no fsmonitor); pagers, external diffs, textconv,
 //! signature checks and fetching of missing objects are off. Revisions are passed as verified
 //! hashes, paths and texts in positions that take no options.
+//!
+//! Settings of the user, the machine or the repository that would change an answer are overridden:
+//! by an option where git has one, and else by `-c`.
 
 mod parse;
 
@@ -29,12 +32,36 @@ const BASE: [&str; 6] = [
     "core.hooksPath=/dev/null",
 ];
 
+/// Settings that change what `git log` shows. Without rename detection a search for a text finds
+/// moved files, and a user's attributes may call text binary.
+const LOG_SETTINGS: [&str; 12] = [
+    "-c",
+    "log.showRoot=true",
+    "-c",
+    "log.follow=false",
+    "-c",
+    "diff.renames=true",
+    "-c",
+    "diff.renameLimit=1000",
+    "-c",
+    "core.attributesFile=/dev/null",
+    "-c",
+    "mailmap.file=/dev/null",
+];
+
+/// Settings that change what `git blame` shows.
+const BLAME_SETTINGS: [&str; 4] = ["-c", "diff.algorithm=default", "-c", "mailmap.file=/dev/null"];
+
+/// Settings that change what `git grep` searches.
+const GREP_SETTINGS: [&str; 4] =
+    ["-c", "submodule.recurse=false", "-c", "core.attributesFile=/dev/null"];
+
 /// English messages, since they are parsed; no network, even if a partial clone lacks objects.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("LC_ALL", "C"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
 /// Records and fields end with NUL, which no message can contain.
-const LOG_FORMAT: &str = "--format=%H%x00%aN%x00%ct%x00%P%x00%s%x00%b";
+const LOG_FORMAT: &str = "--format=%H%x00%aN%x00%ct%x00%P%x00%e%x00%s%x00%b";
 const TAG_FORMAT: &str =
     "--format=%(refname:strip=2)%1f%(creatordate:unix)%1f%(objectname)%1f%(*objectname)";
 
@@ -192,9 +219,15 @@ impl<'a> Git<'a> {
             "--no-ext-diff",
             "--no-textconv",
             "--no-show-signature",
+            "--no-relative",
+            "--encoding=UTF-8",
+            "--ignore-submodules=none",
+            "--diff-algorithm=default",
+            "-O/dev/null",
             LOG_FORMAT,
         ];
-        let mut args: Vec<String> = fixed.map(str::to_owned).into();
+        let fixed = LOG_SETTINGS.into_iter().chain(fixed);
+        let mut args: Vec<String> = fixed.map(str::to_owned).collect();
         args.push(format!("--max-count={max}"));
         args.extend(options);
         args.extend(selection.place());
@@ -211,7 +244,10 @@ impl<'a> Git<'a> {
     ) -> Result<Vec<Blamed>, Trouble> {
         let only = line.map(|line| format!("-L{line},{line}"));
         let path = format!("{}{path}", repository.up);
-        let mut args = vec!["blame", "--no-textconv", "--porcelain"];
+        let mut args = BLAME_SETTINGS.to_vec();
+        let options = ["--no-textconv", "--no-ignore-revs-file", "--encoding=UTF-8", "--porcelain"];
+        args.push("blame");
+        args.extend(options);
         args.extend(only.as_deref());
         args.extend([repository.head.as_str(), "--", &path]);
         Ok(parse::blame(&self.read(&args)?))
@@ -224,9 +260,9 @@ impl<'a> Git<'a> {
         selection: &Selection<'_>,
     ) -> Result<Vec<Place>, Trouble> {
         let pattern = format!("-e{text}");
-        let options = ["-n", "-z", "-I", "-F", "--full-name", "--no-color", "--no-textconv"];
-        let mut args = vec!["grep".to_owned()];
-        args.extend(options.map(str::to_owned));
+        let command = ["grep", "-n", "-z", "-I", "-F", "--full-name", "--no-color", "--no-column"];
+        let command = GREP_SETTINGS.into_iter().chain(command).chain(["--no-textconv"]);
+        let mut args: Vec<String> = command.map(str::to_owned).collect();
         args.push(pattern);
         args.extend(selection.place());
         match self.try_read(&args)? {

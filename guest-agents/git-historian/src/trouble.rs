@@ -16,6 +16,15 @@ pub(crate) enum Trouble {
          or make one with `git init`"
     )]
     NoRepository,
+    /// The directory belongs to a repository that git cannot see: a linked worktree and a submodule
+    /// name another directory. A confined program is not shown it, since anyone who writes to the
+    /// workspace may name any directory.
+    #[error(
+        "the repository of this directory is at {path}, and git cannot see it: it was moved or removed, or this is a linked \
+         worktree whose programs are confined to the workspace; ask again in the repository itself, start the hub with a \
+         `--workspace` that contains both, or set `agents.git-historian.confine = false`"
+    )]
+    OutsideRepository { path: String },
     /// Git does not trust the repository of another user, since its configuration could name
     /// programs.
     #[error(
@@ -50,6 +59,9 @@ pub(crate) enum Trouble {
         code(path)
     )]
     NoSuchLine { path: String, line: u32 },
+    /// Git does not accept its configuration.
+    #[error("git failed: {0}; `git config --list --show-origin` tells which file sets this")]
+    Configuration(String),
     /// Git failed for another reason.
     #[error("git failed: {0}; `git fsck` tells whether the repository is whole")]
     Git(String),
@@ -62,26 +74,33 @@ impl Trouble {
             let path = after.split('\'').next().unwrap_or_default().to_owned();
             return Self::ForeignOwner { path };
         }
+        if let Some((_, path)) = stderr.split_once("not a git repository: ")
+            && let Some(path) = path.lines().next().filter(|path| path.starts_with('/'))
+        {
+            let (root, _) = path.split_once("/worktrees/").unwrap_or((path, ""));
+            return Self::OutsideRepository { path: root.to_owned() };
+        }
         if stderr.contains("not a git repository") {
             return Self::NoRepository;
         }
         let fatal = stderr.lines().find(|line| line.starts_with("fatal: "));
         let line = fatal.or(stderr.lines().last()).unwrap_or("it told no reason");
-        Self::Git(line.trim_start_matches("fatal: ").to_owned())
+        let line = line.trim_start_matches("fatal: ").to_owned();
+        if line.contains("config") { Self::Configuration(line) } else { Self::Git(line) }
     }
 
     /// Stable reason for programs.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Hub(_) => "hub",
-            Self::NoRepository => "not-a-repository",
+            Self::NoRepository | Self::OutsideRepository { .. } => "not-a-repository",
             Self::ForeignOwner { .. } => "foreign-owner",
             Self::NoCommits => "no-commits",
             Self::UnknownPath { .. } => "unknown-path",
             Self::UnknownRevision { .. } => "unknown-revision",
             Self::NoReleases => "no-releases",
             Self::NoSuchLine { .. } => "no-such-line",
-            Self::Git(_) => "git-failed",
+            Self::Configuration(_) | Self::Git(_) => "git-failed",
         }
     }
 }
@@ -107,6 +126,22 @@ mod tests {
         assert_eq!(trouble.reason(), "foreign-owner");
         let fix = "`sudo git config --system --add safe.directory /srv/repo`";
         assert!(trouble.to_string().ends_with(fix), "{trouble}");
+    }
+
+    #[test]
+    fn linked_worktree_error_names_repository() {
+        let trouble =
+            Trouble::from_git("fatal: not a git repository: /srv/main/.git/worktrees/w\n");
+        assert_eq!(trouble.reason(), "not-a-repository");
+        let text = trouble.to_string();
+        assert!(text.contains("at /srv/main/.git, and git cannot see it"), "{text}");
+        assert!(text.contains("`agents.git-historian.confine = false`"), "{text}");
+    }
+
+    #[test]
+    fn bad_configuration_error_names_command() {
+        let trouble = Trouble::from_git("fatal: bad config line 3 in file .git/config\n");
+        assert!(trouble.to_string().contains("`git config --list --show-origin`"), "{trouble}");
     }
 
     #[test]

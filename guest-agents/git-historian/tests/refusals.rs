@@ -41,7 +41,7 @@ fn commit_limit_is_mentioned_in_answer() {
     host.program("git").stdout("false\n\n");
     host.program("git").stdout("0123456789abcdef\n");
     host.program("git").stdout("5000\n");
-    host.program("git").stdout("abcdef0123\0Ada\x001767225600\0\0begin\0\0\n1\t0\ta.rs\0");
+    host.program("git").stdout("abcdef0123\0Ada\x001767225600\0\0\0begin\0\0\n1\t0\ta.rs\0");
     host.run::<GitHistorian>("who works here?").unwrap();
     assert_eq!(host.said(), ["reading the newest 5,000 commits …"]);
     let answer = host.artifact("answer").unwrap();

@@ -6,7 +6,7 @@ use crate::{
     outbound::{Incoming, Outbound},
     request::signed,
 };
-use a2a_hub_protocol::{card::signed::without_signatures, push::Secret};
+use a2a_hub_protocol::{card::signed::without_signatures, foreign, push::Secret};
 use http::{
     Request, Response, StatusCode,
     header::{ACCEPT, LOCATION},
@@ -76,8 +76,8 @@ fn read(text: &[u8], place: &str) -> Result<Value, String> {
             "a web page is at {place}, and no card; give the URL of the agent itself, or that of its card"
         ));
     }
-    let card: Value = serde_json::from_slice(text)
-        .map_err(|why| format!("what is at {place} is no JSON: {why}"))?;
+    let card =
+        foreign::read(text).map_err(|why| format!("what is at {place} is no JSON: {why}"))?;
     if card.is_object() {
         return Ok(card);
     }

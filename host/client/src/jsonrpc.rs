@@ -2,7 +2,7 @@
 
 use crate::{error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
-    binding::jsonrpc::write_request, dialect, error::A2aError, operation::Operation,
+    binding::jsonrpc::write_request, dialect, error::A2aError, foreign, operation::Operation,
 };
 use bytes::Bytes;
 use http::{
@@ -28,8 +28,7 @@ pub(crate) fn write(
 
 /// Reads the result of a response.
 pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
-    let mut answer: Value =
-        serde_json::from_slice(text).map_err(|why| ClientError::senseless(status, &why))?;
+    let mut answer = foreign::read(text).map_err(|why| ClientError::senseless(status, &why))?;
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let why = A2aError::read_official(error);
         let mut why = why.ok_or_else(|| ClientError::senseless(status, "its error has no code"))?;
@@ -60,6 +59,19 @@ mod tests {
             for other in reshaped(&answer) {
                 let _ = read(StatusCode::OK, other.to_string().as_bytes());
             }
+        }
+    }
+
+    #[test]
+    fn faulty_response_loses_only_the_fault() {
+        for (text, result) in [
+            (
+                &br#"{"id":1,"result":{"text":"half \ud83d"}}"#[..],
+                json!({ "text": "half \u{fffd}" }),
+            ),
+            (b"\xef\xbb\xbf{\"result\":[\"caf\xe9\", NaN]}", json!(["caf\u{fffd}", null])),
+        ] {
+            assert_eq!(read(StatusCode::OK, text).unwrap(), result);
         }
     }
 

@@ -12,6 +12,7 @@ mod codec;
 pub mod dialect;
 pub mod expected;
 pub mod five_step;
+pub mod foreign;
 pub mod hub;
 pub mod member;
 mod model;

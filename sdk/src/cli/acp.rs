@@ -27,8 +27,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Question, Session, cut,
+    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Question, Session, cut, skipped,
 };
+use crate::foreign::{self, JsonLines, NotJson};
 use crate::{Exit, Failure};
 use ask::Asked;
 pub use check::check;
@@ -67,6 +68,7 @@ pub struct Acp<S> {
     cost: Option<f64>,
     /// True if the turn ended with an answer.
     is_answered: bool,
+    lines: JsonLines,
     speaker: PhantomData<S>,
 }
 
@@ -133,6 +135,7 @@ impl<S: Speaker> Acp<S> {
             allowed: Vec::new(),
             cost: None,
             is_answered: false,
+            lines: JsonLines::default(),
             speaker: PhantomData,
         }
     }
@@ -152,9 +155,9 @@ impl<S: Speaker> Acp<S> {
         match self.step {
             Step::Initialize => self.open(result),
             Step::Load => self.opened(result),
-            Step::New => match result["sessionId"].as_str() {
+            Step::New => match foreign::text(&result["sessionId"]) {
                 Some(id) => {
-                    self.session = Session::new(id);
+                    self.session = Session::new(&*id);
                     self.opened(result)
                 }
                 None => {
@@ -181,7 +184,8 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn open(&mut self, result: &Value) -> Vec<Action> {
-        self.takes_images = result["agentCapabilities"]["promptCapabilities"]["image"] == true;
+        let image = &result["agentCapabilities"]["promptCapabilities"]["image"];
+        self.takes_images = foreign::truth(image) == Some(true);
         let mut params = json!({ "cwd": self.directory, "mcpServers": self.servers() });
         if S::LOADS && !self.session.id.is_empty() {
             params["sessionId"] = self.session.id.as_str().into();
@@ -326,7 +330,7 @@ impl<S: Speaker> Acp<S> {
                 self.tool(update).update(update)
             }
             "usage_update" if update["cost"]["currency"] == "USD" => {
-                self.cost = update["cost"]["amount"].as_f64().or(self.cost);
+                self.cost = foreign::number(&update["cost"]["amount"]).or(self.cost);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -334,21 +338,23 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn chunk(&mut self, update: &Value) -> Vec<Action> {
-        let Some(text) = update["content"]["text"].as_str() else { return Vec::new() };
-        if S::is_remark(text) {
+        let Some(text) = foreign::text(&update["content"]) else { return Vec::new() };
+        if S::is_remark(&text) {
             return Vec::new();
         }
         self.thinking = false;
-        let message = update["messageId"].as_str();
+        let message = foreign::text(&update["messageId"]);
         let mut actions = Vec::new();
-        if self.over || message != self.message.as_deref() {
-            self.message = message.map(ToOwned::to_owned);
+        if self.over || message.as_deref() != self.message.as_deref() {
+            self.message = message.map(Into::into);
             self.text.clear();
+            self.lines.end_of_message();
             self.over = false;
             actions.push(Action::Restart);
         }
-        self.text.push_str(text);
-        actions.push(Action::Delta(text.to_owned()));
+        let text = self.lines.chunk(&text);
+        self.text.push_str(&text);
+        actions.push(Action::Delta(text));
         actions
     }
 
@@ -366,12 +372,11 @@ impl<S: Speaker> Acp<S> {
                 tool.merge(&params["toolCall"]);
                 Asked::approval(params, tool.question(&directory))
             }
-            "elicitation/create" if params["mode"] == "form" => Asked::form(params),
+            "elicitation/create" if params["mode"] == "form" || params["mode"].is_null() => {
+                Asked::form(params)
+            }
             _ => {
-                let text = format!("{method} is not offered");
-                return vec![send(
-                    &json!({ "id": id, "error": { "code": -32601, "message": text } }),
-                )];
+                return vec![refuse(id, -32601, &format!("{method} is not offered"))];
             }
         };
         if self.allowed.contains(&question.kind) {
@@ -390,7 +395,8 @@ impl<S: Speaker> Acp<S> {
         }
         let (reason, text) = match result["stopReason"].as_str().unwrap_or_default() {
             "end_turn" if S::is_whole(result) => {
-                let text = std::mem::take(&mut self.text);
+                let mut text = std::mem::take(&mut self.text);
+                text.push_str(self.lines.end_of_message());
                 self.is_answered = true;
                 actions.extend(self.end(End::Completed { text, metadata }));
                 return actions;
@@ -420,7 +426,7 @@ impl<S: Speaker> Acp<S> {
             ("input_tokens", &quota["token_count"]["input_tokens"]),
             ("output_tokens", &quota["token_count"]["output_tokens"]),
         ] {
-            if let Some(total) = member.as_f64() {
+            if let Some(total) = foreign::number(member) {
                 let used = if S::SUMS_UP { self.session.grown(ours, total) } else { total };
                 #[expect(clippy::cast_possible_truncation, reason = "tokens are counted in whole")]
                 usage.insert(ours.into(), (used as i64).into());
@@ -471,9 +477,15 @@ impl<S: Speaker> Driver for Acp<S> {
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {
-        let Ok(message) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let message = match self.lines.read(line) {
+            Ok(message) => message,
+            Err(fault) => return self.unreadable(line, &fault),
+        };
         let (id, params) = (&message["id"], &message["params"]);
         match message["method"].as_str() {
+            None if !message["method"].is_null() && !id.is_null() => {
+                vec![refuse(id, -32600, "the method of the request is not a string")]
+            }
             Some(_) if self.step == Step::Over => Vec::new(),
             Some(method) if !id.is_null() => self.asks(id, method, params),
             Some("session/update") if self.step == Step::Prompt => self.update(&params["update"]),
@@ -493,7 +505,11 @@ impl<S: Speaker> Driver for Acp<S> {
                 vec![Action::Retrying { status, end: End::failed(reason, why) }]
             }
             Some(_) => Vec::new(),
-            None if *id != self.id => Vec::new(),
+            // A program that could not read a request sends an error without its id.
+            None if id.is_null() && self.step != Step::Over && !message["error"].is_null() => {
+                self.refused(&message["error"])
+            }
+            None if !self.is_our_id(id) => Vec::new(),
             // Some programs send both members, and null for the one that does not apply.
             None => match message.get("error").filter(|error| !error.is_null()) {
                 Some(error) => self.refused(error),
@@ -518,6 +534,33 @@ impl<S: Speaker> Driver for Acp<S> {
         let text = format!("{} ended before its answer ({end}){why}", S::NAME);
         End::failed(FailureReason::BrokenStream, text)
     }
+}
+
+impl<S> Acp<S> {
+    fn is_our_id(&self, id: &Value) -> bool {
+        foreign::whole(id).and_then(|id| u64::try_from(id).ok()) == Some(self.id)
+    }
+}
+
+impl<S: Speaker> Acp<S> {
+    /// Handles a line that is not JSON: nobody may wait for its answer, or for an answer to it.
+    fn unreadable(&mut self, line: &str, fault: &NotJson) -> Vec<Action> {
+        let mut actions = skipped(line, fault);
+        let id = fault.members.get("id").unwrap_or(&Value::Null);
+        let is_request = fault.members.contains_key("method");
+        if is_request && !id.is_null() && self.step != Step::Over {
+            actions.push(refuse(id, -32700, &format!("the line is not JSON: {fault}")));
+        } else if !is_request && self.is_our_id(id) && self.step != Step::Over {
+            let text = format!("the answer of {} is not JSON: {fault}", S::NAME);
+            actions.extend(self.end(End::failed(FailureReason::BrokenStream, text)));
+        }
+        actions
+    }
+}
+
+/// Error response to a request of the program.
+fn refuse(id: &Value, code: i64, why: &str) -> Action {
+    send(&json!({ "id": id, "error": { "code": code, "message": why } }))
 }
 
 fn send(message: &Value) -> Action {

@@ -112,7 +112,8 @@ pub(super) fn again(
     let Some(first) = driver.again(idle) else { return Ok(None) };
     for _ in 0..MAX_MEANWHILE {
         match child.next_of_any(Some(Duration::ZERO)) {
-            Ok(Some(Line::Output(line))) if driver.line(&line).is_empty() => {}
+            Ok(Some(Line::Output(line)))
+                if driver.line(&line).iter().all(|action| matches!(action, Action::Log(_))) => {}
             Ok(Some(Line::Complaint(_))) => {}
             Ok(Some(Line::Output(_)) | None) => return Ok(None),
             Err(Failure::Timeout) => {

@@ -52,7 +52,7 @@ pub use reason::FailureReason;
 pub use run::run;
 pub use session::Session;
 pub use talk::retry_timeout;
-pub use words::{cut, describe_exit, last_words, running};
+pub use words::{cut, describe_exit, last_words, running, skipped};
 
 /// Vendor-specific part of an agent that drives a program.
 pub trait Cli {
@@ -184,6 +184,8 @@ pub enum Action {
     Withdrawn(Value),
     /// Report a changed file.
     Changed(FileChange),
+    /// Write a line to the hub's log.
+    Log(String),
     /// End the run.
     End(End),
 }

@@ -21,7 +21,9 @@ use super::{
     Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question, Session,
 };
 use crate::artifact::now;
-use crate::{Came, Child, Context, Exit, Failure, Line, Message, Need, OpenQuestion, TextStream};
+use crate::{
+    Came, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TextStream,
+};
 
 /// Longest delay of streamed text for a client that reads along.
 const FLUSH_AFTER: Duration = Duration::from_millis(40);
@@ -145,7 +147,7 @@ impl<'a> Talk<'a> {
     pub(super) fn perform(&mut self, actions: Vec<Action>) -> Result<Option<End>, Failure> {
         for action in actions {
             self.has_acted |= is_noticed(&action);
-            if !matches!(action, Action::Send(_) | Action::Retrying { .. }) {
+            if !matches!(action, Action::Send(_) | Action::Retrying { .. } | Action::Log(_)) {
                 self.retrying = None;
             }
             match action {
@@ -167,6 +169,7 @@ impl<'a> Talk<'a> {
                     self.retries(end);
                 }
                 Action::Changed(change) => self.tell(&change)?,
+                Action::Log(text) => self.ctx.log(Level::Warn, format!("{}: {text}", self.name)),
                 Action::Ask(question) => self.asked.push_back(*question),
                 Action::Withdrawn(id) => self.withdraw(&id)?,
                 Action::End(end) => return Ok(Some(end)),
@@ -382,6 +385,7 @@ fn is_noticed(action: &Action) -> bool {
         | Action::EndInput
         | Action::Settled
         | Action::Remember(_)
+        | Action::Log(_)
         | Action::End(_) => false,
         Action::Restart
         | Action::Delta(_)

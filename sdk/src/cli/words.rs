@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::Action;
+use crate::foreign::NotJson;
 use crate::{Exit, ExitStatus};
 
 /// Maximum length of a command or path in a status, which shows people the progress, not every
@@ -29,6 +31,14 @@ pub fn cut(text: &str) -> String {
         None if line.len() < text.trim_end().len() => format!("{line} …"),
         None => line.to_owned(),
     }
+}
+
+/// Log line about a line of the program that cannot be read; none about a blank line.
+pub fn skipped(line: &str, fault: &NotJson) -> Vec<Action> {
+    if line.trim().is_empty() {
+        return Vec::new();
+    }
+    vec![Action::Log(format!("skipped a line that is not JSON ({fault}): {}", cut(line)))]
 }
 
 /// Text such as "exit code 1" or "signal 9".

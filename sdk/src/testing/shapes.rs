@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Action, Decision, Driver};
+use crate::cli::{Action, Decision, Driver, End};
 use crate::{Message, Part};
 
 /// One value of each shape that JSON has.
@@ -73,6 +73,48 @@ pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usiz
         }
     }
     fed
+}
+
+/// Members that decide whether a recorded answer completes: each shape of JSON takes the place of
+/// one member of one line at a time. A member is named by its line's kind and its JSON pointer.
+pub fn deciding_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> BTreeSet<String> {
+    let lines: Vec<&str> = recording.lines().filter_map(of_program).collect();
+    let mut deciding = BTreeSet::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+        let mut pointers = vec![String::new()];
+        find(&value, "", &mut pointers);
+        for pointer in pointers {
+            let completes = |shape: Value| {
+                let mut other = value.clone();
+                if let Some(place) = other.pointer_mut(&pointer) {
+                    *place = shape;
+                }
+                let other = other.to_string();
+                let mut driver = driver();
+                driver.greet();
+                driver.begin();
+                let after = lines[at + 1..].iter().copied();
+                let all = lines[..at].iter().copied().chain([&*other]).chain(after);
+                let mut actions = all.flat_map(|line| driver.line(line));
+                let end = actions.find(|action| matches!(action, Action::End(_)));
+                matches!(end, Some(Action::End(End::Completed { .. })))
+            };
+            if !shapes().into_iter().all(completes) {
+                deciding.insert(format!("{}{pointer}", kind(&value)));
+            }
+        }
+    }
+    deciding
+}
+
+/// Kind of a line: its method or type, or the request that it answers.
+fn kind(line: &Value) -> String {
+    let of = |member: &str| line[member].as_str();
+    match of("method").or_else(|| of("subtype").filter(|_| of("type") == Some("system"))) {
+        Some(kind) => kind.to_owned(),
+        None => of("type").map_or_else(|| format!("answer {}", line["id"]), ToOwned::to_owned),
+    }
 }
 
 /// Line of the program in a recording; lines of its client begin with `> `.

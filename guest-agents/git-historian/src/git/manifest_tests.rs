@@ -113,11 +113,12 @@ fn manifest_forms_match_invocations_exactly() {
 fn dangerous_arguments_match_no_form() {
     let (forms, _) = granted();
     let base = BASE.map(str::to_owned);
-    let evil: [&[&str]; 8] = [
+    let evil: [&[&str]; 9] = [
         &["log", "--ext-diff"],
         &["-c", "core.pager=evil", "--version"],
         &["rev-parse", "--verify", "--quiet", "HEAD"],
         &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "--format=x"],
+        &["-c", "diff.algorithm=default", "-c", "core.pager=evil", "blame", "x", "--", "x"],
         &["blame", "--no-textconv", "--porcelain", "--contents=x", "--", "x"],
         &["blame", "--no-textconv", "--porcelain", "--", "x"],
         &["grep", "-O", "evil"],

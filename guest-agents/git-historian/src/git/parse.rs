@@ -69,8 +69,10 @@ pub(super) fn log(output: &str) -> Vec<Commit> {
     let mut commits = Vec::new();
     while let Some(hash) = fields.next_if(|field| !field.is_empty()) {
         let mut next = || fields.next().unwrap_or_default();
-        let (author, time, parents, subject) = (next(), next(), next(), next());
-        let body = next().trim().to_owned();
+        let (author, time, parents) = (next(), next(), next());
+        let is_encoded = !next().is_empty();
+        let text = |text: &str| if is_encoded { relabelled(text) } else { text.to_owned() };
+        let (subject, body) = (text(next()), text(next().trim()));
         let mut files = Vec::new();
         // A hash contains no tab, a file's figures contain two.
         while let Some(figures) = fields.next_if(|field| field.contains('\t')) {
@@ -78,15 +80,24 @@ pub(super) fn log(output: &str) -> Vec<Commit> {
         }
         commits.push(Commit {
             hash: hash.trim_start().to_owned(),
-            author: author.to_owned(),
+            author: text(author),
             time: time.parse().unwrap_or_default(),
             parents: parents.split_whitespace().count(),
-            subject: subject.to_owned(),
+            subject,
             body,
             files,
         });
     }
     commits
+}
+
+/// Text of a commit that wrongly names an encoding other than UTF-8: with `i18n.commitEncoding`
+/// set, some programs still write UTF-8, which git then converts a second time.
+fn relabelled(text: &str) -> String {
+    let bytes: Option<Vec<u8>> =
+        text.chars().map(|char| u8::try_from(u32::from(char)).ok()).collect();
+    let original = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    original.unwrap_or_else(|| text.to_owned())
 }
 
 /// Parses `added TAB deleted TAB path`; without a path, the next fields have the old and the new
@@ -120,20 +131,20 @@ pub(super) fn tags(output: &str) -> Vec<Tag> {
 
 /// Parses `git blame --porcelain`, which names a commit's author at its first line only.
 pub(super) fn blame(output: &str) -> Vec<Blamed> {
-    let mut authors: HashMap<&str, &str> = HashMap::new();
+    let mut authors: HashMap<&str, String> = HashMap::new();
     let mut commit = "";
     let mut lines = Vec::new();
     let mut expects_header = true;
     for line in output.lines() {
         if let Some(text) = line.strip_prefix('\t') {
-            let author = authors.get(commit).copied().unwrap_or_default();
-            lines.push(Blamed { commit: commit.into(), author: author.into(), text: text.into() });
+            let author = authors.get(commit).cloned().unwrap_or_default();
+            lines.push(Blamed { commit: commit.into(), author, text: text.into() });
             expects_header = true;
         } else if expects_header {
             commit = line.split(' ').next().unwrap_or_default();
             expects_header = false;
         } else if let Some(author) = line.strip_prefix("author ") {
-            authors.insert(commit, author);
+            authors.insert(commit, relabelled(author));
         }
     }
     lines
@@ -155,10 +166,10 @@ mod tests {
 
     #[test]
     fn log_parses_renames_binaries_and_empty_commits() {
-        let output = "100e79c\0Ada\x001767225600\0e68ad42\0fix: f\0\0\n1\t0\tsrc/y.rs\0\
-                      e68ad42\0Bob\x001767225500\x00172da30 aaaaaaa\0feat: move\0\0\n-\t-\tbin\x000\t0\t\0src/x.rs\0src/y.rs\0\
-                      aaaaaaa\0Ada\x001767225400\x00172da30\0nothing\0\0\
-                      172da30\0Ada\x001767225300\0\0init\0Body\nline.\n\0\n1\t0\tREADME.md\0\n";
+        let output = "100e79c\0Ada\x001767225600\0e68ad42\0\0fix: f\0\0\n1\t0\tsrc/y.rs\0\
+                      e68ad42\0Bob\x001767225500\x00172da30 aaaaaaa\0\0feat: move\0\0\n-\t-\tbin\x000\t0\t\0src/x.rs\0src/y.rs\0\
+                      aaaaaaa\0Ada\x001767225400\x00172da30\0\0nothing\0\0\
+                      172da30\0Ada\x001767225300\0\0\0init\0Body\nline.\n\0\n1\t0\tREADME.md\0\n";
         let commits = log(output);
         let told: Vec<String> = commits
             .iter()
@@ -180,6 +191,23 @@ mod tests {
         assert_eq!((moved.path.as_str(), moved.lines), ("src/y.rs", Some((0, 0))));
         assert_eq!(commits[1].files[0].lines, None);
         assert_eq!(log("\n"), []);
+    }
+
+    #[test]
+    fn mislabelled_encoding_is_undone() {
+        for (text, original) in [
+            ("GrÃ¶\u{c3}\u{9f}e geÃ¤ndert", "Größe geändert"),
+            ("Größe geändert", "Größe geändert"),
+            ("plain", "plain"),
+            ("Größe – 3 €", "Größe – 3 €"),
+        ] {
+            assert_eq!(relabelled(text), original);
+        }
+        let commit =
+            |encoding: &str| log(&format!("aaa\0ZoÃ«\x000\0\0{encoding}\0GrÃ¶\0\0")).remove(0);
+        let told = commit("ISO-8859-1");
+        assert_eq!((told.author.as_str(), told.subject.as_str()), ("Zoë", "Grö"));
+        assert_eq!(commit("").subject, "GrÃ¶", "a commit in UTF-8 says what it says");
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     let mut requests = JoinSet::new();
     loop {
         let line = tokio::select! {
-            line = reader.next_line() => line,
+            line = reader.next_lossy_line() => line,
             () = stop.cancelled() => return,
             () = gone.closed() => break,
         };
@@ -118,7 +118,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
             Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => match wire::read(&line) {
                 Ok(heard) => door.take(heard, &mut requests).await,
-                Err(why) => door.wire.answer(&Value::Null, Err(why)).await,
+                Err((id, why)) => door.wire.answer(&id, Err(why)).await,
             },
             Ok(None) => break,
             Err(why) => door.wire.answer(&Value::Null, Err(refusal(why))).await,

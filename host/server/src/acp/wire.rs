@@ -1,5 +1,6 @@
 //! Line-delimited JSON-RPC 2.0 with requests in both directions.
 
+use a2a_hub_protocol::foreign::{self, NotJson};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{
@@ -48,12 +49,36 @@ impl Refusal {
     }
 }
 
-/// Parses a line. JSON of any shape yields a message or an error, whose response has the id `null`.
-pub(super) fn read(line: &str) -> Result<Heard, Refusal> {
-    let message: Value = serde_json::from_str(line).map_err(|why| {
-        let why = format!("the line is not JSON: {why}; send one JSON object a line");
-        Refusal { code: -32700, why, data: None }
-    })?;
+/// Parses a line. A line that is not understood yields an error and the id of its response, which
+/// is `null` if the line has none.
+pub(super) fn read(line: &str) -> Result<Heard, (Value, Refusal)> {
+    let message = match foreign::read(line.as_bytes()) {
+        Ok(message) => message,
+        Err(NotJson { why, members }) => {
+            if let Some(id) = members.get("id").and_then(our_id)
+                && !members.contains_key("method")
+            {
+                // The hub's request fails at once in place of waiting.
+                return Ok(Heard::Answer { id: Some(id), result: None });
+            }
+            let why = format!("the line is not JSON: {why}; send one JSON object a line");
+            let id = foreign::request_id(line.as_bytes()).unwrap_or_default();
+            return Err((id, Refusal { code: -32700, why, data: None }));
+        }
+    };
+    understand(message)
+        .map_err(|why| (foreign::request_id(line.as_bytes()).unwrap_or_default(), why))
+}
+
+/// Id of a request of the hub; some clients return it as text or as a float.
+fn our_id(id: &Value) -> Option<u64> {
+    let float = id.as_f64().filter(|id| id.fract() == 0.0 && (0.0..1e15).contains(id));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    let float = float.map(|id| id as u64);
+    id.as_u64().or(float).or_else(|| id.as_str()?.parse().ok())
+}
+
+fn understand(message: Value) -> Result<Heard, Refusal> {
     let Value::Object(mut message) = message else {
         return Err(Refusal::message("it is no JSON object, and there are no batches"));
     };
@@ -70,7 +95,7 @@ pub(super) fn read(line: &str) -> Result<Heard, Refusal> {
     Ok(match (method, id) {
         (Some(method), Some(id)) => Heard::Request { id, method, params },
         (Some(method), None) => Heard::Notice { method, params },
-        (None, Some(id)) => Heard::Answer { id: id.as_u64(), result: message.remove("result") },
+        (None, Some(id)) => Heard::Answer { id: our_id(&id), result: message.remove("result") },
         (None, None) => return Err(Refusal::message("it has neither `method` nor `id`")),
     })
 }
@@ -120,7 +145,12 @@ impl Wire {
 
     /// Delivers a response to the waiting request.
     pub(super) fn answered(&self, id: Option<u64>, result: Option<Value>) {
-        let asked = id.and_then(|id| self.waiting.lock().remove(&id));
+        let mut waiting = self.waiting.lock();
+        // A client that could not read a request returns an error with the id null. Most likely it
+        // concerns the latest request, which would wait for ever.
+        let id = id.or_else(|| waiting.keys().max().copied().filter(|_| result.is_none()));
+        let asked = id.and_then(|id| waiting.remove(&id));
+        drop(waiting);
         if let (Some(asked), Some(result)) = (asked, result) {
             // The waiting request may have been dropped.
             let _ = asked.send(result);
@@ -163,8 +193,40 @@ mod tests {
         assert_eq!(answer, Ok(Heard::Answer { id: Some(7), result: Some(params) }));
         let refused = read(r#"{"jsonrpc":"2.0","id":7,"error":{}}"#);
         assert_eq!(refused, Ok(Heard::Answer { id: Some(7), result: None }));
-        assert_eq!(read("{").unwrap_err().code, -32700);
-        assert_eq!(read("{}").unwrap_err().code, -32600);
+        for (line, code, id) in [
+            ("{", -32700, json!(null)),
+            ("{}", -32600, json!(null)),
+            (r#"{"id":"a","method":"m","params":{"#, -32700, json!("a")),
+            (r#"{"id":5,"method":{}}"#, -32600, json!(5)),
+            (r#"{"id":[],"method":"m"}"#, -32600, json!(null)),
+        ] {
+            let (asked, refusal) = read(line).unwrap_err();
+            assert_eq!((refusal.code, asked), (code, id), "{line}");
+        }
+    }
+
+    /// JavaScript cuts an emoji into halves, and some clients write ids as text.
+    #[test]
+    fn faulty_line_keeps_its_request() {
+        let request = read("\u{feff}{\"id\":1,\"method\":\"m\",\"params\":\"\\ud83d\"}");
+        let method = "m".to_owned();
+        assert_eq!(request, Ok(Heard::Request { id: json!(1), method, params: json!("\u{fffd}") }));
+        for line in [
+            r#"{"id":7,"result":{"a":"#,
+            r#"{"id":"7","error":{"code":1}}"#,
+            r#"{"id":7.0,"error":{}}"#,
+        ] {
+            assert_eq!(read(line), Ok(Heard::Answer { id: Some(7), result: None }), "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn error_without_id_ends_latest_request() {
+        let (outbox, _sent) = mpsc::channel(8);
+        let wire = Wire::new(outbox);
+        let reply = async { wire.answered(None, None) };
+        let (answered, ()) = tokio::join!(wire.ask("m", json!({})), reply);
+        assert_eq!(answered, None);
     }
 
     #[tokio::test]

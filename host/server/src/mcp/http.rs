@@ -11,6 +11,7 @@ use crate::{
     rpc::dispatcher::{COME_AGAIN, Dispatcher},
 };
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::foreign;
 use axum::{
     Json, Router,
     body::{Body, Bytes},
@@ -184,7 +185,10 @@ async fn whole(
         return Ok(http::Request::from_parts(parts, Bytes::new()));
     }
     match read_body(dispatcher, Request::from_parts(parts.clone(), body)).await {
-        Ok(body) => Ok(http::Request::from_parts(parts, body)),
+        Ok(body) => {
+            let mended = foreign::mended(&body).into_owned();
+            Ok(http::Request::from_parts(parts, mended.into()))
+        }
         Err(unread) => Err(unread.answer(told(&unread.why.message).into_response())),
     }
 }

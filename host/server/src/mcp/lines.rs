@@ -4,7 +4,10 @@
 use super::{request_ids::RequestIds, session::McpSession};
 use crate::rpc::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    foreign,
+};
 use rmcp::{
     RoleServer, ServiceExt as _,
     model::{
@@ -13,7 +16,7 @@ use rmcp::{
     },
     transport::Transport,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 use tokio::{io::AsyncRead, sync::mpsc};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +48,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     };
     let read = async {
         loop {
-            match reader.next_line().await {
+            match reader.next_lossy_line().await {
                 Ok(Some(line)) if line.trim().is_empty() => {}
                 Ok(Some(line)) => {
                     if lines.send(line).await.is_err() {
@@ -132,12 +135,12 @@ impl Transport<RoleServer> for Lines {
                 }
             }
             let line = self.taken.recv().await?;
-            self.refusal = match serde_json::from_str(&line) {
+            self.refusal = match foreign::read_as(line.as_bytes()) {
                 Ok(message) => match self.admits(&message) {
                     Ok(()) => return Some(message),
                     Err(refused) => Some(refused),
                 },
-                Err(why) => Some(no_message(&why)),
+                Err(why) => Some(no_message(&why, &line)),
             };
         }
     }
@@ -157,21 +160,22 @@ fn error(why: ErrorData, id: Option<RequestId>) -> Vec<u8> {
 fn unreadable(why: &A2aError) -> Vec<u8> {
     let is_text = why.kind != ErrorKind::Parse;
     let code = if is_text { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
-    refusal(code, &why.message)
+    refusal(code, &why.message, None)
 }
 
 /// Error response to a line that is not JSON, or not a message.
-fn no_message(why: &serde_json::Error) -> Vec<u8> {
+fn no_message(why: &serde_json::Error, line: &str) -> Vec<u8> {
+    let id = foreign::request_id(line.as_bytes());
     if why.is_data() {
         let why = "the line is no message of MCP; send one object a line, with a `method`, or with an `id` and a `result`";
-        return refusal(ErrorCode::INVALID_REQUEST, why);
+        return refusal(ErrorCode::INVALID_REQUEST, why, id.as_ref());
     }
     let why = format!("the line is not JSON: {why}; send one JSON object a line");
-    refusal(ErrorCode::PARSE_ERROR, &why)
+    refusal(ErrorCode::PARSE_ERROR, &why, id.as_ref())
 }
 
-/// Error response without an id.
-fn refusal(code: ErrorCode, why: &str) -> Vec<u8> {
+/// Error response to a request that was not passed to the SDK.
+fn refusal(code: ErrorCode, why: &str, id: Option<&Value>) -> Vec<u8> {
     let error = json!({ "code": code.0, "message": why });
-    json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into_bytes()
+    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes()
 }

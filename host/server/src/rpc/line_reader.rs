@@ -3,13 +3,13 @@
 
 use super::dispatcher::dawdled;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use std::{io, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     time::{Instant, error::Elapsed, timeout_at},
 };
-use tokio_util::codec::{Decoder as _, LinesCodec, LinesCodecError};
+use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, Decoder as _};
 
 /// Number of bytes of one read.
 const READ: usize = 16 << 10;
@@ -17,7 +17,7 @@ const READ: usize = 16 << 10;
 /// Reads lines from a connection.
 pub(crate) struct LineReader<R> {
     read: R,
-    codec: LinesCodec,
+    codec: AnyDelimiterCodec,
     /// Bytes that are not part of a complete line yet.
     buffer: BytesMut,
     /// Maximum time from a line's first bytes to its end.
@@ -35,7 +35,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn new(read: R, max: usize, patience: Duration) -> Self {
         Self {
             read,
-            codec: LinesCodec::new_with_max_length(max),
+            codec: AnyDelimiterCodec::new_with_max_length(b"\n".into(), b"\n".into(), max),
             buffer: BytesMut::new(),
             patience,
             deadline: None,
@@ -49,13 +49,26 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         &self.read
     }
 
-    /// Next line without its terminator; `None` at the end of the input. An overlong line yields an
-    /// error and is skipped. A timeout yields an error and ends the input. Cancel-safe.
+    /// Next line without its terminator; `None` at the end of the input. A line that is overlong or
+    /// not UTF-8 yields an error and is skipped. A timeout yields an error and ends the input.
+    /// Cancel-safe.
     pub(crate) async fn next_line(&mut self) -> Result<Option<String>, A2aError> {
+        let line = self.next_bytes().await?.map(|line| String::from_utf8(line.into()));
+        line.transpose().map_err(|_| A2aError::new(ErrorKind::Parse, "the line is not in UTF-8"))
+    }
+
+    /// Next line of another protocol's client, as [`next_line`](Self::next_line); U+FFFD replaces
+    /// bytes that are not UTF-8, since the request's id is readable nevertheless.
+    pub(crate) async fn next_lossy_line(&mut self) -> Result<Option<String>, A2aError> {
+        let line = self.next_bytes().await?;
+        Ok(line.map(|line| String::from_utf8_lossy(&line).into_owned()))
+    }
+
+    async fn next_bytes(&mut self) -> Result<Option<Bytes>, A2aError> {
         while !self.is_over {
             if let Some(line) = self.codec.decode(&mut self.buffer).transpose() {
                 self.deadline = None;
-                return line.map(Some).map_err(|why| self.refusal(&why));
+                return line.map(without_return).map(Some).map_err(|why| self.refusal(&why));
             }
             if self.buffer.is_empty() {
                 // Frees the capacity of a long line, which would otherwise stay allocated for the
@@ -70,7 +83,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             // A read error or the end of the input.
             let Ok(1..) = read else {
                 self.is_over = true;
-                return self.codec.decode_eof(&mut self.buffer).map_err(|why| self.refusal(&why));
+                let last = self.codec.decode_eof(&mut self.buffer);
+                return last.map(|line| line.map(without_return)).map_err(|why| self.refusal(&why));
             };
             self.is_within = self.buffer.last() != Some(&b'\n');
         }
@@ -86,17 +100,25 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         timeout_at(deadline, self.read.read_buf(&mut self.buffer)).await
     }
 
-    fn refusal(&self, why: &LinesCodecError) -> A2aError {
+    fn refusal(&self, why: &AnyDelimiterCodecError) -> A2aError {
         match why {
-            LinesCodecError::MaxLineLengthExceeded => {
+            AnyDelimiterCodecError::MaxChunkLengthExceeded => {
                 let max = self.codec.max_length();
                 let why = format!("the line is longer than {max} bytes; it was left out");
                 A2aError::new(ErrorKind::InvalidRequest, why)
             }
-            // Reading from memory, the codec fails only on invalid UTF-8.
-            LinesCodecError::Io(_) => A2aError::new(ErrorKind::Parse, "the line is not in UTF-8"),
+            // Reading from memory does not fail.
+            AnyDelimiterCodecError::Io(why) => A2aError::new(ErrorKind::Parse, why.to_string()),
         }
     }
+}
+
+/// Removes the carriage return of a line that ended with `\r\n`.
+fn without_return(mut line: Bytes) -> Bytes {
+    if line.ends_with(b"\r") {
+        line.truncate(line.len() - 1);
+    }
+    line
 }
 
 #[cfg(test)]
@@ -137,6 +159,14 @@ mod tests {
             let told = all(b"\xff\nab\nabcdefghi", piece).await;
             assert_eq!(told, [Err(ErrorKind::Parse), ok("ab"), long()], "in pieces of {piece}");
         }
+    }
+
+    #[tokio::test]
+    async fn lossy_line_replaces_invalid_bytes() {
+        let mut reader = LineReader::new(&b"a\xe9\r\n\xff"[..], 9, PATIENCE);
+        assert_eq!(reader.next_lossy_line().await.unwrap().as_deref(), Some("a\u{fffd}"));
+        assert_eq!(reader.next_lossy_line().await.unwrap().as_deref(), Some("\u{fffd}"));
+        assert_eq!(reader.next_lossy_line().await.unwrap(), None);
     }
 
     #[tokio::test]

@@ -108,7 +108,12 @@ impl Connection {
 
     /// Sends a line.
     pub(super) async fn say(&mut self, line: &str) {
-        self.write.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        self.write(format!("{line}\n").as_bytes()).await;
+    }
+
+    /// Sends bytes.
+    pub(super) async fn write(&mut self, bytes: &[u8]) {
+        self.write.write_all(bytes).await.unwrap();
     }
 
     /// Sends a request and returns its id.

@@ -124,3 +124,25 @@ async fn methods_survive_arbitrary_parameters() {
     }
     assert!(answered > 500, "{answered} requests are answered");
 }
+
+/// Halves of surrogate pairs, bytes that are not UTF-8, and lines that break off after their id.
+#[tokio::test(start_paused = true)]
+async fn faulty_lines_are_answered_by_id() {
+    let stand = Stand::new().await;
+    for (mut connection, method) in
+        [(Connection::acp(&stand).await, "authenticate"), (Connection::mcp(&stand).await, "ping")]
+    {
+        for (id, line) in [
+            (7, &b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"METHOD\"}\r\n"[..]),
+            (8, b"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"METHOD\",\"params\":{\"_meta\":{\"a\":\"\\ud83d\"}}}\n"),
+            (9, b"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"METHOD\",\"params\":{\"_meta\":{\"a\":\"\xff\"}}}\n"),
+            (10, b"{\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"METHOD\",\"params\":{\"a\n"),
+        ] {
+            let at = line.windows(6).position(|part| part == b"METHOD").unwrap();
+            let line = [&line[..at], method.as_bytes(), &line[at + 6..]].concat();
+            connection.write(&line).await;
+            let answer = connection.until(id).await.pop().unwrap_or_default();
+            assert_eq!(answer["error"]["code"] == -32700, id == 10, "{method}: {answer}");
+        }
+    }
+}

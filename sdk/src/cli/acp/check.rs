@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::{Acp, Speaker, Step};
 use crate::cli::{Action, Check, Driver, End, Job, describe_exit};
-use crate::{Child, Command, Context, Failure};
+use crate::{Child, Command, Context, Failure, foreign};
 
 /// Time after which a starting program counts as hung. It answers within seconds even on a busy
 /// machine, and within half a minute if the machine never read it from its disk.
@@ -40,7 +38,8 @@ pub fn check<S: Speaker>(
                 | Action::Retrying { .. }
                 | Action::Withdrawn(_)
                 | Action::Ask(_)
-                | Action::Changed(_) => {}
+                | Action::Changed(_)
+                | Action::Log(_) => {}
             }
         }
         let Some(line) = child.next_line(Some(PATIENCE))? else {
@@ -52,7 +51,7 @@ pub fn check<S: Speaker>(
             )));
         };
         if driver.step == Step::Initialize {
-            let hello: Value = serde_json::from_str(&line).unwrap_or_default();
+            let hello = foreign::read(&line).unwrap_or_default();
             let told = hello["result"]["agentInfo"]["version"].as_str().unwrap_or_default();
             version = told.to_owned();
         }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::{Cli, End, Kind, Permissions};
+use crate::foreign;
 
 /// Vendor-specific behaviour of a program that speaks the protocol.
 pub trait Speaker: Cli {
@@ -59,13 +60,13 @@ pub struct Refusal {
 
 impl Refusal {
     pub(super) fn new(error: &Value) -> Self {
-        let text = error["message"].as_str().unwrap_or("no message").to_owned();
+        let text = foreign::text(error).unwrap_or("no message".into()).into_owned();
         // "Internal error" says nothing; the details are in the data.
         let text = error["data"]["details"].as_str().map_or(text, ToOwned::to_owned);
         // Google's errors are JSON within the text.
-        let inner = serde_json::from_str::<Value>(&text).unwrap_or_default();
+        let inner = foreign::read(&text).unwrap_or_default();
         let text = inner["error"]["message"].as_str().map_or(text, ToOwned::to_owned);
-        Self { code: error["code"].as_i64().unwrap_or_default(), text }
+        Self { code: foreign::whole(&error["code"]).unwrap_or_default(), text }
     }
 }
 

@@ -2,6 +2,7 @@
 //! for too long, or sends too much.
 
 use super::{
+    lines::{LineTooLong, MAX_LINE, Relayed, ServerLines},
     origin::Origin,
     remote::{Elsewhere, Refusals},
 };
@@ -45,9 +46,6 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// Time that a hanging server has to answer a ping.
 const PONG_WITHIN: Duration = Duration::from_secs(1);
-
-/// Longest line from the server, in bytes: a result with its frame.
-const MAX_LINE: usize = 4 << 20;
 
 /// Bytes read each second; beyond that the server waits (backpressure).
 const MAX_A_SECOND: usize = 4 << 20;
@@ -125,8 +123,9 @@ impl Connection {
                 };
                 keeping.spawn(keep(revocation, Arc::clone(&shared), work));
                 let (read, write) = split(ours);
-                us.serve(AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE))
-                    .await
+                // Mending a line may lengthen each byte to an escape.
+                let transport = AsyncRwTransport::new_client(read, write);
+                us.serve(transport.with_max_line_length(6 * MAX_LINE)).await
             }
         };
         let service = agreed.map_err(|why| {
@@ -226,16 +225,21 @@ fn not_agreed(why: &ClientInitializeError) -> String {
 async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
     let (mut from_hub, mut to_hub) = split(hub);
     let mut said = vec![0; PIPE];
-    let (mut pace, mut complaint, mut line) = (Pace::new(), String::new(), 0);
+    let (mut pace, mut complaint, mut lines) = (Pace::new(), String::new(), ServerLines::default());
     loop {
         tokio::select! {
             output = child.next() => match output {
                 Output::Stdout(bytes) => {
-                    line = longest(line, &bytes);
-                    if line > MAX_LINE {
-                        return format!("it said a line of more than {} MiB", MAX_LINE >> 20);
+                    let Relayed { to_hub: told, to_server } = match lines.take(&bytes) {
+                        Ok(relayed) => relayed,
+                        Err(LineTooLong) => {
+                            return format!("it said a line of more than {} MiB", MAX_LINE >> 20);
+                        }
+                    };
+                    if !to_server.is_empty() {
+                        let _ = child.write_stdin(&to_server).await;
                     }
-                    if to_hub.write_all(&bytes).await.is_err() {
+                    if to_hub.write_all(&told).await.is_err() {
                         return "the hub hung up".to_owned();
                     }
                     pace.read(bytes.len()).await;
@@ -251,7 +255,10 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
                     let (taken, limit) = (taken >> 20, limit >> 20);
                     return format!("it took {taken} MiB of memory with all it started, and may take {limit} (`confined.max_memory_mb`)");
                 }
-                Output::Exited(exit) => return ended(exit, &complaint),
+                Output::Exited(exit) => {
+                    let _ = to_hub.write_all(&lines.end().to_hub).await;
+                    return ended(exit, &complaint);
+                }
             },
             heard = from_hub.read(&mut said) => match heard {
                 Ok(0) | Err(_) => return "the hub hung up".to_owned(),
@@ -262,16 +269,6 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
             },
         }
     }
-}
-
-/// Length of the unfinished line after these bytes, or of a finished line that is too long.
-fn longest(before: usize, bytes: &[u8]) -> usize {
-    let mut pieces = bytes.split(|byte| *byte == b'\n');
-    let first = before + pieces.next().map_or(0, <[u8]>::len);
-    if first > MAX_LINE {
-        return first;
-    }
-    pieces.next_back().map_or(first, <[u8]>::len)
 }
 
 fn ended(exit: Exit, complaint: &str) -> String {
@@ -355,15 +352,6 @@ mod tests {
         }
         let ping = ClientRequest::PingRequest(PingRequest::default());
         assert!(service.peer().send_request(ping).await.is_ok(), "it answers still");
-    }
-
-    #[test]
-    fn line_length_spans_chunks() {
-        assert_eq!(longest(0, b"abc"), 3);
-        assert_eq!(longest(3, b"de"), 5);
-        assert_eq!(longest(5, b"f\ngh\ni"), 1);
-        assert_eq!(longest(5, b"f\n"), 0);
-        assert!(longest(MAX_LINE, b"f\n") > MAX_LINE, "it ends, and was too long");
     }
 
     #[tokio::test(start_paused = true)]

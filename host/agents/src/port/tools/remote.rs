@@ -2,7 +2,7 @@
 //! operator's grant for the host, and the addresses that it allows.
 
 use crate::port::{http::Http, live_grant::LiveGrant};
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::{foreign, id::AgentId};
 use a2a_hub_runtime::{
     Failure,
     port::http::{Answer, BodyPort, HttpPort as _, Outgoing},
@@ -124,6 +124,14 @@ fn in_pieces(body: Box<dyn BodyPort>) -> stream::BoxStream<'static, io::Result<B
     stream::unfold((body, 0), next).boxed()
 }
 
+/// Mends the JSON of an event.
+fn with_mended_data(mut event: Sse) -> Sse {
+    event.data = event
+        .data
+        .map(|data| String::from_utf8_lossy(&foreign::mended(data.as_bytes())).into_owned());
+    event
+}
+
 fn too_long() -> io::Error {
     io::Error::other(format!("its answer is longer than {} MiB", MAX_ANSWER >> 20))
 }
@@ -159,11 +167,12 @@ impl StreamableHttpClient for Elsewhere {
         match named(&answer, &header::CONTENT_TYPE) {
             Some(media) if media.starts_with(JSON) => {
                 let bytes = whole(answer.body).await?;
-                let message: ServerJsonRpcMessage = serde_json::from_slice(&bytes)?;
+                let message: ServerJsonRpcMessage = foreign::read_as(&bytes)?;
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
             Some(media) if media.starts_with(EVENTS) => {
-                let events = SseStream::from_bytes_stream(in_pieces(answer.body)).boxed();
+                let events = SseStream::from_bytes_stream(in_pieces(answer.body));
+                let events = events.map(|event| event.map(with_mended_data)).boxed();
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
             media => Err(Refused::UnexpectedContentType(media.map(str::to_owned))),

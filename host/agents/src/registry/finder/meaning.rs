@@ -5,6 +5,7 @@ use crate::port::secrets::SecretStore;
 use a2a_hub_client::{Outbound, fetch};
 use a2a_hub_config::Embeddings;
 use a2a_hub_process::run_blocking;
+use a2a_hub_protocol::foreign;
 use bytes::Bytes;
 use http::{
     HeaderValue, Request,
@@ -182,7 +183,7 @@ impl Meaning {
             return Err(NoVectors::Status(answer.status()));
         }
         let answered: Answered =
-            serde_json::from_slice(answer.body()).map_err(|_| NoVectors::Unreadable)?;
+            foreign::read_as(answer.body()).map_err(|_| NoVectors::Unreadable)?;
         let mut made = vec![None; texts.len()];
         for Embedded { index, embedding } in answered.data {
             let fits = (1..=MAX_LENGTH).contains(&embedding.len())

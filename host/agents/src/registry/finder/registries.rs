@@ -6,6 +6,7 @@ use a2a_hub_client::{Outbound, fetch};
 use a2a_hub_config::{self as config, Registry};
 use a2a_hub_core::health::circuit_breaker::{Breaker, Outcome, Settings, Source};
 use a2a_hub_protocol::{
+    foreign,
     hub::registry::{HOPS, write_query},
     id::AgentId,
     operation::{AgentQuery, UnaskedRegistry},
@@ -64,7 +65,7 @@ enum RegistryFailure {
 
 /// True if the body is an A2A refusal, as opposed to the page of a server that is not a registry.
 fn is_refusal(body: &Bytes) -> bool {
-    let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let body = foreign::read(body).ok();
     body.is_some_and(|body| body["error"]["status"] == "NOT_FOUND")
 }
 
@@ -148,8 +149,7 @@ impl Registries {
             // No agent of that version, reported in the form of A2A.
             StatusCode::NOT_FOUND if is_refusal(answer.body()) => Ok(Vec::new()),
             status if status.is_success() => {
-                let body = serde_json::from_slice(answer.body())
-                    .map_err(|_| RegistryFailure::Unreadable)?;
+                let body = foreign::read(answer.body()).map_err(|_| RegistryFailure::Unreadable)?;
                 listed::read(&body).ok_or(RegistryFailure::Unreadable)
             }
             status => Err(RegistryFailure::Status(status)),

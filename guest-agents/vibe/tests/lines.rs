@@ -1,0 +1,129 @@
+//! Tests of the Agent Client Protocol's driver with lines that differ from the recorded ones:
+//! another type in a member, half of a surrogate pair, a line that breaks off.
+
+use a2a_hub_sdk::cli::acp::Acp;
+use a2a_hub_sdk::cli::{Action, Driver as _, End, Job};
+use a2a_hub_sdk::testing::{deciding_members, end, failure, metadata, streamed};
+use serde_json::{Value, json};
+use vibe::Vibe;
+
+fn driver() -> Acp<Vibe> {
+    Acp::new(Job::default(), "/workspace")
+}
+
+/// Driver whose prompt is being answered, as its third request.
+fn prompted() -> Acp<Vibe> {
+    let mut driver = driver();
+    driver.greet();
+    driver.line(r#"{"id":1,"result":{}}"#);
+    driver.line(r#"{"id":2,"result":{"sessionId":"s","modes":{"currentModeId":"ask"}}}"#);
+    driver
+}
+
+fn chunk(content: &str) -> String {
+    format!(
+        r#"{{"method":"session/update","params":{{"update":{{"sessionUpdate":"agent_message_chunk","content":{content}}}}}}}"#
+    )
+}
+
+fn answer(actions: &[Action]) -> Value {
+    let [.., Action::Send(line)] = actions else { panic!("{actions:?}") };
+    serde_json::from_str(line).expect("it is told JSON")
+}
+
+#[test]
+fn only_named_members_decide_completion() {
+    let recording = include_str!("transcripts/hello.jsonl");
+    let deciding = deciding_members(recording, driver);
+    let deciding: Vec<_> = deciding.iter().map(String::as_str).collect();
+    assert_eq!(
+        deciding,
+        [
+            "answer 1",
+            "answer 1/id",
+            "answer 2",
+            "answer 2/id",
+            "answer 2/result",
+            "answer 2/result/modes",
+            "answer 2/result/modes/availableModes",
+            "answer 2/result/modes/availableModes/0",
+            "answer 2/result/modes/availableModes/0/id",
+            "answer 2/result/sessionId",
+            "answer 3",
+            "answer 3/id",
+            "answer 4",
+            "answer 4/id",
+            "answer 4/result",
+            "answer 4/result/stopReason",
+        ]
+    );
+}
+
+#[test]
+fn halves_of_successive_chunks_are_joined() {
+    let mut driver = prompted();
+    let mut actions: Vec<_> = [r#""party \ud83c""#, r#""\udf89 time""#, r#"" all \ud83d""#]
+        .iter()
+        .flat_map(|text| driver.line(&chunk(&format!(r#"{{"type":"text","text":{text}}}"#))))
+        .collect();
+    assert_eq!(streamed(&actions), "party 🎉 time all ");
+    actions.extend(driver.line(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#));
+    let End::Completed { text, .. } = end(&actions) else { panic!("{actions:?}") };
+    assert_eq!(text, "party 🎉 time all \u{fffd}");
+}
+
+#[test]
+fn question_with_half_surrogate_is_asked() {
+    let asked = prompted().line(
+        r#"{"id":900,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t","title":"write \ud83d","kind":"execute"},"options":[]}}"#,
+    );
+    let [Action::Ask(question)] = asked.as_slice() else { panic!("{asked:?}") };
+    assert_eq!(question.description.as_deref(), Some("write \u{fffd}"));
+}
+
+#[test]
+fn misunderstood_request_is_answered() {
+    for line in [
+        r#"{"id":900,"method":"session/request_permission","params":{"toolCall":{"#,
+        r#"{"id":900,"method":5,"params":{}}"#,
+        r#"{"id":900,"method":"fs/read_text_file","params":null}"#,
+    ] {
+        let told = answer(&prompted().line(line));
+        assert_eq!(told["id"], 900, "{line}");
+        assert!(told["error"]["code"].is_i64(), "{line}");
+    }
+}
+
+#[test]
+fn unreadable_answer_ends_run() {
+    for line in [r#"{"id":3,"result":{"stopReason":"#, r#"{"id":"3","result":{"stopReason":"#] {
+        assert_eq!(failure(&prompted().line(line)).0, "broken_stream", "{line}");
+    }
+    let refused = prompted().line(r#"{"id":null,"error":{"code":-32700,"message":"no JSON"}}"#);
+    assert_eq!(failure(&refused), ("agent_error", "no JSON".to_owned()));
+    for line in ["Loading…", r#"{"method":"session/update","params":{"update":{"#] {
+        let actions = prompted().line(line);
+        assert!(matches!(actions.as_slice(), [Action::Log(_)]), "{line}: {actions:?}");
+    }
+    assert_eq!(prompted().line("\r"), []);
+}
+
+#[test]
+fn members_of_other_types_are_read() {
+    for (content, text) in [
+        (r#"{"type":"text","text":"a"}"#, "a"),
+        (r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#, "ab"),
+        (r#""plain""#, "plain"),
+        (r#"{"text":7}"#, "7"),
+    ] {
+        assert_eq!(streamed(&prompted().line(&chunk(content))), text, "{content}");
+    }
+    let mut driver = prompted();
+    driver.line(r#"{"method":"session/update","params":{"update":{"sessionUpdate":"usage_update","cost":{"currency":"USD","amount":"0.5"}}}}"#);
+    let usage = r#"{"id":"3","result":{"stopReason":"end_turn","usage":{"inputTokens":"7","outputTokens":2.0}},"error":null}"#;
+    let told = metadata(&driver.line(usage));
+    assert_eq!(told["usage"], json!({ "input_tokens": 7, "output_tokens": 2 }));
+    assert_eq!(told["cost_usd"], 0.5);
+    let refused = prompted().line(r#"{"id":3,"error":{"code":"-31001","message":["too","fast"]}}"#);
+    assert_eq!(failure(&refused), ("rate_limited", "toofast".to_owned()));
+}
