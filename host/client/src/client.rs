@@ -11,7 +11,7 @@ use crate::{
     request::{signed, traced},
 };
 use a2a_hub_protocol::{
-    card::{AgentCard, read_interfaces},
+    card::{AgentCard, ForeignCard, read_interfaces},
     event::StreamResponse,
     id::TaskId,
     operation::{Operation, SendMessage},
@@ -71,10 +71,14 @@ impl A2aClient {
         trust: &Trust,
         card: &Value,
     ) -> Result<Self, ClientError> {
+        let ForeignCard { card, skipped } = ForeignCard::read(card);
+        for skipped in &skipped {
+            tracing::warn!(url = %base, skipped, "a part of a remote agent's card is skipped");
+        }
         let agent = AgentCard::parse(&card.to_string());
         // Kept as text: a caller that prints the chain of causes would print it twice.
         let agent = agent.map_err(|why| ClientError::InvalidCard(why.to_string()))?;
-        let interfaces = read_interfaces(card).map_err(ClientError::Refused)?;
+        let interfaces = read_interfaces(&card).map_err(ClientError::Refused)?;
         let interface = SelectedInterface::choose(&agent.name, &interfaces, base, trust)?;
         let streams = card["capabilities"]["streaming"] == true;
         Ok(Self { outbound, interface, token, card: agent, streams })
