@@ -4,9 +4,15 @@ use crate::{
     error::ClientError,
     outbound::{Incoming, Outbound, OutboundError},
 };
+use a2a_hub_core::text::plain_text;
+use a2a_hub_protocol::foreign::{self, NotJson};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{
+    HeaderMap, HeaderValue, Request, Response, StatusCode,
+    header::{CONTENT_ENCODING, LOCATION},
+};
 use http_body_util::{BodyExt as _, Full, Limited};
+use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -15,6 +21,9 @@ pub(crate) const QUICK: Duration = Duration::from_secs(15);
 
 /// Maximum size of a response in bytes: twice what the hub accepts in one request.
 pub(crate) const MAX_ANSWER: usize = 16 << 20;
+
+/// Longest excerpt of a response that an error quotes, in characters.
+pub(crate) const MAX_QUOTE: usize = 200;
 
 /// Response whose body was read to its end.
 #[derive(Debug)]
@@ -35,6 +44,46 @@ pub async fn fetch(
     let (head, body) = outbound.ask(request, patience).await?.into_parts();
     let read = whole(Response::from_parts(head.clone(), body), patience).await?;
     Ok(Response::from_parts(head, read.body))
+}
+
+/// Parses a JSON response; an error says what the response is instead.
+pub(crate) fn json(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
+    let start = text.trim_ascii_start();
+    foreign::read(text).map_err(|NotJson { why, .. }| {
+        let why = if start.is_empty() {
+            "it is empty".to_owned()
+        } else if start.starts_with(b"<") {
+            "it is a web page, and no JSON; look whether the URL is that of the agent".to_owned()
+        } else if why.is_eof() {
+            format!("it broke off: {why}")
+        } else {
+            let start = String::from_utf8_lossy(&start[..start.len().min(4 * MAX_QUOTE)]);
+            format!("it is no JSON ({why}): \"{}\"", plain_text::line(&start, MAX_QUOTE))
+        };
+        ClientError::senseless(status, &why)
+    })
+}
+
+/// Refuses a response that points elsewhere, or that is compressed although the request allowed no
+/// compression.
+pub(crate) fn check_head<T>(answer: &Response<T>) -> Result<(), ClientError> {
+    let said =
+        |name| answer.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let why = if answer.status().is_redirection() {
+        let to = said(LOCATION).map(|to| format!(" to {to:?}")).unwrap_or_default();
+        format!(
+            "it points elsewhere{to}, and nobody is followed unseen; give that URL if it is the right one"
+        )
+    } else {
+        let coding = said(CONTENT_ENCODING).map(|coding| plain_text::line(coding, MAX_QUOTE));
+        match coding.filter(|coding| !coding.eq_ignore_ascii_case("identity")) {
+            None => return Ok(()),
+            Some(coding) => {
+                format!("it is compressed with \"{coding}\", which the request did not allow")
+            }
+        }
+    };
+    Err(ClientError::senseless(answer.status(), &why))
 }
 
 /// Reads the whole body of a response.

@@ -2,11 +2,20 @@
 //! responses.
 
 use crate::{
-    answer::WholeAnswer, error::ClientError, grpc, interface::SelectedInterface, jsonrpc, rest, sse,
+    answer::{MAX_QUOTE, WholeAnswer},
+    error::ClientError,
+    grpc,
+    interface::SelectedInterface,
+    jsonrpc, rest,
+    sse::{self, ServerEvent},
 };
+use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     binding::grpc::Call,
+    card::is_in_range,
+    error::{A2aError, ErrorKind},
     interface::{Binding, Version},
+    member,
     operation::Operation,
 };
 use bytes::Bytes;
@@ -19,6 +28,14 @@ pub(crate) enum AnswerReader {
     JsonRpc,
     Rest,
     Grpc(Call),
+}
+
+/// Item of a stream.
+#[derive(Debug)]
+pub(crate) struct StreamItem {
+    /// Name of the server-sent event; empty if it has none.
+    name: String,
+    data: Bytes,
 }
 
 /// Decoder of a stream.
@@ -65,8 +82,8 @@ impl AnswerReader {
     pub(crate) fn decoder(&self, head: &HeaderMap) -> Option<StreamDecoder> {
         match self {
             Self::JsonRpc | Self::Rest => {
-                let kind = head.get(CONTENT_TYPE)?.as_bytes();
-                let is_stream = kind.starts_with(b"text/event-stream");
+                let media = head.get(CONTENT_TYPE)?.to_str().ok()?;
+                let is_stream = is_in_range(media, "text/event-stream");
                 is_stream.then(|| StreamDecoder::Events(sse::EventDecoder::default()))
             }
             Self::Grpc(call) => {
@@ -85,12 +102,28 @@ impl AnswerReader {
         }
     }
 
-    /// Reads an item of a stream.
-    pub(crate) fn item(&self, item: &[u8]) -> Result<Value, ClientError> {
-        match self {
-            Self::JsonRpc => jsonrpc::read(StatusCode::OK, item),
-            Self::Rest => rest::read(StatusCode::OK, item),
-            Self::Grpc(call) => grpc::read_message(call, item),
+    /// Reads an item of a stream. Some servers of JSON-RPC send events without its envelope, and
+    /// some of REST with it.
+    pub(crate) fn item(&self, item: &StreamItem) -> Result<Value, ClientError> {
+        let read = match self {
+            Self::JsonRpc => jsonrpc::read(StatusCode::OK, &item.data),
+            Self::Rest => rest::read(StatusCode::OK, &item.data),
+            Self::Grpc(call) => return grpc::read_message(call, &item.data),
+        };
+        match read {
+            Err(ClientError::Senseless { .. }) if item.name == "error" => {
+                let text = String::from_utf8_lossy(&item.data);
+                let why = A2aError::new(ErrorKind::Internal, plain_text::line(&text, MAX_QUOTE));
+                Err(ClientError::Refused(why))
+            }
+            Err(why @ ClientError::Senseless { .. }) => {
+                let bare = serde_json::from_slice(&item.data).ok();
+                bare.filter(Value::is_object).ok_or(why)
+            }
+            Ok(mut value) if value.get("jsonrpc").is_some() && value.get("result").is_some() => {
+                Ok(member::take(&mut value, "result"))
+            }
+            read => read,
         }
     }
 
@@ -105,14 +138,19 @@ impl AnswerReader {
 
 impl StreamDecoder {
     /// Decodes a chunk, and returns the items that are complete by now.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, ClientError> {
+    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<StreamItem>, ClientError> {
+        let broken = |why: String| ClientError::Broken(why);
         match self {
             Self::Events(decoder) => {
-                let events = decoder.take(piece).map_err(|why| why.to_string());
-                events.map(|events| events.into_iter().map(Bytes::from).collect())
+                let events = decoder.take(piece).map_err(|why| broken(why.to_string()))?;
+                let item = |ServerEvent { name, data }| StreamItem { name, data };
+                Ok(events.into_iter().map(item).collect())
             }
-            Self::Messages(frames) => frames.take(piece).map_err(|why| why.to_string()),
+            Self::Messages(frames) => {
+                let messages = frames.take(piece).map_err(|why| broken(why.to_string()))?;
+                let item = |data| StreamItem { name: String::new(), data };
+                Ok(messages.into_iter().map(item).collect())
+            }
         }
-        .map_err(ClientError::Broken)
     }
 }

@@ -71,6 +71,8 @@ fn read(text: &[u8], place: &str) -> Result<Value, String> {
             MAX_CARD >> 10
         ));
     }
+    // Editors of some systems write a byte order mark; JSON has none (RFC 8259, section 8.1).
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.trim_ascii_start().starts_with(b"<") {
         return Err(format!(
             "a web page is at {place}, and no card; give the URL of the agent itself, or that of its card"
@@ -128,6 +130,8 @@ mod tests {
         what is at https://x/card is larger than the 256 KiB of a card
         "#);
         assert_eq!(read(b"{\"name\": 1}", "").unwrap(), json!({ "name": 1 }));
+        let marked = b"\xef\xbb\xbf{\"name\": 1}";
+        assert_eq!(read(marked, "").unwrap(), json!({ "name": 1 }), "a byte order mark");
     }
 
     #[test]

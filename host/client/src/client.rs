@@ -2,16 +2,20 @@
 //! prefers.
 
 use crate::{
-    answer::{QUICK, whole},
+    answer::{MAX_QUOTE, QUICK, check_head, whole},
     binding::AnswerReader,
     card,
     error::ClientError,
     interface::{SelectedInterface, Trust},
     outbound::{Incoming, Outbound},
     request::{signed, traced},
+    retry,
 };
+use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
-    card::{AgentCard, read_interfaces},
+    card::{AgentCard, ForeignCard, read_interfaces},
+    dialect::Tolerant,
+    error::A2aError,
     event::StreamResponse,
     id::TaskId,
     operation::{Operation, SendMessage},
@@ -21,7 +25,14 @@ use a2a_hub_protocol::{
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::Value;
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::time::sleep;
 use url::{Origin, Url};
 
 /// Client of a remote agent. Cheap to clone.
@@ -33,7 +44,12 @@ pub struct A2aClient {
     card: AgentCard,
     /// True if the agent's card declares streaming.
     pub(crate) streams: bool,
+    /// Number of warnings about unreadable parts of answers.
+    warnings: Arc<AtomicUsize>,
 }
+
+/// Most warnings about the answers of one agent: it may send any number of unreadable parts.
+const MAX_WARNINGS: usize = 20;
 
 impl A2aClient {
     /// Finds the agent at `url` by its card, for a user who named that URL. The card may direct
@@ -71,13 +87,18 @@ impl A2aClient {
         trust: &Trust,
         card: &Value,
     ) -> Result<Self, ClientError> {
+        let ForeignCard { card, skipped } = ForeignCard::read(card);
+        for skipped in &skipped {
+            tracing::warn!(url = %base, skipped, "a part of a remote agent's card is skipped");
+        }
         let agent = AgentCard::parse(&card.to_string());
         // Kept as text: a caller that prints the chain of causes would print it twice.
         let agent = agent.map_err(|why| ClientError::InvalidCard(why.to_string()))?;
-        let interfaces = read_interfaces(card).map_err(ClientError::Refused)?;
+        let interfaces = read_interfaces(&card).map_err(ClientError::Refused)?;
         let interface = SelectedInterface::choose(&agent.name, &interfaces, base, trust)?;
         let streams = card["capabilities"]["streaming"] == true;
-        Ok(Self { outbound, interface, token, card: agent, streams })
+        let warnings = Arc::default();
+        Ok(Self { outbound, interface, token, card: agent, streams, warnings })
     }
 
     /// Card of the agent, parsed and validated.
@@ -108,13 +129,30 @@ impl A2aClient {
     }
 
     fn task(&self, task: Value) -> Result<Task, ClientError> {
-        let task = self.interface.wire.read_task(task);
-        task.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
+        self.readable(self.interface.wire.read_task(task))
     }
 
     pub(crate) fn told(&self, told: Value) -> Result<StreamResponse, ClientError> {
-        let told = self.interface.wire.read_stream_response(told);
-        told.map_err(|why| ClientError::senseless(StatusCode::OK, &why))
+        self.readable(self.interface.wire.read_stream_response(told))
+    }
+
+    /// Logs what was skipped in an answer, and returns the rest.
+    fn readable<T>(&self, read: Result<Tolerant<T>, A2aError>) -> Result<T, ClientError> {
+        let read = read.map_err(|why| ClientError::senseless(StatusCode::OK, &why))?;
+        for skipped in &read.skipped {
+            self.log_skipped(skipped);
+        }
+        Ok(read.value)
+    }
+
+    /// Logs a part of an answer that cannot be read; at most [`MAX_WARNINGS`] for one client.
+    pub(crate) fn log_skipped(&self, why: &str) {
+        let (url, why) = (&self.interface.url, plain_text::line(why, MAX_QUOTE));
+        if self.warnings.fetch_add(1, Relaxed) < MAX_WARNINGS {
+            tracing::warn!(%url, why, "a part of a remote agent's answer is skipped");
+        } else {
+            tracing::debug!(%url, why, "a part of a remote agent's answer is skipped");
+        }
     }
 
     async fn call(&self, operation: &Operation, patience: Duration) -> Result<Value, ClientError> {
@@ -131,12 +169,27 @@ impl A2aClient {
         let (request, body, reader) = self.interface.ask(operation)?;
         let request = traced(request, operation);
         let asked = signed(request, self.token.as_ref())?.body(Full::new(body))?;
-        let answer = self.outbound.ask(asked, patience).await?;
+        let mut retries = 0;
+        let answer = loop {
+            let answer = self.outbound.ask(asked.clone(), patience).await?;
+            match retry::pause(answer.status(), answer.headers()) {
+                Some(pause) if retries < retry::MAX_RETRIES => {
+                    retries += 1;
+                    let (url, status) = (&self.interface.url, answer.status().as_u16());
+                    tracing::info!(%url, status, ?pause, "a remote agent is busy, trying again");
+                    sleep(pause).await;
+                }
+                _ => break answer,
+            }
+        };
         match answer.status() {
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 Err(ClientError::Unknown(status))
             }
-            _ => Ok((answer, reader)),
+            _ => {
+                check_head(&answer)?;
+                Ok((answer, reader))
+            }
         }
     }
 }

@@ -53,8 +53,9 @@ pub(crate) fn write(
 
 /// True if messages follow this head. A refusal has only a head.
 pub(crate) fn has_messages(head: &HeaderMap) -> bool {
-    let kind = head.get(CONTENT_TYPE).map(|kind| kind.as_bytes());
-    kind.is_some_and(|kind| kind.starts_with(MEDIA.as_bytes())) && !head.contains_key("grpc-status")
+    let media = head.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+    let is_grpc = media.get(..MEDIA.len()).is_some_and(|it| it.eq_ignore_ascii_case(MEDIA));
+    is_grpc && !head.contains_key("grpc-status")
 }
 
 /// Reads the single message of a response.

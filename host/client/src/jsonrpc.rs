@@ -1,8 +1,8 @@
 //! JSON-RPC: one URL for all requests, and an object with a result or an error as each response.
 
-use crate::{error::ClientError, interface::SelectedInterface};
+use crate::{answer, error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
-    binding::jsonrpc::write_request, dialect, error::A2aError, foreign, operation::Operation,
+    binding::jsonrpc::write_request, dialect, error::A2aError, operation::Operation,
 };
 use bytes::Bytes;
 use http::{
@@ -28,12 +28,32 @@ pub(crate) fn write(
 
 /// Reads the result of a response.
 pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
-    let mut answer = foreign::read(text).map_err(|why| ClientError::senseless(status, &why))?;
-    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
-        let why = A2aError::read_official(error);
-        let mut why = why.ok_or_else(|| ClientError::senseless(status, "its error has no code"))?;
-        why.message = format!("{} ({})", why.message, error["code"]);
-        return Err(ClientError::Refused(why));
+    let mut answer = answer::json(status, text)?;
+    // Some servers answer each request as a batch.
+    if let Some([one]) = answer.as_array_mut().map(Vec::as_mut_slice) {
+        answer = one.take();
+    }
+    let error = answer.get("error").filter(|error| !error.is_null());
+    match (
+        error.map(|error| (A2aError::read_foreign(error), error.get("code"))),
+        answer.get("result"),
+    ) {
+        (Some((Some(mut why), code)), _) => {
+            match code.filter(|code| !code.is_null()) {
+                Some(code) => why.message = format!("{} ({code})", why.message),
+                // A gateway's error has no code either, and the agent itself decided nothing.
+                None if status.is_server_error() => {
+                    return Err(ClientError::senseless(status, &why.message));
+                }
+                None => {}
+            }
+            return Err(ClientError::Refused(why));
+        }
+        (Some((None, _)), None | Some(Value::Null)) => {
+            return Err(ClientError::senseless(status, "its error does not say why"));
+        }
+        // Some servers write an empty error beside each result.
+        (Some((None, _)), Some(_)) | (None, _) => {}
     }
     let result = answer.get_mut("result").map(Value::take);
     result.ok_or_else(|| ClientError::senseless(status, "it has neither a result nor an error"))
@@ -73,6 +93,38 @@ mod tests {
         ] {
             assert_eq!(read(StatusCode::OK, text).unwrap(), result);
         }
+    }
+
+    #[test]
+    fn errors_of_odd_form_are_read() {
+        let told = [
+            json!("no such agent"),
+            json!({ "message": "no" }),
+            json!({ "code": "-32001", "message": "gone" }),
+            json!({ "code": -32001.0, "message": ["gone"] }),
+            json!({ "code": 1e300 }),
+            json!({ "code": null, "message": "no" }),
+            json!({}),
+            json!(true),
+        ]
+        .map(|error| {
+            let text = json!({ "id": "odd", "error": error }).to_string();
+            read(StatusCode::OK, text.as_bytes()).unwrap_err().to_string()
+        });
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        the agent refused: no such agent
+        the agent refused: no
+        the agent refused: gone ("-32001")
+        the agent refused: ["gone"] (-32001.0)
+        read the answer, which came with HTTP status 200 OK: its error does not say why
+        the agent refused: no
+        read the answer, which came with HTTP status 200 OK: its error does not say why
+        read the answer, which came with HTTP status 200 OK: its error does not say why
+        "#);
+        let beside = json!({ "id": 1, "result": { "a": 1 }, "error": {} }).to_string();
+        assert_eq!(read(StatusCode::OK, beside.as_bytes()).unwrap(), json!({ "a": 1 }));
+        let batch = json!([{ "id": 1, "result": { "a": 1 } }]).to_string();
+        assert_eq!(read(StatusCode::OK, batch.as_bytes()).unwrap(), json!({ "a": 1 }));
     }
 
     #[test]

@@ -12,9 +12,12 @@ mod grpc;
 mod interface;
 mod jsonrpc;
 pub mod keys;
+#[cfg(test)]
+mod odd_servers;
 pub mod outbound;
 mod request;
 mod rest;
+mod retry;
 #[cfg(test)]
 #[path = "../../../tests/harness/shapes.rs"]
 mod shapes;

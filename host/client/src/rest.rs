@@ -1,8 +1,8 @@
 //! REST: one URL per resource, and an HTTP status with each response.
 
-use crate::{error::ClientError, interface::SelectedInterface};
+use crate::{answer, error::ClientError, interface::SelectedInterface};
 use a2a_hub_protocol::{
-    binding::rest::WrittenRequest, dialect::rest, error::A2aError, foreign, interface::Version,
+    binding::rest::WrittenRequest, dialect::rest, error::A2aError, interface::Version,
     operation::Operation,
 };
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub(crate) fn write(
 
 /// Reads a response, or an event of a stream.
 pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
-    let said = foreign::read(text).map_err(|why| ClientError::senseless(status, &why))?;
+    let said = answer::json(status, text)?;
     match A2aError::read_rest(status.as_u16(), &said) {
         Some(why) if status.is_success() => Err(ClientError::Refused(why)),
         Some(mut why) => {

@@ -1,16 +1,35 @@
-//! Decoder of server-sent events (WHATWG HTML, section 9.2.6): A2A needs only their data.
+//! Decoder of server-sent events (WHATWG HTML, section 9.2.6). A2A needs their data and, for errors
+//! over REST, their names.
+
+use bytes::Bytes;
 
 /// Maximum size of an event in bytes: twice what the hub accepts in one request.
 const MAX_EVENT: usize = 16 << 20;
+
+/// Byte order mark in UTF-8, which may precede the first line.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Event with data.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServerEvent {
+    /// Name of the event; empty unless the server sets it.
+    pub(crate) name: String,
+    pub(crate) data: Bytes,
+}
 
 /// Joins the chunks of a stream and splits them into events.
 #[derive(Debug, Default)]
 pub(crate) struct EventDecoder {
     /// Beginning of an incomplete line.
     line: Vec<u8>,
-    /// Data of the current event so far.
+    /// Name of the current event so far.
+    name: String,
+    /// Data of the current event so far, each line with a line feed.
     data: Vec<u8>,
-    has_data: bool,
+    /// True after a carriage return: a line feed that follows belongs to the same line ending.
+    after_return: bool,
+    /// True after the first line.
+    begun: bool,
 }
 
 /// The event exceeds the size limit.
@@ -19,15 +38,25 @@ pub(crate) struct EventDecoder {
 pub(crate) struct TooLong;
 
 impl EventDecoder {
-    /// Decodes a chunk, and returns the data of the events that are complete by now.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Vec<u8>>, TooLong> {
+    /// Decodes a chunk, and returns the events that are complete by now. Events without data are
+    /// left out.
+    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
         let mut whole = Vec::new();
-        for part in piece.split_inclusive(|byte| *byte == b'\n') {
-            if self.line.len() + self.data.len() + part.len() > MAX_EVENT {
+        for part in piece.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            let after_return = std::mem::take(&mut self.after_return);
+            if after_return && part == b"\n" {
+                continue;
+            }
+            let (text, end) = match part.split_last() {
+                Some((end @ (b'\n' | b'\r'), text)) => (text, Some(*end)),
+                Some(_) | None => (part, None),
+            };
+            if self.line.len() + self.data.len() + text.len() > MAX_EVENT {
                 return Err(TooLong);
             }
-            self.line.extend_from_slice(part);
-            if part.ends_with(b"\n") {
+            self.line.extend_from_slice(text);
+            if let Some(end) = end {
+                self.after_return = end == b'\r';
                 let line = std::mem::take(&mut self.line);
                 whole.extend(self.end_of_line(&line));
             }
@@ -35,21 +64,29 @@ impl EventDecoder {
         Ok(whole)
     }
 
-    /// Handles a line with its line ending, and returns the event's data after the last line.
-    fn end_of_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    /// Handles a line without its line ending, and returns the event after its last line.
+    fn end_of_line(&mut self, line: &[u8]) -> Option<ServerEvent> {
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let line = line.strip_prefix(MARK).filter(|_| is_first).unwrap_or(line);
         if line.is_empty() {
-            let data = std::mem::take(&mut self.data);
-            return std::mem::take(&mut self.has_data).then_some(data);
+            let (name, mut data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
+            data.pop();
+            let data = Bytes::from(data);
+            return (!data.trim_ascii().is_empty()).then_some(ServerEvent { name, data });
         }
-        // Comments keep the connection alive; A2A does not need event names, ids and retry times.
-        if let Some(data) = line.strip_prefix(b"data:") {
-            if self.has_data {
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (field, value) = line.split_at(colon);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        // Lines without a field are comments, which keep the connection alive. A2A does not need
+        // ids and retry times.
+        match field {
+            b"data" => {
+                self.data.extend_from_slice(value);
                 self.data.push(b'\n');
             }
-            self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
-            self.has_data = true;
+            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            _ => {}
         }
         None
     }
@@ -60,13 +97,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Each kind of line ending, a comment, an event without data, and one that is not ended.
     const STREAM: &[u8] =
-        b": ping\r\ndata: {\"n\":1}\r\n\r\nid: 7\nevent: x\ndata:{\"n\":\ndata: 2}\n\n: end\n\ndata: cut";
+        b"\xef\xbb\xbfdata: {\"n\":1}\r\n\r\nid: 7\nevent: x\ndata:{\"n\":\ndata: 2}\n\n: end\n\ndata\rdata\r\revent: ping\r\rdata: 3\r\rretry: 1\ndata:  4\n\r\ndata: \xef\xbb\xbf\n\ndata: cut";
+
+    fn told(stream: &[u8]) -> Vec<String> {
+        let events = EventDecoder::default().take(stream).unwrap();
+        let line = |event: ServerEvent| format!("{}|{}", event.name, event.data.escape_ascii());
+        events.into_iter().map(line).collect()
+    }
 
     #[test]
-    fn event_data_is_decoded_without_comments() {
-        let events = EventDecoder::default().take(STREAM).unwrap();
-        assert_eq!(events, [b"{\"n\":1}".to_vec(), b"{\"n\":\n2}".to_vec()]);
+    fn line_endings_and_fields_follow_standard() {
+        let expected = ["|{\\\"n\\\":1}", "x|{\\\"n\\\":\\n2}", "|3", "| 4", "|\\xef\\xbb\\xbf"];
+        assert_eq!(told(STREAM), expected);
+        for (stream, expected) in [
+            (&b"data: a\r\rdata: b\r\r"[..], &["|a", "|b"][..]),
+            (b"data: a\n\ndata: \n\ndata\n\ndata: b\n\n", &["|a", "|b"]),
+            (b"data: a\r\r", &["|a"]),
+            (b"event: error\ndata: a\n\ndata: b\n\n", &["error|a", "|b"]),
+            (b"event: error\n\ndata: b\n\n", &["|b"]),
+            (b"Data: a\ndata : a\n data: a\n\n", &[]),
+            (b"data:a\ndata:\ndata:b\n\n", &["|a\\n\\nb"]),
+            (b"data: a\n\xef\xbb\xbfdata: b\n\n", &["|a"]),
+            (b"data: a\n", &[]),
+        ] {
+            assert_eq!(told(stream), expected, "{}", stream.escape_ascii());
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct TaskStream {
     task: Option<TaskId>,
     /// Attempts to resume since the last event.
     tries: usize,
+    /// Defect of the latest event that was skipped.
+    skipped: Option<String>,
     over: bool,
 }
 
@@ -92,7 +94,8 @@ impl TaskStream {
 
     fn new(agent: A2aClient, task: Option<TaskId>) -> Self {
         let source = if agent.streams { AnswerSource::Read } else { AnswerSource::Looks(None) };
-        Self { agent, source, ready: VecDeque::new(), task, tries: 0, over: false }
+        let ready = VecDeque::new();
+        Self { agent, source, ready, task, tries: 0, skipped: None, over: false }
     }
 
     /// Id of the task, once it is known.
@@ -105,8 +108,8 @@ impl TaskStream {
     pub async fn next(&mut self) -> Option<Result<StreamResponse, ClientError>> {
         while !self.over {
             let broken = match self.ready.pop_front() {
-                Some(Ok(told)) => {
-                    self.note(&told);
+                Some(Ok(mut told)) => {
+                    self.note(&mut told);
                     return Some(Ok(told));
                 }
                 Some(Err(why)) => why,
@@ -147,7 +150,10 @@ impl TaskStream {
         let (body, decoder, reader) = match &mut self.source {
             AnswerSource::Stream { body, decoder, reader } => (body, decoder, reader),
             AnswerSource::Read => {
-                return Err(ClientError::Broken("it ended before the task did".to_owned()));
+                let skipped = self.skipped.take();
+                let skipped = skipped.map(|why| format!("; an event of it was skipped: {why}"));
+                let why = format!("it ended before the task did{}", skipped.unwrap_or_default());
+                return Err(ClientError::Broken(why));
             }
             AnswerSource::Looks(_) => {
                 sleep(LOOK).await;
@@ -169,9 +175,16 @@ impl TaskStream {
             return reader.end(trailers);
         }
         let Some(piece) = frame.data_ref() else { return Ok(()) };
-        let items = decoder.take(piece)?;
-        let told = items.iter().map(|item| self.agent.told(reader.item(item)?));
-        self.ready.extend(told);
+        for item in decoder.take(piece)? {
+            match reader.item(&item).and_then(|item| self.agent.told(item)) {
+                // The agent goes on after an event that this version of the hub does not know.
+                Err(ClientError::Senseless { why, .. }) => {
+                    self.agent.log_skipped(&why);
+                    self.skipped = Some(why);
+                }
+                told => self.ready.push_back(told),
+            }
+        }
         Ok(())
     }
 
@@ -234,19 +247,27 @@ impl TaskStream {
         Ok(rests)
     }
 
-    fn note(&mut self, told: &StreamResponse) {
+    /// Follows the state of the task. An event without the task's id belongs to the known task.
+    fn note(&mut self, told: &mut StreamResponse) {
         self.tries = 0;
+        let known = self.task.clone();
+        let named = |id: &mut TaskId| {
+            if let (true, Some(known)) = (id.as_str().is_empty(), known) {
+                *id = known;
+            }
+            Some(id.clone()).filter(|id| !id.as_str().is_empty())
+        };
         match told {
             StreamResponse::Task(task) => {
-                self.task = Some(task.id.clone());
+                self.task = named(&mut task.id);
                 self.over = rests(task.status.state);
             }
             StreamResponse::Message(_) => self.over = true,
             StreamResponse::Status { task, update, .. } => {
-                self.task = Some(task.clone());
+                self.task = named(task);
                 self.over = rests(update.status.state);
             }
-            StreamResponse::Artifact { task, .. } => self.task = Some(task.clone()),
+            StreamResponse::Artifact { task, .. } => self.task = named(task),
         }
     }
 }

@@ -408,8 +408,10 @@ impl RemoteTask {
             Rest::Asks(need, prompt)
         };
         Ok(match status.state {
-            TaskState::Submitted | TaskState::Unknown => None,
-            TaskState::Working => {
+            TaskState::Submitted => None,
+            // The message of a state that this version does not know is progress.
+            TaskState::Unknown if message.is_none() => None,
+            TaskState::Working | TaskState::Unknown => {
                 (self.ours.status.state, self.ours.status.message) =
                     (TaskState::Working, message.clone());
                 self.emit(vec![Emitted::Working { message, metadata }]).await?;
@@ -458,7 +460,8 @@ fn anew(message: Message) -> Message {
 }
 
 fn failure(why: &ClientError) -> Failure {
-    if why.is_passing() {
+    // An answer that cannot be read is no fault of the client's request.
+    if why.is_passing() || matches!(why, ClientError::Senseless { .. }) {
         Failure::Unavailable(why.to_string())
     } else if matches!(why, ClientError::Refused(why) if why.kind == ErrorKind::TaskNotFound) {
         Failure::Unavailable(LOST.to_owned())

@@ -30,8 +30,7 @@ impl Told {
             Some("task") => {
                 self.task = name(&event["id"]);
                 self.status(&event["status"]);
-                // A complete task contains all artifacts so far.
-                self.artifacts = event["artifacts"].as_array().cloned().unwrap_or_default();
+                self.merge(&event["artifacts"]);
             }
             Some("status-update") => {
                 self.task = self.task.take().or_else(|| name(&event["taskId"]));
@@ -44,7 +43,8 @@ impl Told {
             }
             _ => return,
         }
-        self.context = name(&event["contextId"]).or_else(|| self.context.take());
+        let context = name(&event["contextId"]).filter(|context| !context.is_empty());
+        self.context = context.or_else(|| self.context.take());
         if let Value::Object(more) = &event["metadata"] {
             self.metadata.extend(more.clone());
         }
@@ -71,6 +71,25 @@ impl Told {
         };
         if state != "working" && status["message"].is_object() {
             self.message = Some(status["message"].clone());
+        }
+    }
+
+    /// True if the task ended, so that a complete task is its last state.
+    fn is_over(&self) -> bool {
+        matches!(self.exit, Some(Exit::Done | Exit::TaskFailed))
+    }
+
+    /// Merges the artifacts of a complete task. Some agents repeat a task without its artifacts, or
+    /// with less of them than they sent already; what arrived stays.
+    fn merge(&mut self, artifacts: &Value) {
+        let is_over = self.is_over();
+        for new in artifacts.as_array().into_iter().flatten() {
+            let same = |known: &&mut Value| known["artifactId"] == new["artifactId"];
+            match self.artifacts.iter_mut().find(same) {
+                Some(known) if !is_over && continues(&known["parts"], &new["parts"]) => {}
+                Some(known) => known.clone_from(new),
+                None => self.artifacts.push(new.clone()),
+            }
         }
     }
 
@@ -142,6 +161,23 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
+/// True if the parts `known` begin with the parts `new`, independent of the chunk boundaries.
+fn continues(known: &Value, new: &Value) -> bool {
+    let joined = |parts: &Value| {
+        let mut joined = Vec::new();
+        parts.as_array().into_iter().flatten().for_each(|part| append(&mut joined, part));
+        joined
+    };
+    let (known, new) = (joined(known), joined(new));
+    let Some((last, begin)) = new.split_last() else { return true };
+    let Some(rest) = known.strip_prefix(begin) else { return false };
+    let grows = |known: &Value| {
+        let (long, short) = (known["text"].as_str(), last["text"].as_str());
+        known == last || long.zip(short).is_some_and(|(long, short)| long.starts_with(short))
+    };
+    rest.first().is_some_and(grows)
+}
+
 /// Appends a part, and merges adjacent texts to one.
 fn append(parts: &mut Vec<Value>, part: &Value) {
     let is_plain = |part: &Value| part["kind"] == "text" && part["metadata"].is_null();
@@ -191,6 +227,33 @@ mod tests {
         told.take(&status("completed", Some("done")));
         assert_eq!(told.answer(), "one two[file a.bin, 2 bytes]\nthree");
         insta::assert_snapshot!(Value::Object(told.whole(told.said().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
+    }
+
+    #[test]
+    fn repeated_task_keeps_known_pieces() {
+        let text = |text: &str| json!({ "kind": "text", "text": text });
+        let task = |state: &str, parts: Option<Value>| {
+            let made = parts.map(|parts| json!([{ "artifactId": "a", "parts": parts }]));
+            json!({ "kind": "task", "id": "t", "contextId": "", "status": { "state": state },
+                "artifacts": made })
+        };
+        for (repeated, expected) in [
+            (task("working", None), "one two"),
+            (task("working", Some(json!([]))), "one two"),
+            (task("working", Some(json!([text("on")]))), "one two"),
+            (task("working", Some(json!([text("one "), text("and ")]))), "one and two"),
+            (task("working", Some(json!([text("other ")]))), "other two"),
+        ] {
+            let mut told = Told::default();
+            told.take(&chunk(text("one "), false));
+            told.take(&repeated);
+            told.take(&chunk(text("two"), true));
+            told.take(&task("completed", None));
+            assert_eq!(told.answer(), expected, "{repeated}");
+            assert_eq!(told.context.as_deref(), Some("c"), "an empty id names no conversation");
+            told.take(&task("completed", Some(json!([text("one")]))));
+            assert_eq!(told.answer(), "one", "the last state counts");
+        }
     }
 
     #[test]

@@ -20,6 +20,17 @@ use std::{collections::HashMap, io};
 /// Message of a cancelled task whose agent sent no last message.
 const CANCELED: &str = "the task was cancelled";
 
+/// Relation of an artifact's parts to those that came before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Printing {
+    /// The artifact replaces the earlier parts.
+    Anew,
+    /// The parts follow the earlier ones.
+    More,
+    /// The artifact is part of a complete task.
+    Snapshot,
+}
+
 /// State of the output of one task.
 pub(crate) struct Shown {
     format: Format,
@@ -145,11 +156,13 @@ impl Shown {
             match event["kind"].as_str() {
                 Some("task") => {
                     for artifact in event["artifacts"].as_array().into_iter().flatten() {
-                        self.piece(artifact, false)?;
+                        self.piece(artifact, Printing::Snapshot)?;
                     }
                 }
                 Some("artifact-update") => {
-                    self.piece(&event["artifact"], event["append"] == true)?;
+                    let is_more = event["append"] == true;
+                    let how = if is_more { Printing::More } else { Printing::Anew };
+                    self.piece(&event["artifact"], how)?;
                 }
                 _ => {}
             }
@@ -159,10 +172,14 @@ impl Shown {
 
     /// Prints a piece of an artifact: the part after the printed text, or the whole text if it
     /// changed.
-    fn piece(&mut self, artifact: &Value, append: bool) -> io::Result<()> {
+    fn piece(&mut self, artifact: &Value, how: Printing) -> io::Result<()> {
         let new = parts_text(&artifact["parts"]);
         let printed = self.pieces.entry(text(&artifact["artifactId"]).to_owned()).or_default();
-        let out = if append {
+        // Some agents repeat a task with less of an artifact than they sent already.
+        if how == Printing::Snapshot && self.told.exit.is_none() && printed.starts_with(&new) {
+            return Ok(());
+        }
+        let out = if how == Printing::More {
             printed.push_str(&new);
             new
         } else {

@@ -160,6 +160,51 @@ async fn invalid_agent_url_errors_name_fix() -> Result<()> {
     Ok(())
 }
 
+/// Agent in the way of another maker: its card has the defaults of protobuf, and it repeats its
+/// task between two pieces of an artifact.
+async fn foreign(uri: Uri, body: String) -> Response {
+    if uri.path() == "/.well-known/agent-card.json" {
+        let card = json!({ "name": "foreign", "description": "", "version": "", "iconUrl": "",
+            "documentationUrl": "", "provider": { "organization": "", "url": "" }, "skills": null,
+            "securitySchemes": null, "capabilities": { "streaming": true, "extensions": null },
+            "supportedInterfaces": [{ "url": "/", "protocolBinding": "JSONRPC", "tenant": "" }] });
+        return format!("\u{feff}{card}").into_response();
+    }
+    let asked: Value = serde_json::from_str(&body).unwrap_or_default();
+    let task = json!({ "task": { "id": "t", "contextId": "c",
+        "status": { "state": "TASK_STATE_WORKING" } } });
+    let piece = |text: &str, append: bool| {
+        json!({ "artifactUpdate": { "taskId": "t", "contextId": "c", "append": append,
+            "artifact": { "artifactId": "a", "parts": [{ "text": text }, { "hologram": {} }] } } })
+    };
+    let done = json!({ "statusUpdate": { "taskId": "t", "contextId": "c",
+        "status": { "state": "TASK_STATE_COMPLETED" } } });
+    let pieces = [piece("one ", false), task.clone(), json!({ "news": 1 }), piece("two", true)];
+    let events = std::iter::once(task).chain(pieces).chain([done]).map(|event| {
+        let told = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": event });
+        format!("event: any\rdata: {told}\r\r")
+    });
+    ([("content-type", "Text/Event-Stream")], events.collect::<String>()).into_response()
+}
+
+#[tokio::test]
+async fn foreign_agents_card_and_pieces_are_read() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let router = Router::new().fallback(foreign);
+    let mut serving = JoinSet::new();
+    serving.spawn(async move { axum::serve(listener, router).await });
+    for how in [&[][..], &["--stream"]] {
+        let ran = run(&hub, &[&["send", &url, "hi"][..], how].concat()).await?;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "one two\n"), "{}", ran.stderr);
+    }
+    let ran = run(&hub, &["send", &url, "hi", "--format", "json"]).await?;
+    let told: Value = serde_json::from_str(&ran.stdout)?;
+    assert_eq!(told["artifacts"][0]["parts"], json!([{ "kind": "text", "text": "one two" }]));
+    Ok(())
+}
+
 /// A remote task can be limited, cancelled and watched like a local one.
 #[tokio::test]
 async fn remote_task_is_limited_watched_and_cancelled() -> Result<()> {

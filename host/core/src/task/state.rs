@@ -157,9 +157,14 @@ fn append_parts(parts: &mut Vec<Part>, more: &[Part]) {
 }
 
 /// Update that brings clients with the `known` artifacts up to date: `None`, the added parts, or
-/// the whole artifact if it was replaced. `last_chunk` says that the artifact is complete.
+/// the whole artifact if it was replaced. `last_chunk` says that the artifact is complete; an
+/// incomplete one with less than the known parts changes nothing, because some agents repeat a task
+/// without its latest pieces.
 pub fn catch_up(known: &[Artifact], now: Artifact, last_chunk: bool) -> Option<ArtifactUpdate> {
     let before = known.iter().find(|known| known.artifact_id == now.artifact_id);
+    if !last_chunk && before.is_some_and(|before| added(&now.parts, &before.parts).is_some()) {
+        return None;
+    }
     let added = before.map(|before| added(&before.parts, &now.parts));
     let (append, parts) = match added {
         Some(Some(parts)) if parts.is_empty() => return None,
@@ -390,6 +395,7 @@ mod tests {
             (vec![text("a"), data.clone()], vec![text("a"), data.clone(), text("c")]),
             (vec![], vec![text("a")]),
             (vec![text("ab")], vec![text("b")]),
+            (vec![text("ab")], vec![text("a")]),
             (vec![text("ab")], vec![]),
             (vec![data], vec![text("a")]),
         ];
@@ -416,11 +422,14 @@ mod tests {
         more ["c"]
         more ["a"]
         anew ["b"]
-        anew []
+        nothing
+        nothing
         anew ["a"]
         "#);
         let first = catch_up(&[], artifact(&[text("a")]), true).unwrap();
         assert!(!first.append && first.last_chunk);
+        let last = catch_up(&[artifact(&[text("ab")])], artifact(&[text("a")]), true).unwrap();
+        assert!(!last.append, "the last state of an artifact counts");
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 
 pub mod changes;
 pub mod extended;
+mod foreign;
 mod input_schema;
 mod interfaces;
 mod local_hub;
@@ -11,6 +12,7 @@ mod parse;
 pub mod signed;
 
 pub use crate::model::card::{AgentCard, Skill, is_in_range};
+pub use foreign::ForeignCard;
 pub use input_schema::{INPUT_SCHEMA, InputSchema, InvalidInputSchema, Violation};
 pub use interfaces::read_interfaces;
 pub use local_hub::OF_THE_HUB;

@@ -2,18 +2,21 @@
 //! snake_case, `null` equal to absent, numbers also as text, unknown members ignored. It reads
 //! query strings as well.
 
-use crate::model::{error::A2aError, message::Metadata};
+use crate::{
+    codec::place::Place,
+    model::{error::A2aError, message::Metadata},
+};
 use serde_json::{Map, Value};
 
 /// A JSON object being read, with its path for errors.
 pub(crate) struct Members {
     members: Map<String, Value>,
-    at: String,
+    at: Place,
 }
 
 impl Members {
     /// Starts to read `value`, whose path is `at`; the path of a request's parameters is empty.
-    pub(crate) fn of(value: Value, at: impl Into<String>) -> Result<Self, A2aError> {
+    pub(crate) fn of(value: Value, at: impl Into<Place>) -> Result<Self, A2aError> {
         let at = at.into();
         match value {
             Value::Object(members) => Ok(Self { members, at }),
@@ -22,25 +25,34 @@ impl Members {
             | Value::Number(_)
             | Value::String(_)
             | Value::Array(_) => {
-                let field = if at.is_empty() { "params" } else { &at };
+                let field = match &*at {
+                    "" if at.is_tolerant() => "result",
+                    "" => "params",
+                    path => path,
+                };
                 Err(A2aError::invalid(field, "must be an object"))
             }
         }
     }
 
     /// Path of the object.
-    pub(crate) fn place(&self) -> &str {
+    pub(crate) fn place(&self) -> &Place {
         &self.at
     }
 
     /// Path of the member `name`.
-    pub(crate) fn at(&self, name: &str) -> String {
-        if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
+    pub(crate) fn at(&self, name: &str) -> Place {
+        self.at.member(name)
     }
 
     /// Creates an error for the member `name`.
     pub(crate) fn refuse(&self, name: &str, why: impl std::fmt::Display) -> A2aError {
         A2aError::invalid(&self.at(name), why)
+    }
+
+    /// Skips the member `name` for this reason, or returns the error to a strict reader.
+    fn skip<T: Default>(&self, name: &str, why: &str) -> Result<T, A2aError> {
+        self.at.skip(self.refuse(name, why)).map(|()| T::default())
     }
 
     /// Removes and returns the member `name`, which may be `null`.
@@ -67,7 +79,11 @@ impl Members {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(self.refuse(name, "must be a string")),
+            // Some agents write ids and times as numbers.
+            Some(value @ (Value::Number(_) | Value::Bool(_))) if self.at.is_tolerant() => {
+                Ok(Some(value.to_string()))
+            }
+            Some(_) => self.skip(name, "must be a string"),
         }
     }
 
@@ -94,7 +110,7 @@ impl Members {
             Some(Value::String(text)) if text == "true" || text == "false" => {
                 Ok(Some(text == "true"))
             }
-            Some(_) => Err(self.refuse(name, "must be true or false")),
+            Some(_) => self.skip(name, "must be true or false"),
         }
     }
 
@@ -117,16 +133,29 @@ impl Members {
     pub(crate) fn list<T>(
         &mut self,
         name: &str,
-        read: impl Fn(Value, String) -> Result<T, A2aError>,
+        read: impl Fn(Value, Place) -> Result<T, A2aError>,
     ) -> Result<Vec<T>, A2aError> {
-        match self.take(name) {
+        let items = match self.take(name) {
+            // Some agents write a list of one item as the item.
+            Some(item @ (Value::Object(_) | Value::String(_))) if self.at.is_tolerant() => {
+                Some(Value::Array(vec![item]))
+            }
+            items => items,
+        };
+        match items {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => {
                 let at = self.at(name);
-                let items = items.into_iter().enumerate();
-                items.map(|(n, item)| read(item, format!("{at}[{n}]"))).collect()
+                let mut all = Vec::with_capacity(items.len());
+                for (n, item) in items.into_iter().enumerate() {
+                    match read(item, at.item(n)) {
+                        Ok(item) => all.push(item),
+                        Err(why) => at.skip(why)?,
+                    }
+                }
+                Ok(all)
             }
-            Some(_) => Err(self.refuse(name, "must be a list")),
+            Some(_) => self.skip(name, "must be a list"),
         }
     }
 
@@ -144,7 +173,11 @@ impl Members {
 
     /// Returns an optional object as a nested reader.
     pub(crate) fn members(&mut self, name: &str) -> Result<Option<Self>, A2aError> {
-        self.take(name).map(|value| Self::of(value, self.at(name))).transpose()
+        let Some(value) = self.take(name) else { return Ok(None) };
+        match Self::of(value, self.at(name)) {
+            Ok(members) => Ok(Some(members)),
+            Err(why) => self.at.skip(why).map(|()| None),
+        }
     }
 
     /// Returns an optional object as custom metadata.

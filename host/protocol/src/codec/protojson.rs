@@ -3,7 +3,7 @@
 //! writes them.
 
 use crate::{
-    codec::{members::Members, spelled::Form},
+    codec::{foreign, members::Members, place::Place, spelled::Form},
     model::{
         error::A2aError,
         event::{ArtifactUpdate, StatusUpdate, StreamResponse},
@@ -12,7 +12,7 @@ use crate::{
         task::{Artifact, Task, TaskState, TaskStatus},
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A package of protobuf messages, which determines the form of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,16 +59,25 @@ impl Proto {
     }
 
     /// Reads a message without checking that a client may send it.
-    pub(crate) fn read_message(self, value: Value, at: String) -> Result<Message, A2aError> {
+    pub(crate) fn read_message(
+        self,
+        value: Value,
+        at: impl Into<Place>,
+    ) -> Result<Message, A2aError> {
+        let at = at.into();
+        if let Some(message) = foreign::bare_message(&value, &at) {
+            return Ok(message);
+        }
         let mut of = Members::of(value, at)?;
-        let role = of.need("role")?;
+        let role = of.need_or("role", "ROLE_AGENT")?;
         Ok(Message {
-            message_id: MessageId::new(of.need_text("messageId")?),
+            message_id: MessageId::new(of.need_id("messageId")?),
             context_id: of.some_text("contextId")?.map(ContextId::new),
             task_id: of.some_text("taskId")?.map(TaskId::new),
-            role: read_role(&role).ok_or_else(|| {
-                of.refuse("role", "must be ROLE_USER or ROLE_AGENT, or its number")
-            })?,
+            role: match read_role(&role).or_else(|| of.foreign_role(&role)) {
+                Some(role) => role,
+                None => of.unknown_role(&role, "must be ROLE_USER or ROLE_AGENT, or its number")?,
+            },
             parts: of.list(self.parts(), |part, at| self.read_part(part, at))?,
             metadata: of.facts("metadata")?,
             extensions: of.texts("extensions")?,
@@ -80,24 +89,34 @@ impl Proto {
         })
     }
 
-    fn read_part(self, value: Value, at: String) -> Result<Part, A2aError> {
-        let whole = at.clone();
-        let mut of = Members::of(value, at)?;
-        match self {
-            Self::V1 => Ok(Part {
-                content: read_content(&mut of, &whole)?,
-                filename: of.some_text("filename")?,
-                media_type: of.some_text("mediaType")?,
-                metadata: of.facts("metadata")?,
-            }),
-            Self::V03 => read_old_part(&mut of, &whole),
-        }
+    fn read_part(self, value: Value, at: Place) -> Result<Part, A2aError> {
+        let own: foreign::PartReader = match self {
+            Self::V1 => Self::part_of_v1,
+            Self::V03 => Self::part_of_v03,
+        };
+        foreign::part(own, value, at)
     }
 
-    fn read_artifact(self, value: Value, at: String) -> Result<Artifact, A2aError> {
+    pub(super) fn part_of_v1(value: Value, at: Place) -> Result<Part, A2aError> {
+        let whole = at.clone();
+        let mut of = Members::of(value, at)?;
+        Ok(Part {
+            content: read_content(&mut of, &whole)?,
+            filename: of.some_text("filename")?,
+            media_type: of.some_text("mediaType")?,
+            metadata: of.facts("metadata")?,
+        })
+    }
+
+    pub(super) fn part_of_v03(value: Value, at: Place) -> Result<Part, A2aError> {
+        let whole = at.clone();
+        read_old_part(&mut Members::of(value, at)?, &whole)
+    }
+
+    fn read_artifact(self, value: Value, at: Place) -> Result<Artifact, A2aError> {
         let mut of = Members::of(value, at)?;
         Ok(Artifact {
-            artifact_id: ArtifactId::new(of.need_text("artifactId")?),
+            artifact_id: ArtifactId::new(of.need_or_text("artifactId", "artifact")?),
             name: of.some_text("name")?,
             description: of.some_text("description")?,
             parts: of.list("parts", |part, at| self.read_part(part, at))?,
@@ -106,9 +125,9 @@ impl Proto {
         })
     }
 
-    fn read_status(self, value: Value, at: String) -> Result<TaskStatus, A2aError> {
+    fn read_status(self, value: Value, at: Place) -> Result<TaskStatus, A2aError> {
         let mut of = Members::of(value, at)?;
-        let state = of.need("state")?;
+        let state = of.need_or("state", "TASK_STATE_UNSPECIFIED")?;
         // The package of 0.3 calls it `update`, its JSON `message`.
         let (name, said) = match of.take("message") {
             Some(said) => ("message", Some(said)),
@@ -116,8 +135,11 @@ impl Proto {
         };
         let at = of.at(name);
         Ok(TaskStatus {
-            state: Self::read_state(&state).ok_or_else(|| of.refuse("state", self.states()))?,
-            message: said.map(|said| self.read_message(said, at)).transpose()?,
+            state: match Self::read_state(&state).or_else(|| of.foreign_state(&state)) {
+                Some(state) => state,
+                None => of.unknown_state(&state, &self.states())?,
+            },
+            message: of.part_of(said.map(|said| self.read_message(said, at)))?,
             timestamp: of.text("timestamp")?.unwrap_or_default(),
         })
     }
@@ -147,9 +169,9 @@ impl Proto {
     }
 
     /// Reads a task in ProtoJSON; `at` is its path, for errors.
-    pub(crate) fn read_task(self, value: Value, at: String) -> Result<Task, A2aError> {
+    pub(crate) fn read_task(self, value: Value, at: impl Into<Place>) -> Result<Task, A2aError> {
         let mut of = Members::of(value, at)?;
-        let status = of.need("status")?;
+        let status = of.need_or("status", json!({}))?;
         Ok(Task {
             id: TaskId::new(of.need_text("id")?),
             context_id: ContextId::new(of.text("contextId")?.unwrap_or_default()),
@@ -161,19 +183,23 @@ impl Proto {
     }
 
     /// Reads a `StreamResponse`, or a `SendMessageResponse`, which is a subset of it.
-    pub(crate) fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
-        let mut of = Members::of(value, "")?;
+    pub(crate) fn read_stream_response(
+        self,
+        value: Value,
+        at: impl Into<Place>,
+    ) -> Result<StreamResponse, A2aError> {
+        let mut of = Members::of(value, at)?;
         if let Some(task) = of.take("task") {
-            return Ok(StreamResponse::Task(Box::new(self.read_task(task, "task".to_owned())?)));
+            return Ok(StreamResponse::Task(Box::new(self.read_task(task, of.at("task"))?)));
         }
         for name in ["message", "msg"] {
             if let Some(said) = of.take(name) {
-                return Ok(StreamResponse::Message(self.read_message(said, name.to_owned())?));
+                return Ok(StreamResponse::Message(self.read_message(said, of.at(name))?));
             }
         }
         if let Some(mut update) = of.members("statusUpdate")? {
             let (task, context) = whose(&mut update)?;
-            let status = update.need("status")?;
+            let status = update.need_or("status", json!({}))?;
             let status = self.read_status(status, update.at("status"))?;
             let update = StatusUpdate { status, metadata: update.facts("metadata")? };
             return Ok(StreamResponse::Status { task, context, update });
@@ -193,7 +219,7 @@ impl Proto {
 
 /// Reads the task and conversation of an update.
 fn whose(update: &mut Members) -> Result<(TaskId, ContextId), A2aError> {
-    let task = TaskId::new(update.need_text("taskId")?);
+    let task = TaskId::new(update.need_or_text("taskId", "")?);
     Ok((task, ContextId::new(update.text("contextId")?.unwrap_or_default())))
 }
 

@@ -12,6 +12,9 @@ pub use finished::FinishedTask;
 pub use heard::HeardEvent;
 pub use wire::Wire;
 
+/// What was read of a remote agent's answer.
+pub use crate::codec::place::Tolerant;
+
 use crate::{
     codec::spelled::{Answered, Form},
     hub,

@@ -4,7 +4,11 @@
 
 use crate::{
     card::{Endpoints, extended},
-    codec::spelled::{Answered, Form},
+    codec::{
+        foreign,
+        place::Tolerant,
+        spelled::{Answered, Form},
+    },
     member,
     model::{
         error::A2aError,
@@ -110,22 +114,14 @@ impl Wire {
         Form::tells(&sequenced.event).then(|| self.form().value(sequenced))
     }
 
-    /// Reads a task from a server's response.
-    pub fn read_task(self, value: Value) -> Result<Task, A2aError> {
-        match self.form() {
-            Form::V1 => v1::read_task(value),
-            Form::V03 => v03::json::read_task(value),
-            Form::V03Proto => v03::proto::read_task(value),
-        }
+    /// Reads a task from a server's response, as far as it can be read.
+    pub fn read_task(self, value: Value) -> Result<Tolerant<Task>, A2aError> {
+        Tolerant::read("task", |at| foreign::task(self.form(), value, at))
     }
 
-    /// Reads a stream item, or the response to a message.
-    pub fn read_stream_response(self, value: Value) -> Result<StreamResponse, A2aError> {
-        match self.form() {
-            Form::V1 => v1::read_stream_response(value),
-            Form::V03 => v03::json::read_stream_response(value),
-            Form::V03Proto => v03::proto::read_stream_response(value),
-        }
+    /// Reads a stream item, or the response to a message, as far as it can be read.
+    pub fn read_stream_response(self, value: Value) -> Result<Tolerant<StreamResponse>, A2aError> {
+        Tolerant::read("", |at| foreign::stream_response(self.form(), value, at))
     }
 
     /// Adds the requested tenant to the push configurations of a 1.0 answer.

@@ -325,6 +325,24 @@ impl A2aError {
         Some(Self { kind, message: message.to_owned(), details: data.cloned() })
     }
 
+    /// Reads the JSON-RPC error of any server: also a code as text, and a bare message, which is an
+    /// internal error. `None` if it says nothing.
+    pub fn read_foreign(error: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        // A number with a fraction of zero, as JavaScript and Lua may write it, is whole.
+        let code = error.get("code").map(text);
+        let code = code.and_then(|code| code.trim().trim_end_matches(".0").parse::<i64>().ok());
+        let message = error.get("message").filter(|message| !message.is_null()).map(text);
+        let message = message.or_else(|| error.as_str().map(str::to_owned)).unwrap_or_default();
+        if code.is_none() && message.is_empty() {
+            return None;
+        }
+        let details = error.get("data").cloned();
+        let known =
+            code.and_then(|code| ErrorKind::from_official(code, details.as_ref().and_then(reason)));
+        Some(Self { kind: known.unwrap_or(ErrorKind::Internal), message, details })
+    }
+
     /// Reads an official server's REST error, or an error in its stream.
     ///
     /// Accepts the `google.rpc.Status` of 1.0, and both forms of 0.3 servers: a JSON-RPC error

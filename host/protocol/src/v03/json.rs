@@ -2,7 +2,7 @@
 //! clients. `params` reads the requests of clients.
 
 use crate::{
-    codec::{members::Members, spelled::Form},
+    codec::{foreign, members::Members, place::Place, spelled::Form},
     model::{
         error::A2aError,
         event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse},
@@ -11,7 +11,7 @@ use crate::{
         task::{Artifact, Task, TaskState, TaskStatus},
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Writes a task in the JSON of 0.3.
 pub fn write_task(task: &Task) -> Value {
@@ -35,20 +35,27 @@ pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
 
 /// Reads a stream item or the response to a message. The member `kind` determines the type.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
+    stream_response_at(value, Place::default())
+}
+
+/// Reads a stream item at this path.
+pub(crate) fn stream_response_at(value: Value, at: Place) -> Result<StreamResponse, A2aError> {
     match value.get("kind").and_then(Value::as_str) {
-        Some("task") => Ok(StreamResponse::Task(Box::new(read_task(value)?))),
-        Some("message") => Ok(StreamResponse::Message(read_message(value)?)),
+        Some("task") => Ok(StreamResponse::Task(Box::new(task_at(value, at.member("task"))?))),
+        Some("message") => Ok(StreamResponse::Message(message_at(value, at.member("message"))?)),
         Some("status-update") => {
-            let mut of = Members::of(value, "")?;
-            let (task, context) = (TaskId::new(of.need_text("taskId")?), read_context(&mut of)?);
-            let status = of.need("status")?;
+            let mut of = Members::of(value, at)?;
+            let (task, context) =
+                (TaskId::new(of.need_or_text("taskId", "")?), read_context(&mut of)?);
+            let status = of.need_or("status", json!({}))?;
             let status = status_at(status, of.at("status"))?;
             let update = StatusUpdate { status, metadata: of.facts("metadata")? };
             Ok(StreamResponse::Status { task, context, update })
         }
         Some("artifact-update") => {
-            let mut of = Members::of(value, "")?;
-            let (task, context) = (TaskId::new(of.need_text("taskId")?), read_context(&mut of)?);
+            let mut of = Members::of(value, at)?;
+            let (task, context) =
+                (TaskId::new(of.need_or_text("taskId", "")?), read_context(&mut of)?);
             let artifact = of.need("artifact")?;
             let artifact = artifact_at(artifact, of.at("artifact"))?;
             let (append, last_chunk) = (of.flag("append")?, of.flag("lastChunk")?);
@@ -64,8 +71,13 @@ pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
 
 /// Reads a task in the JSON of 0.3; an error names the invalid member.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
-    let mut of = Members::of(value, "task")?;
-    let status = of.need("status")?;
+    task_at(value, Place::from("task"))
+}
+
+/// Reads a task at this path.
+pub(crate) fn task_at(value: Value, at: Place) -> Result<Task, A2aError> {
+    let mut of = Members::of(value, at)?;
+    let status = of.need_or("status", json!({}))?;
     Ok(Task {
         id: TaskId::new(of.need_text("id")?),
         context_id: read_context(&mut of)?,
@@ -78,57 +90,65 @@ pub fn read_task(value: Value) -> Result<Task, A2aError> {
 
 /// Reads a message without checking that a client may send it.
 pub fn read_message(value: Value) -> Result<Message, A2aError> {
-    message_at(value, "message".to_owned())
+    message_at(value, Place::from("message"))
 }
 
 fn read_context(of: &mut Members) -> Result<ContextId, A2aError> {
     Ok(ContextId::new(of.text("contextId")?.unwrap_or_default()))
 }
 
-fn status_at(value: Value, at: String) -> Result<TaskStatus, A2aError> {
+fn status_at(value: Value, at: Place) -> Result<TaskStatus, A2aError> {
     let mut of = Members::of(value, at)?;
-    let state = of.need_text("state")?;
-    let at = of.at("message");
+    let state = of.need_or_text("state", "unknown")?;
+    let (at, said) = (of.at("message"), of.take("message"));
     Ok(TaskStatus {
-        state: TaskState::from_name(&state)
-            .ok_or_else(|| of.refuse("state", format!("no task is ever `{state}`")))?,
-        message: of.take("message").map(|said| message_at(said, at)).transpose()?,
+        state: match TaskState::from_name(&state).or_else(|| of.foreign_state(&json!(state))) {
+            Some(state) => state,
+            None => of.unknown_state(&json!(state), &format!("no task is ever `{state}`"))?,
+        },
+        message: of.part_of(said.map(|said| message_at(said, at)))?,
         timestamp: of.text("timestamp")?.unwrap_or_default(),
     })
 }
 
-fn message_at(value: Value, at: String) -> Result<Message, A2aError> {
+fn message_at(value: Value, at: Place) -> Result<Message, A2aError> {
+    if let Some(message) = foreign::bare_message(&value, &at) {
+        return Ok(message);
+    }
     let mut of = Members::of(value, at)?;
-    let role = of.need_text("role")?;
+    let role = of.need_or_text("role", "agent")?;
     Ok(Message {
-        message_id: MessageId::new(of.need_text("messageId")?),
+        message_id: MessageId::new(of.need_id("messageId")?),
         context_id: of.some_text("contextId")?.map(ContextId::new),
         task_id: of.some_text("taskId")?.map(TaskId::new),
         role: match role.as_str() {
             "user" => Role::User,
             "agent" => Role::Agent,
-            _ => return Err(of.refuse("role", "must be `user` or `agent`")),
+            _ => match of.foreign_role(&json!(role)) {
+                Some(role) => role,
+                None => of.unknown_role(&json!(role), "must be `user` or `agent`")?,
+            },
         },
-        parts: of.list("parts", part_at)?,
+        parts: of.list("parts", |part, at| foreign::part(part_at, part, at))?,
         metadata: of.facts("metadata")?,
         extensions: of.texts("extensions")?,
         reference_task_ids: of.texts("referenceTaskIds")?.into_iter().map(TaskId::new).collect(),
     })
 }
 
-fn artifact_at(value: Value, at: String) -> Result<Artifact, A2aError> {
+fn artifact_at(value: Value, at: Place) -> Result<Artifact, A2aError> {
     let mut of = Members::of(value, at)?;
     Ok(Artifact {
-        artifact_id: ArtifactId::new(of.need_text("artifactId")?),
+        artifact_id: ArtifactId::new(of.need_or_text("artifactId", "artifact")?),
         name: of.some_text("name")?,
         description: of.some_text("description")?,
-        parts: of.list("parts", part_at)?,
+        parts: of.list("parts", |part, at| foreign::part(part_at, part, at))?,
         metadata: of.facts("metadata")?,
         extensions: of.texts("extensions")?,
     })
 }
 
-fn part_at(value: Value, at: String) -> Result<Part, A2aError> {
+pub(crate) fn part_at(value: Value, at: Place) -> Result<Part, A2aError> {
     let mut of = Members::of(value, at)?;
     let metadata = of.facts("metadata")?;
     match of.need_text("kind")?.as_str() {

@@ -182,7 +182,7 @@ pub fn read_task(value: Value) -> Result<Task, A2aError> {
 
 /// Reads a `StreamResponse` or a `SendMessageResponse`.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
-    Proto::V03.read_stream_response(value)
+    Proto::V03.read_stream_response(value, "")
 }
 
 #[cfg(test)]

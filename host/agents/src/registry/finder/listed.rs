@@ -2,7 +2,7 @@
 //! are kept.
 
 use a2a_hub_core::{discovery::search::Description, text::plain_text};
-use a2a_hub_protocol::card::{AgentCard, read_interfaces};
+use a2a_hub_protocol::card::{AgentCard, ForeignCard, read_interfaces};
 use serde_json::{Value, json};
 
 /// Most agents that are read from one answer.
@@ -44,7 +44,7 @@ fn listed(card: &Value) -> Option<Listed> {
         of.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
     };
     let name = line(card, "name", MAX_LINE);
-    let interfaces = read_interfaces(card).ok()?;
+    let interfaces = read_interfaces(&ForeignCard::read(card).card).ok()?;
     let url = interfaces.into_iter().map(|interface| interface.url).find(|url| is_http(url))?;
     if name.is_empty() {
         return None;

@@ -133,7 +133,7 @@ proptest! {
         for (proto, sequenced) in [(Proto::V1, new), (Proto::V03, old)] {
             let written = proto.form().value(&sequenced);
             prop_assert!(is_shallow(&written), "nothing here comes near {} levels", MAX_DEPTH);
-            prop_assert_eq!(proto.read_stream_response(written).unwrap(), StreamResponse::of(sequenced.clone()).unwrap());
+            prop_assert_eq!(proto.read_stream_response(written, "").unwrap(), StreamResponse::of(sequenced.clone()).unwrap());
         }
     }
 }

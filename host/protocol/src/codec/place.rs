@@ -1,0 +1,102 @@
+//! Path of a value in a document. It also decides how its reader treats a value of another form:
+//! requests of clients are refused with the path; answers of remote agents are read as far as
+//! possible, and the path of each skipped value is collected for the log.
+
+use crate::model::error::A2aError;
+use std::{cell::RefCell, fmt, ops::Deref, rc::Rc};
+
+/// Most skipped values that are collected for one document.
+const MAX_SKIPPED: usize = 16;
+
+/// Path of a value, such as `message.parts[0]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    path: String,
+    /// Reasons for the skipped values; `None` if the first one refuses the document.
+    skipped: Option<Skipped>,
+}
+
+type Skipped = Rc<RefCell<Vec<String>>>;
+
+/// What was read of a remote agent's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tolerant<T> {
+    /// The answer without the skipped values.
+    pub value: T,
+    /// Skipped values, each with its path and the reason.
+    pub skipped: Vec<String>,
+}
+
+impl<T> Tolerant<T> {
+    /// Reads a document tolerantly, whose own path is `path`.
+    pub(crate) fn read(
+        path: &str,
+        read: impl FnOnce(Place) -> Result<T, A2aError>,
+    ) -> Result<Self, A2aError> {
+        let skipped = Skipped::default();
+        let value = read(Place { path: path.to_owned(), skipped: Some(Rc::clone(&skipped)) })?;
+        Ok(Self { value, skipped: skipped.take() })
+    }
+}
+
+impl Place {
+    /// True if values of another form are skipped.
+    pub(crate) fn is_tolerant(&self) -> bool {
+        self.skipped.is_some()
+    }
+
+    /// The same path for a strict reader.
+    pub(crate) fn strict(&self) -> Self {
+        Self::from(self.path.clone())
+    }
+
+    /// Path of the member `name`.
+    pub(crate) fn member(&self, name: &str) -> Self {
+        let path = match self.path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        Self { path, skipped: self.skipped.clone() }
+    }
+
+    /// Path of the item `n` of a list.
+    pub(crate) fn item(&self, n: usize) -> Self {
+        Self { path: format!("{}[{n}]", self.path), skipped: self.skipped.clone() }
+    }
+
+    /// Skips a value for this reason; returns the reason to a strict reader.
+    pub(crate) fn skip(&self, why: A2aError) -> Result<(), A2aError> {
+        let Some(skipped) = &self.skipped else { return Err(why) };
+        let mut skipped = skipped.borrow_mut();
+        if skipped.len() < MAX_SKIPPED {
+            skipped.push(why.message);
+        }
+        Ok(())
+    }
+}
+
+impl From<&str> for Place {
+    fn from(path: &str) -> Self {
+        Self::from(path.to_owned())
+    }
+}
+
+impl From<String> for Place {
+    fn from(path: String) -> Self {
+        Self { path, skipped: None }
+    }
+}
+
+impl Deref for Place {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.path
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)
+    }
+}
