@@ -16,37 +16,40 @@ use serde_json::{Map, Value, json};
 /// Maximum length, in characters, of a description in the table.
 const MAX_DESCRIPTION: usize = 200;
 
+/// Help heading of the search criteria.
+const SEARCH: &str = "Search";
+
 #[derive(Debug, Args)]
 pub(crate) struct Agents {
-    /// Ask each for its health first
+    /// Check the health of each agent first
     #[arg(long, conflicts_with_all = CRITERIA)]
     health: bool,
-    /// Only those that can do this, in your words; the best comes first
-    #[arg(long, value_name = "TEXT")]
+    /// What the agent is to do, in your words; the best match comes first
+    #[arg(long, value_name = "TEXT", help_heading = SEARCH)]
     find: Option<String>,
-    /// Only the one of this id, alias or name, or of the nearest one
-    #[arg(long)]
+    /// Only the agent with this id, alias or name, or with the most similar one
+    #[arg(long, help_heading = SEARCH)]
     name: Option<String>,
-    /// Only those that have the skill of this id
-    #[arg(long, value_name = "ID")]
+    /// Only agents with the skill of this id
+    #[arg(long, value_name = "ID", help_heading = SEARCH)]
     skill: Option<String>,
-    /// Only those whose skills have these tags
-    #[arg(long, value_delimiter = ',')]
+    /// Only agents whose skills have these tags, separated by commas
+    #[arg(long, value_delimiter = ',', help_heading = SEARCH)]
     tags: Vec<String>,
-    /// Only those of a version that will do, such as 2, '>=1.4' or 1.*
-    #[arg(long, value_name = "VERSION")]
+    /// Only agents of a matching version, such as 2, '>=1.4' or 1.*
+    #[arg(long, value_name = "VERSION", help_heading = SEARCH)]
     version: Option<String>,
-    /// Take older ones if there is no other of that version
-    #[arg(long, requires = "version")]
+    /// Accept older versions if no agent matches `--version`
+    #[arg(long, requires = "version", help_heading = SEARCH)]
     allow_older: bool,
-    /// Only those that take these media types
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    /// Only agents that accept these media types, separated by commas
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = SEARCH)]
     input: Vec<String>,
-    /// Only those that answer with these media types
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    /// Only agents that produce these media types, separated by commas
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = SEARCH)]
     output: Vec<String>,
-    /// How many of those that were found at most
-    #[arg(long)]
+    /// Maximum number of results
+    #[arg(long, help_heading = SEARCH)]
     limit: Option<usize>,
 }
 

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
-    /// The file to make; there must be none of that name
+    /// File to create; it must not exist
     file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// A file that `backup` made
+    /// File that `a2a-hub backup` made
     file: PathBuf,
 }
 

@@ -17,32 +17,33 @@ use tokio::{
 
 /// Text at the end of `mcp --help`.
 const MCP_HELP: &str = "\
-For an MCP client to start, not for people to type: it speaks MCP on standard input and output. Each agent of the hub is a tool \
-there. A hub with HTTP serves the same at `/mcp`.";
+An MCP client starts this command; it is not meant for a terminal. Each agent of the hub is a tool.
+A hub with HTTP serves the same at `/mcp`.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = MCP_HELP, after_help = MCP_HELP)]
 pub(crate) struct Mcp {
-    /// Where agents work, unless a call says so [default: the current directory]
+    /// Directory in which agents work if a call names none [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Start the hub first, if it does not run
+    /// Start the hub first if it does not run
     #[arg(long)]
     start: bool,
 }
 
 /// Text at the end of `acp --help`.
 const ACP_HELP: &str = "\
-For an editor to start, not for people to type: it speaks ACP on standard input and output. The agent works in the directory that \
-the editor names, and what it asks leave for the editor shows.";
+An editor starts this command; it is not meant for a terminal. The agent works in the directory
+that the editor names. The editor shows the agent's permission requests.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = ACP_HELP, after_help = ACP_HELP)]
 pub(crate) struct Acp {
-    /// The agent, as `a2a-hub agents` lists it [default: the hub's `default_agent`]
+    /// Id of the agent, as listed by `a2a-hub agents` [default: `default_agent` of the
+    /// configuration]
     #[arg(add = completion::agents())]
     agent: Option<String>,
-    /// Start the hub first, if it does not run
+    /// Start the hub first if it does not run
     #[arg(long)]
     start: bool,
 }

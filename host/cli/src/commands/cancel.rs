@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     Global, block_on,
-    client::{hub_client::Client, remote::Elsewhere},
+    client::{
+        hub_client::Client,
+        remote::{Elsewhere, REMOTE},
+    },
     ui::{
         failure::CommandError,
         render::{list, text},
@@ -25,18 +28,20 @@ const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
+    /// Id of the task, or a unique prefix of it
     #[arg(add = completion::tasks(), required_unless_present = "state", conflicts_with = "state")]
     id: Option<String>,
-    /// It is a task of the agent at this URL, and not of the hub
-    #[arg(long, value_name = "URL", conflicts_with = "state")]
+    /// URL of the remote agent that owns the task [default: the hub]
+    #[arg(long, value_name = "URL", help_heading = REMOTE, conflicts_with = "state")]
     agent: Option<String>,
     #[command(flatten)]
     elsewhere: Elsewhere,
-    /// All tasks of the hub in this state, such as `input-required` for those that wait for an answer
+    /// Cancel all tasks of the hub in this state, such as `input-required` for those that wait for
+    /// an answer
     #[arg(long, value_parser = PossibleValuesParser::new(live()))]
     state: Option<String>,
-    /// Only those that have been in it for so long (`30m`, `2h`, `1d`), or since before then (a day, or RFC 3339)
+    /// Only tasks that have been in the state for this time (`30m`, `2h`, `1d`), or since before
+    /// this date (`2026-01-31`, or RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = since, requires = "state")]
     older: Option<Since>,
 }

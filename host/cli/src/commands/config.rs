@@ -11,9 +11,9 @@ use toml::{Table, Value};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Print the settings that count, each with where it comes from
+    /// Print the effective settings, each with its source
     Show,
-    /// Say whether the hub can start with these settings
+    /// Check that the hub can start with these settings
     Check,
 }
 

@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Deliveries {
-    /// Only what was given up
+    /// Only notifications that the hub no longer retries
     #[arg(long)]
     dead: bool,
-    /// Try at once to send what fails or was given up of this task
+    /// Retry the failed notifications of this task at once
     #[arg(long, value_name = "TASK", conflicts_with = "dead", add = completion::tasks())]
     retry: Option<String>,
-    /// At most so many, the oldest tasks first
+    /// Maximum number of entries, oldest tasks first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
 }

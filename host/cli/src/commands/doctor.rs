@@ -70,7 +70,8 @@ const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", GUES
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Try these agents, or all that can be tried, against a model on this machine that only echoes: free and offline
+    /// Test these agents, or all that support it, against a local model that echoes: free and
+    /// offline
     #[arg(long, value_name = "AGENT", num_args = 0..)]
     trial: Option<Vec<String>>,
 }

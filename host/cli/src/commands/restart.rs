@@ -25,8 +25,8 @@ use std::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
-    /// Let tasks that are at work go on for so long; 0 cuts them off at once
-    /// [default: the configuration's `stop.drain_ms`, which is also the most]
+    /// Time in seconds in which running tasks may finish, at most `stop.drain_ms`; 0 cancels them
+    /// at once [default: `stop.drain_ms` of the configuration]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 }

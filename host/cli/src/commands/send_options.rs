@@ -1,6 +1,7 @@
 //! Options of `send` that become message metadata: the model, the effort, the session and free-form
 //! entries.
 
+use super::send::CONVERSATION;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -13,20 +14,28 @@ const OTHERS: [(&str, &str); 5] = [
     ("", "it has no name"),
 ];
 
-/// What is chosen for one message.
+/// Help heading of the options that become metadata of the message.
+const MODEL: &str = "Model and metadata";
+
+/// Options of one message that become its metadata.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Chosen {
-    /// Which model is to work, by its vendor's name
-    #[arg(long, value_name = "NAME")]
+    /// Model, by its vendor's name
+    #[arg(long, value_name = "NAME", help_heading = MODEL)]
     model: Option<String>,
-    /// How hard the model is to think, in its vendor's words, such as `low` or `high`
-    #[arg(long, value_name = "LEVEL")]
+    /// Reasoning effort of the model, in its vendor's terms, such as `low` or `high`
+    #[arg(long, value_name = "LEVEL", help_heading = MODEL)]
     effort: Option<String>,
-    /// Tell the agent this in the message's metadata; VALUE is JSON, or else text; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    /// Entry of the message's metadata; VALUE is JSON, or else text. May be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = MODEL)]
     metadata: Vec<(String, Value)>,
-    /// Begin with this session of the agent's own program, which was run by hand
-    #[arg(long, value_name = "ID", conflicts_with_all = ["context", "go_on", "task"])]
+    /// Continue this session of the agent's own program, which was run by hand
+    #[arg(
+        long,
+        value_name = "ID",
+        help_heading = CONVERSATION,
+        conflicts_with_all = ["context", "go_on", "task"]
+    )]
     resume: Option<String>,
 }
 

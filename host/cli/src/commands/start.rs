@@ -49,20 +49,21 @@ const TAIL: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Start {
-    /// Stay in the foreground and log to standard error
+    /// Run in the foreground and log to standard error
     #[arg(long)]
     foreground: bool,
-    /// Serve HTTP on this port; 0 takes a free one [default: 8080]
+    /// TCP port of the HTTP server; 0 selects a free port [default: 8080]
     #[arg(long, value_name = "PORT", conflicts_with = "no_http")]
     http_port: Option<u16>,
-    /// Do not serve HTTP
+    /// Do not start the HTTP server
     #[arg(long)]
     no_http: bool,
-    /// Let agents that may run programs work in this directory, besides the configuration's `workspaces`; may be given several times
-    /// [default: those, or the current directory]
+    /// Directory in which agents may run programs, in addition to `workspaces` of the
+    /// configuration. May be given several times [default: the current directory if `workspaces` is
+    /// empty]
     #[arg(long = "workspace", value_name = "DIR")]
     workspaces: Vec<PathBuf>,
-    /// Set by `start` on the process it puts into the background
+    /// Set by `start` on the background process
     #[arg(long, hide = true, requires = "foreground")]
     detached: bool,
 }

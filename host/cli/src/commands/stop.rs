@@ -24,11 +24,12 @@ const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// Let tasks that are at work go on for so long; 0 cuts them off at once
-    /// [default: the configuration's `stop.drain_ms`, which is also the most]
+    /// Time in seconds in which running tasks may finish, at most `stop.drain_ms`; 0 cancels them
+    /// at once [default: `stop.drain_ms` of the configuration]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// Kill a hub that does not answer, or does not end: tasks at work are cut off without a word
+    /// Kill a hub that does not answer or does not exit. Its running tasks are interrupted; the
+    /// next start decides what becomes of them
     #[arg(long, conflicts_with = "timeout")]
     force: bool,
 }

@@ -32,28 +32,30 @@ const GATHER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Tasks {
-    /// Only those of this agent
+    /// Only tasks of this agent
     #[arg(long, value_name = "ID", add = completion::agents())]
     agent: Option<String>,
-    /// Only those of this conversation
+    /// Only tasks of this conversation
     #[arg(long, value_name = "ID", add = completion::contexts())]
     context: Option<String>,
-    /// Only those of this workflow: the id of a task and all below it, or a name that clients gave (`metadata.x-workflow-id`)
+    /// Only tasks of this workflow: the id of its root task, or the name in
+    /// `metadata.x-workflow-id`
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// Only those in this state
+    /// Only tasks in this state
     #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
     state: Option<String>,
-    /// Only those whose state changed so lately (`30m`, `2h`, `1d`), or since then (a day, or RFC 3339)
+    /// Only tasks whose state changed within this time (`30m`, `2h`, `1d`), or since this date
+    /// (`2026-01-31`, or RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
-    /// Show at most so many, newest first
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
-    /// Leave out so many of the newest
+    /// Number of the newest entries to skip
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     offset: u32,
-    /// Show them again whenever they change, until Ctrl-C
+    /// Print the list again on each change, until Ctrl-C
     #[arg(long)]
     watch: bool,
 }

@@ -146,7 +146,7 @@ async fn closed_output_cancels_task() -> Result<()> {
     }
     no_program_left(&hub.data_dir(), Duration::from_secs(2)).await?;
     let help = run(&hub, &["send", "--help"]).await?.stdout;
-    assert!(help.contains("When nobody reads the answer any more"), "{help}");
+    assert!(help.contains("If the reader of the output closes it"), "{help}");
     Ok(())
 }
 

@@ -27,7 +27,7 @@ pub(super) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 #[derive(Debug, Args)]
 pub(crate) struct Build {
-    /// The project's folder
+    /// Folder of the project
     #[arg(default_value = ".")]
     project: PathBuf,
 }

@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// The project's folder
+    /// Folder of the project
     #[arg(default_value = ".")]
     project: PathBuf,
     #[command(flatten)]

@@ -16,60 +16,72 @@ use a2a_hub_core::grant::{
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a plug-in is to be granted; what was granted before stays.
+/// Help heading of the options that decide which updates keep the grant.
+const UPDATES: &str = "Updates";
+
+/// Permissions to add to those that a plug-in has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Permissions")]
 pub(crate) struct Wanted {
-    /// Everything that it asks for, but for calling other agents, for any host whatever, and for variables that can have a program run
-    /// other code
+    /// All that the plug-in asks for, except calls of other agents, requests to any host (`*`), and
+    /// variables that can make a program run other code
     #[arg(long)]
     pub(super) all: bool,
-    /// Run this program, which is at PATH or else found by its name; may be given several times
+    /// Program that the plug-in may run, at PATH or else found by its name. May be given several
+    /// times
     #[arg(long, value_name = "NAME[=PATH]", value_parser = program)]
     pub(super) program: Vec<(String, Option<String>)>,
-    /// Have the programs that are granted stay the very files that they are now
+    /// Bind the granted programs to their present files, by digest
     #[arg(long)]
     pub(super) pin: bool,
-    /// Pass this variable of the hub's environment to a program; for those that `--all` leaves out
+    /// Variable of the hub's environment that a program receives; needed for those that `--all`
+    /// leaves out
     #[arg(long, value_name = "PROGRAM:VARIABLE", value_parser = variable)]
     pub(super) pass: Vec<(String, String)>,
-    /// Let the plug-in set this variable of a program; for those that `--all` leaves out
+    /// Variable that the plug-in may set for a program; needed for those that `--all` leaves out
     #[arg(long, value_name = "PROGRAM:VARIABLE", value_parser = variable)]
     pub(super) set: Vec<(String, String)>,
-    /// Remember so many bytes, or as many as it asks for
+    /// Size of the persistent memory, in bytes; without a number, as much as the plug-in asks for
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
     pub(super) memory: Option<Option<u64>>,
-    /// Write files of so many bytes a task, or as many as it asks for
+    /// Size of the files that a task may write, in bytes; without a number, as much as the plug-in
+    /// asks for
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
     pub(super) files: Option<Option<u64>>,
-    /// Send requests to this host, such as `api.example.com` or `*.example.com`; may be given several times
+    /// Host to which the plug-in may send requests, such as `api.example.com` or `*.example.com`.
+    /// May be given several times
     #[arg(long, value_name = "HOST", value_parser = host)]
     pub(super) http: Vec<HostPattern>,
-    /// Put this header into each request to a host; `secret:NAME` in it is the file NAME in `secrets/` of the data directory, or the
-    /// variable NAME of the hub, which the plug-in never sees
+    /// Header that the hub adds to each request to a host. `secret:NAME` in the value stands for
+    /// the file NAME in `secrets/` of the data directory, or else for the hub's variable NAME; the
+    /// plug-in never sees it
     #[arg(long, value_name = "HOST:NAME=VALUE", value_parser = header)]
     pub(super) header: Vec<(HostPattern, HeaderName, HeaderTemplate)>,
-    /// See the files of the directory that a task is about: `read` or `read-write`
+    /// Access to the files of the task's working directory: `read` or `read-write`
     #[arg(long, value_name = "ACCESS", value_parser = access)]
     pub(super) workspace: Option<WorkspaceAccess>,
-    /// Let each of its tasks use up so much, as `limits` in the configuration has it, such as `cpu_ms=5000` or `memory_mb=32`; may be
-    /// given several times
+    /// Limit of each task, such as `cpu_ms=5000` or `memory_mb=32`, with the names of `limits` in
+    /// the configuration. May be given several times
     #[arg(long, value_name = "LIMIT=NUMBER", value_parser = limit)]
     pub(super) limit: Vec<(LimitName, u64)>,
-    /// Call this agent, `*` being every other one; with `:edit` or `:full` its program does as much there without asking, and with
-    /// `,approve` this agent answers its requests for permission: `codex:edit,approve`
+    /// Agent that the plug-in may call; `*` stands for every other agent. With the terms `edit` or
+    /// `full`, the called agent's program does as much without asking; with `approve`, the plug-in
+    /// answers its permission requests. Example: `codex:edit,approve`
     #[arg(long, value_name = "AGENT[:TERMS]", value_parser = delegate)]
     pub(super) delegate: Vec<(String, Option<DelegateTerms>)>,
-    /// Call this tool of a server that `agents.<id>.mcp` in the configuration names; may be given several times
+    /// MCP tool that the plug-in may call, of a server in `agents.<id>.mcp` of the configuration.
+    /// May be given several times
     #[arg(long, value_name = "SERVER:TOOL", value_parser = tool)]
     pub(super) tool: Vec<(String, String)>,
-    /// Have its programs work in this directory only; may be given several times
+    /// Only directory in which the plug-in's programs may work. May be given several times
     #[arg(long, value_name = "PATH", value_parser = directory)]
     pub(super) directory: Vec<String>,
-    /// Let updates keep the grant that are signed with this key: its name in the configuration, or the key
-    #[arg(long, value_name = "KEY")]
+    /// Public key whose signature lets an update keep the grant: its name in `plugins.keys` of the
+    /// configuration, or the key itself
+    #[arg(long, value_name = "KEY", help_heading = UPDATES)]
     pub(super) key: Option<String>,
-    /// Let whatever stands in its file keep the grant: for a component that you are developing
-    #[arg(long)]
+    /// Keep the grant for any component in the plug-in's file; for a component in development
+    #[arg(long, help_heading = UPDATES)]
     pub(super) dev: bool,
 }
 

@@ -21,13 +21,13 @@ enum Lang {
 
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// What the agent is to be called: lower-case letters, digits and hyphens, beginning with a letter. The project is a folder of
-    /// this name
+    /// Id of the agent and name of the project's folder: lower-case letters, digits and hyphens,
+    /// beginning with a letter
     name: String,
-    /// The language that it is written in
+    /// Programming language of the agent
     #[arg(long, value_enum, default_value_t = Lang::Rust)]
     lang: Lang,
-    /// Make the folder in this directory
+    /// Directory in which the folder is created
     #[arg(long = "in", value_name = "DIR", default_value = ".")]
     within: PathBuf,
 }

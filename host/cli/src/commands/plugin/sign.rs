@@ -21,19 +21,21 @@ const OWN_KEY: &str = "signing.key";
 
 #[derive(Debug, Args)]
 pub(crate) struct Keygen {
-    /// Where the secret key goes; the public one goes beside it, with `.pub` at its end [default: signing.key in the data directory]
+    /// File of the secret key. The public key is written beside it, with `.pub` appended to its
+    /// name [default: signing.key in the data directory]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Protect it with no password: for machines that sign by themselves
+    /// Store the secret key without a password, for unattended signing
     #[arg(long)]
     no_password: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Sign {
-    /// The component
+    /// Component file
     component: PathBuf,
-    /// The secret key, as `plugin keygen` or minisign made it [default: signing.key in the data directory]
+    /// File of the secret key, made by `a2a-hub plugin keygen` or minisign [default: signing.key in
+    /// the data directory]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }
