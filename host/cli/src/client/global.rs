@@ -120,7 +120,8 @@ impl Global {
         let hub = running_hub::of(dir);
         if hub.is_none() && settings.is_above_the_file(&data_dir) {
             let why = format!(
-                "connect to the hub: none uses the data directory {}; `a2a-hub start` starts one there",
+                "connect to the hub: no hub uses the data directory {}; `a2a-hub start` starts one \
+                 there",
                 dir.display()
             );
             return Err(CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into());

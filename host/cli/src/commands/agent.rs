@@ -52,26 +52,23 @@ pub(crate) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
             let found = fs::canonicalize(path);
             let path = found.with_context(|| format!("register {}", path.display()))?;
             let params = json!({ "agentId": id, "path": path });
-            (ask(global, "hub/agents/register", params)?, format!("agent {id} joined\n").into())
+            (ask(global, "hub/agents/register", params)?, format!("agent {id} was added\n").into())
         }
         Agent::Deregister { id } => {
             let answer = ask(global, "hub/agents/deregister", of(id))?;
             let back = if answer["returnsOnRestart"] == true {
                 format!(
-                    ", until the hub is started again or you run `a2a-hub agent reload {id}`; `agents.{id}.enabled = false` in the \
-                     configuration keeps it away"
+                    "; it returns after a restart or `a2a-hub agent reload {id}`, unless the \
+                     configuration sets `agents.{id}.enabled = false`"
                 )
             } else {
                 String::new()
             };
-            (answer, format!("agent {id} left{back}\n").into())
+            (answer, format!("agent {id} was removed{back}\n").into())
         }
         Agent::Reload { id, accept } => {
             let params = json!({ "agentId": id, "accept": accept });
-            (
-                ask(global, "hub/agents/reload", params)?,
-                format!("agent {id} is loaded anew\n").into(),
-            )
+            (ask(global, "hub/agents/reload", params)?, format!("agent {id} was reloaded\n").into())
         }
     };
     global.show(&answer, || Ok(said))?;

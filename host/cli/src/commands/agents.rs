@@ -89,21 +89,21 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         say(note);
     }
     if found["older"] == true {
-        say("No agent of that version fits; these are older:");
+        say("No agent has a matching version; these are older:");
     }
     if let Some(meant) = found["didYouMean"].as_str() {
-        say(&format!("Nobody is called so; did you mean `{meant}`?"));
+        say(&format!("No agent has that name; did you mean `{meant}`?"));
     }
     for registry in list(&found["unasked"]) {
         say(&format!(
-            "The registry {} told of nobody: {}",
+            "The registry {} could not be searched: {}",
             text(&registry["registry"]),
             text(&registry["why"])
         ));
     }
     let (agents, elsewhere) = (list(&found["agents"]), list(&found["elsewhere"]));
     if agents.is_empty() && elsewhere.is_empty() {
-        say("No agent fits. `a2a-hub agents` lists all of them.");
+        say("No agent matches. `a2a-hub agents` lists all agents.");
         return out;
     }
     let mut table = Table::new(["AGENT", "SCORE", "VERSION", "WHY"]);
@@ -122,9 +122,9 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         let name = format!("{name} ({registry})");
         table.row([name.into(), score.into(), version.into(), why.join(", ").into()]);
         table.below(match agent["agent"].as_str() {
-            Some(id) => format!("elsewhere, and called `{id}` here"),
+            Some(id) => format!("remote; its id here is `{id}`"),
             None => format!(
-                "elsewhere; `remote.<id>.url = \"{}\"` in the configuration has it join",
+                "remote; to add it, set `remote.<id>.url = \"{}\"` in the configuration",
                 line(text(&agent["url"]), 200)
             ),
         });
@@ -164,12 +164,12 @@ mod tests {
         ] });
         insta::assert_snapshot!(found_text(&found, None).words().replace('\t', " → "), @r#"
         by words
-        No agent of that version fits; these are older:
-        Nobody is called so; did you mean `codex`?
+        No agent has a matching version; these are older:
+        No agent has that name; did you mean `codex`?
         codex → 3.25 → 0.9[2J → "bug" in tags+examples, tag git
          → Writes code
         "#);
         let nobody = found_text(&json!({ "agents": [] }), Some(80)).words();
-        assert_eq!(nobody, "No agent fits. `a2a-hub agents` lists all of them.\n");
+        assert_eq!(nobody, "No agent matches. `a2a-hub agents` lists all agents.\n");
     }
 }

@@ -85,22 +85,22 @@ fn speak(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> 
 async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> {
     let mut client = start::client(global, start).await?;
     let spoken = client.call("hub/speak", language).await;
-    spoken.context("speak another protocol with the hub")?;
+    spoken.context("switch the connection to another protocol")?;
     let (mut read, mut write) = client.into_halves();
     let say = async {
         let said = copy(&mut stdin(), &mut write).await;
         // The input ended in either case, and the hub may still answer.
         let _ = write.shutdown().await;
-        said.context("pass on what the client says")
+        said.context("relay the client's input")
     };
     let console = global.console();
     let hear = async {
         let mut line = String::new();
-        while read.read_line(&mut line).await.context("pass on what the hub says")? > 0 {
+        while read.read_line(&mut line).await.context("relay the hub's output")? > 0 {
             let told = std::mem::take(&mut line);
             // Printing may block on a slow client, so it must not block the other direction.
             let printed = spawn_blocking(move || console.print_json_lines(&told)).await?;
-            printed.context("pass on what the hub says")?;
+            printed.context("relay the hub's output")?;
         }
         anyhow::Ok(())
     };
@@ -113,6 +113,6 @@ async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result
             return Ok(Exit::Done);
         }
     }
-    let why = "the hub hung up; `a2a-hub status` tells whether it still runs";
+    let why = "the hub closed the connection; `a2a-hub status` shows if it still runs";
     bail!(CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status"));
 }

@@ -55,7 +55,8 @@ fn live() -> Vec<&'static str> {
 pub(crate) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
     let Some(state) = &cancel.state else {
         let Cancel { id, agent, elsewhere, .. } = cancel;
-        let missing = || CommandError::usage("name the task to stop, or give `--state`".to_owned());
+        let missing =
+            || CommandError::usage("name the task to cancel, or give `--state`".to_owned());
         let id = id.clone().ok_or_else(missing)?;
         let one = One { id, agent: agent.clone(), elsewhere: elsewhere.clone() };
         let (id, task) = one.ask(global, "tasks/cancel")?;
@@ -104,7 +105,7 @@ fn told_text(told: &Value) -> Result<Text, std::fmt::Error> {
         writeln!(out, "task {} is cancelled", text(id))?;
     }
     for left in list(&told["left"]) {
-        writeln!(out, "task {} is left as it is: {}", text(&left["id"]), text(&left["error"]))?;
+        writeln!(out, "task {} was not cancelled: {}", text(&left["id"]), text(&left["error"]))?;
     }
     if list(&told["cancelled"]).is_empty() && list(&told["left"]).is_empty() {
         writeln!(out, "there is no such task")?;
@@ -122,10 +123,10 @@ mod tests {
             json!({ "cancelled": ["a", "b"], "left": [{ "id": "c", "error": "it is over" }] });
         let none = json!({ "cancelled": [], "left": [] });
         let told = [many, none].map(|told| told_text(&told).unwrap().words()).concat();
-        insta::assert_snapshot!(told, @r"
+        insta::assert_snapshot!(told, @"
         task a is cancelled
         task b is cancelled
-        task c is left as it is: it is over
+        task c was not cancelled: it is over
         there is no such task
         ");
         assert_eq!(live(), ["submitted", "working", "input-required", "auth-required"]);

@@ -38,7 +38,7 @@ pub(crate) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
     global.show(&answer, || match command {
         Command::Show => Ok(settings_text(&settings, &values)?.into()),
         Command::Check => {
-            let file = file.as_deref().unwrap_or("there is no file; the defaults count");
+            let file = file.as_deref().unwrap_or("no configuration file; the defaults apply");
             Ok(format!("OK: {file}\n").into())
         }
     })?;

@@ -71,7 +71,7 @@ pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
             let mut client = Client::connect(global).await?;
             let id = ids::resolve(&mut client, Kind::Context, id).await?;
             let answer = client.call("hub/contexts/delete", json!({ "contextId": id })).await?;
-            Ok((answer, format!("context {id} is forgotten\n").into()))
+            Ok((answer, format!("context {id} was deleted\n").into()))
         })?,
     };
     global.show(&answer, || Ok(shown))?;

@@ -43,7 +43,11 @@ pub(crate) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<
         }
     };
     let columns = global.console().columns();
-    let none = if asked.dead { "nothing was given up\n" } else { "nothing is to be sent\n" };
+    let none = if asked.dead {
+        "no notifications were given up\n"
+    } else {
+        "no notifications are pending\n"
+    };
     global.show(&answer, || {
         let all = list(&answer);
         Ok(if all.is_empty() {
@@ -71,7 +75,8 @@ fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>)
         let (error, attempts) = (text(&delivery["error"]), &delivery["attempts"]);
         let (since, next) = (&delivery["failingSince"], &delivery["retryAt"]);
         match state {
-            "held" => table.below(format!("left alone, for others failed in a row there: {error}")),
+            "held" => table
+                .below(format!("paused, because others to this receiver failed in a row: {error}")),
             "failing" | "dead" => {
                 table
                     .below(format!("failed {attempts} time(s) since {}: {error}", ago(since, now)));
@@ -116,7 +121,7 @@ mod tests {
             failed 5 time(s) since 2 min ago: connection refused
             next try: in 40 s
         t3    held     2        https://example.com:8443
-            left alone, for others failed in a row there: connection refused
+            paused, because others to this receiver failed in a row: connection refused
             next try: in 25 s
         t2    dead     3        https://example.com:8443
             failed 5 time(s) since 2 min ago: connection refused
@@ -130,8 +135,8 @@ mod tests {
             connection refused
             next try: in 40 s
         t3    held     2        https://example.com…
-            left alone, for others failed in a row
-            there: connection refused
+            paused, because others to this receiver
+            failed in a row: connection refused
             next try: in 25 s
         t2    dead     3        https://example.com…
             failed 5 time(s) since 2 min ago:
@@ -144,7 +149,7 @@ mod tests {
          → failed 5 time(s) since 2 min ago: connection refused
          → next try: in 40 s
         t3 → held → 2 → https://example.com:8443
-         → left alone, for others failed in a row there: connection refused
+         → paused, because others to this receiver failed in a row: connection refused
          → next try: in 25 s
         t2 → dead → 3 → https://example.com:8443
          → failed 5 time(s) since 2 min ago: connection refused

@@ -40,7 +40,7 @@ pub(crate) enum Plugin {
     Keygen(sign::Keygen),
     /// Sign a component, so that its signed updates keep the grant
     Sign(sign::Sign),
-    /// List the plug-ins with their grants, missing permissions and pending updates
+    /// List the plug-ins with their grants, missing permissions and updates that are held back
     List,
     /// Show a component's description and the permissions that it asks for, without running it
     Inspect {
@@ -50,7 +50,7 @@ pub(crate) enum Plugin {
     /// Add a component to the plugins folder, after checking its signature. Shows the permissions
     /// that it asks for
     Add(Box<Add>),
-    /// Grant a plug-in permissions, or approve its pending update
+    /// Grant a plug-in permissions, or approve an update that is held back
     Grant(Box<GrantTo>),
     /// Withdraw some permissions of a plug-in, from running tasks as well
     Deny {

@@ -103,8 +103,8 @@ pub(crate) struct Send {
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     if let Some(given) = send.elsewhere.given() {
         bail!(
-            "send to `{}`: `{given}` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
-             `token_env` and `origins` of its `[remote.<id>]` say the same",
+            "send to `{}`: `{given}` needs an agent that is named by its URL; for a remote agent \
+             of the hub, set `token_env` and `origins` in `[remote.<id>]`",
             send.agent
         );
     }
@@ -161,8 +161,8 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
         return Ok(text(&task["contextId"]).to_owned());
     }
     bail!(
-        "continue with `{}`: nothing was said to it in {}; leave out `--continue`, or give `--context ID` (`a2a-hub \
-         contexts` lists them)",
+        "continue with `{}`: there is no conversation with it in {}; leave out `--continue`, or \
+         give `--context ID` (`a2a-hub contexts` lists them)",
         send.agent,
         directory
     )
@@ -201,7 +201,7 @@ impl Send {
             read.context("read the message from standard input")?;
         }
         if self.message.trim().is_empty() && self.files.is_empty() {
-            let why = "the message is empty; say something, or send a file with `--file`";
+            let why = "the message is empty; give a text, or attach a file with `--file`";
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
         Ok(self)
@@ -224,7 +224,8 @@ const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
 pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
     if !send.inheriting.facts().is_empty() {
         bail!(CommandError::usage(format!(
-            "send to `{}`: agents elsewhere are handed no memory",
+            "send to `{}`: memory cannot be passed to a remote agent; leave out the options that \
+             do so",
             send.agent
         )));
     }
@@ -249,7 +250,10 @@ fn directory(send: &Send) -> anyhow::Result<String> {
     };
     found.into_os_string().into_string().map_err(|dir| {
         let dir = dir.display();
-        anyhow!("work in {dir}: its path is not UTF-8, and cannot be told in JSON; name another directory with `--cwd`")
+        anyhow!(
+            "work in {dir}: its path is not UTF-8, which JSON requires; name another directory \
+             with `--cwd`"
+        )
     })
 }
 
@@ -258,7 +262,7 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     let mut room = MAX_MESSAGE;
     let Some(left) = room.checked_sub(send.message.len()) else {
         bail!(
-            "send the message: it is longer than {} MiB; leave it in a file in a workspace",
+            "send the message: it is longer than {} MiB; put it into a file in a workspace",
             room >> 20
         );
     };

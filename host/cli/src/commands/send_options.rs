@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 /// Metadata keys that `--metadata` refuses, each with the option to use instead.
 const OTHERS: [(&str, &str); 5] = [
-    ("targetAgent", "the agent is named before the message"),
-    ("workingDirectory", "`--cwd` says it"),
-    ("question", "`--question` says it"),
-    ("resume", "`--resume` says it"),
-    ("", "it has no name"),
+    ("targetAgent", "name the agent before the message"),
+    ("workingDirectory", "use `--cwd`"),
+    ("question", "use `--question`"),
+    ("resume", "use `--resume`"),
+    ("", "the key is empty"),
 ];
 
 /// Help heading of the options that become metadata of the message.
@@ -57,7 +57,7 @@ impl Chosen {
 fn pair(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
     if let Some((_, way_out)) = OTHERS.iter().find(|(other, _)| *other == key) {
-        return Err(format!("`{key}` is not said here: {way_out}"));
+        return Err(format!("`{key}` cannot be set by `--metadata`: {way_out}"));
     }
     let json = serde_json::from_str(value);
     Ok((key.to_owned(), json.unwrap_or_else(|_| Value::from(value))))
@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn reserved_metadata_keys_are_refused() {
         for (args, why) in [
-            (["--metadata", "targetAgent=x"], "the agent is named before the message"),
-            (["--metadata", "resume=x"], "`--resume` says it"),
+            (["--metadata", "targetAgent=x"], "name the agent before the message"),
+            (["--metadata", "resume=x"], "use `--resume`"),
             (["--metadata", "x"], "write it as KEY=VALUE"),
-            (["--metadata", "=x"], "it has no name"),
+            (["--metadata", "=x"], "the key is empty"),
         ] {
             let refused = facts(&args).unwrap_err();
             assert!(refused.contains(why), "{refused}");

@@ -148,7 +148,10 @@ pub(crate) fn settings(global: &Global, start: &Start) -> anyhow::Result<Setting
     config.data_dir = Some(std::path::absolute(config.data_dir()?)?);
     config.socket.path = std::path::absolute(&config.socket.path)?;
     if !config.socket.enabled && !config.http.enabled {
-        bail!("start the hub: with neither the socket nor HTTP, nobody could talk to it");
+        bail!(
+            "start the hub: both the socket and HTTP are disabled, so no client could connect; set \
+             `socket.enabled` or `http.enabled`"
+        );
     }
     Ok(settings)
 }
@@ -222,7 +225,8 @@ async fn in_background(
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
         bail!(
-            "start the hub: one is running already, and listens on {}; `a2a-hub stop` stops it, and `--socket` has another listen elsewhere",
+            "start the hub: a hub already listens on {}; stop it with `a2a-hub stop`, or choose \
+             another socket with `--socket`",
             config.socket.path.display()
         );
     }
@@ -249,7 +253,7 @@ pub(crate) async fn until_up(
         if let Some(status) = hub.ended()? {
             let said = tail(log, said_before)?;
             let why = last_words(&said).unwrap_or_else(|| format!("it ended with {status}"));
-            bail!("start the hub: {why}\nwhat it did before is in its log, {}", log.display());
+            bail!("start the hub: {why}\nits log is {}", log.display());
         }
         if let Some(run) = announced(dir, hub.id()) {
             return Ok(run);

@@ -31,8 +31,8 @@ impl One {
     pub(crate) fn url(&self) -> anyhow::Result<Option<&str>> {
         match self.agent.as_deref() {
             Some(agent) if !remote::is_url(agent) => bail!(
-                "look for the task at `{agent}`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by \
-                 its id alone"
+                "look for the task at `{agent}`: `--agent` takes the URL of a remote agent; leave \
+                 it out for a task of the hub"
             ),
             url => Ok(url),
         }

@@ -73,8 +73,8 @@ pub(crate) enum Since {
 pub(crate) fn since(typed: &str) -> Result<Since, String> {
     let why = || {
         format!(
-            "`{typed}` is no time: give how long ago, such as 30m, 2h or 1d, a day such as 2026-01-31, or a moment such as \
-             2026-01-31T12:00:00Z"
+            "`{typed}` is not a time: give a duration such as 30m, 2h or 1d, a day such as \
+             2026-01-31, or a timestamp such as 2026-01-31T12:00:00Z"
         )
     };
     if let Ok(moment) = typed.parse() {
@@ -212,7 +212,7 @@ pub(crate) async fn changed(events: &mut Client) -> anyhow::Result<()> {
 fn is_of_tasks(event: &Value) -> anyhow::Result<bool> {
     if event["kind"] == "stream-end" {
         bail!(
-            "watch the tasks: the hub tells no more events ({}); watch again",
+            "watch the tasks: the event stream ended ({}); run the command again",
             text(&event["reason"])
         );
     }

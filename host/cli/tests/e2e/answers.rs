@@ -90,7 +90,7 @@ async fn an_empty_message_is_refused() -> Result<()> {
     for empty in ["", " \n\t"] {
         let ran = run(&hub, &["send", "echo", empty]).await?;
         assert_eq!(ran.code, Some(2));
-        assert!(ran.stderr.contains("the message is empty; say something"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("the message is empty; give a text"), "{}", ran.stderr);
     }
     fs::write(hub.workspace().join("notes.md"), "hello")?;
     let told = sent(&hub, &["send", "echo", "", "--file", "notes.md"]).await?;

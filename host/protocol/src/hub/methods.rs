@@ -151,7 +151,7 @@ pub static METHODS: &[HubMethod] = &[
     HubMethod {
         name: "hub/plugins/list",
         summary: "List the plug-ins with the permissions that they ask for, their grants, \
-                  missing permissions and pending updates",
+                  missing permissions and held-back updates",
         admin: true,
         result: SchemaGenerator::subschema_for::<Vec<PluginInfo>>,
         read: |_| Ok(Operation::ListPlugins),

@@ -34,7 +34,7 @@ pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
         let component = get(&outbound, url, MAX_BYTES).await?.ok_or_else(|| {
             CommandError::new(
                 NOT_FETCHED,
-                format!("fetch {url}: the server has nothing there (404)"),
+                format!("fetch {url}: the server has no such file (404)"),
             )
         })?;
         let beside = format!("{url}.minisig");
@@ -59,7 +59,8 @@ fn must_be_private(url: &str) -> Result<(), CommandError> {
         return Ok(());
     }
     Err(CommandError::usage(format!(
-        "fetch {url}: a component is fetched over https, so that nobody on the way can put another one in its place"
+        "fetch {url}: only https is allowed, because others could replace the component on the \
+         way; give an https URL or a local file"
     )))
 }
 
@@ -75,9 +76,10 @@ async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option
         StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
         status if status.is_redirection() => {
             let to = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
-            let to = to.unwrap_or("somewhere that it does not say");
+            let to = to.unwrap_or("an unnamed URL");
             return Err(failed(format!(
-                "it is at {to} now; redirects are not followed, so give that URL if you trust it"
+                "the server redirects to {to}; redirects are not followed, so give that URL if you \
+                 trust it"
             ))
             .into());
         }
@@ -85,10 +87,9 @@ async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option
     }
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let whole = timeout(WHOLE, Limited::new(answer.into_body(), most).collect()).await;
-    let whole =
-        whole.map_err(|_| failed(format!("it did not come within {} s", WHOLE.as_secs())))?;
-    let whole =
-        whole.map_err(|why| failed(format!("{why}; no more than {most} bytes are taken")))?;
+    let whole = whole
+        .map_err(|_| failed(format!("the download took longer than {} s", WHOLE.as_secs())))?;
+    let whole = whole.map_err(|why| failed(format!("{why}; the limit is {most} bytes")))?;
     Ok(Some(whole.to_bytes()))
 }
 

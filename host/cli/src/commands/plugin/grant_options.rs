@@ -90,7 +90,7 @@ fn program(text: &str) -> Result<(String, Option<String>), String> {
         None => Ok((text.to_owned(), None)),
         Some((name, path)) if path.starts_with('/') => Ok((name.to_owned(), Some(path.to_owned()))),
         Some((_, path)) => {
-            Err(format!("`{path}` is no absolute path; say where the program is from the root"))
+            Err(format!("`{path}` is not an absolute path; give the program's path from the root"))
         }
     }
 }
@@ -99,7 +99,7 @@ fn directory(text: &str) -> Result<String, String> {
     if text.starts_with('/') {
         return Ok(text.to_owned());
     }
-    Err(format!("`{text}` is no absolute path; say where the directory is from the root"))
+    Err(format!("`{text}` is not an absolute path; give the directory's path from the root"))
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -126,7 +126,7 @@ fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
             None => {
                 let known = Permissions::ALL.map(Permissions::word).join("`, `");
                 return Err(format!(
-                    "`{word}` is no term of a call: one of `{known}`, and `approve`"
+                    "`{word}` is not a term of a call; the terms are `{known}` and `approve`"
                 ));
             }
         }
@@ -138,7 +138,7 @@ fn limit(text: &str) -> Result<(LimitName, u64), String> {
     let (name, number) =
         text.split_once('=').ok_or("write it as LIMIT=NUMBER, such as cpu_ms=5000")?;
     let name: LimitName = name.parse().map_err(|why: UnknownLimit| why.to_string())?;
-    let number = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    let number = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
     name.check(number).map_err(|why| why.to_string())?;
     Ok((name, number))
 }
@@ -196,7 +196,10 @@ impl Wanted {
         grant = self.with_hosts(grant, ask)?;
         if self.workspace.is_some() {
             if ask.workspace.is_none() {
-                return Err(not_asked("asks for no files of a task's directory", "nothing of it"));
+                return Err(not_asked(
+                    "does not ask for the files of a task's directory",
+                    "nothing of the kind",
+                ));
             }
             grant.workspace = self.workspace;
         }
@@ -341,7 +344,7 @@ fn named_bytes(
     match named {
         None => Ok(before),
         Some(_) if !is_asked => {
-            Err(not_asked(&format!("asks for no {capability}"), "nothing of it"))
+            Err(not_asked(&format!("asks for no {capability}"), "nothing of the kind"))
         }
         Some(None) => Ok(Allowance::AsAsked),
         Some(Some(bytes)) => Ok(Allowance::Bytes(bytes)),
@@ -365,7 +368,8 @@ fn among(words: &BTreeSet<String>) -> String {
 
 fn not_asked(what: &str, instead: &str) -> CommandError {
     CommandError::usage(format!(
-        "the plug-in {what}, so that granting it has no effect; it asks for {instead}: see `a2a-hub plugin inspect`"
+        "the plug-in {what}, so granting it has no effect; it asks for {instead}: see `a2a-hub \
+         plugin inspect`"
     ))
 }
 
@@ -464,7 +468,10 @@ mod tests {
         "#);
         let refused = Line::try_parse_from(["grant", "--delegate", "codex:rw"]).err().unwrap();
         let refused = refused.to_string();
-        assert!(refused.contains("`rw` is no term of a call: one of `read-only`, "), "{refused}");
+        assert!(
+            refused.contains("`rw` is not a term of a call; the terms are `read-only`, "),
+            "{refused}"
+        );
         insta::assert_snapshot!(granted(before.clone(), &["--memory=20", "--directory", "/srv"]), @r#"
         memory = 20
         directories = ["/srv"]
@@ -490,7 +497,7 @@ mod tests {
         [tools]
         files = ["read", "write"]
         "#);
-        insta::assert_snapshot!(granted(&["--tool", "files:remove"]), @"the plug-in does not ask to call the tool `remove` of `files`, so that granting it has no effect; it asks for `files:read`, `files:write`, `web:*`: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(granted(&["--tool", "files:remove"]), @"the plug-in does not ask to call the tool `remove` of `files`, so granting it has no effect; it asks for `files:read`, `files:write`, `web:*`: see `a2a-hub plugin inspect`");
         let every = Line::try_parse_from(["grant", "--tool", "files:*"]).map(drop).unwrap_err();
         assert!(every.to_string().contains("by its name"), "{every}");
     }
@@ -535,10 +542,10 @@ mod tests {
     #[test]
     fn unrequested_permission_is_refused() {
         let refused = |args: &[&str]| granted(Grant::default(), args);
-        insta::assert_snapshot!(refused(&["--program", "rm"]), @"the plug-in does not ask to run `rm`, so that granting it has no effect; it asks for `git`, `sh`: see `a2a-hub plugin inspect`");
-        insta::assert_snapshot!(refused(&["--files"]), @"the plug-in asks for no files, so that granting it has no effect; it asks for nothing of it: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--program", "rm"]), @"the plug-in does not ask to run `rm`, so granting it has no effect; it asks for `git`, `sh`: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--files"]), @"the plug-in asks for no files, so granting it has no effect; it asks for nothing of the kind: see `a2a-hub plugin inspect`");
         insta::assert_snapshot!(refused(&["--set", "git:LC_ALL"]), @"grant a variable of `git`: the program itself is not granted; add `--program git`");
-        insta::assert_snapshot!(refused(&["--program", "sh", "--pass", "sh:HOME"]), @"the plug-in does not ask for `HOME` of `sh` to be passed, so that granting it has no effect; it asks for none at all: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--program", "sh", "--pass", "sh:HOME"]), @"the plug-in does not ask for `HOME` of `sh` to be passed, so granting it has no effect; it asks for none at all: see `a2a-hub plugin inspect`");
     }
 
     #[test]
@@ -554,7 +561,7 @@ mod tests {
         ");
         for (wrong, why) in [
             ("cpu_ms", "write it as LIMIT=NUMBER"),
-            ("cpu_ms=-1", "`-1` is no number"),
+            ("cpu_ms=-1", "`-1` is not a number"),
             ("cpu=1", "expected one of `memory_mb`"),
             ("memory_mb=2000", "it must be from 1 to 1024"),
         ] {
@@ -569,6 +576,6 @@ mod tests {
         assert!(wanted(&["--dev", "--key", "RW", "--pin"]).is_empty());
         assert!(!wanted(&["--memory"]).is_empty());
         let bad = Line::try_parse_from(["grant", "--program", "git=bin/git"]).map(drop);
-        assert!(bad.unwrap_err().to_string().contains("no absolute path"));
+        assert!(bad.unwrap_err().to_string().contains("not an absolute path"));
     }
 }

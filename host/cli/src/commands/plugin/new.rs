@@ -50,8 +50,9 @@ pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     global.show(&told, || {
         let folder = shown(&place);
         let words = format!(
-            "{id} is in {folder}: {files} files, of which README.md comes first\n\n  cd {folder}\n  a2a-hub plugin build      the component\n  \
-             a2a-hub plugin dev        into a running hub (`a2a-hub start`), and again with each change\n",
+            "created {id} in {folder}: {files} files; begin with README.md\n\n  cd {folder}\n \
+             a2a-hub plugin build      builds the component\n  a2a-hub plugin dev        builds it \
+             into the running hub (`a2a-hub start`) on each change\n",
         );
         Ok(words.into())
     })?;

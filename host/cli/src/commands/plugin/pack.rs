@@ -36,7 +36,10 @@ pub(super) fn pack(global: &Global, pack: &Pack) -> anyhow::Result<Exit> {
     global.show(&told, || {
         let mut shown = inspect::shown(&told, global.console().columns());
         if beside(output).exists() {
-            shown.push(PLAIN, "The signature beside it is of the one before: sign it again.\n");
+            shown.push(
+                PLAIN,
+                "The signature beside it is for the previous component: sign it again.\n",
+            );
         }
         Ok(shown)
     })?;

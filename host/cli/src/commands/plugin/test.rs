@@ -47,9 +47,7 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let told = |step| {
         let said = match step {
-            Step::Compiling => {
-                "compiling the component; one of a language with a runtime of its own takes half a minute"
-            }
+            Step::Compiling => "compiling the component; Python and JavaScript take up to 30 s",
             Step::Trying => "trying it",
         };
         if global.console().columns_beside().is_some() {
