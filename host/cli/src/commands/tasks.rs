@@ -124,7 +124,7 @@ pub(crate) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
         if let Some(agent) = &tasks.agent {
             AgentId::parse(agent.as_str())
                 .with_context(|| format!("list the tasks of `{agent}`"))?;
-            must_be_known(&mut client, agent).await?;
+            require_known_agent(&mut client, agent).await?;
         }
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;
@@ -136,7 +136,7 @@ pub(crate) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
 }
 
 /// Refuses an unknown agent, with the nearest name. An agent that left may still have tasks.
-async fn must_be_known(client: &mut Client, agent: &str) -> anyhow::Result<()> {
+async fn require_known_agent(client: &mut Client, agent: &str) -> anyhow::Result<()> {
     let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
         return Ok(());
     };

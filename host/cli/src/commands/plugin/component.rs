@@ -40,7 +40,7 @@ pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {
 }
 
 /// Refuses names of built-in agents, which no file can replace.
-pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
+pub(super) fn require_free_name(id: &AgentId) -> Result<(), CommandError> {
     if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
         return Err(CommandError::usage(format!(
             "create an agent called `{id}`: a built-in agent has this name, and a file cannot \

@@ -3,7 +3,7 @@
 
 use super::{
     build::{Say, Screen, THIS_PROGRAM, stopped},
-    component::{file_of, must_be_free},
+    component::{file_of, require_free_name},
     dev_log::Feed,
     edit, grant,
     grant_options::Wanted,
@@ -67,7 +67,7 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
 
 /// Refuses to replace a plug-in that is not in development.
 fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
-    must_be_free(id)?;
+    require_free_name(id)?;
     let grants = GrantsFile::of(&global.data_dir()?).read()?;
     let refused = |why: String, fix: String| CommandError::new(TAKEN, why).mended_by(fix);
     match grants.plugins.get(id) {

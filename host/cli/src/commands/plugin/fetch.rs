@@ -28,7 +28,7 @@ const NOT_FETCHED: &str = "COMPONENT_NOT_FETCHED";
 
 /// Fetches the component at `url`, and its signature at `url.minisig`.
 pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
-    must_be_private(url)?;
+    require_private_url(url)?;
     block_on(async {
         let outbound = Outbound::unguarded();
         let component = get(&outbound, url, MAX_BYTES).await?.ok_or_else(|| {
@@ -46,7 +46,7 @@ pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
 
 /// Refuses a URL on which a third party could replace the component: only HTTPS and loopback
 /// addresses pass.
-fn must_be_private(url: &str) -> Result<(), CommandError> {
+fn require_private_url(url: &str) -> Result<(), CommandError> {
     let uri = url.parse::<Uri>().unwrap_or_default();
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
     let host = authority.map(Authority::host).unwrap_or_default();
@@ -102,7 +102,7 @@ mod tests {
         for url in
             ["https://host/x.wasm", "http://127.0.0.1:8080/x.wasm", "http://localhost/x.wasm"]
         {
-            must_be_private(url).unwrap();
+            require_private_url(url).unwrap();
         }
         for url in [
             "http://host/x.wasm",
@@ -113,7 +113,7 @@ mod tests {
             "http://localhost:80@host/x",
             "https://",
         ] {
-            assert!(must_be_private(url).is_err(), "{url}");
+            assert!(require_private_url(url).is_err(), "{url}");
         }
     }
 }

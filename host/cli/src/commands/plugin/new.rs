@@ -34,7 +34,7 @@ pub(crate) struct New {
 
 pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     let id = component::name(&new.name)?;
-    component::must_be_free(&id)?;
+    component::require_free_name(&id)?;
     let language = match new.lang {
         Lang::Rust => Language::Rust,
         Lang::Js => Language::Js,
