@@ -7,7 +7,7 @@ use super::{
     memory_options::Inheriting,
     question::{Asked, question},
     save_files::{self, Saved},
-    send_options::Chosen,
+    send_options::{CONVERSATION, Chosen},
     start,
     task_output::Shown,
 };
@@ -44,9 +44,6 @@ const MAX_MESSAGE: usize = 7 << 20;
 const LEAVING: &str = "\
 Ctrl-C cancels the task and waits until its programs have exited. A second Ctrl-C exits at once.
 If the reader of the output closes it (`a2a-hub send ... | head`), the task is cancelled as well.";
-
-/// Help heading of the options that continue a conversation.
-pub(super) const CONVERSATION: &str = "Conversation";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = LEAVING, after_help = LEAVING)]

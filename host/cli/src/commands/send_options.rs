@@ -1,7 +1,6 @@
 //! Options of `send` that become message metadata: the model, the effort, the session and free-form
 //! entries.
 
-use super::send::CONVERSATION;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -13,6 +12,9 @@ const OTHERS: [(&str, &str); 5] = [
     ("resume", "use `--resume`"),
     ("", "the key is empty"),
 ];
+
+/// Help heading of the options that continue a conversation.
+pub(super) const CONVERSATION: &str = "Conversation";
 
 /// Help heading of the options that become metadata of the message.
 const MODEL: &str = "Model and metadata";
