@@ -39,7 +39,7 @@ impl Component {
     pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, AuthoringError> {
         let what = || format!("read the component {}", path.display());
         let bytes = read_at_most(path, MAX_BYTES).doing(what)?;
-        must_be_component(path, &bytes)?;
+        require_component(path, &bytes)?;
         Ok(bytes)
     }
 
@@ -48,7 +48,7 @@ impl Component {
     /// # Errors
     /// If it is no component, or its manifest cannot be read.
     pub fn of(path: PathBuf, bytes: Vec<u8>) -> Result<Self, AuthoringError> {
-        must_be_component(&path, &bytes)?;
+        require_component(&path, &bytes)?;
         let ask =
             manifest::read(&bytes).doing(|| format!("read the component {}", path.display()))?;
         let sha256 = digest_of(&bytes);
@@ -57,7 +57,7 @@ impl Component {
 }
 
 /// Checks the header and the size of a component.
-fn must_be_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
+fn require_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
     let what = format!("read the component {}", path.display());
     let why = if bytes.len() as u64 > MAX_BYTES {
         format!("{what}: it is larger than {} MiB, and none that joins is", MAX_BYTES >> 20)

@@ -212,14 +212,14 @@ impl SigningKey {
             Some("signature of an a2a-hub publisher"),
         );
         let signature = signed.doing(|| "sign".to_owned())?.into_string();
-        must_be_accepted(component, &signature, &self.base64())?;
+        require_accepted(component, &signature, &self.base64())?;
         own_file::replace(place, signature.as_bytes())
             .doing(|| format!("write {}", place.display()))
     }
 }
 
 /// Verifies the signature with the hub's own check, before it is published.
-fn must_be_accepted(
+fn require_accepted(
     component: &Component,
     signature: &str,
     base64: &str,
@@ -270,9 +270,9 @@ mod tests {
         };
         let one = component(b"");
         let signed = minisign::sign(Some(&pk), &sk, &*one.bytes, None, None).unwrap().into_string();
-        must_be_accepted(&one, &signed, &pk.to_base64()).unwrap();
+        require_accepted(&one, &signed, &pk.to_base64()).unwrap();
         let other = component(b"\0\x02\x01n");
-        assert!(must_be_accepted(&other, &signed, &pk.to_base64()).is_err());
+        assert!(require_accepted(&other, &signed, &pk.to_base64()).is_err());
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
         let component = Component::of("x.wasm".into(), b"\0asm\x0d\0\x01\0".to_vec()).unwrap();
         key.sign(&component, &signature).unwrap();
         let text = fs::read_to_string(&signature).unwrap();
-        must_be_accepted(&component, &text, &made.base64).unwrap();
+        require_accepted(&component, &text, &made.base64).unwrap();
         fs::set_permissions(&place, fs::Permissions::from_mode(0o640)).unwrap();
         assert_eq!(KeyFile::read(&place).unwrap_err().kind(), Kind::KeyShared);
         let told = format!("{key:?}");

@@ -24,64 +24,64 @@ pub(super) struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Start the hub
+    /// Start the hub, by default in the background
     Start(start::Start),
-    /// Stop the hub: tasks at work get some time, and no new ones are taken
+    /// Stop the hub. Running tasks get time to finish, and new tasks are refused
     Stop(stop::Stop),
-    /// Stop the hub in the background and start it again as it was started, under the configuration as it is now
+    /// Restart the background hub with the same arguments and the current configuration
     Restart(restart::Restart),
-    /// Have the hub read its configuration again, without a restart where that is possible
+    /// Reload the configuration without a restart; lists the settings that need one
     Reload,
-    /// Copy the store of the hub to a file, also while the hub runs
+    /// Copy the hub's store to a file, also while the hub runs
     Backup(backup::Backup),
-    /// Put a copy in the place of the store, while no hub runs; what was there is kept
+    /// Replace the hub's store with a backup while no hub runs; the old store is kept
     Restore(backup::Restore),
-    /// Show whether the hub is up, its tasks and its agents
+    /// Show the state of the hub, its tasks and its agents
     Status,
-    /// List the agents, or find those that can do something
+    /// List the agents, or search them
     Agents(agents::Agents),
     /// Show, add, remove or reload an agent
     #[command(subcommand)]
     Agent(agent::Agent),
-    /// Add plug-ins, say what each may do, and let updates in
+    /// Add plug-ins, grant them permissions, and approve their updates
     #[command(subcommand)]
     Plugin(plugin::Plugin),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
-    /// Serve an agent to an editor that speaks ACP, on standard input and output
+    /// Serve an agent to an editor, by ACP on standard input and output
     Acp(bridge::Acp),
     /// Serve the agents to an MCP client, on standard input and output
     Mcp(bridge::Mcp),
     /// List the tasks
     Tasks(tasks::Tasks),
-    /// Show, cancel or watch one task, or save its files
+    /// Show, watch or cancel one task, show its child tasks, or save its files
     #[command(subcommand)]
     Task(task::Task),
-    /// List the conversations, show one, or forget one
+    /// List the conversations, show one, or delete one
     Contexts(contexts::Contexts),
-    /// List push notifications that are on their way, and retry those that were given up
+    /// List pending push notifications, or retry failed ones
     Deliveries(deliveries::Deliveries),
-    /// Print what the hub in the background logged
+    /// Print the log of the background hub
     Logs(logs::Logs),
-    /// Print the effective settings and where each comes from, or check them
+    /// Print the effective settings with their sources, or check them
     #[command(subcommand)]
     Config(config::Command),
-    /// Find out what is wrong and how to fix it
+    /// Check the installation, and say how to fix what is wrong
     Doctor(doctor::Doctor),
-    /// Print a completion script for your shell
+    /// Print the completion script of a shell
     Completions {
-        /// The shell
+        /// Shell to complete in
         shell: clap_complete::Shell,
     },
-    /// Write a copy of this program that has its agents' code compiled already
+    /// Write a copy of this program that contains its agents' compiled code
     #[command(name = CARRY, hide = true)]
     Carry {
-        /// Where to
+        /// File to write
         to: PathBuf,
     },
-    /// Print the manual page: `a2a-hub man | man -l -`
+    /// Print the manual page, for `a2a-hub man | man -l -`
     Man {
-        /// Of this command only
+        /// Command to describe [default: the whole program]
         command: Option<String>,
     },
 }

@@ -132,7 +132,7 @@ impl Hub {
             Err(why) => return admitted.came_to(Err(why)),
         };
         self.name_by_id(&mut operation);
-        if let Err(why) = self.must_be_within(&caller.principal, &operation).await {
+        if let Err(why) = self.require_within(&caller.principal, &operation).await {
             return admitted.came_to(Err(why));
         }
         admitted.came_to(match visit {
@@ -366,7 +366,7 @@ impl Hub {
             }
             // All checks come before the first change.
             if let Some(id) = room {
-                hub.pushes.must_have_room(&task, id.as_ref()).await?;
+                hub.pushes.require_capacity(&task, id.as_ref()).await?;
             }
             let heard = hub.tasks.answer(&task, message, client, after, by).await?;
             if let Some(claim) = claim {
@@ -377,7 +377,7 @@ impl Hub {
         self.begin(push, answered).await
     }
 
-    fn must_be_open(&self) -> Result<(), A2aError> {
+    fn require_open(&self) -> Result<(), A2aError> {
         if !self.closed.load(Ordering::Relaxed) {
             return Ok(());
         }

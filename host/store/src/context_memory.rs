@@ -73,7 +73,7 @@ pub(crate) fn of_items(changes: Vec<Change>) -> Vec<(String, Option<Indexed>)> {
 }
 
 /// Refuses a change that exceeds the limits. A change that reduces the size is never refused.
-pub(crate) fn must_fit(
+pub(crate) fn require_within_limits(
     place: &MemoryPlace,
     before: Size,
     after: Size,

@@ -6,7 +6,7 @@ use super::{
     AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
     HeadPage, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth,
     StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
-    context_memory::must_fit,
+    context_memory::require_within_limits,
     log::{self, Conversation},
 };
 use crate::health::Judgement;
@@ -475,7 +475,13 @@ impl ContextMemory for MemoryStorage {
         let values = values.map(|(key, value)| (key.len() + value.len()) as u64).sum();
         let before = context_memory::size(minds, &place.owner);
         let old = minds.insert(place.clone(), mind);
-        let fits = must_fit(place, before, context_memory::size(minds, &place.owner), values, room);
+        let fits = require_within_limits(
+            place,
+            before,
+            context_memory::size(minds, &place.owner),
+            values,
+            room,
+        );
         if fits.is_err() {
             match old {
                 Some(old) => minds.insert(place.clone(), old),

@@ -47,7 +47,7 @@ impl Agent {
     /// Refuses a call to an agent that this one may not call now.
     pub fn may_call(&self, agent: &AgentId) -> Result<(), Failure> {
         match &self.peers {
-            Some(peers) => peers.must_allow(agent),
+            Some(peers) => peers.require_allowed(agent),
             None => {
                 Err(Failure::Denied(format!("call `{agent}`: no agent is granted to this one")))
             }

@@ -68,7 +68,7 @@ impl Agent {
 
     /// Refuses a task if the agent reports that it cannot work. A cached report is renewed first,
     /// so that a repair counts at once.
-    pub async fn must_work(&self) -> Result<(), NotWorking> {
+    pub async fn require_working(&self) -> Result<(), NotWorking> {
         if !is_known_not_to_work(&self.health()) {
             return Ok(());
         }

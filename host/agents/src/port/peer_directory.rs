@@ -99,7 +99,7 @@ impl PeerDirectory {
     }
 
     /// Refuses a call to an agent that this one may not call, or that does not exist.
-    pub(crate) fn must_allow(&self, agent: &AgentId) -> Result<(), Failure> {
+    pub(crate) fn require_allowed(&self, agent: &AgentId) -> Result<(), Failure> {
         let peers = (self.peers.list)();
         match peers.iter().find(|peer| peer.id == *agent) {
             Some(peer) if self.allows(peer) => Ok(()),

@@ -244,7 +244,7 @@ impl Agents {
         if let Some(there) = self.find(&id) {
             return Err(JoinError::Taken(id, there.source.to_string()));
         }
-        self.must_be_no_alias(&id)?;
+        self.require_no_alias(&id)?;
         let terms = self.terms_of(&id, &Source::Native, runtime.ask(), None);
         let deps = self.deps_of(&id, terms);
         self.register(Agent::new(id, runtime, card, Source::Native, deps));
@@ -279,7 +279,7 @@ impl Agents {
         if let Some(there) = there.filter(|there| there != source) {
             return Err(JoinError::Taken(id.clone(), there.to_string()));
         }
-        self.must_be_no_alias(id)?;
+        self.require_no_alias(id)?;
         let plugin = Plugin::load(&self.shared.engine, bytes.clone()).await?;
         let config = self.shared.config().agent(id);
         pinned(id, plugin.digest(), config.sha256.as_deref())?;

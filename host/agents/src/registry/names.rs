@@ -75,7 +75,7 @@ impl Agents {
 
     /// Refuses an id that the operator uses as an alias of another agent: a file in the plugins
     /// folder would receive that agent's messages.
-    pub(super) fn must_be_no_alias(&self, id: &AgentId) -> Result<(), JoinError> {
+    pub(super) fn require_no_alias(&self, id: &AgentId) -> Result<(), JoinError> {
         match self.shared.config().agent_by_alias(id) {
             Some(agent) if agent != id => Err(JoinError::IsAnAlias(id.clone(), agent.clone())),
             Some(_) | None => Ok(()),

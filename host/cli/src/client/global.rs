@@ -13,38 +13,40 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Unix socket of the hub [default: the configuration's, or /tmp/a2a-hub.sock]
+    /// Unix socket of the hub [default: `socket.path` of the configuration, or /tmp/a2a-hub.sock]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) socket: Option<String>,
     /// Configuration file [default: config.toml in the data directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// Where the hub keeps its data [default: ~/.a2a-hub]
+    /// Data directory of the hub [default: ~/.a2a-hub]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) data_dir: Option<String>,
-    /// Ask for this tenant, and see what is its alone [default: who names none]
+    /// Tenant to act for; only its tasks and conversations are visible [default: the default
+    /// tenant]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
-    /// Output for people, or for programs
+    /// Format of the output
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
     pub(crate) format: Format,
-    /// Show a terminal every byte that agents say, also what it obeys
+    /// Print agents' text unfiltered, with terminal control sequences
     #[arg(long, global = true)]
     pub(crate) raw: bool,
-    /// No colours, and Markdown as it was written
+    /// Print without colours, and Markdown as source text
     #[arg(long, global = true)]
     pub(crate) plain: bool,
-    /// Log at level debug
+    /// Log at level `debug`
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Text for people
     Pretty,
-    /// One JSON value a line
+    /// One JSON value per line, for programs
     Json,
 }
 
@@ -118,7 +120,8 @@ impl Global {
         let hub = running_hub::of(dir);
         if hub.is_none() && settings.is_above_the_file(&data_dir) {
             let why = format!(
-                "connect to the hub: none uses the data directory {}; `a2a-hub start` starts one there",
+                "connect to the hub: no hub uses the data directory {}; `a2a-hub start` starts one \
+                 there",
                 dir.display()
             );
             return Err(CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into());

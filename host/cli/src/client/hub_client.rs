@@ -38,7 +38,8 @@ const LOOKED_UP: [&str; 8] = [
 fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
     let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     let why = format!(
-        "the hub{who} hangs: it has not answered for {}; `a2a-hub stop --force` ends it, then `a2a-hub start` starts it again",
+        "the hub{who} hangs: it has not answered for {}; `a2a-hub stop --force` kills it, then \
+         `a2a-hub start` starts it again",
         Span(patience)
     );
     CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
@@ -84,8 +85,8 @@ impl Client {
             let path = path.display();
             if let (true, Some(pid)) = (absent.contains(&why.kind()), deaf(global)) {
                 let why = format!(
-                    "connect to the hub: process {pid} runs it, and nothing listens on {path}, for its socket was removed; `a2a-hub stop \
-                     --force` stops it"
+                    "connect to the hub: it runs (process {pid}), but its socket {path} was \
+                     removed; `a2a-hub stop --force` stops it"
                 );
                 CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub stop --force").into()
             } else if absent.contains(&why.kind()) {
@@ -188,8 +189,8 @@ impl Client {
     pub(crate) async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
         let read = self.read.read_until(b'\n', &mut self.line).await;
         if read.context("read the hub's answer")? == 0 {
-            let why =
-                "the hub hung up before it answered; `a2a-hub status` tells whether it still runs";
+            let why = "the hub closed the connection before it answered; `a2a-hub status` shows if \
+                       it still runs";
             bail!(CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status"));
         }
         let line = std::mem::take(&mut self.line);

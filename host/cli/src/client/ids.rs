@@ -152,7 +152,7 @@ fn chosen(
         _ => {
             let word = kind.word();
             let mut why =
-                format!("`{typed}` is the beginning of more than one {word}; give more of it:");
+                format!("`{typed}` is a prefix of more than one {word}; give a longer one:");
             for one in &found[..found.len().min(NAMED)] {
                 why +=
                     &format!("\n  {}  {}", short(text(&one["id"]), &ids()), about(kind, one, now));
@@ -218,7 +218,7 @@ mod tests {
         let many = vec![all[0].clone(); NAMED + 1];
         assert!(chosen("0", &many).unwrap_err().to_string().ends_with("and more"));
         insta::assert_snapshot!(chosen("01a1", &all).unwrap_err(), @"
-        `01a1` is the beginning of more than one task; give more of it:
+        `01a1` is a prefix of more than one task; give a longer one:
           01a1fc8f-a111-7715-9c95  echo, 2 min ago: delete the old
           01a1fc8f-a111-7715-9c96  echo, 2 min ago: delete the old
           01a1fc8f-b222  echo, 2 min ago: delete the old

@@ -58,7 +58,8 @@ impl Owner {
         })?;
         if client.pid != Some(holder.pid) {
             bail!(
-                "{what}: the socket {} is not that of the hub that uses the data directory {}; leave one of `--socket` and `--data-dir` out",
+                "{what}: the socket {} does not belong to the hub that uses the data directory {}; \
+                 give only one of `--socket` and `--data-dir`",
                 socket.display(),
                 dir.display()
             );
@@ -78,7 +79,8 @@ pub(crate) fn not_the_operator(what: &str) -> CommandError {
     CommandError::new(
         NOT_THE_OPERATOR,
         format!(
-            "{what}: this command runs below an agent's program, and that is for the operator; run it in a terminal of your own"
+            "{what}: an agent's program started this command, and only the operator may do that; \
+             run it in your own terminal"
         ),
     )
 }
@@ -93,7 +95,8 @@ async fn await_run_file(dir: &Path, pid: i32) -> anyhow::Result<serde_json::Valu
         }
         if begun.elapsed() > PATIENCE {
             let why = format!(
-                "the hub (process {pid}) that uses {} is not up yet; try again once `a2a-hub status` says that it is",
+                "the hub (process {pid}) that uses {} is still starting; try again when `a2a-hub \
+                 status` answers",
                 dir.display()
             );
             return Err(CommandError::new(HUB_HANGS, why).mended_by("a2a-hub status").into());

@@ -8,14 +8,18 @@ use anyhow::Context as _;
 use clap::Args;
 use std::collections::BTreeSet;
 
-/// How an agent elsewhere is talked to.
+/// Help heading of the options for remote agents.
+pub(crate) const REMOTE: &str = "Remote agents";
+
+/// Options of the connection to a remote agent.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Elsewhere {
-    /// Show an agent elsewhere what this variable holds, as a bearer token
-    #[arg(long, value_name = "VARIABLE", requires = "agent")]
+    /// Environment variable that holds the bearer token for a remote agent
+    #[arg(long, value_name = "VARIABLE", help_heading = REMOTE, requires = "agent")]
     token_env: Option<String>,
-    /// Let the card of an agent elsewhere send this command there, with its token; may be given several times
-    #[arg(long = "allow-origin", value_name = "URL", requires = "agent")]
+    /// Origin to which a remote agent's card may direct requests, with the token. May be given
+    /// several times
+    #[arg(long = "allow-origin", value_name = "URL", help_heading = REMOTE, requires = "agent")]
     origins: Vec<String>,
 }
 

@@ -29,14 +29,14 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     let url = send.agent.clone();
     if send.cwd.is_some() {
         bail!(
-            "send to {url}: `--cwd` names a directory of this machine, which an agent elsewhere does not see; give it files \
-             with `--file`"
+            "send to {url}: a remote agent cannot work in a directory of this machine (`--cwd`); \
+             attach files with `--file`"
         );
     }
     if send.go_on {
         bail!(
-            "continue with {url}: no list is kept here of what was said to agents elsewhere; go on with the `--context ID` that \
-             the answer ended with"
+            "continue with {url}: conversations with remote agents are not stored here; use the \
+             `--context ID` that the answer ended with"
         );
     }
     let named = send.elsewhere.named(&url);
@@ -60,7 +60,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             drop(progress);
             if let (Ok(None), Some(patience)) = (&followed, patience) {
                 let patience = Span(patience);
-                shown.give_up(format!("The task took longer than the {patience} it was given."));
+                shown.give_up(format!("The task exceeded its time limit of {patience}."));
             }
             let again = format!(" --agent {named}");
             let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
@@ -176,7 +176,7 @@ async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Leavi
     tokio::select! {
         cancelled = cancel(agent, task) => {
             if let Err(why) = cancelled {
-                shown.console().note(format!("cancel: {why}; the task may go on there"));
+                shown.console().note(format!("cancel the task: {why}; the remote agent may continue it"));
             }
         }
         _ = interrupt.recv() => {}
@@ -184,7 +184,7 @@ async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Leavi
 }
 
 async fn cancel(agent: &A2aClient, task: Option<TaskId>) -> anyhow::Result<()> {
-    let task = task.context("the agent has not said yet what it calls the task")?;
+    let task = task.context("the agent has not sent the task's id yet")?;
     agent.cancel(task).await?;
     Ok(())
 }

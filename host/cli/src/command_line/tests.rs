@@ -41,6 +41,28 @@ fn option_is_rendered_with_its_values() {
     assert_eq!(rows, expected);
 }
 
+#[test]
+fn help_groups_options_under_headings() {
+    let mut program = CommandLine::command();
+    program.build();
+    let send = program.find_subcommand("send").expect("the command exists");
+    let under = |heading: Option<&str>| {
+        let options = send.get_arguments().filter(|arg| is_told(arg) && !arg.is_positional());
+        let options = options.filter(|arg| arg.get_help_heading() == heading);
+        options.filter_map(Arg::get_long).collect::<Vec<_>>()
+    };
+    assert_eq!(under(None), ["file", "cwd", "stream", "save", "timeout", "start"]);
+    assert_eq!(under(Some("Remote agents")), ["token-env", "allow-origin"]);
+    let memory = under(Some("Within an agent's task"));
+    assert!(memory.iter().all(|it| it.contains("memory") || *it == "scope"), "{memory:?}");
+    for (name, command) in commands(&program, "a2a-hub") {
+        for arg in command.get_arguments().filter(|arg| is_told(arg)) {
+            let is_last = arg.get_help_heading() == Some("Global options");
+            assert_eq!(is_last, arg.is_global_set(), "{name}: {arg}");
+        }
+    }
+}
+
 /// Text below the marker: the options of every command, a list of the commands, and a section for
 /// each.
 fn rendered() -> String {

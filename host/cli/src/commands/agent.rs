@@ -9,32 +9,32 @@ use std::{fs, path::PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// Show an agent: its card and its health
+    /// Show an agent's card and its health
     Show {
-        /// The agent, as `a2a-hub agents` lists it
+        /// Id of the agent, as listed by `a2a-hub agents`
         #[arg(add = completion::agents())]
         id: String,
     },
-    /// Add an agent: copies the component into the plugins folder
+    /// Add an agent by copying its component into the plugins folder
     Register {
-        /// The name it is to have
+        /// Id of the new agent
         id: String,
-        /// The component
+        /// Component file
         path: PathBuf,
     },
-    /// Remove an agent: deletes its file from the plugins folder; one that came with the hub, or is elsewhere, is there again after a
-    /// restart
+    /// Remove an agent by deleting its file from the plugins folder. Built-in and remote agents
+    /// return after a restart
     Deregister {
-        /// The agent, as `a2a-hub agents` lists it
+        /// Id of the agent, as listed by `a2a-hub agents`
         #[arg(add = completion::agents())]
         id: String,
     },
-    /// Reload an agent from its component, or from its card if it is elsewhere
+    /// Reload an agent from its component, or a remote agent from its card
     Reload {
-        /// The agent, as `a2a-hub agents` lists it
+        /// Id of the agent, as listed by `a2a-hub agents`
         #[arg(add = completion::agents())]
         id: String,
-        /// Use the card of an agent elsewhere from now on that has this SHA-256 digest
+        /// Accept the changed card of a remote agent that has this SHA-256 digest
         #[arg(long, value_name = "DIGEST")]
         accept: Option<String>,
     },
@@ -52,26 +52,23 @@ pub(crate) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
             let found = fs::canonicalize(path);
             let path = found.with_context(|| format!("register {}", path.display()))?;
             let params = json!({ "agentId": id, "path": path });
-            (ask(global, "hub/agents/register", params)?, format!("agent {id} joined\n").into())
+            (ask(global, "hub/agents/register", params)?, format!("agent {id} was added\n").into())
         }
         Agent::Deregister { id } => {
             let answer = ask(global, "hub/agents/deregister", of(id))?;
             let back = if answer["returnsOnRestart"] == true {
                 format!(
-                    ", until the hub is started again or you run `a2a-hub agent reload {id}`; `agents.{id}.enabled = false` in the \
-                     configuration keeps it away"
+                    "; it returns after a restart or `a2a-hub agent reload {id}`, unless the \
+                     configuration sets `agents.{id}.enabled = false`"
                 )
             } else {
                 String::new()
             };
-            (answer, format!("agent {id} left{back}\n").into())
+            (answer, format!("agent {id} was removed{back}\n").into())
         }
         Agent::Reload { id, accept } => {
             let params = json!({ "agentId": id, "accept": accept });
-            (
-                ask(global, "hub/agents/reload", params)?,
-                format!("agent {id} is loaded anew\n").into(),
-            )
+            (ask(global, "hub/agents/reload", params)?, format!("agent {id} was reloaded\n").into())
         }
     };
     global.show(&answer, || Ok(said))?;

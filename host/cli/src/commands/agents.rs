@@ -16,37 +16,40 @@ use serde_json::{Map, Value, json};
 /// Maximum length, in characters, of a description in the table.
 const MAX_DESCRIPTION: usize = 200;
 
+/// Help heading of the search criteria.
+const SEARCH: &str = "Search";
+
 #[derive(Debug, Args)]
 pub(crate) struct Agents {
-    /// Ask each for its health first
+    /// Check the health of each agent first
     #[arg(long, conflicts_with_all = CRITERIA)]
     health: bool,
-    /// Only those that can do this, in your words; the best comes first
-    #[arg(long, value_name = "TEXT")]
+    /// What the agent is to do, in your words; the best match comes first
+    #[arg(long, value_name = "TEXT", help_heading = SEARCH)]
     find: Option<String>,
-    /// Only the one of this id, alias or name, or of the nearest one
-    #[arg(long)]
+    /// Only the agent with this id, alias or name, or with the most similar one
+    #[arg(long, help_heading = SEARCH)]
     name: Option<String>,
-    /// Only those that have the skill of this id
-    #[arg(long, value_name = "ID")]
+    /// Only agents with the skill of this id
+    #[arg(long, value_name = "ID", help_heading = SEARCH)]
     skill: Option<String>,
-    /// Only those whose skills have these tags
-    #[arg(long, value_delimiter = ',')]
+    /// Only agents whose skills have these tags, separated by commas
+    #[arg(long, value_delimiter = ',', help_heading = SEARCH)]
     tags: Vec<String>,
-    /// Only those of a version that will do, such as 2, '>=1.4' or 1.*
-    #[arg(long, value_name = "VERSION")]
+    /// Only agents of a matching version, such as 2, '>=1.4' or 1.*
+    #[arg(long, value_name = "VERSION", help_heading = SEARCH)]
     version: Option<String>,
-    /// Take older ones if there is no other of that version
-    #[arg(long, requires = "version")]
+    /// Accept older versions if no agent matches `--version`
+    #[arg(long, requires = "version", help_heading = SEARCH)]
     allow_older: bool,
-    /// Only those that take these media types
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    /// Only agents that accept these media types, separated by commas
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = SEARCH)]
     input: Vec<String>,
-    /// Only those that answer with these media types
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    /// Only agents that produce these media types, separated by commas
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = SEARCH)]
     output: Vec<String>,
-    /// How many of those that were found at most
-    #[arg(long)]
+    /// Maximum number of results
+    #[arg(long, help_heading = SEARCH)]
     limit: Option<usize>,
 }
 
@@ -86,21 +89,21 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         say(note);
     }
     if found["older"] == true {
-        say("No agent of that version fits; these are older:");
+        say("No agent has a matching version; these are older:");
     }
     if let Some(meant) = found["didYouMean"].as_str() {
-        say(&format!("Nobody is called so; did you mean `{meant}`?"));
+        say(&format!("No agent has that name; did you mean `{meant}`?"));
     }
     for registry in list(&found["unasked"]) {
         say(&format!(
-            "The registry {} told of nobody: {}",
+            "The registry {} could not be searched: {}",
             text(&registry["registry"]),
             text(&registry["why"])
         ));
     }
     let (agents, elsewhere) = (list(&found["agents"]), list(&found["elsewhere"]));
     if agents.is_empty() && elsewhere.is_empty() {
-        say("No agent fits. `a2a-hub agents` lists all of them.");
+        say("No agent matches. `a2a-hub agents` lists all agents.");
         return out;
     }
     let mut table = Table::new(["AGENT", "SCORE", "VERSION", "WHY"]);
@@ -119,9 +122,9 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         let name = format!("{name} ({registry})");
         table.row([name.into(), score.into(), version.into(), why.join(", ").into()]);
         table.below(match agent["agent"].as_str() {
-            Some(id) => format!("elsewhere, and called `{id}` here"),
+            Some(id) => format!("remote; its id here is `{id}`"),
             None => format!(
-                "elsewhere; `remote.<id>.url = \"{}\"` in the configuration has it join",
+                "remote; to add it, set `remote.<id>.url = \"{}\"` in the configuration",
                 line(text(&agent["url"]), 200)
             ),
         });
@@ -161,12 +164,12 @@ mod tests {
         ] });
         insta::assert_snapshot!(found_text(&found, None).words().replace('\t', " → "), @r#"
         by words
-        No agent of that version fits; these are older:
-        Nobody is called so; did you mean `codex`?
+        No agent has a matching version; these are older:
+        No agent has that name; did you mean `codex`?
         codex → 3.25 → 0.9[2J → "bug" in tags+examples, tag git
          → Writes code
         "#);
         let nobody = found_text(&json!({ "agents": [] }), Some(80)).words();
-        assert_eq!(nobody, "No agent fits. `a2a-hub agents` lists all of them.\n");
+        assert_eq!(nobody, "No agent matches. `a2a-hub agents` lists all agents.\n");
     }
 }

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
-    /// The file to make; there must be none of that name
+    /// File to create; it must not exist
     file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// A file that `backup` made
+    /// File that `a2a-hub backup` made
     file: PathBuf,
 }
 
@@ -41,8 +41,9 @@ pub(crate) fn backup(global: &Global, Backup { file }: &Backup) -> anyhow::Resul
 }
 
 /// Contents that the copy lacks: a user copies these files like any others.
-const BESIDE: &str = "it holds tasks, conversations, what agents remember and where notifications are sent, with their secrets; \
-                      the configuration, plugins, keys and the token are files of their own in the data directory";
+const BESIDE: &str = "the file holds tasks, conversations, agents' memories and notification URLs, \
+                      with their secrets; it does not hold the configuration, plugins, keys and \
+                      the token, which are files in the data directory";
 
 /// Replaces the store with a copy. No hub may use the store.
 pub(crate) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Result<Exit> {
@@ -62,7 +63,7 @@ pub(crate) fn restore(global: &Global, Restore { file }: &Restore) -> anyhow::Re
 const NOT_RESTORED: &str = "NOT_RESTORED";
 
 fn restored_text(kept: Option<&Path>, restored: &Value) -> String {
-    let kept = kept.map(|old| format!("\nwhat was there is kept as {}", old.display()));
+    let kept = kept.map(|old| format!("\nthe old store is kept as {}", old.display()));
     format!("restored: {}{}\n", held(restored), kept.unwrap_or_default())
 }
 

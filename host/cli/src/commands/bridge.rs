@@ -17,32 +17,33 @@ use tokio::{
 
 /// Text at the end of `mcp --help`.
 const MCP_HELP: &str = "\
-For an MCP client to start, not for people to type: it speaks MCP on standard input and output. Each agent of the hub is a tool \
-there. A hub with HTTP serves the same at `/mcp`.";
+An MCP client starts this command; it is not meant for a terminal. Each agent of the hub is a tool.
+A hub with HTTP serves the same at `/mcp`.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = MCP_HELP, after_help = MCP_HELP)]
 pub(crate) struct Mcp {
-    /// Where agents work, unless a call says so [default: the current directory]
+    /// Directory in which agents work if a call names none [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Start the hub first, if it does not run
+    /// Start the hub first if it does not run
     #[arg(long)]
     start: bool,
 }
 
 /// Text at the end of `acp --help`.
 const ACP_HELP: &str = "\
-For an editor to start, not for people to type: it speaks ACP on standard input and output. The agent works in the directory that \
-the editor names, and what it asks leave for the editor shows.";
+An editor starts this command; it is not meant for a terminal. The agent works in the directory
+that the editor names. The editor shows the agent's permission requests.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = ACP_HELP, after_help = ACP_HELP)]
 pub(crate) struct Acp {
-    /// The agent, as `a2a-hub agents` lists it [default: the hub's `default_agent`]
+    /// Id of the agent, as listed by `a2a-hub agents` [default: `default_agent` of the
+    /// configuration]
     #[arg(add = completion::agents())]
     agent: Option<String>,
-    /// Start the hub first, if it does not run
+    /// Start the hub first if it does not run
     #[arg(long)]
     start: bool,
 }
@@ -84,22 +85,22 @@ fn speak(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> 
 async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> {
     let mut client = start::client(global, start).await?;
     let spoken = client.call("hub/speak", language).await;
-    spoken.context("speak another protocol with the hub")?;
+    spoken.context("switch the connection to another protocol")?;
     let (mut read, mut write) = client.into_halves();
     let say = async {
         let said = copy(&mut stdin(), &mut write).await;
         // The input ended in either case, and the hub may still answer.
         let _ = write.shutdown().await;
-        said.context("pass on what the client says")
+        said.context("relay the client's input")
     };
     let console = global.console();
     let hear = async {
         let mut line = String::new();
-        while read.read_line(&mut line).await.context("pass on what the hub says")? > 0 {
+        while read.read_line(&mut line).await.context("relay the hub's output")? > 0 {
             let told = std::mem::take(&mut line);
             // Printing may block on a slow client, so it must not block the other direction.
             let printed = spawn_blocking(move || console.print_json_lines(&told)).await?;
-            printed.context("pass on what the hub says")?;
+            printed.context("relay the hub's output")?;
         }
         anyhow::Ok(())
     };
@@ -112,6 +113,6 @@ async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result
             return Ok(Exit::Done);
         }
     }
-    let why = "the hub hung up; `a2a-hub status` tells whether it still runs";
+    let why = "the hub closed the connection; `a2a-hub status` shows if it still runs";
     bail!(CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status"));
 }

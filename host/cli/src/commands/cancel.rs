@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     Global, block_on,
-    client::{hub_client::Client, remote::Elsewhere},
+    client::{
+        hub_client::Client,
+        remote::{Elsewhere, REMOTE},
+    },
     ui::{
         failure::CommandError,
         render::{list, text},
@@ -25,18 +28,20 @@ const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
+    /// Id of the task, or a unique prefix of it
     #[arg(add = completion::tasks(), required_unless_present = "state", conflicts_with = "state")]
     id: Option<String>,
-    /// It is a task of the agent at this URL, and not of the hub
-    #[arg(long, value_name = "URL", conflicts_with = "state")]
+    /// URL of the remote agent that owns the task [default: the hub]
+    #[arg(long, value_name = "URL", help_heading = REMOTE, conflicts_with = "state")]
     agent: Option<String>,
     #[command(flatten)]
     elsewhere: Elsewhere,
-    /// All tasks of the hub in this state, such as `input-required` for those that wait for an answer
+    /// Cancel all tasks of the hub in this state, such as `input-required` for those that wait for
+    /// an answer
     #[arg(long, value_parser = PossibleValuesParser::new(live()))]
     state: Option<String>,
-    /// Only those that have been in it for so long (`30m`, `2h`, `1d`), or since before then (a day, or RFC 3339)
+    /// Only tasks that have been in the state for this time (`30m`, `2h`, `1d`), or since before
+    /// this date (`2026-01-31`, or RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = since, requires = "state")]
     older: Option<Since>,
 }
@@ -50,7 +55,8 @@ fn live() -> Vec<&'static str> {
 pub(crate) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
     let Some(state) = &cancel.state else {
         let Cancel { id, agent, elsewhere, .. } = cancel;
-        let missing = || CommandError::usage("name the task to stop, or give `--state`".to_owned());
+        let missing =
+            || CommandError::usage("name the task to cancel, or give `--state`".to_owned());
         let id = id.clone().ok_or_else(missing)?;
         let one = One { id, agent: agent.clone(), elsewhere: elsewhere.clone() };
         let (id, task) = one.ask(global, "tasks/cancel")?;
@@ -99,7 +105,7 @@ fn told_text(told: &Value) -> Result<Text, std::fmt::Error> {
         writeln!(out, "task {} is cancelled", text(id))?;
     }
     for left in list(&told["left"]) {
-        writeln!(out, "task {} is left as it is: {}", text(&left["id"]), text(&left["error"]))?;
+        writeln!(out, "task {} was not cancelled: {}", text(&left["id"]), text(&left["error"]))?;
     }
     if list(&told["cancelled"]).is_empty() && list(&told["left"]).is_empty() {
         writeln!(out, "there is no such task")?;
@@ -117,10 +123,10 @@ mod tests {
             json!({ "cancelled": ["a", "b"], "left": [{ "id": "c", "error": "it is over" }] });
         let none = json!({ "cancelled": [], "left": [] });
         let told = [many, none].map(|told| told_text(&told).unwrap().words()).concat();
-        insta::assert_snapshot!(told, @r"
+        insta::assert_snapshot!(told, @"
         task a is cancelled
         task b is cancelled
-        task c is left as it is: it is over
+        task c was not cancelled: it is over
         there is no such task
         ");
         assert_eq!(live(), ["submitted", "working", "input-required", "auth-required"]);

@@ -11,9 +11,9 @@ use toml::{Table, Value};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Print the settings that count, each with where it comes from
+    /// Print the effective settings, each with its source
     Show,
-    /// Say whether the hub can start with these settings
+    /// Check that the hub can start with these settings
     Check,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
     global.show(&answer, || match command {
         Command::Show => Ok(settings_text(&settings, &values)?.into()),
         Command::Check => {
-            let file = file.as_deref().unwrap_or("there is no file; the defaults count");
+            let file = file.as_deref().unwrap_or("no configuration file; the defaults apply");
             Ok(format!("OK: {file}\n").into())
         }
     })?;

@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 pub(crate) struct Contexts {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Show at most so many, newest first
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
-    /// Leave out so many of the newest
+    /// Number of the newest entries to skip
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     offset: u32,
 }
@@ -34,13 +34,13 @@ pub(crate) struct Contexts {
 enum Command {
     /// Show a conversation and its tasks
     Show {
-        /// The conversation, as `a2a-hub contexts` lists it, or the beginning of its name
+        /// Id of the conversation, or a unique prefix of it
         #[arg(add = completion::contexts())]
         id: String,
     },
-    /// Forget a conversation and its tasks
+    /// Delete a conversation and its tasks
     Delete {
-        /// The conversation, as `a2a-hub contexts` lists it, or the beginning of its name
+        /// Id of the conversation, or a unique prefix of it
         #[arg(add = completion::contexts())]
         id: String,
     },
@@ -71,7 +71,7 @@ pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
             let mut client = Client::connect(global).await?;
             let id = ids::resolve(&mut client, Kind::Context, id).await?;
             let answer = client.call("hub/contexts/delete", json!({ "contextId": id })).await?;
-            Ok((answer, format!("context {id} is forgotten\n").into()))
+            Ok((answer, format!("context {id} was deleted\n").into()))
         })?,
     };
     global.show(&answer, || Ok(shown))?;

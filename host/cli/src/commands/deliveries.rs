@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Deliveries {
-    /// Only what was given up
+    /// Only notifications that the hub no longer retries
     #[arg(long)]
     dead: bool,
-    /// Try at once to send what fails or was given up of this task
+    /// Retry the failed notifications of this task at once
     #[arg(long, value_name = "TASK", conflicts_with = "dead", add = completion::tasks())]
     retry: Option<String>,
-    /// At most so many, the oldest tasks first
+    /// Maximum number of entries, oldest tasks first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
 }
@@ -43,7 +43,11 @@ pub(crate) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<
         }
     };
     let columns = global.console().columns();
-    let none = if asked.dead { "nothing was given up\n" } else { "nothing is to be sent\n" };
+    let none = if asked.dead {
+        "no notifications were given up\n"
+    } else {
+        "no notifications are pending\n"
+    };
     global.show(&answer, || {
         let all = list(&answer);
         Ok(if all.is_empty() {
@@ -71,7 +75,8 @@ fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>)
         let (error, attempts) = (text(&delivery["error"]), &delivery["attempts"]);
         let (since, next) = (&delivery["failingSince"], &delivery["retryAt"]);
         match state {
-            "held" => table.below(format!("left alone, for others failed in a row there: {error}")),
+            "held" => table
+                .below(format!("paused, because others to this receiver failed in a row: {error}")),
             "failing" | "dead" => {
                 table
                     .below(format!("failed {attempts} time(s) since {}: {error}", ago(since, now)));
@@ -116,7 +121,7 @@ mod tests {
             failed 5 time(s) since 2 min ago: connection refused
             next try: in 40 s
         t3    held     2        https://example.com:8443
-            left alone, for others failed in a row there: connection refused
+            paused, because others to this receiver failed in a row: connection refused
             next try: in 25 s
         t2    dead     3        https://example.com:8443
             failed 5 time(s) since 2 min ago: connection refused
@@ -130,8 +135,8 @@ mod tests {
             connection refused
             next try: in 40 s
         t3    held     2        https://example.com…
-            left alone, for others failed in a row
-            there: connection refused
+            paused, because others to this receiver
+            failed in a row: connection refused
             next try: in 25 s
         t2    dead     3        https://example.com…
             failed 5 time(s) since 2 min ago:
@@ -144,7 +149,7 @@ mod tests {
          → failed 5 time(s) since 2 min ago: connection refused
          → next try: in 40 s
         t3 → held → 2 → https://example.com:8443
-         → left alone, for others failed in a row there: connection refused
+         → paused, because others to this receiver failed in a row: connection refused
          → next try: in 25 s
         t2 → dead → 3 → https://example.com:8443
          → failed 5 time(s) since 2 min ago: connection refused

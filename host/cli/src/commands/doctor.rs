@@ -70,7 +70,8 @@ const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", GUES
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Try these agents, or all that can be tried, against a model on this machine that only echoes: free and offline
+    /// Test these agents, or all that support it, against a local model that echoes: free and
+    /// offline
     #[arg(long, value_name = "AGENT", num_args = 0..)]
     trial: Option<Vec<String>>,
 }
@@ -95,7 +96,7 @@ async fn examine(global: &Global) -> Vec<Finding> {
             return vec![fail(
                 "configuration",
                 why.to_string(),
-                "correct it; `a2a-hub config check` looks again",
+                "correct it, and check it with `a2a-hub config check`",
             )];
         }
     };
@@ -132,25 +133,27 @@ fn data_directory(dir: &Path) -> Finding {
         Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => fail(
             about,
             format!("{shown} belongs to another user"),
-            "set `data_dir` to a directory of yours",
+            "set `data_dir` to a directory that you own",
         ),
         Ok(meta) if meta.mode() & 0o077 != 0 => warn(
             about,
-            format!("{shown} is open to others (mode {:o})", meta.mode() & 0o777),
+            format!("{shown} is accessible to other users (mode {:o})", meta.mode() & 0o777),
             format!("chmod 700 {shown}"),
         ),
         Ok(_) => match unwritable(dir) {
             Some((path, why)) => fail(
                 about,
                 format!("{} cannot be written: {why}", path.display()),
-                "let yourself write to it and to what is in it, or set `data_dir`",
+                "give your user write access to it and its files, or set `data_dir`",
             ),
             None => ok(about, shown.to_string()),
         },
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            ok(about, format!("{shown}, which `a2a-hub start` makes"))
+            ok(about, format!("{shown}, created by `a2a-hub start`"))
         }
-        Err(why) => fail(about, format!("{shown}: {why}"), "let yourself in, or set `data_dir`"),
+        Err(why) => {
+            fail(about, format!("{shown}: {why}"), "give your user access to it, or set `data_dir`")
+        }
     }
 }
 
@@ -161,7 +164,8 @@ async fn confinement(dir: &Path) -> Finding {
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     let supervisor =
         Supervisor::new("/proc/self/exe".into(), there.to_owned(), Duration::from_secs(1));
-    let fix = "mend it, or say `agents.<id>.confine = false` of plug-ins that you trust with all that your user may";
+    let fix = "fix it, or set `agents.<id>.confine = false` for plug-ins that you trust with all \
+               rights of your user";
     match supervisor.support().await {
         Ok(support) => match support.allows(&Network::Ports([443].into())) {
             Ok(()) => ok(about, support.told() + "; " + &bounds_of_trees(dir)),
@@ -176,7 +180,7 @@ fn bounds_of_trees(dir: &Path) -> String {
     let hub = daemon::holder(&dir.join(LOCK_FILE)).ok().flatten();
     let controllers = hub.map(|hub| controllers_of_trees(hub.pid)).unwrap_or_default();
     let groups = format!("control groups for {}", controllers.join(", "));
-    let looks = "memory of each process, and a look at that of all".to_owned();
+    let looks = "memory limit of each process, and polling of the sum".to_owned();
     match (controllers.is_empty(), controllers.contains(&"memory")) {
         (true, _) => looks,
         (false, true) => groups,
@@ -203,30 +207,34 @@ fn store(dir: &Path) -> Finding {
     let kept = sqlite::kept_logs(dir);
     match sqlite::examine(dir, EXAMINED_FOR) {
         Ok(_) if !kept.is_empty() => {
-            let found = format!("a log that could not be used whole is kept as {}", shown(&kept));
-            warn(about, found, "move it away when it is of no more use, and start the hub again")
+            let found = format!(
+                "a write-ahead log that could not be applied completely is kept as {}",
+                shown(&kept)
+            );
+            warn(about, found, "move it away when you no longer need it, and restart the hub")
         }
-        Ok(Examined::Absent) => ok(about, "none yet, which `a2a-hub start` makes"),
+        Ok(Examined::Absent) => ok(about, "none yet; `a2a-hub start` creates it"),
         Ok(Examined::Sound) => ok(about, "sound"),
         Ok(Examined::SoundSoFar) => ok(
             about,
-            format!(
-                "sound as far as it was looked through within {}; it is large",
-                Span(EXAMINED_FOR)
-            ),
+            format!("sound as far as it was checked within {}; it is large", Span(EXAMINED_FOR)),
         ),
         Err(why @ StorageError::LogMissing { .. }) => {
-            let fix =
-                "stop the hub, put the log beside it, or restore a copy: `a2a-hub restore FILE`";
+            let fix = "stop the hub and put the log beside the store, or restore a backup: \
+                       `a2a-hub restore FILE`";
             fail(about, why.to_string(), fix)
         }
-        Err(why @ (StorageError::DatabaseMissing { .. } | StorageError::LogCut { .. })) => {
-            fail(about, why.to_string(), "put back what is missing, or restore a copy")
-        }
+        Err(why @ (StorageError::DatabaseMissing { .. } | StorageError::LogCut { .. })) => fail(
+            about,
+            why.to_string(),
+            "put the missing file back, or restore a backup: `a2a-hub restore FILE`",
+        ),
         Err(why @ StorageError::Corrupt { .. }) => {
             fail(about, why.to_string(), "`a2a-hub stop`, then `a2a-hub restore FILE`")
         }
-        Err(why) => warn(about, why.to_string(), "let yourself read the data directory"),
+        Err(why) => {
+            warn(about, why.to_string(), "give your user read access to the data directory")
+        }
     }
 }
 
@@ -239,14 +247,14 @@ fn space(dir: &Path) -> Finding {
     let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
     let free = match rustix::fs::statvfs(there) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
-        Err(why) => return warn("disk", why.to_string(), "look with `df`"),
+        Err(why) => return warn("disk", why.to_string(), "check with `df`"),
     };
     space_verdict(free)
 }
 
 fn space_verdict(free: u64) -> Finding {
     let found = format!("{} MiB free", free >> 20);
-    let fix = "make room, or set `data_dir` to another disk";
+    let fix = "free some space, or set `data_dir` to another disk";
     match free {
         ..NO_SPACE => fail("disk", found, fix),
         NO_SPACE..LITTLE_SPACE => warn("disk", found, fix),
@@ -271,9 +279,11 @@ fn socket(path: &Path) -> Finding {
             format!("{shown} belongs to another user"),
             "set `socket.path` to another one",
         ),
-        Ok(meta) if meta.mode() & 0o077 != 0 => {
-            fail(about, format!("{shown} is open to others"), format!("chmod 600 {shown}"))
-        }
+        Ok(meta) if meta.mode() & 0o077 != 0 => fail(
+            about,
+            format!("{shown} is accessible to other users"),
+            format!("chmod 600 {shown}"),
+        ),
         Ok(_) => ok(about, shown.to_string()),
         // A bare file name refers to the current directory.
         Err(_) if path.parent().is_some_and(|dir| dir.as_os_str().is_empty() || dir.is_dir()) => {
@@ -318,7 +328,7 @@ fn hub_verdict(runs: &str, this: &str) -> Finding {
     if runs == this {
         ok("hub", format!("{runs}, running"))
     } else {
-        let found = format!("{runs} is running, and this is {this}");
+        let found = format!("the hub is version {runs}, and this program is {this}");
         warn("hub", found, "a2a-hub stop && a2a-hub start")
     }
 }
@@ -341,7 +351,7 @@ fn storage_verdict(storage: &Value) -> Finding {
             fail("storage", found, text(&storage["fix"]))
         }
         // A hub of an older version does not report its storage.
-        Some(_) | None => ok("storage", "takes what it is given"),
+        Some(_) | None => ok("storage", "writable"),
     }
 }
 
@@ -356,7 +366,7 @@ fn agent_verdict(agent: &Value) -> Finding {
     match text(&health["status"]) {
         "healthy" => {
             let kept = agent["kept"].as_u64().filter(|kept| *kept > 0);
-            let kept = kept.map(|kept| format!(", {kept} kept")).unwrap_or_default();
+            let kept = kept.map(|kept| format!(", {kept} idle program(s)")).unwrap_or_default();
             ok(&about, format!("healthy{version}{kept}"))
         }
         // An agent that fails affects neither the hub nor other agents.
@@ -371,7 +381,7 @@ fn rejected_verdict(rejected: &Value) -> Finding {
         Some(id) if !id.contains('.') => warn(
             &format!("agent {id}"),
             why,
-            format!("see to that; then `a2a-hub agent reload {id}` looks at once"),
+            format!("fix that, then run `a2a-hub agent reload {id}`"),
         ),
         _ => warn("plugin", format!("{file}: {why}"), "replace or remove it"),
     }
@@ -427,17 +437,16 @@ fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &st
         Ok(version) => ok(cli, format!("{version}, at {shown}")),
         Err(why) if why.kind() == io::ErrorKind::TimedOut => warn(
             cli,
-            format!("{shown} is there, and is slow to tell its version"),
+            format!("{shown} exists, but did not print its version in time"),
             format!(
-                "`{shown} --version` by hand: a first start takes long on a cold machine; then look again"
+                "run `{shown} --version` once, because a first start can be slow; then run \
+                 `a2a-hub doctor` again"
             ),
         ),
         Err(why) => warn(
             cli,
             format!("{shown} --version: {why}"),
-            format!(
-                "`{shown} --version` by hand tells more; what is broken is installed anew by `{install}`"
-            ),
+            format!("run `{shown} --version` for details; reinstall it with `{install}`"),
         ),
     }
 }
@@ -459,7 +468,7 @@ async fn toolchain() -> Finding {
 fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>) -> Finding {
     let about = "toolchain";
     let shown = rustc.display();
-    let by_hand = format!("`{shown} {}` by hand", LOOK_FOR_TARGET.join(" "));
+    let by_hand = format!("run `{shown} {}`", LOOK_FOR_TARGET.join(" "));
     match libraries {
         Ok(dir) if Path::new(&dir).is_dir() => ok(about, format!("Rust with {GUEST_TARGET}")),
         Ok(_) => warn(
@@ -469,13 +478,15 @@ fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>) -> Finding {
         ),
         Err(why) if why.kind() == io::ErrorKind::TimedOut => warn(
             about,
-            format!("{shown} is there, and is slow to answer; only needed to write agents"),
-            format!("{by_hand}: a first start takes long on a cold machine; then look again"),
+            format!("{shown} exists, but did not answer in time; only needed to write agents"),
+            format!(
+                "{by_hand} once, because a first start can be slow; then run `a2a-hub doctor` again"
+            ),
         ),
         Err(why) => warn(
             about,
-            format!("{shown} does not tell of {GUEST_TARGET}: {why}; only needed to write agents"),
-            format!("{by_hand} tells more"),
+            format!("{shown} does not report {GUEST_TARGET}: {why}; only needed to write agents"),
+            format!("{by_hand} for details"),
         ),
     }
 }
@@ -520,15 +531,15 @@ mod tests {
                 &json!({ "status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room" }),
             ),
         ];
-        insta::assert_snapshot!(findings_text(&findings).unwrap().words(), @r"
+        insta::assert_snapshot!(findings_text(&findings).unwrap().words(), @"
         ok    hub                  0.1.0, running
-        warn  hub                  0.1.0 is running, and this is 0.2.0
+        warn  hub                  the hub is version 0.1.0, and this program is 0.2.0
                                    fix: a2a-hub stop && a2a-hub start
         ok    disk                 2048 MiB free
         warn  disk                 900 MiB free
-                                   fix: make room, or set `data_dir` to another disk
+                                   fix: free some space, or set `data_dir` to another disk
         fail  disk                 1 MiB free
-                                   fix: make room, or set `data_dir` to another disk
+                                   fix: free some space, or set `data_dir` to another disk
         ok    agent echo           healthy
         warn  agent claude-code    not logged in (2.1)
                                    fix: claude /login
@@ -537,7 +548,7 @@ mod tests {
         ok    tasks                3 wait for an answer
         warn  tasks                100 wait for an answer
                                    fix: a2a-hub task cancel --state input-required --older 1d
-        ok    storage              takes what it is given
+        ok    storage              writable
         fail  storage              nothing can be stored since 2026-01-01T00:00:00.000Z: database or disk is full
                                    fix: make room
         ");
@@ -548,7 +559,7 @@ mod tests {
         let of =
             |version| cli_verdict("claude", Path::new("/bin/claude"), version, "npm install x");
         let slow = of(Err(io::ErrorKind::TimedOut.into()));
-        assert!(slow.found.contains("is there, and is slow"), "{}", slow.found);
+        assert!(slow.found.contains("exists, but did not"), "{}", slow.found);
         assert!(!slow.fix.unwrap_or_default().contains("install"));
         let broken = of(Err(io::Error::other("it ended with exit status: 1")));
         assert!(broken.fix.is_some_and(|fix| fix.contains("`npm install x`")));
@@ -566,14 +577,14 @@ mod tests {
             Err(io::Error::other("it ended with exit status: 1")),
         ]
         .map(|asked| toolchain_verdict(Path::new("/bin/rustc"), asked));
-        insta::assert_snapshot!(findings_text(&told).unwrap().words(), @r"
+        insta::assert_snapshot!(findings_text(&told).unwrap().words(), @"
         ok    toolchain            Rust with wasm32-wasip2
         warn  toolchain            Rust without wasm32-wasip2; only needed to write agents
                                    fix: rustup target add wasm32-wasip2
-        warn  toolchain            /bin/rustc is there, and is slow to answer; only needed to write agents
-                                   fix: `/bin/rustc --print target-libdir --target wasm32-wasip2` by hand: a first start takes long on a cold machine; then look again
-        warn  toolchain            /bin/rustc does not tell of wasm32-wasip2: it ended with exit status: 1; only needed to write agents
-                                   fix: `/bin/rustc --print target-libdir --target wasm32-wasip2` by hand tells more
+        warn  toolchain            /bin/rustc exists, but did not answer in time; only needed to write agents
+                                   fix: run `/bin/rustc --print target-libdir --target wasm32-wasip2` once, because a first start can be slow; then run `a2a-hub doctor` again
+        warn  toolchain            /bin/rustc does not report wasm32-wasip2: it ended with exit status: 1; only needed to write agents
+                                   fix: run `/bin/rustc --print target-libdir --target wasm32-wasip2` for details
         ");
     }
 
@@ -600,7 +611,7 @@ mod tests {
     #[test]
     fn damaged_store_fails_with_fix() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(store(dir.path()).found, "none yet, which `a2a-hub start` makes");
+        assert_eq!(store(dir.path()).found, "none yet; `a2a-hub start` creates it");
         drop(SqliteStorage::open(dir.path()).unwrap());
         assert_eq!(
             (store(dir.path()).verdict, store(dir.path()).found.as_str()),

@@ -26,10 +26,10 @@ const TAIL: u64 = 4 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
-    /// Go on with what is logged from now on
+    /// Continue with new lines as they are logged
     #[arg(long, short)]
     follow: bool,
-    /// Begin with so many of the latest lines
+    /// Number of the latest lines to begin with
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50)]
     lines: usize,
 }

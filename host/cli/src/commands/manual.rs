@@ -66,7 +66,9 @@ mod tests {
     #[test]
     fn manual_lists_commands_and_exit_codes() {
         let whole = page(None).unwrap();
-        for told in ["a2a\\-hub\\-doctor(1)", ".SH EXIT STATUS\n.TP\n0\nit was done\n", "\n130\n"] {
+        for told in
+            ["a2a\\-hub\\-doctor(1)", ".SH EXIT STATUS\n.TP\n0\nthe command succeeded\n", "\n130\n"]
+        {
             assert!(whole.contains(told), "{told}: {whole}");
         }
         let send = page(Some("send")).unwrap();

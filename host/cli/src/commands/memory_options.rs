@@ -5,24 +5,33 @@ use a2a_hub_core::context_memory::inherit::Scope;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// What of the memory of the agent whose program this is goes with the message.
+/// Help heading of the options that pass on memory.
+const MEMORY: &str = "Within an agent's task";
+
+/// Options that pass on memory of the agent that runs this program.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Within an agent's task")]
 pub(crate) struct Inheriting {
-    /// Hand over goal, thoughts, decisions and variables of the agent that this program works for
-    #[arg(long)]
+    /// Pass on the goal, thoughts, decisions and variables of the calling agent
+    #[arg(long, help_heading = MEMORY)]
     inherit_working_memory: bool,
-    /// Hand over what that agent remembers: what the message recalls, or this text
-    #[arg(long, value_name = "QUERY", num_args = 0..=1, require_equals = true)]
+    /// Pass on memories of the calling agent that match QUERY, or the message if no query is given
+    #[arg(
+        long,
+        value_name = "QUERY",
+        num_args = 0..=1,
+        require_equals = true,
+        help_heading = MEMORY
+    )]
     inherit_memory: Option<Option<String>>,
-    /// How much of it: `full`, `minimal` (what the message names) or `summary`
-    #[arg(long, value_name = "SCOPE", value_parser = scope)]
+    /// Part of the memory to pass on: `full`, `minimal` (what the message names) or `summary`
+    /// [default: full]
+    #[arg(long, value_name = "SCOPE", value_parser = scope, help_heading = MEMORY)]
     scope: Option<Scope>,
-    /// Hand this over in the scope `minimal`, by its key, name or id; may be given several times
-    #[arg(long, value_name = "NAME")]
+    /// Entry to pass on in the scope `minimal`, by its key, name or id. May be given several times
+    #[arg(long, value_name = "NAME", help_heading = MEMORY)]
     memory_name: Vec<String>,
-    /// Hand over so many bytes at most
-    #[arg(long, value_name = "BYTES")]
+    /// Maximum size of the memory to pass on, in bytes
+    #[arg(long, value_name = "BYTES", help_heading = MEMORY)]
     memory_budget: Option<u64>,
 }
 

@@ -27,67 +27,70 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plugin {
-    /// Make the project of a new agent, in Rust, JavaScript or Python
+    /// Create the project of a new agent, in Rust, JavaScript or Python
     New(new::New),
     /// Build the component of a project
     Build(build::Build),
-    /// Build a project into a running hub, and again whenever it changes; show what the agent says and what it is denied
+    /// Build a project into the running hub, and rebuild it on each change. Prints the agent's log
+    /// and its denied requests
     Dev(Box<dev::Dev>),
-    /// Put a manifest into a component
+    /// Embed a manifest into a component
     Pack(pack::Pack),
-    /// Make a key to sign components with
+    /// Create a key pair for signing components
     Keygen(sign::Keygen),
-    /// Sign a component, so that updates of it keep what was granted
+    /// Sign a component, so that its signed updates keep the grant
     Sign(sign::Sign),
-    /// List the plug-ins: what each is granted, what it asks for besides, and what is held back
+    /// List the plug-ins with their grants, missing permissions and updates that are held back
     List,
-    /// Show what a component says of itself and asks for, without running it
+    /// Show a component's description and the permissions that it asks for, without running it
     Inspect {
-        /// A component's file, or a plug-in of the hub
+        /// Component file, or id of a plug-in of the hub
         what: String,
     },
-    /// Fetch a component, check who signed it, show what it asks for, and put it into the plugins folder
+    /// Add a component to the plugins folder, after checking its signature. Shows the permissions
+    /// that it asks for
     Add(Box<Add>),
-    /// Grant a plug-in what it asks for, or what is named; let an update in that is held back
+    /// Grant a plug-in permissions, or approve an update that is held back
     Grant(Box<GrantTo>),
-    /// Take some of what was granted away, also from tasks at work
+    /// Withdraw some permissions of a plug-in, from running tasks as well
     Deny {
-        /// The plug-in
+        /// Id of the plug-in
         #[arg(add = completion::agents())]
         id: String,
-        /// What it may not do any more, such as `process.git`, `http.api.example.com`, `memory`, `files`, `workspace` or `delegate.codex`
+        /// Permission to withdraw, such as `process.git`, `http.api.example.com`, `memory`,
+        /// `files`, `workspace` or `delegate.codex`
         #[arg(required = true, value_name = "CAPABILITY")]
         capabilities: Vec<String>,
     },
-    /// Take all away that was granted, also from tasks at work; what it keeps stays
+    /// Withdraw all permissions of a plug-in, from running tasks as well. Its stored data is kept
     Revoke {
-        /// The plug-in
+        /// Id of the plug-in
         #[arg(add = completion::agents())]
         id: String,
     },
-    /// Take a plug-in out of the plugins folder, and forget all that it keeps
+    /// Remove a plug-in from the plugins folder and delete its stored data
     Remove {
-        /// The plug-in
+        /// Id of the plug-in
         #[arg(add = completion::agents())]
         id: String,
     },
-    /// Try a component in a sandbox of its own: whether it keeps what the contract asks of it
+    /// Test whether a component conforms to the contract, in a separate sandbox
     Test(test::Test),
-    /// Show what an update asks for that the granted component does not
+    /// Compare the permissions that an update asks for with those of the granted component
     Diff {
-        /// The plug-in
+        /// Id of the plug-in
         #[arg(add = completion::agents())]
         id: String,
-        /// The update; otherwise what is in the plugins folder
+        /// Component file of the update [default: the plug-in's file in the plugins folder]
         file: Option<PathBuf>,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// The component: a file, or an https URL
+    /// Component: a file, or an HTTPS URL
     from: String,
-    /// The name it is to have; otherwise the one that it has in its manifest, or its file's
+    /// Id of the plug-in [default: the id in the manifest, or else the file's name]
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
@@ -96,10 +99,11 @@ pub(crate) struct Add {
 
 #[derive(Debug, Args)]
 pub(crate) struct GrantTo {
-    /// The plug-in
+    /// Id of the plug-in
     #[arg(add = completion::agents())]
     id: String,
-    /// Only if its component has this SHA-256 digest: what was looked at is what is granted
+    /// SHA-256 digest that the component must have, so that you grant to the component that you
+    /// inspected
     #[arg(long, value_name = "DIGEST")]
     sha256: Option<String>,
     #[command(flatten)]

@@ -65,8 +65,7 @@ pub(crate) fn answer_with(
 /// Prints the question of the task of `agent` for a user who is not prompted.
 pub(crate) fn tell(console: Console, shown: &Shown, agent: &str) {
     let said = shown.told.said().filter(|said| !said.trim().is_empty());
-    let said =
-        said.unwrap_or_else(|| "(it waits for an answer, and does not say to what)".to_owned());
+    let said = said.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
     match console.columns_beside() {
         Some(columns) => console.prompt(&terminal::question(agent, &said, columns)),
         None => console.note(said),

@@ -28,8 +28,8 @@ use std::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
-    /// Let tasks that are at work go on for so long; 0 cuts them off at once
-    /// [default: the configuration's `stop.drain_ms`, which is also the most]
+    /// Time in seconds in which running tasks may finish, at most `stop.drain_ms`; 0 cancels them
+    /// at once [default: `stop.drain_ms` of the configuration]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 }
@@ -59,7 +59,7 @@ pub(crate) fn restart(
         drop(client);
         let before = Before::of(dir, pid)?;
         // A hub that could not start again keeps running.
-        before.check(dir, read).context("restart the hub; it runs on as it did")?;
+        before.check(dir, read).context("restart the hub; the running hub is unchanged")?;
         let exe = std::env::current_exe().context("find this program")?;
         // The log is opened before the hub stops, so that a failure leaves the hub running.
         let (log_path, _) = hub_log::open_log(dir).context("open the hub's log")?;
@@ -85,21 +85,23 @@ impl Before {
         };
         if run["pid"] != json!(pid) {
             bail!(
-                "restart the hub: the data directory {} is another one's; `--data-dir` names that of the hub",
+                "restart the hub: it does not use the data directory {}; give its own with \
+                 `--data-dir`",
                 dir.display()
             );
         }
         if run["detached"] != true {
             bail!(
-                "restart the hub: process {pid} runs in the foreground; whoever started it there starts it again, such as \
-                 `systemctl --user restart a2a-hub`"
+                "restart the hub: process {pid} runs in the foreground; restart it where it was \
+                 started, for example with `systemctl --user restart a2a-hub`"
             );
         }
         let arguments = run["arguments"].as_array();
         let arguments = arguments.and_then(|all| all.iter().map(system_text).collect());
         let (Some(arguments), Some(directory)) = (arguments, system_text(&run["directory"])) else {
             bail!(
-                "restart the hub: how it was started is not known; `a2a-hub stop` and `start` do the same"
+                "restart the hub: its command line is unknown; use `a2a-hub stop` and `a2a-hub \
+                 start`"
             );
         };
         let http = run["http"].as_str().and_then(|at| at.parse().ok());
@@ -141,11 +143,12 @@ fn reloaded_text(reloaded: &Value) -> Result<Text, fmt::Error> {
         ("", _) => {}
         (changed, _) => writeln!(
             out,
-            "changed: {changed}; tasks at work go on as they began, but for what was taken away"
+            "changed: {changed}; running tasks keep their settings, except permissions that were \
+             withdrawn"
         )?,
     }
     if !later.is_empty() {
-        writeln!(out, "as before until `a2a-hub restart`: {later}")?;
+        writeln!(out, "needs `a2a-hub restart`: {later}")?;
     }
     for left in list(&reloaded["leftOut"]) {
         writeln!(out, "left out: {}: {}", text(&left["agentId"]), text(&left["error"]))?;
@@ -173,12 +176,12 @@ mod tests {
         ];
         insta::assert_snapshot!(all.concat(), @"
         nothing has changed
-        changed: agents.echo.timeout_ms, workspaces; tasks at work go on as they began, but for what was taken away
+        changed: agents.echo.timeout_ms, workspaces; running tasks keep their settings, except permissions that were withdrawn
         left out: echo: another digest is pinned
-        changed: stop.drain_ms; tasks at work go on as they began, but for what was taken away
-        as before until `a2a-hub restart`: http.port
+        changed: stop.drain_ms; running tasks keep their settings, except permissions that were withdrawn
+        needs `a2a-hub restart`: http.port
         left out: echo: another digest is pinned
-        as before until `a2a-hub restart`: http.port
+        needs `a2a-hub restart`: http.port
         ");
     }
 }

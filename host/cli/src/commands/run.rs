@@ -86,7 +86,7 @@ pub(crate) async fn run(
     hub.close();
     let drain = hub.config_now().map_or(config.stop, |config| config.stop).drain();
     let patience = tracing::field::display(Span(drain));
-    tracing::info!(patience, "the hub is going down; a second signal ends tasks at once");
+    tracing::info!(patience, "the hub is stopping; a second signal cancels tasks at once");
     let is_urgent = tokio::select! {
         () = drained(&hub, drain) => false,
         () = signals.stop() => true,
@@ -94,14 +94,14 @@ pub(crate) async fn run(
     let cut_off = CancellationToken::new();
     let down = hub.take_down(|cut| {
         if let Err(why) = stopped(&dir, cut) {
-            tracing::warn!(%why, "cannot write down which tasks were cut off");
+            tracing::warn!(%why, "cannot record the cancelled tasks");
         }
         cut_off.cancel();
     });
     tokio::select! {
         () = down => {}
         () = too_long(&mut signals, is_urgent, &hub, &cut_off) => {
-            tracing::warn!("ends without waiting for what has not ended yet");
+            tracing::warn!("exiting before all tasks and programs have ended");
         }
     }
     Ok(())
@@ -110,7 +110,7 @@ pub(crate) async fn run(
 /// Context of the error that the run file cannot be written.
 fn say_where(dir: &Path) -> String {
     format!(
-        "say where the hub is, in {} (a disk that is full needs room)",
+        "write the run file {} (if the disk is full, free some space)",
         dir.join(RUN_FILE).display()
     )
 }
@@ -121,7 +121,7 @@ async fn drained(hub: &Hub, drain: Duration) {
         Ok(Ok(())) | Err(_) => {}
         // The store fails, so the results of the tasks could not be stored either.
         Ok(Err(why)) => {
-            tracing::error!(%why, "cannot see which tasks are at work; they are ended at once");
+            tracing::error!(%why, "cannot read the running tasks, cancelling them at once");
         }
     }
 }

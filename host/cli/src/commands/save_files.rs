@@ -47,7 +47,7 @@ impl Saved {
                 format!("saved {}: {}{said}", path.display(), size(*bytes))
             }
             Self::Elsewhere { name, url } => {
-                format!("not saved: `{name}` is at {url}, which nobody here fetches unseen")
+                format!("not saved: `{name}` is at {url}, and URLs are not fetched automatically")
             }
         }
     }
@@ -107,7 +107,7 @@ fn write_new(dir: &Path, said: &str, bytes: &[u8]) -> anyhow::Result<PathBuf> {
             Err(why) => return Err(why).with_context(|| format!("write {}", path.display())),
         };
     }
-    bail!("save `{said}` in {}: {MAX_TRIES} names near to it are taken", dir.display())
+    bail!("save `{said}` in {}: {MAX_TRIES} similar names are taken", dir.display())
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let told = told(&[json!({ "uri": "http://169.254.169.254/x" })]);
         let saved = save(&told, &dir.path().join("new")).unwrap();
-        insta::assert_snapshot!(saved[0].text(), @"not saved: `made` is at http://169.254.169.254/x, which nobody here fetches unseen");
+        insta::assert_snapshot!(saved[0].text(), @"not saved: `made` is at http://169.254.169.254/x, and URLs are not fetched automatically");
         insta::assert_snapshot!(saved[0].to_json(), @r#"{"name":"made","path":null,"url":"http://169.254.169.254/x"}"#);
         assert_eq!(names(dir.path()), "");
     }

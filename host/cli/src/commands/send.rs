@@ -7,7 +7,7 @@ use super::{
     memory_options::Inheriting,
     question::{Asked, question},
     save_files::{self, Saved},
-    send_options::Chosen,
+    send_options::{CONVERSATION, Chosen},
     start,
     task_output::Shown,
 };
@@ -42,61 +42,66 @@ const MAX_MESSAGE: usize = 7 << 20;
 
 /// Text at the end of `send --help`.
 const LEAVING: &str = "\
-Ctrl-C cancels the task and waits until its programs are gone; a second one leaves at once. When nobody reads the answer any \
-more (`a2a-hub send ... | head`), the task is cancelled, too.";
+Ctrl-C cancels the task and waits until its programs have exited. A second Ctrl-C exits at once.
+If the reader of the output closes it (`a2a-hub send ... | head`), the task is cancelled as well.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = LEAVING, after_help = LEAVING)]
 pub(crate) struct Send {
-    /// The agent, as `a2a-hub agents` lists it, or a group; `skill:ID` for whichever has that skill; or the URL of one elsewhere
+    /// Id of an agent or a group, as listed by `a2a-hub agents`; `skill:ID` for any agent with that
+    /// skill; or the URL of a remote agent
     #[arg(add = completion::agents())]
     pub(crate) agent: String,
-    /// What to say; `-` reads it from standard input
+    /// Text of the message; `-` reads it from standard input
     message: String,
-    /// Send this file with it; may be given several times
+    /// File to attach. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     files: Vec<PathBuf>,
-    /// Where the agent is to work [default: the current directory]
+    /// Directory in which the agent works [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Print the answer while it arrives
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Directory in which the agent's files are saved; existing files are never overwritten
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    /// Time limit of the task, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// Start the hub first if it does not run
+    #[arg(long)]
+    start: bool,
     /// Continue this conversation
-    #[arg(long, value_name = "ID", add = completion::contexts())]
+    #[arg(long, value_name = "ID", help_heading = CONVERSATION, add = completion::contexts())]
     context: Option<String>,
     /// Continue the latest conversation with this agent in this directory
-    #[arg(long = "continue", conflicts_with_all = ["context", "task"])]
+    #[arg(
+        long = "continue",
+        help_heading = CONVERSATION,
+        conflicts_with_all = ["context", "task"]
+    )]
     pub(crate) go_on: bool,
     /// Answer the question of this task
-    #[arg(long, value_name = "ID", add = completion::tasks())]
+    #[arg(long, value_name = "ID", help_heading = CONVERSATION, add = completion::tasks())]
     task: Option<String>,
-    /// Answer this question of the task, and no other that it may ask by now
-    #[arg(long, value_name = "ID", requires = "task")]
+    /// Id of the question to answer; refused if the task asks another question by now
+    #[arg(long, value_name = "ID", help_heading = CONVERSATION, requires = "task")]
     question: Option<String>,
     #[command(flatten)]
     chosen: Chosen,
     #[command(flatten)]
     inheriting: Inheriting,
-    /// Give up after so many milliseconds
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) timeout: Option<u64>,
     #[command(flatten)]
     pub(crate) elsewhere: Elsewhere,
-    /// Print the answer as it comes
-    #[arg(long)]
-    pub(crate) stream: bool,
-    /// Start the hub first, if it does not run
-    #[arg(long)]
-    start: bool,
-    /// Save the files that the agent makes here; what is there is never overwritten
-    #[arg(long, value_name = "DIR")]
-    save: Option<PathBuf>,
 }
 
 /// Sends a message to an agent of the hub, and prints its answer.
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     if let Some(given) = send.elsewhere.given() {
         bail!(
-            "send to `{}`: `{given}` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, \
-             `token_env` and `origins` of its `[remote.<id>]` say the same",
+            "send to `{}`: `{given}` needs an agent that is named by its URL; for a remote agent \
+             of the hub, set `token_env` and `origins` in `[remote.<id>]`",
             send.agent
         );
     }
@@ -153,8 +158,8 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
         return Ok(text(&task["contextId"]).to_owned());
     }
     bail!(
-        "continue with `{}`: nothing was said to it in {}; leave out `--continue`, or give `--context ID` (`a2a-hub \
-         contexts` lists them)",
+        "continue with `{}`: there is no conversation with it in {}; leave out `--continue`, or \
+         give `--context ID` (`a2a-hub contexts` lists them)",
         send.agent,
         directory
     )
@@ -193,7 +198,7 @@ impl Send {
             self.message = utf8_message(bytes)?;
         }
         if self.message.trim().is_empty() && self.files.is_empty() {
-            let why = "the message is empty; say something, or send a file with `--file`";
+            let why = "the message is empty; give a text, or attach a file with `--file`";
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
         Ok(self)
@@ -232,7 +237,8 @@ const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
 pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
     if !send.inheriting.facts().is_empty() {
         bail!(CommandError::usage(format!(
-            "send to `{}`: agents elsewhere are handed no memory",
+            "send to `{}`: memory cannot be passed to a remote agent; leave out the options that \
+             do so",
             send.agent
         )));
     }
@@ -257,7 +263,10 @@ fn directory(send: &Send) -> anyhow::Result<String> {
     };
     found.into_os_string().into_string().map_err(|dir| {
         let dir = dir.display();
-        anyhow!("work in {dir}: its path is not UTF-8, and cannot be told in JSON; name another directory with `--cwd`")
+        anyhow!(
+            "work in {dir}: its path is not UTF-8, which JSON requires; name another directory \
+             with `--cwd`"
+        )
     })
 }
 
@@ -266,7 +275,7 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     let mut room = MAX_MESSAGE;
     let Some(left) = room.checked_sub(send.message.len()) else {
         bail!(
-            "send the message: it is longer than {} MiB; leave it in a file in a workspace",
+            "send the message: it is longer than {} MiB; put it into a file in a workspace",
             room >> 20
         );
     };

@@ -6,27 +6,38 @@ use serde_json::{Map, Value, json};
 
 /// Metadata keys that `--metadata` refuses, each with the option to use instead.
 const OTHERS: [(&str, &str); 5] = [
-    ("targetAgent", "the agent is named before the message"),
-    ("workingDirectory", "`--cwd` says it"),
-    ("question", "`--question` says it"),
-    ("resume", "`--resume` says it"),
-    ("", "it has no name"),
+    ("targetAgent", "name the agent before the message"),
+    ("workingDirectory", "use `--cwd`"),
+    ("question", "use `--question`"),
+    ("resume", "use `--resume`"),
+    ("", "the key is empty"),
 ];
 
-/// What is chosen for one message.
+/// Help heading of the options that continue a conversation.
+pub(super) const CONVERSATION: &str = "Conversation";
+
+/// Help heading of the options that become metadata of the message.
+const MODEL: &str = "Model and metadata";
+
+/// Options of one message that become its metadata.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Chosen {
-    /// Which model is to work, by its vendor's name
-    #[arg(long, value_name = "NAME")]
+    /// Model, by its vendor's name
+    #[arg(long, value_name = "NAME", help_heading = MODEL)]
     model: Option<String>,
-    /// How hard the model is to think, in its vendor's words, such as `low` or `high`
-    #[arg(long, value_name = "LEVEL")]
+    /// Reasoning effort of the model, in its vendor's terms, such as `low` or `high`
+    #[arg(long, value_name = "LEVEL", help_heading = MODEL)]
     effort: Option<String>,
-    /// Tell the agent this in the message's metadata; VALUE is JSON, or else text; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    /// Entry of the message's metadata; VALUE is JSON, or else text. May be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = MODEL)]
     metadata: Vec<(String, Value)>,
-    /// Begin with this session of the agent's own program, which was run by hand
-    #[arg(long, value_name = "ID", conflicts_with_all = ["context", "go_on", "task"])]
+    /// Continue this session of the agent's own program, which was run by hand
+    #[arg(
+        long,
+        value_name = "ID",
+        help_heading = CONVERSATION,
+        conflicts_with_all = ["context", "go_on", "task"]
+    )]
     resume: Option<String>,
 }
 
@@ -48,7 +59,7 @@ impl Chosen {
 fn pair(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
     if let Some((_, way_out)) = OTHERS.iter().find(|(other, _)| *other == key) {
-        return Err(format!("`{key}` is not said here: {way_out}"));
+        return Err(format!("`{key}` cannot be set by `--metadata`: {way_out}"));
     }
     let json = serde_json::from_str(value);
     Ok((key.to_owned(), json.unwrap_or_else(|_| Value::from(value))))
@@ -94,10 +105,10 @@ mod tests {
     #[test]
     fn reserved_metadata_keys_are_refused() {
         for (args, why) in [
-            (["--metadata", "targetAgent=x"], "the agent is named before the message"),
-            (["--metadata", "resume=x"], "`--resume` says it"),
+            (["--metadata", "targetAgent=x"], "name the agent before the message"),
+            (["--metadata", "resume=x"], "use `--resume`"),
             (["--metadata", "x"], "write it as KEY=VALUE"),
-            (["--metadata", "=x"], "it has no name"),
+            (["--metadata", "=x"], "the key is empty"),
         ] {
             let refused = facts(&args).unwrap_err();
             assert!(refused.contains(why), "{refused}");

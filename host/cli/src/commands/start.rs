@@ -49,20 +49,21 @@ const TAIL: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Start {
-    /// Stay in the foreground and log to standard error
+    /// Run in the foreground and log to standard error
     #[arg(long)]
     foreground: bool,
-    /// Serve HTTP on this port; 0 takes a free one [default: 8080]
+    /// TCP port of the HTTP server; 0 selects a free port [default: 8080]
     #[arg(long, value_name = "PORT", conflicts_with = "no_http")]
     http_port: Option<u16>,
-    /// Do not serve HTTP
+    /// Do not start the HTTP server
     #[arg(long)]
     no_http: bool,
-    /// Let agents that may run programs work in this directory, besides the configuration's `workspaces`; may be given several times
-    /// [default: those, or the current directory]
+    /// Directory in which agents may run programs, in addition to `workspaces` of the
+    /// configuration. May be given several times [default: the current directory if `workspaces` is
+    /// empty]
     #[arg(long = "workspace", value_name = "DIR")]
     workspaces: Vec<PathBuf>,
-    /// Set by `start` on the process it puts into the background
+    /// Set by `start` on the background process
     #[arg(long, hide = true, requires = "foreground")]
     detached: bool,
 }
@@ -158,7 +159,10 @@ pub(crate) fn settings(global: &Global, start: &Start) -> anyhow::Result<Setting
         }
     }
     if !config.socket.enabled && !config.http.enabled {
-        bail!("start the hub: with neither the socket nor HTTP, nobody could talk to it");
+        bail!(
+            "start the hub: both the socket and HTTP are disabled, so no client could connect; set \
+             `socket.enabled` or `http.enabled`"
+        );
     }
     Ok(settings)
 }
@@ -233,7 +237,8 @@ async fn in_background(
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
         bail!(
-            "start the hub: one is running already, and listens on {}; `a2a-hub stop` stops it, and `--socket` has another listen elsewhere",
+            "start the hub: a hub already listens on {}; stop it with `a2a-hub stop`, or choose \
+             another socket with `--socket`",
             config.socket.path.display()
         );
     }
@@ -263,7 +268,7 @@ pub(crate) async fn until_up(
         if let Some(status) = hub.ended()? {
             let said = tail(log, said_before)?;
             let why = last_words(&said).unwrap_or_else(|| format!("it ended with {status}"));
-            bail!("start the hub: {why}\nwhat it did before is in its log, {}", log.display());
+            bail!("start the hub: {why}\nits log is {}", log.display());
         }
         if let Some(run) = announced(dir, hub.id()) {
             return Ok(run);

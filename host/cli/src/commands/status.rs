@@ -59,7 +59,7 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     let hub = format!("{} on {socket}, up for {up}", text(&status["version"]));
     told(&mut out, (PLAIN, "hub"), &hub, columns);
     if status["stopping"] == true {
-        told(&mut out, (PLAIN, ""), "it is going down, and takes no new tasks", columns);
+        told(&mut out, (PLAIN, ""), "it is stopping, and accepts no new tasks", columns);
     }
     for warning in list(&status["warnings"]) {
         told(&mut out, (style_of("degraded"), "warning"), text(warning), columns);
@@ -73,7 +73,7 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
         told(&mut out, (PLAIN, ""), &waiting, columns);
     }
     let agents = format!(
-        "{} healthy, {} degraded, {} unhealthy, {} not asked yet",
+        "{} healthy, {} degraded, {} unhealthy, {} not checked yet",
         status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
     );
     told(&mut out, (PLAIN, "agents"), &agents, columns);
@@ -100,7 +100,7 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
 fn group_text(group: &Value) -> String {
     let names = |of: &str| list(&group[of]).iter().map(text).collect::<Vec<_>>().join(", ");
     let missing = names("missing");
-    let missing = if missing.is_empty() { missing } else { format!("; not there: {missing}") };
+    let missing = if missing.is_empty() { missing } else { format!("; missing: {missing}") };
     format!(
         "{}: {}, by {}{missing}",
         text(&group["name"]),
@@ -144,7 +144,7 @@ fn storage_text(out: &mut Text, storage: &Value, columns: Option<usize>) {
     let failing = format!("failing since {}: {}", text(&storage["since"]), text(&storage["error"]));
     told(out, (style_of("unhealthy"), "storage"), &failing, columns);
     for said in [
-        "nothing can be stored, so that no task begins or goes on; tried again until it can",
+        "tasks neither start nor continue until the store can be written; the hub keeps trying",
         &format!("fix: {}", text(&storage["fix"])),
     ] {
         told(out, (PLAIN, ""), said, columns);
@@ -157,8 +157,9 @@ pub(crate) fn agents_text(agents: &Value, rejected: &Value, columns: Option<usiz
     if list(agents).is_empty() {
         out.push(
             PLAIN,
-            "This hub has no agents. It was built without them: `cargo xtask install` builds one that has.\n\
-             Components copied into the plugins folder of its data directory join at once.\n",
+            "This hub has no agents, because it was built without them; `cargo xtask install` \
+             builds one with agents.\nA component that is copied into the plugins folder of the \
+             data directory is loaded at once.\n",
         );
     } else {
         out.append(agents_table(list(agents)).text(columns));
@@ -182,7 +183,7 @@ fn agents_table(agents: &[Value]) -> Table {
         if let Some(tier) = agent["tier"].as_str() {
             let kept = match agent["kept"].as_u64() {
                 None | Some(0) => String::new(),
-                Some(kept) => format!(", {kept} kept"),
+                Some(kept) => format!(", {kept} idle"),
             };
             table.below(format!("programs: {tier}{kept}"));
         }
@@ -211,7 +212,7 @@ fn breaker_text(table: &mut Table, breaker: &Value) {
     let Some(at) = breaker["retryAt"].as_str() else { return };
     table.below(format!("failed repeatedly; next try at {at}"));
     if let Some(cause) = breaker["cause"].as_str() {
-        table.below(format!("the last time: {cause}"));
+        table.below(format!("last failure: {cause}"));
     }
 }
 
@@ -221,7 +222,8 @@ fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
         let (file, since) = (text(&plugin["file"]), text(&plugin["since"]));
         let megabytes = plugin["bytes"].as_u64().unwrap_or_default().div_ceil(1_000_000);
         let said = format!(
-            "compiling: {file} ({megabytes} MB), since {since}; it joins when that is done, and starts at once from then on"
+            "compiling: {file} ({megabytes} MB), since {since}; it is loaded when that is done, \
+             and later starts do not compile it"
         );
         let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
         lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
@@ -255,7 +257,8 @@ mod tests {
         compiling_text(&mut out, &Value::Null, None);
         assert_eq!(
             out.words(),
-            "compiling: x.wasm (20 MB), since 2026-01-31T10:00:00.000Z; it joins when that is done, and starts at once from then on\n"
+            "compiling: x.wasm (20 MB), since 2026-01-31T10:00:00.000Z; it is loaded when that is \
+             done, and later starts do not compile it\n"
         );
     }
 
@@ -281,7 +284,7 @@ mod tests {
             tested with 0.169.0; other versions may differ
         parrot                          parrot-of-many-colours.wasm
             Says it again.
-            programs: confined, 2 kept
+            programs: confined, 2 idle
             asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the
             configuration allows it
         not loaded: x.wasm: it is not WebAssembly, but a text of some length
@@ -298,7 +301,7 @@ mod tests {
             differ
         parrot                          parrot-of-m…
             Says it again.
-            programs: confined, 2 kept
+            programs: confined, 2 idle
             asks to run `git`, which is not granted;
             `process.git = {}` in
             `[agents.parrot.grant]` of the
@@ -316,7 +319,7 @@ mod tests {
          → tested with 0.169.0; other versions may differ
         parrot →  →  → parrot-of-many-colours.wasm
          → Says it again.
-         → programs: confined, 2 kept
+         → programs: confined, 2 idle
          → asks to run `git`, which is not granted; `process.git = {}` in `[agents.parrot.grant]` of the configuration allows it
         not loaded: x.wasm: it is not WebAssembly, but a text of some length
         ");
@@ -339,19 +342,19 @@ mod tests {
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
         let shown = |width| columns(&status_text(&status, "/tmp/a2a-hub.sock", width));
-        insta::assert_snapshot!(shown(Some(100)), @r"
+        insta::assert_snapshot!(shown(Some(100)), @"
         hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         warning the log was missing
         tasks   1 active, 5 in all
                 1 of them wait for an answer: `a2a-hub tasks --state input-required`
-        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
+        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not checked yet
 
         AGENT  HEALTH   NAME
         echo   healthy  Echo
             failed repeatedly; next try at 2026-01-01T00:00:00.000Z
-            the last time: the agent's code broke
+            last failure: the agent's code broke
         ");
-        insta::assert_snapshot!(shown(Some(40)), @r"
+        insta::assert_snapshot!(shown(Some(40)), @"
         hub     0.1.0 on /tmp/a2a-hub.sock, up
                 for 1 h 2 min
         warning the log was missing
@@ -360,24 +363,23 @@ mod tests {
                 `a2a-hub tasks --state
                 input-required`
         agents  1 healthy, 0 degraded, 0
-                unhealthy, 1 not asked yet
+                unhealthy, 1 not checked yet
 
         AGENT  HEALTH   NAME
         echo   healthy  Echo
             failed repeatedly; next try at
             2026-01-01T00:00:00.000Z
-            the last time: the agent's code
-            broke
+            last failure: the agent's code broke
         ");
-        insta::assert_snapshot!(shown(None), @r"
+        insta::assert_snapshot!(shown(None), @"
         hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         warning the log was missing
         tasks   1 active, 5 in all
                 1 of them wait for an answer: `a2a-hub tasks --state input-required`
-        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not asked yet
+        agents  1 healthy, 0 degraded, 0 unhealthy, 1 not checked yet
         echo → healthy → Echo
          → failed repeatedly; next try at 2026-01-01T00:00:00.000Z
-         → the last time: the agent's code broke
+         → last failure: the agent's code broke
         ");
     }
 
@@ -389,7 +391,7 @@ mod tests {
         storage_text(&mut out, &json!({"status": "ok"}), None);
         insta::assert_snapshot!(out.words(), @"
         storage failing since 2026-01-01T00:00:00.000Z: database or disk is full
-                nothing can be stored, so that no task begins or goes on; tried again until it can
+                tasks neither start nor continue until the store can be written; the hub keeps trying
                 fix: make room
         ");
     }

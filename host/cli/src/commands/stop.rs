@@ -24,11 +24,12 @@ const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// Let tasks that are at work go on for so long; 0 cuts them off at once
-    /// [default: the configuration's `stop.drain_ms`, which is also the most]
+    /// Time in seconds in which running tasks may finish, at most `stop.drain_ms`; 0 cancels them
+    /// at once [default: `stop.drain_ms` of the configuration]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// Kill a hub that does not answer, or does not end: tasks at work are cut off without a word
+    /// Kill a hub that does not answer or does not exit. Its running tasks are interrupted; the
+    /// next start decides what becomes of them
     #[arg(long, conflicts_with = "timeout")]
     force: bool,
 }
@@ -42,11 +43,11 @@ pub(crate) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
         };
         global.show(&stopped.json(), || {
             for task in &stopped.cut {
-                let beside = format!("cut off: task {task}; what it had done by then is kept");
+                let beside = format!("interrupted: task {task}; its results so far are kept");
                 global.console().note(beside);
             }
             Ok(if stopped.by_force {
-                "the hub was killed; the next one tells what becomes of its tasks\n".into()
+                "the hub was killed; the next start decides what becomes of its tasks\n".into()
             } else {
                 "the hub is stopped\n".into()
             })
@@ -77,10 +78,10 @@ impl Stopped {
         drop(client);
         if let Some(live @ 1..) = live {
             let work = match drain {
-                Duration::ZERO => "is cut off at once".to_owned(),
-                drain => format!("has {} to finish", Span(drain)),
+                Duration::ZERO => "are cancelled at once".to_owned(),
+                drain => format!("have {} to finish", Span(drain)),
             };
-            let beside = format!("{live} task(s) are not over; what is at work {work}");
+            let beside = format!("{live} task(s) are active; running ones {work}");
             global.console().note(beside);
         }
         // The hub itself cancels its tasks after its drain time; a second signal cancels them
@@ -90,7 +91,8 @@ impl Stopped {
             || daemon::terminate_again(pid, PATIENCE).await.context("stop the hub")?;
         if !is_gone {
             bail!(
-                "stop the hub: process {pid} is still there {} after its deadline; `a2a-hub stop --force` kills it",
+                "stop the hub: process {pid} still runs {} after its deadline; `a2a-hub stop \
+                 --force` kills it",
                 Span(PATIENCE)
             );
         }
@@ -106,7 +108,7 @@ impl Stopped {
         else {
             refuse_below_agent("kill a hub")?;
             bail!(
-                "stop the hub: none uses the data directory {}; `--data-dir` names that of another",
+                "stop the hub: no hub uses the data directory {}; choose another with `--data-dir`",
                 dir.display()
             );
         };
@@ -129,7 +131,8 @@ impl Stopped {
         }
         if !hub.kill(PATIENCE).await.context("kill the hub")? {
             bail!(
-                "kill the hub: process {pid} is stuck in the system, which a disk that hangs does; see `dmesg`"
+                "kill the hub: process {pid} is blocked in the kernel, for example by a disk that \
+                 hangs; see `dmesg`"
             );
         }
         Ok(Self { pid, cut: Vec::new(), by_force: true })

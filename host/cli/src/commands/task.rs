@@ -34,19 +34,19 @@ use std::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// Show a task: what was said and made
+    /// Show a task with its messages and artifacts
     Show(One),
-    /// Stop a task, or all of the hub's in a state
+    /// Cancel a task, or all tasks of the hub in one state
     Cancel(Cancel),
-    /// Print what goes on in a task until it ends; Ctrl-C leaves it alone
+    /// Print the events of a task until it ends; Ctrl-C does not cancel the task
     Watch(One),
-    /// Draw a task with those that its agent gave to other agents: states, and what each used
+    /// Show a task and its child tasks as a tree, with their states and usage
     Tree(Tree),
-    /// Save the files that a task made; what is there is never overwritten
+    /// Save the files of a task; existing files are never overwritten
     Save {
         #[command(flatten)]
         one: One,
-        /// Where to; made if need be
+        /// Directory to save to; created if missing
         #[arg(default_value = ".")]
         dir: PathBuf,
     },

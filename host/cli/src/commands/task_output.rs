@@ -136,7 +136,8 @@ impl Shown {
         let command = if elsewhere.is_empty() { &*self.command } else { "a2a-hub" };
         let again = format!("{command} task watch {}{elsewhere}", shell_word(task));
         let stood = if state.is_empty() { "unknown" } else { state };
-        let said = format!("; task {task} was {stood} when last heard of, and may go on: {again}");
+        let said =
+            format!("; task {task} was last reported as {stood}, and may still run: {again}");
         let mut known = self.told.known();
         if !self.stream {
             known.insert("artifacts".to_owned(), json!(artifacts));
@@ -266,7 +267,7 @@ impl Shown {
         }
         if let Some(context) = &self.told.context {
             let option = if is_elsewhere { "--context" } else { "--context, or --continue" };
-            let line = format!("context {}: go on with {option}", shell_word(context));
+            let line = format!("context {}: continue with {option}", shell_word(context));
             self.note(Text::styled(FAINT, line));
         }
     }

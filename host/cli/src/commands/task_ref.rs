@@ -6,7 +6,7 @@ use crate::{
     client::{
         hub_client::Client,
         ids::{self, Kind},
-        remote::{self, Elsewhere},
+        remote::{self, Elsewhere, REMOTE},
         remote_task,
     },
 };
@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct One {
-    /// The task, as `a2a-hub tasks` lists it, or the beginning of its name
+    /// Id of the task, or a unique prefix of it
     #[arg(add = completion::tasks())]
     pub(crate) id: String,
-    /// It is a task of the agent at this URL, and not of the hub
-    #[arg(long, value_name = "URL")]
+    /// URL of the remote agent that owns the task [default: the hub]
+    #[arg(long, value_name = "URL", help_heading = REMOTE)]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) elsewhere: Elsewhere,
@@ -31,8 +31,8 @@ impl One {
     pub(crate) fn url(&self) -> anyhow::Result<Option<&str>> {
         match self.agent.as_deref() {
             Some(agent) if !remote::is_url(agent) => bail!(
-                "look for the task at `{agent}`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by \
-                 its id alone"
+                "look for the task at `{agent}`: `--agent` takes the URL of a remote agent; leave \
+                 it out for a task of the hub"
             ),
             url => Ok(url),
         }

@@ -32,28 +32,30 @@ const GATHER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Tasks {
-    /// Only those of this agent
+    /// Only tasks of this agent
     #[arg(long, value_name = "ID", add = completion::agents())]
     agent: Option<String>,
-    /// Only those of this conversation
+    /// Only tasks of this conversation
     #[arg(long, value_name = "ID", add = completion::contexts())]
     context: Option<String>,
-    /// Only those of this workflow: the id of a task and all below it, or a name that clients gave (`metadata.x-workflow-id`)
+    /// Only tasks of this workflow: the id of its root task, or the name in
+    /// `metadata.x-workflow-id`
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// Only those in this state
+    /// Only tasks in this state
     #[arg(long, value_parser = PossibleValuesParser::new(TaskState::ALL.map(TaskState::name)))]
     state: Option<String>,
-    /// Only those whose state changed so lately (`30m`, `2h`, `1d`), or since then (a day, or RFC 3339)
+    /// Only tasks whose state changed within this time (`30m`, `2h`, `1d`), or since this date
+    /// (`2026-01-31`, or RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
-    /// Show at most so many, newest first
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
-    /// Leave out so many of the newest
+    /// Number of the newest entries to skip
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     offset: u32,
-    /// Show them again whenever they change, until Ctrl-C
+    /// Print the list again on each change, until Ctrl-C
     #[arg(long)]
     watch: bool,
 }
@@ -71,8 +73,8 @@ pub(crate) enum Since {
 pub(crate) fn since(typed: &str) -> Result<Since, String> {
     let why = || {
         format!(
-            "`{typed}` is no time: give how long ago, such as 30m, 2h or 1d, a day such as 2026-01-31, or a moment such as \
-             2026-01-31T12:00:00Z"
+            "`{typed}` is not a time: give a duration such as 30m, 2h or 1d, a day such as \
+             2026-01-31, or a timestamp such as 2026-01-31T12:00:00Z"
         )
     };
     if let Ok(moment) = typed.parse() {
@@ -122,7 +124,7 @@ pub(crate) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
         if let Some(agent) = &tasks.agent {
             AgentId::parse(agent.as_str())
                 .with_context(|| format!("list the tasks of `{agent}`"))?;
-            must_be_known(&mut client, agent).await?;
+            require_known_agent(&mut client, agent).await?;
         }
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;
@@ -134,7 +136,7 @@ pub(crate) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
 }
 
 /// Refuses an unknown agent, with the nearest name. An agent that left may still have tasks.
-async fn must_be_known(client: &mut Client, agent: &str) -> anyhow::Result<()> {
+async fn require_known_agent(client: &mut Client, agent: &str) -> anyhow::Result<()> {
     let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
         return Ok(());
     };
@@ -210,7 +212,7 @@ pub(crate) async fn changed(events: &mut Client) -> anyhow::Result<()> {
 fn is_of_tasks(event: &Value) -> anyhow::Result<bool> {
     if event["kind"] == "stream-end" {
         bail!(
-            "watch the tasks: the hub tells no more events ({}); watch again",
+            "watch the tasks: the event stream ended ({}); run the command again",
             text(&event["reason"])
         );
     }

@@ -28,10 +28,10 @@ const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct Tree {
-    /// The task, or the beginning of its id
+    /// Id of the task, or a unique prefix of it
     #[arg(value_name = "ID", add = completion::tasks())]
     id: String,
-    /// Draw it again whenever it changes, until its task has ended or Ctrl-C
+    /// Print the tree again on each change, until the task ends or Ctrl-C
     #[arg(long)]
     watch: bool,
 }

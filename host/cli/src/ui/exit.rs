@@ -3,11 +3,11 @@
 /// Text at the end of `--help` and of the manual.
 pub(crate) const EXIT_CODES: &str = "\
 Exit status:
-  0    it was done
-  1    the task failed, or was rejected or cancelled by somebody else
-  2    the command, the configuration or the hub is at fault, or a stream ended before its task did
+  0    the command succeeded
+  1    the task failed, was rejected, or was cancelled by another client
+  2    the command, the configuration or the hub is at fault, or a stream ended before its task
   3    the task waits for an answer or a login
-  130  Ctrl-C, or nobody reads the answer any more: the task was cancelled";
+  130  Ctrl-C, or the reader of the output closed it; `send` cancels its task";
 
 /// Exit status: documented in `docs/reference/exit-codes.md` and in [`EXIT_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

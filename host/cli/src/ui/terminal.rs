@@ -124,7 +124,7 @@ impl Drop for Progress {
 /// Formats the progress line: one column narrower than the terminal, because a wrapped line cannot
 /// be erased.
 fn line(frame: char, who: &str, seconds: u64, said: &str, columns: usize) -> Text {
-    let doing = if said.trim().is_empty() { "at work, Ctrl-C cancels" } else { said };
+    let doing = if said.trim().is_empty() { "running, Ctrl-C cancels" } else { said };
     let line = fold(&format!("{frame} {who} · {} · {doing}", duration(seconds)));
     Text::styled(FAINT, cut(&line, columns.max(LEAST) - 1))
 }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn progress_line_fits_terminal() {
         let line = |who: &str, said: &str, columns| line('⠋', who, 75, said, columns).words();
-        insta::assert_snapshot!(line("claude-code", "", 80), @"⠋ claude-code · 1 min · at work, Ctrl-C cancels");
+        insta::assert_snapshot!(line("claude-code", "", 80), @"⠋ claude-code · 1 min · running, Ctrl-C cancels");
         let said = "Running\n  `cargo test --workspace` in the background";
         insta::assert_snapshot!(line("claude-code", said, 80), @"⠋ claude-code · 1 min · Running `cargo test --workspace` in the background");
         insta::assert_snapshot!(line("claude-code", said, 30), @"⠋ claude-code · 1 min · Runn…");

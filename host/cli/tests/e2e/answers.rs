@@ -90,7 +90,7 @@ async fn an_empty_message_is_refused() -> Result<()> {
     for empty in ["", " \n\t"] {
         let ran = run(&hub, &["send", "echo", empty]).await?;
         assert_eq!(ran.code, Some(2));
-        assert!(ran.stderr.contains("the message is empty; say something"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("the message is empty; give a text"), "{}", ran.stderr);
     }
     fs::write(hub.workspace().join("notes.md"), "hello")?;
     let told = sent(&hub, &["send", "echo", "", "--file", "notes.md"]).await?;
@@ -146,7 +146,7 @@ async fn closed_output_cancels_task() -> Result<()> {
     }
     no_program_left(&hub.data_dir(), Duration::from_secs(2)).await?;
     let help = run(&hub, &["send", "--help"]).await?.stdout;
-    assert!(help.contains("When nobody reads the answer any more"), "{help}");
+    assert!(help.contains("If the reader of the output closes it"), "{help}");
     Ok(())
 }
 

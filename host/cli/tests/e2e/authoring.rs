@@ -298,7 +298,7 @@ async fn authoring_errors_name_fix() -> Result<()> {
             ("../out", "name a plug-in `../out`"),
             ("/etc", "name a plug-in `/etc`"),
             ("My_Agent", "name a plug-in `My_Agent`"),
-            ("echo", "one of that name comes with the hub"),
+            ("echo", "a built-in agent has this name"),
         ] {
             let told = desk.refused(&dir, &["plugin", "new", name]).await?;
             assert!(told.contains(why), "{name}: {told}");
@@ -326,7 +326,7 @@ async fn authoring_errors_name_fix() -> Result<()> {
         let told = desk.refused(&dir, &["plugin", "sign", "x.wasm"]).await?;
         assert!(told.contains("`a2a-hub plugin keygen --key"), "{told}");
         let told = desk.refused(&dir, &["plugin", "keygen", "--key", "k"]).await?;
-        assert!(told.contains("nobody sits at a terminal"), "{told}");
+        assert!(told.contains("no terminal is attached"), "{told}");
         desk.done(&dir, &["plugin", "keygen", "--key", "k", "--no-password"]).await?;
         let key = fs::read(dir.join("k"))?;
         let told = desk.refused(&dir, &["plugin", "keygen", "--key", "k", "--no-password"]).await?;
@@ -342,10 +342,10 @@ async fn authoring_errors_name_fix() -> Result<()> {
         let component = dir.join("x.wasm").display().to_string();
         desk.done(&dir, &["plugin", "add", &component, "--name", "taken"]).await?;
         let told = desk.refused(&dir.join("taken"), &["plugin", "dev"]).await?;
-        assert!(told.contains("`a2a-hub plugin remove taken` takes it out"), "{told}");
+        assert!(told.contains("remove it with `a2a-hub plugin remove taken`"), "{told}");
         fs::write(dir.join("taken/manifest.toml"), "id = 'echo'")?;
         let told = desk.refused(&dir.join("taken"), &["plugin", "dev"]).await?;
-        assert!(told.contains("one of that name comes with the hub"), "{told}");
+        assert!(told.contains("a built-in agent has this name"), "{told}");
     }
     hub.stop().await?;
     let desk = Desk::of(&hub)?;

@@ -45,7 +45,7 @@ async fn live_backup_is_restored_while_stopped() -> Result<()> {
     let made = at(home, &["backup", copy]).await?;
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     insta::assert_snapshot!(plain(&made.stdout, home), @"~/copy: 1 task, N KiB");
-    assert!(made.stderr.contains("files of their own"), "{}", made.stderr);
+    assert!(made.stderr.contains("which are files in the data directory"), "{}", made.stderr);
     let twice = at(home, &["backup", copy]).await?;
     assert_eq!(twice.code, Some(2), "{}", twice.stdout);
     insta::assert_snapshot!(plain(&twice.stderr, home), @"a2a-hub: back up the hub's store: write ~/copy: there is such a file; name another");
@@ -62,7 +62,7 @@ async fn live_backup_is_restored_while_stopped() -> Result<()> {
     let restored = well(home, &["restore", copy]).await?;
     insta::assert_snapshot!(plain(&restored, home), @"
     restored: 1 task, N KiB
-    what was there is kept as ~/.a2a-hub/hub.db.old
+    the old store is kept as ~/.a2a-hub/hub.db.old
     ");
     well(home, &["start", "--no-http"]).await?;
     let tasks = well(home, &["tasks"]).await?;

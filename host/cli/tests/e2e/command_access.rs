@@ -176,7 +176,7 @@ impl Stage {
 }
 
 fn is_refused(output: &str) -> bool {
-    ["may not do this", "that is for the operator"].iter().any(|why| output.contains(why))
+    ["may not do this", "only the operator may do that"].iter().any(|why| output.contains(why))
 }
 
 #[tokio::test]

@@ -160,7 +160,7 @@ async fn start_and_stop_in_the_background() -> Result<()> {
     assert!(started.stdout.starts_with("the hub is up"), "{}", started.stdout);
     let again = run(&["start", "--http-port", "0"]).await?;
     assert_eq!(again.code, Some(2));
-    assert!(again.stderr.contains("one is running already"), "{}", again.stderr);
+    assert!(again.stderr.contains("a hub already listens on"), "{}", again.stderr);
     assert_eq!(run(&["send", "echo", "hi"]).await?.stdout, "hi\n");
     let run_json = std::fs::read(dir.path().join(".a2a-hub/run.json"))?;
     let pid = serde_json::from_slice::<Value>(&run_json)?["pid"].clone();
@@ -208,7 +208,7 @@ async fn stop_drains_tasks_and_reports_cancelled() -> Result<()> {
     let (sent, (stopped, late)) = tokio::try_join!(run(&at_work), refused)?;
     assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "finished\n"), "{}", sent.stderr);
     assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
-    assert!(stopped.stderr.contains("1 task(s) are not over"), "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("1 task(s) are active"), "{}", stopped.stderr);
     assert_eq!(late.code, Some(2));
     assert!(late.stderr.contains("takes no new tasks"), "{}", late.stderr);
 
@@ -220,7 +220,7 @@ async fn stop_drains_tasks_and_reports_cancelled() -> Result<()> {
     };
     let (sent, cut) = tokio::try_join!(run(&endless), cut)?;
     assert_eq!(sent.code, Some(1), "{}", sent.stderr);
-    assert!(cut.stderr.contains("cut off: task 0"), "{}", cut.stderr);
+    assert!(cut.stderr.contains("interrupted: task 0"), "{}", cut.stderr);
     no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
 }
 
@@ -244,7 +244,7 @@ async fn failed_start_reports_reason() -> Result<()> {
     std::fs::create_dir(dir.path().join(".a2a-hub/run.new"))?;
     let ran = finish(command(&socket, dir.path(), &["start", "--no-http"])?).await?;
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("say where the hub is, in"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("write the run file"), "{}", ran.stderr);
     no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
 }
 
@@ -467,6 +467,6 @@ async fn send_options_reach_message_metadata() -> Result<()> {
     }
     let refused = run(&hub, &["send", "echo", "hi", "--metadata", "targetAgent=guest"]).await?;
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("the agent is named before the message"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("name the agent before the message"), "{}", refused.stderr);
     Ok(())
 }

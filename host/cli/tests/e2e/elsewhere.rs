@@ -153,9 +153,9 @@ async fn invalid_agent_url_errors_name_fix() -> Result<()> {
         a2a-hub: find the card of THERE/none: there is none at THERE/none/.well-known/agent-card.json or THERE/none/.well-known/agent.json; give the URL of the agent itself, or that of its card
         a2a-hub: find the card of http://127.0.0.1:1/: nobody answers there (Connection refused (os error 111)); look at host and port, and whether the agent runs
         a2a-hub: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it does not take the token it was shown
-        a2a-hub: send to http://x: `--cwd` names a directory of this machine, which an agent elsewhere does not see; give it files with `--file`
-        a2a-hub: send to `echo`: `--token-env` is for an agent that is named by its URL; for one of the hub's own that is elsewhere, `token_env` and `origins` of its `[remote.<id>]` say the same
-        a2a-hub: look for the task at `echo`: `--agent` takes the URL of an agent elsewhere; a task of the hub is found by its id alone
+        a2a-hub: send to http://x: a remote agent cannot work in a directory of this machine (`--cwd`); attach files with `--file`
+        a2a-hub: send to `echo`: `--token-env` needs an agent that is named by its URL; for a remote agent of the hub, set `token_env` and `origins` in `[remote.<id>]`
+        a2a-hub: look for the task at `echo`: `--agent` takes the URL of a remote agent; leave it out for a task of the hub
         "#);
     Ok(())
 }
@@ -215,7 +215,7 @@ async fn remote_task_is_limited_watched_and_cancelled() -> Result<()> {
         let ran = run(&here, &["send", agent, "tick 1000 100", "--timeout", "700"]).await?;
         assert_eq!(
             (ran.code, ran.stdout.as_str(), ran.stderr.trim_end()),
-            (Some(1), "", "The task took longer than the 700 ms it was given.")
+            (Some(1), "", "The task exceeded its time limit of 700 ms.")
         );
     }
     let tasks = far.call("hub/tasks/list", json!({})).await?;

@@ -45,7 +45,7 @@ async fn unique_id_prefix_is_accepted() -> Result<()> {
     for args in [&["task", "show", both][..], &["send", "guest", "--task", both, "x"]] {
         let ran = run(&hub, args).await?;
         assert_eq!(ran.code, Some(2));
-        let why = format!("`{both}` is the beginning of more than one task; give more of it:");
+        let why = format!("`{both}` is a prefix of more than one task; give a longer one:");
         assert!(ran.stderr.contains(&why), "{}", ran.stderr);
         assert!(ran.stderr.contains("echo, now: one"), "{}", ran.stderr);
     }
@@ -98,7 +98,7 @@ async fn task_list_filters_and_pages() -> Result<()> {
     let page = listed(&hub, &["--limit", "1", "--offset", "1"]).await?;
     assert_eq!((page.len(), &page[0]["agentId"]), (1, &json!("guest")));
     for (args, why) in [
-        (["--since", "yesterday"], "`yesterday` is no time: give how long ago"),
+        (["--since", "yesterday"], "`yesterday` is not a time: give a duration"),
         (["--agent", "../x"], "`../x` cannot name an agent"),
     ] {
         let ran = run(&hub, &[&["tasks"][..], &args].concat()).await?;

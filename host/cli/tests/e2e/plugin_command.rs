@@ -37,20 +37,20 @@ async fn plugin_lifecycle_from_add_to_remove() -> Result<()> {
 
     let added = plugin(&hub, &["add", file, "--name", "stranger"]).await?;
     assert_eq!(added.code, Some(0), "{}{}", added.stdout, added.stderr);
-    assert!(added.stdout.contains("Nobody signed it."), "{}", added.stdout);
+    assert!(added.stdout.contains("It is not signed."), "{}", added.stdout);
     let joined = async || {
         let all = told(&hub, &["list"]).await;
         all.is_ok_and(|all| all[0]["joined"] == true)
     };
     eventually_async(Duration::from_secs(60), joined).await?;
     let twice = plugin(&hub, &["add", file, "--name", "stranger"]).await?;
-    assert!(twice.stderr.contains("is there already"), "{}", twice.stderr);
+    assert!(twice.stderr.contains("exists already"), "{}", twice.stderr);
     let denied = send(&client, "stranger", "sh echo hello").await?;
     assert!(said(&denied).contains("`a2a-hub plugin grant stranger --program sh`"), "{denied}");
 
     // Without a terminal, the command cannot prompt.
     let what = plugin(&hub, &["grant", "stranger"]).await?;
-    assert!(what.stderr.contains("say what, such as `--all`"), "{}", what.stderr);
+    assert!(what.stderr.contains("name some, such as `--all`"), "{}", what.stderr);
     let wrong = plugin(&hub, &["grant", "stranger", "--program", "rm"]).await?;
     assert!(wrong.stderr.contains("does not ask to run `rm`"), "{}", wrong.stderr);
     // With `--all`, a missing program is reported and skipped; a named one is refused.
@@ -58,11 +58,15 @@ async fn plugin_lifecycle_from_add_to_remove() -> Result<()> {
     assert!(missing.stderr.contains("`formed`: it is not on the PATH"), "{}", missing.stderr);
     let all = plugin(&hub, &["grant", "stranger", "--all"]).await?;
     assert_eq!(all.code, Some(0), "{}", all.stderr);
-    assert!(all.stderr.contains("not granted, for it is not installed: formed"), "{}", all.stderr);
+    assert!(
+        all.stderr.contains("not granted, because it is not installed: formed"),
+        "{}",
+        all.stderr
+    );
     assert_eq!(plugin(&hub, &["revoke", "stranger"]).await?.code, Some(0));
     let granted = plugin(&hub, &["grant", "stranger", "--program", "sh", "--memory=100"]).await?;
     assert_eq!(granted.code, Some(0), "{}", granted.stderr);
-    assert!(granted.stdout.contains("it counts now"), "{}", granted.stdout);
+    assert!(granted.stdout.contains("in effect now"), "{}", granted.stdout);
     let ran = send(&client, "stranger", "sh echo hello").await?;
     assert_eq!(state(&ran), "completed", "{}", said(&ran));
     let all = told(&hub, &["list"]).await?;
@@ -79,7 +83,12 @@ async fn plugin_lifecycle_from_add_to_remove() -> Result<()> {
     assert!(said(&send(&client, "stranger", "remember k v").await?).contains("not granted"));
 
     let removed = plugin(&hub, &["remove", "stranger"]).await?;
-    assert!(removed.stdout.contains("it is gone"), "{}{}", removed.stdout, removed.stderr);
+    assert!(
+        removed.stdout.contains("removed, with its stored data"),
+        "{}{}",
+        removed.stdout,
+        removed.stderr
+    );
     assert!(send(&client, "stranger", "flood 1").await.is_err());
     let again = plugin(&hub, &["remove", "stranger"]).await?;
     assert_eq!(again.code, Some(2), "{}", again.stdout);
@@ -104,11 +113,11 @@ async fn update_is_diffed_and_needs_approval() -> Result<()> {
     assert_eq!(update.code, Some(0), "{}{}", update.stdout, update.stderr);
     is(|plugin| plugin["heldBack"].is_object()).await?;
     let listed = plugin(&hub, &["list"]).await?.stdout;
-    assert!(listed.contains("the granted one serves on"), "{listed}");
+    assert!(listed.contains("the granted one stays in use"), "{listed}");
     let diff = plugin(&hub, &["diff", "guest"]).await?.stdout;
     assert!(diff.contains("it asks for the same"), "{diff}");
     let other = plugin(&hub, &["grant", "guest", "--sha256", &"0".repeat(64)]).await?;
-    assert!(other.stderr.contains("the one that is there has"), "{}", other.stderr);
+    assert!(other.stderr.contains("the present one has"), "{}", other.stderr);
     let digest =
         told(&hub, &["diff", "guest"]).await?["new"].as_str().unwrap_or_default().to_owned();
     let granted = plugin(&hub, &["grant", "guest", "--sha256", &digest]).await?;
@@ -128,10 +137,10 @@ async fn update_is_diffed_and_needs_approval() -> Result<()> {
     plugin(&hub, &["add", &old, "--name", "guest"]).await?;
     is(|plugin| plugin["heldBack"].is_object()).await?;
     let listed = plugin(&hub, &["list"]).await?.stdout;
-    assert!(listed.contains("what is different cannot be told"), "{listed}");
+    assert!(listed.contains("the differences are unknown"), "{listed}");
     let diff = plugin(&hub, &["diff", "guest"]).await?;
     assert_eq!(diff.code, Some(2), "{}", diff.stdout);
-    assert!(diff.stderr.contains("is damaged, so what is different"), "{}", diff.stderr);
+    assert!(diff.stderr.contains("is damaged, so the differences"), "{}", diff.stderr);
     Ok(())
 }
 
@@ -149,14 +158,14 @@ async fn downloaded_component_must_be_signed() -> Result<()> {
     for (path, why) in [
         ("guest.wasm", "nobody signed it"),
         ("moved.wasm", "redirects are not followed"),
-        ("none.wasm", "the server has nothing there (404)"),
+        ("none.wasm", "the server has no such file (404)"),
     ] {
         let ran = plugin(&hub, &["add", &format!("http://{at}/{path}")]).await?;
         assert_eq!(ran.code, Some(2), "{path}: {}", ran.stdout);
         assert!(ran.stderr.contains(why), "{path}: {}", ran.stderr);
     }
     let open = plugin(&hub, &["add", "http://example.com/x.wasm"]).await?;
-    assert!(open.stderr.contains("fetched over https"), "{}", open.stderr);
+    assert!(open.stderr.contains("only https is allowed"), "{}", open.stderr);
     assert!(fs::read_dir(hub.data_dir().join("plugins"))?.next().is_none(), "nothing was added");
     serving.shutdown().await;
     Ok(())

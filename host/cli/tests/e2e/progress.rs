@@ -23,7 +23,7 @@ async fn question_without_text_is_explained() -> Result<()> {
     let hub = hub_with_guest().await?;
     let ran = run(&hub, &["send", "guest", "ask-silently"]).await?;
     assert_eq!(ran.code, Some(3));
-    assert!(ran.stderr.contains("does not say to what"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("but sent no question"), "{}", ran.stderr);
     let socket = hub.socket().display().to_string();
     let way = &*format!("answer with: a2a-hub --socket {socket} send guest --task ");
     let task = ran.stderr.split(way).nth(1).and_then(|rest| rest.split(' ').next());

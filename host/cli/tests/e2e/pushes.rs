@@ -50,7 +50,7 @@ async fn dead_delivery_is_listed_and_retried() -> Result<()> {
     let over = async || run(&hub, &["deliveries"]).await.map(|ran| ran.stdout);
     // The receiver has the notification a moment before the hub records it.
     for _ in 0..50 {
-        if over().await? == "nothing is to be sent\n" {
+        if over().await? == "no notifications are pending\n" {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -31,7 +31,7 @@ async fn group_acts_as_agent_for_clients() -> Result<()> {
     assert!(shown.stdout.contains("not echo: its turn comes later"), "{}", shown.stdout);
     let status = run(&hub, &["status"]).await?;
     assert!(
-        status.stdout.contains("reviewer: echo, guest, by round-robin; not there: missing"),
+        status.stdout.contains("reviewer: echo, guest, by round-robin; missing: missing"),
         "{}",
         status.stdout
     );

@@ -223,7 +223,7 @@ async fn terminal_shows_continuation_command() -> Result<()> {
     let hub = hub_with_guest().await?;
     for words in [["send", "echo", "hi"], ["send", "guest", "fail"], ["send", "guest", "panic"]] {
         let shown = finish(typed(&hub, &words)?).await?.stdout;
-        assert!(shown.contains(": go on with --context, or --continue"), "{words:?}: {shown:?}");
+        assert!(shown.contains(": continue with --context, or --continue"), "{words:?}: {shown:?}");
     }
     Ok(())
 }

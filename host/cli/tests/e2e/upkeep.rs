@@ -130,7 +130,7 @@ async fn reload_adds_and_removes_agents() -> Result<()> {
     assert_eq!(told["changed"], json!(["agents.echo.enabled", "default_agent", "remote.far"]));
     assert_eq!(told["needsRestart"], json!(["max_tasks"]), "{told}");
     let shown = run(&hub, &["reload"]).await?.stdout;
-    assert_eq!(shown, "as before until `a2a-hub restart`: max_tasks\n");
+    assert_eq!(shown, "needs `a2a-hub restart`: max_tasks\n");
     let listed = ids(&client).await?;
     assert!(
         listed.contains(&"far".to_owned()) && !listed.contains(&"echo".to_owned()),
@@ -194,7 +194,7 @@ async fn restart_keeps_original_arguments() -> Result<()> {
     fs::set_permissions(&grants, fs::Permissions::from_mode(0o666))?;
     let refused = at(home, &["restart"]).await?;
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("it runs on as it did: use "), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the running hub is unchanged: use "), "{}", refused.stderr);
     assert!(refused.stderr.contains("chmod go-w"), "{}", refused.stderr);
     assert_eq!(running(home)?["pid"], before["pid"], "it runs on");
     fs::remove_file(grants)?;
@@ -292,7 +292,7 @@ async fn hanging_hub_is_detected_and_killed() -> Result<()> {
     no_program_left(&hub.data_dir(), SOON).await?;
     let again = run(&hub, &["--data-dir", &data, "stop", "--force"]).await?;
     assert_eq!(again.code, Some(2));
-    assert!(again.stderr.contains("none uses the data directory"), "{}", again.stderr);
+    assert!(again.stderr.contains("no hub uses the data directory"), "{}", again.stderr);
     hub.restart().await?;
     let task = get(&Client::http(&hub), &id).await?;
     assert_eq!((state(&task), &task["metadata"]["reason"]), ("failed", &json!("hub_restarted")));

@@ -37,7 +37,7 @@ impl Hub {
             }
             Operation::StreamMessage(send) => {
                 let (agent, send) = self.addressed(visit, send).await?;
-                must_stream(agent.as_deref())?;
+                require_streaming(agent.as_deref())?;
                 let (task, after) = (send.message.task_id.clone(), send.after);
                 let reply = self.perform(caller, Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also if the message continues one.
@@ -51,7 +51,7 @@ impl Hub {
             }
             Operation::Resubscribe { id, after } => {
                 let head = self.tasks.head(&id).await?;
-                must_stream(self.agents.find(&head.agent).as_deref())?;
+                require_streaming(self.agents.find(&head.agent).as_deref())?;
                 // A client that resumes may still receive the events that it missed.
                 if visit.version == Version::V1 && after.is_none() && head.state.is_final() {
                     let why =
@@ -122,8 +122,8 @@ impl Hub {
             send.client.extensions.clear();
         }
         if let Some(agent) = &agent {
-            must_know_extensions(agent, &visit.extensions)?;
-            must_be_taken(agent, &send.message)?;
+            require_known_extensions(agent, &visit.extensions)?;
+            require_accepted_types(agent, &send.message)?;
             send.client.extensions = known_extensions(agent, &visit.extensions);
         }
         Ok((agent, send))
@@ -152,7 +152,7 @@ fn known_extensions(agent: &Agent, asked: &[String]) -> Vec<String> {
     asked.iter().filter(known).cloned().collect()
 }
 
-fn must_know_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError> {
+fn require_known_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError> {
     let Some(uri) = agent.card.missing_extension(asked) else { return Ok(()) };
     let why = format!(
         "agent `{}` needs the extension {uri}; name it in the service parameter `A2A-Extensions`",
@@ -162,7 +162,7 @@ fn must_know_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError>
 }
 
 /// Requires that a part's media type is one that the card names (A2A 1.0, section 3.1.1).
-fn must_be_taken(agent: &Agent, message: &Message) -> Result<(), A2aError> {
+fn require_accepted_types(agent: &Agent, message: &Message) -> Result<(), A2aError> {
     let Some((n, media)) = agent.card.part_not_taken(message) else { return Ok(()) };
     let modes = agent.card.input_modes().join(", ");
     let why = format!(
@@ -174,7 +174,7 @@ fn must_be_taken(agent: &Agent, message: &Message) -> Result<(), A2aError> {
     Err(A2aError::new(ErrorKind::ContentTypeNotSupported, why).with(details))
 }
 
-fn must_stream(agent: Option<&Agent>) -> Result<(), A2aError> {
+fn require_streaming(agent: Option<&Agent>) -> Result<(), A2aError> {
     let Some(agent) = agent.filter(|agent| !agent.card.streams()) else { return Ok(()) };
     let why = format!("agent `{}` does not stream, as its card says; send the message", agent.id);
     Err(A2aError::new(ErrorKind::UnsupportedOperation, why))

@@ -17,7 +17,7 @@ use a2a_hub_runtime::port::delegate::ChildRequest;
 impl Hub {
     /// Refuses operations outside of the caller's tree of tasks, and on agents that its agent may
     /// not call.
-    pub(super) async fn must_be_within(
+    pub(super) async fn require_within(
         &self,
         caller: &Principal,
         operation: &Operation,
@@ -34,7 +34,7 @@ impl Hub {
                 );
                 return Err(A2aError::new(ErrorKind::Authentication, why).into());
             }
-            return self.tasks.must_be_within(task, id).await;
+            return self.tasks.require_within(task, id).await;
         }
         if let Operation::GetAgent { id } | Operation::GetCard { agent: Some(id) } = operation {
             return self.may_see(agent, id);
@@ -98,7 +98,7 @@ impl Hub {
                 return self.tasks.give_again(task, child, send.after.unwrap_or(0)).await;
             }
         }
-        self.must_be_open()?;
+        self.require_open()?;
         let SendMessage { mut message, agent, requirements, working_directory, timeout_ms, .. } =
             send;
         // A message that names no agent goes to one with the skill that the message names.

@@ -34,7 +34,7 @@ impl Hub {
         mut operation: Operation,
     ) -> Result<Looked, HubError> {
         let caller = self.place(caller, &mut operation).await?;
-        self.must_be_within(&caller.principal, &operation).await?;
+        self.require_within(&caller.principal, &operation).await?;
         let Operation::GetTask { id, history_length: None } = operation else {
             return Err(A2aError::new(ErrorKind::Internal, "only a whole task is looked at").into());
         };

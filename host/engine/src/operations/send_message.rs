@@ -68,7 +68,7 @@ impl Hub {
                     return hub.tasks.repeat(task, after).await;
                 }
             }
-            hub.must_be_open()?;
+            hub.require_open()?;
             let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
             let beginning = Beginning { send, by, request, streamed, budget };
             let heard = match addressee {
@@ -130,7 +130,7 @@ impl Hub {
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Refused> {
         let by_agent = |reason, why: HubError| Refused::ByAgent(reason, why.into());
-        agent.must_work().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
+        agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
         let Beginning { send, by, request, streamed, budget } = beginning;
         let new = Box::new(NewTask {

@@ -141,7 +141,7 @@ impl Pushes {
         sent: u64,
     ) -> Result<PushConfig, PushError> {
         let config = offered.of(task.clone());
-        self.must_have_room(&task, Some(&config.id)).await?;
+        self.require_capacity(&task, Some(&config.id)).await?;
         if !self.0.outgoing.storage.set_push(config.clone(), sent).await? {
             return Err(PushError::NoTask(task));
         }
@@ -154,7 +154,7 @@ impl Pushes {
 
     /// Refuses a config beyond the task's limit; `id` is the config's id, or none if it takes the
     /// task's.
-    pub async fn must_have_room(
+    pub async fn require_capacity(
         &self,
         task: &TaskId,
         id: Option<&PushConfigId>,

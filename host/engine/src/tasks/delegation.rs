@@ -149,7 +149,7 @@ impl Delegation {
         };
         let of_message = child_message::budget(&message)?;
         let above = self.tasks.trees().above(&self.task.id);
-        self.must_not_wait_for_itself(&above, &child, context_id.as_ref())?;
+        self.require_no_deadlock(&above, &child, context_id.as_ref())?;
         let limits = child.config.tree_limits().narrowed(budget).narrowed(of_message);
         let id = TaskId::fresh();
         let grown = self.tasks.trees().grow(&self.task.id, id.clone(), limits);
@@ -211,7 +211,7 @@ impl Delegation {
 
     /// Refuses a child that would wait for one of its ancestors, which holds its conversation's
     /// lock.
-    fn must_not_wait_for_itself(
+    fn require_no_deadlock(
         &self,
         above: &[TaskId],
         child: &Agent,
@@ -368,7 +368,7 @@ impl Calls for Delegation {
             None => {
                 let this = self.clone();
                 let begun = async move {
-                    this.must_take(&child).await?;
+                    this.require_available(&child).await?;
                     this.begin(request, child, None).await
                 };
                 self.to_its_end(begun).await

@@ -12,7 +12,7 @@ use serde_json::json;
 
 /// Refuses to resume after an event that has not happened: a task has had only `seq` events, and
 /// the wait would be in vain.
-pub(super) fn must_have_happened(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
+pub(super) fn require_past_event(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
     if after.is_some_and(|after| after > seq) {
         let why = format!("the task has had {seq} events so far");
         return Err(A2aError::invalid("lastEventId", why));

@@ -60,7 +60,7 @@ use actor::{
     recorder::{DeferredCreation, Recorder},
 };
 use command::{Begin, Command, Input, PendingInputs, Start};
-use errors::{must_have_happened, not_cancelable, not_waiting};
+use errors::{not_cancelable, not_waiting, require_past_event};
 use feed::subscription::Feed;
 use parking_lot::MutexGuard;
 use ports::OtherTasks as _;
@@ -352,7 +352,7 @@ impl Tasks {
         // read now.
         let running = self.find(id);
         let stored = self.get(id).await?;
-        must_have_happened(after, stored.seq)?;
+        require_past_event(after, stored.seq)?;
         Ok(match after {
             Some(after) => self.subscribe_to(running, &stored, after),
             None => self.as_it_stands(running, stored),
@@ -427,7 +427,7 @@ impl Tasks {
         }
         let answers = question::answered(&message)?;
         let heard = running.listener.seq();
-        must_have_happened(after, heard)?;
+        require_past_event(after, heard)?;
         // Subscribed before the task continues: nothing has to be read from the log.
         let follows = self.subscribe(id, &running, after.unwrap_or(heard));
         let (told, answer) = oneshot::channel();

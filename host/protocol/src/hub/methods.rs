@@ -49,14 +49,14 @@ const PLAIN: HubMethod = HubMethod {
 pub static METHODS: &[HubMethod] = &[
     HubMethod {
         name: "hub/ping",
-        summary: "Tell that the hub answers, whatever else may be wrong with it",
+        summary: "Check that the hub answers, in whatever state it is",
         result: SchemaGenerator::subschema_for::<Pong>,
         read: |_| Ok(Operation::Ping),
         ..PLAIN
     },
     HubMethod {
         name: "hub/status",
-        summary: "Tell how the hub is",
+        summary: "Return the state of the hub, its store, tasks and agents",
         admin: true,
         result: SchemaGenerator::subschema_for::<HubStatus>,
         read: |_| Ok(Operation::Status),
@@ -64,7 +64,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/events",
-        summary: "Tell everything that happens, as it happens",
+        summary: "Stream the events of the hub: tasks and agents",
         streams: true,
         result: SchemaGenerator::subschema_for::<HubEvent>,
         read: |_| Ok(Operation::WatchHub),
@@ -72,8 +72,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/reload",
-        summary: "Read the configuration again: what can be followed counts from now on, and what needs a restart is named; a \
-                  file that cannot be followed changes nothing",
+        summary: "Read the configuration again and apply its changes; lists those that need a \
+                  restart. An invalid configuration changes nothing",
         admin: true,
         result: SchemaGenerator::subschema_for::<Reloaded>,
         read: |_| Ok(Operation::ReloadConfig),
@@ -90,8 +90,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/agents/find",
-        summary: "Find agents by name, skill, tags, media types, version, and by what they are to do in anybody's words; each is \
-                  told with why it was found",
+        summary: "Find agents by name, skill, tags, media types, version and free text; each \
+                  result has the reasons for its match",
         example: r#"{"query": "review my changes", "tags": ["code"], "version": ">=1.0", "limit": 3}"#,
         params: params::FindAgents::json_schema,
         result: SchemaGenerator::subschema_for::<FoundAgents>,
@@ -100,7 +100,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/agents/get",
-        summary: "Show an agent",
+        summary: "Return an agent with its card",
         example: r#"{"agentId": "claude-code"}"#,
         params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
@@ -109,7 +109,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/agents/health",
-        summary: "Ask an agent how it is, now",
+        summary: "Check the health of an agent now",
         example: r#"{"agentId": "claude-code"}"#,
         params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentHealth>,
@@ -118,7 +118,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/agents/register",
-        summary: "Take in an agent, for good: its component is copied into the plugins folder",
+        summary: "Add an agent permanently, by copying its component into the plugins folder",
         example: r#"{"agentId": "parrot", "path": "/home/me/parrot.wasm"}"#,
         admin: true,
         params: params::RegisterAgent::json_schema,
@@ -128,8 +128,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/agents/deregister",
-        summary: "Let an agent go: its tasks go on to their end, its file leaves the plugins folder; one that came \
-                  with the hub is gone until a restart",
+        summary: "Remove an agent and its file in the plugins folder; its running tasks \
+                  continue. A built-in agent returns after a restart",
         example: r#"{"agentId": "parrot"}"#,
         admin: true,
         params: params::OneAgent::json_schema,
@@ -139,8 +139,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/agents/reload",
-        summary: "Read an agent's component again, or the card of one that is elsewhere; if that fails, the agent stays as \
-                  it was",
+        summary: "Load an agent's component again, or a remote agent's card; if that fails, the \
+                  agent stays as it was",
         example: r#"{"agentId": "parrot"}"#,
         admin: true,
         params: params::ReloadAgent::json_schema,
@@ -150,7 +150,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/plugins/list",
-        summary: "List the plug-ins: what each asks for and why, what it is granted and what not, and what is held back",
+        summary: "List the plug-ins with the permissions that they ask for, their grants, \
+                  missing permissions and held-back updates",
         admin: true,
         result: SchemaGenerator::subschema_for::<Vec<PluginInfo>>,
         read: |_| Ok(Operation::ListPlugins),
@@ -158,8 +159,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/plugins/refresh",
-        summary: "Look at once for what the operator granted or took away, and at the plugins folder, which the hub does every \
-                  half second anyway; it grants nothing by itself",
+        summary: "Read the grants and the plugins folder at once, which the hub does every 500 \
+                  ms anyway; grants nothing",
         admin: true,
         result: SchemaGenerator::subschema_for::<PluginsRefreshed>,
         read: |_| Ok(Operation::RefreshPlugins),
@@ -167,8 +168,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/plugins/add",
-        summary: "Put a component into the plugins folder, with what it is granted from the start; only for the operator's own \
-                  programs on this machine, and for no token",
+        summary: "Add a component to the plugins folder, with its initial grant; only for the \
+                  operator's programs on this machine, not for any token",
         example: r#"{"agentId": "notes", "path": "/home/me/notes.wasm",
             "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}"#,
         admin: true,
@@ -179,8 +180,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/grants/grant",
-        summary: "Say what a plug-in may do from now on, and let its component in; only for the operator's own programs on this \
-                  machine, and for no token",
+        summary: "Set the grant of a plug-in and approve its component; only for the operator's \
+                  programs on this machine, not for any token",
         example: r#"{"agentId": "notes", "grant": {"memory": true},
             "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}"#,
         admin: true,
@@ -191,8 +192,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/grants/deny",
-        summary: "Take some of what a plug-in was granted away, also from tasks at work; only for the operator's own programs on \
-                  this machine, and for no token",
+        summary: "Withdraw some permissions of a plug-in, from running tasks as well; only for \
+                  the operator's programs on this machine, not for any token",
         example: r#"{"agentId": "notes", "capabilities": ["process.git"]}"#,
         admin: true,
         params: grant_params::DenyParams::json_schema,
@@ -202,8 +203,9 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/grants/revoke",
-        summary: "Take all that a plug-in was granted away, also from tasks at work; what it keeps stays; only for the operator's \
-                  own programs on this machine, and for no token",
+        summary: "Withdraw all permissions of a plug-in, from running tasks as well, and keep \
+                  its stored data; only for the operator's programs on this machine, not for any \
+                  token",
         example: r#"{"agentId": "notes"}"#,
         admin: true,
         params: params::OneAgent::json_schema,
@@ -213,8 +215,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/grants/remove",
-        summary: "Take a plug-in out of the plugins folder, and forget all that it keeps; only for the operator's own programs on \
-                  this machine, and for no token",
+        summary: "Remove a plug-in from the plugins folder and delete its stored data; only for \
+                  the operator's programs on this machine, not for any token",
         example: r#"{"agentId": "notes"}"#,
         admin: true,
         params: params::OneAgent::json_schema,
@@ -224,8 +226,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/backup",
-        summary: "Copy the store, with all tasks of all tenants, to a new file of the hub's machine; only for the operator's own \
-                  programs on this machine, and for no token",
+        summary: "Copy the store, with the tasks of all tenants, to a new file on the hub's \
+                  machine; only for the operator's programs on this machine, not for any token",
         example: r#"{"file": "/home/me/backup.db"}"#,
         admin: true,
         params: grant_params::BackUpParams::json_schema,
@@ -244,8 +246,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/tasks/tree",
-        summary: "Show a task with those that its agent gave to other agents, and they to others: who is at work, on what, since \
-                  when, what it used up, and what it asks",
+        summary: "Return a task with all its child tasks: agents, states, times, usage and open \
+                  questions",
         example: r#"{"id": "task-456", "depth": 8, "limit": 100}"#,
         params: params::GetTree::json_schema,
         result: SchemaGenerator::subschema_for::<TaskTree>,
@@ -254,7 +256,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/contexts/list",
-        summary: "List conversations, the latest first",
+        summary: "List conversations, newest first",
         example: r#"{"limit": 10}"#,
         params: params::ListContexts::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<ContextInfo>>,
@@ -263,7 +265,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/contexts/get",
-        summary: "Show a conversation and what was said in it",
+        summary: "Return a conversation with its messages",
         example: r#"{"contextId": "ctx-789"}"#,
         params: params::GetContext::json_schema,
         result: SchemaGenerator::subschema_for::<ContextInfo>,
@@ -272,7 +274,8 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/contexts/delete",
-        summary: "Forget a conversation with its tasks; refused while one of them is alive",
+        summary: "Delete a conversation with its tasks; refused while one of them is running or \
+                  waits",
         example: r#"{"contextId": "ctx-789"}"#,
         admin: true,
         params: params::DeleteContext::json_schema,
@@ -282,7 +285,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/deliveries/list",
-        summary: "List push notifications that are on their way, or were given up",
+        summary: "List push notifications that are pending or given up",
         example: r#"{"dead": true}"#,
         params: params::ListDeliveries::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
@@ -291,7 +294,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "hub/deliveries/retry",
-        summary: "Retry a task's notifications that failed or were given up",
+        summary: "Retry the failed push notifications of a task at once",
         example: r#"{"taskId": "task-456"}"#,
         params: params::RetryDeliveries::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<Delivery>>,
@@ -300,7 +303,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "message/send",
-        summary: "Have an agent work on a message, and wait for the end",
+        summary: "Send a message to an agent and return the task when it ends or asks a question",
         example: r#"{"message": {"kind": "message", "messageId": "msg-123", "role": "user",
             "parts": [{"kind": "text", "text": "Write a hello world function in Python"}],
             "metadata": {"targetAgent": "claude-code"}}, "configuration": {"historyLength": 10}}"#,
@@ -311,7 +314,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "message/stream",
-        summary: "The same, hearing what happens as it happens",
+        summary: "Send a message to an agent and stream the events of its task",
         example: r#"{"message": {"kind": "message", "messageId": "msg-124", "role": "user",
             "parts": [{"kind": "text", "text": "Explain it"}], "metadata": {"targetAgent": "claude-code"}}}"#,
         streams: true,
@@ -322,7 +325,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "tasks/get",
-        summary: "Show a task",
+        summary: "Return a task",
         example: r#"{"id": "task-456", "historyLength": 10}"#,
         params: v03::params::GetTask::json_schema,
         read: v03::params::get_task,
@@ -330,7 +333,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "tasks/cancel",
-        summary: "Stop a task",
+        summary: "Cancel a task",
         example: r#"{"id": "task-456"}"#,
         params: v03::params::CancelTask::json_schema,
         read: v03::params::cancel_task,
@@ -338,7 +341,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "tasks/resubscribe",
-        summary: "Hear what happens to a task: as it stands and from now on, or all that came after an event",
+        summary: "Stream the events of a task: from its present state, or after a given event",
         example: r#"{"id": "task-456"}"#,
         streams: true,
         params: v03::params::Resubscribe::json_schema,
@@ -348,7 +351,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "tasks/pushNotificationConfig/set",
-        summary: "Have a task's notifications sent to a URL",
+        summary: "Set a URL to which a task's push notifications are sent",
         example: r#"{"taskId": "task-456", "pushNotificationConfig": {"url": "https://example.com/news", "token": "t"}}"#,
         params: v03::params::SetPush::json_schema,
         result: schemas::push_config,
@@ -357,7 +360,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "tasks/pushNotificationConfig/get",
-        summary: "Show where a task's notifications are sent",
+        summary: "Return one push notification configuration of a task",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
         params: v03::params::GetPush::json_schema,
         result: schemas::push_config,
@@ -366,7 +369,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "tasks/pushNotificationConfig/list",
-        summary: "List where a task's notifications are sent",
+        summary: "List the push notification configurations of a task",
         example: r#"{"id": "task-456"}"#,
         params: v03::params::ListPushes::json_schema,
         result: schemas::push_configs,
@@ -375,7 +378,7 @@ pub static METHODS: &[HubMethod] = &[
     },
     HubMethod {
         name: "tasks/pushNotificationConfig/delete",
-        summary: "Stop sending a task's notifications there",
+        summary: "Delete a push notification configuration of a task",
         example: r#"{"id": "task-456", "pushNotificationConfigId": "config-1"}"#,
         params: v03::params::DeletePush::json_schema,
         result: schemas::nothing,

@@ -34,7 +34,7 @@ const INDEXING: usize = 4;
 impl State {
     /// Context memory, after the guest's rate limit and with `bytes` charged to its CPU account.
     async fn mind(&mut self, bytes: usize) -> Result<Arc<dyn ContextMemoryPort>, Failure> {
-        self.must_be_in_step("use what it has in mind")?;
+        self.require_in_step("use what it has in mind")?;
         let Some(memory) = self.ports.context_memory.clone() else {
             if self.ports.memory.is_some() {
                 let why = "use what it has in mind: there is no task in this call".to_owned();

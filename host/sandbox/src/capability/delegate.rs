@@ -60,7 +60,7 @@ impl State {
 
     async fn find_agents(&mut self, query: &str) -> Result<String, Failure> {
         let what = "find agents";
-        let port = self.must_be_in_step(what).and_then(|()| self.delegation(what))?;
+        let port = self.require_in_step(what).and_then(|()| self.delegation(what))?;
         if query.len() > MAX_QUERY {
             return Err(Failure::Invalid(format!(
                 "{what}: the question is longer than {MAX_QUERY} bytes; say it shorter"
@@ -82,7 +82,7 @@ impl State {
         options: CallOptions,
     ) -> wasmtime::Result<Result<Resource<Delegated>, Failure>> {
         let what = "call another agent";
-        let port = match self.must_be_outside_of_step(what).and_then(|()| self.delegation(what)) {
+        let port = match self.require_outside_step(what).and_then(|()| self.delegation(what)) {
             Ok(port) => port,
             Err(why) => return Ok(Err(why)),
         };
@@ -154,7 +154,7 @@ impl State {
         call: &Resource<Delegated>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<delegate::Update, Failure>> {
-        if let Err(why) = self.must_be_outside_of_step("hear another agent") {
+        if let Err(why) = self.require_outside_step("hear another agent") {
             return Ok(Err(why));
         }
         let asked = CallIdentity::new("call.next", self.table.get(call)?.task().as_str());
@@ -244,7 +244,7 @@ pub(super) async fn lending<T>(
 impl Host for State {
     async fn agents(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
         let what = "ask for other agents";
-        let port = self.must_be_in_step(what).and_then(|()| self.delegation(what));
+        let port = self.require_in_step(what).and_then(|()| self.delegation(what));
         let agents = match port {
             Ok(port) => until_cancelled(&self.cancel, async { Ok(port.agents().await) }).await,
             Err(why) => Err(why),
@@ -260,8 +260,7 @@ impl Host for State {
     async fn children(&mut self) -> wasmtime::Result<Result<Vec<Child>, types::Failure>> {
         let what = "list children";
         let asked = CallIdentity::new("delegate.children", "");
-        let children = match self.must_be_outside_of_step(what).and_then(|()| self.delegation(what))
-        {
+        let children = match self.require_outside_step(what).and_then(|()| self.delegation(what)) {
             Err(why) => Err(why),
             Ok(port) => match self.recall(&asked)? {
                 Some(Heard::Children(children)) => children,
@@ -454,7 +453,7 @@ impl HostCall for State {
         call: Resource<Delegated>,
         message: Message,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
-        if let Err(why) = self.must_be_outside_of_step("answer another agent") {
+        if let Err(why) = self.require_outside_step("answer another agent") {
             return Ok(Err(failure_to_guest(why)));
         }
         self.account.before(bytes_of_message(&message)).await;

@@ -1,7 +1,7 @@
 //! Limits the values that a guest returns (the outcome of its run, its health, the reason of a
 //! failure), and charges them to the guest's account, like the events that the guest emits.
 
-use super::tasks::{must_be_short, values_of_parts, weight};
+use super::tasks::{require_short_message, values_of_parts, weight};
 use crate::store::{
     bindings::{a2a::hub::types as guest, exports::a2a::hub::agent},
     convert::{
@@ -22,7 +22,7 @@ impl State {
     pub(crate) async fn ended(&mut self, outcome: Result<guest::Outcome, guest::Failure>) -> Ended {
         let bytes = outcome.as_ref().map_or_else(bytes_of_failure, bytes_of_outcome);
         self.account.before(bytes).await;
-        if let (Ok(_), Err(why)) = (&outcome, must_be_short("end", bytes)) {
+        if let (Ok(_), Err(why)) = (&outcome, require_short_message("end", bytes)) {
             return Ended::Failed(why);
         }
         let mut ended = ended_from_guest(outcome);

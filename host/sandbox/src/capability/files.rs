@@ -10,7 +10,7 @@ use a2a_hub_runtime::Failure;
 
 impl State {
     async fn put_file(&mut self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
-        self.must_be_in_step("write files")?;
+        self.require_in_step("write files")?;
         let Some(port) = self.ports.files.clone() else {
             self.ports.tell_refused("files");
             return Err(Failure::Denied(format!(

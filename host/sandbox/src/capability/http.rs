@@ -119,7 +119,7 @@ impl HostExchange for State {
         exchange: Resource<Exchange>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<Option<Vec<u8>>, types::Failure>> {
-        if let Err(why) = self.must_be_in_step("read an answer") {
+        if let Err(why) = self.require_in_step("read an answer") {
             return Ok(Err(failure_to_guest(why)));
         }
         let cancel = self.cancel.clone();

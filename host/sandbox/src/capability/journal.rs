@@ -37,7 +37,7 @@ impl State {
     }
 
     /// Refuses operations with effects outside a step, because a replay would repeat them.
-    pub(crate) fn must_be_in_step(&self, what: &str) -> Result<(), Failure> {
+    pub(crate) fn require_in_step(&self, what: &str) -> Result<(), Failure> {
         match &self.replay {
             Some(replay) if replay.run.step().is_none() => Err(outside_of_step(what)),
             Some(_) | None => Ok(()),
@@ -45,7 +45,7 @@ impl State {
     }
 
     /// Refuses operations with their own record within a step, which is recorded as a whole.
-    pub(crate) fn must_be_outside_of_step(&self, what: &str) -> Result<(), Failure> {
+    pub(crate) fn require_outside_step(&self, what: &str) -> Result<(), Failure> {
         let step = self.replay.as_ref().and_then(|replay| replay.run.step());
         step.map_or(Ok(()), |key| {
             Err(Failure::Denied(format!(
@@ -119,7 +119,7 @@ impl State {
             let why = format!("begin a step: its key is 1 to {MAX_KEY} bytes long");
             return Ok(Err(Failure::Invalid(why)));
         }
-        if let Err(why) = self.must_be_outside_of_step("begin another step") {
+        if let Err(why) = self.require_outside_step("begin another step") {
             return Ok(Err(why));
         }
         loop {

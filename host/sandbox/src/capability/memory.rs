@@ -16,7 +16,7 @@ use std::sync::Arc;
 impl State {
     /// Memory port, after the guest's rate limit.
     async fn memory(&mut self, key: Option<&str>) -> Result<Arc<dyn MemoryPort>, Failure> {
-        self.must_be_in_step("remember values")?;
+        self.require_in_step("remember values")?;
         if key.is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
             return Err(Failure::Invalid(format!("a key is 1 to {MAX_KEY} bytes long")));
         }

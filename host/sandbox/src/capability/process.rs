@@ -40,7 +40,7 @@ impl State {
     }
 
     async fn fingerprint_of(&mut self, program: &str) -> Result<String, Failure> {
-        self.must_be_in_step("look at programs")?;
+        self.require_in_step("look at programs")?;
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("look at programs: not in this call".to_owned()));
         };
@@ -55,7 +55,7 @@ impl State {
         &mut self,
         command: Command,
     ) -> Result<(Arc<dyn ProcessPort>, Launch), Failure> {
-        self.must_be_in_step("run programs")?;
+        self.require_in_step("run programs")?;
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("run programs: not in this call".to_owned()));
         };
@@ -110,7 +110,7 @@ impl State {
     }
 
     /// Refuses calls outside a task: idle programs are kept between tasks only.
-    fn must_be_of_a_task(&self, what: &str) -> Result<(), Failure> {
+    fn require_task(&self, what: &str) -> Result<(), Failure> {
         let is_of_a_task = self.ports.tasks.is_some();
         is_of_a_task
             .then_some(())
@@ -122,8 +122,8 @@ impl State {
         key: String,
         command: Command,
     ) -> Result<Option<Resource<Child>>, Failure> {
-        must_be_a_key(&key)?;
-        self.must_be_of_a_task("take up programs")?;
+        require_valid_key(&key)?;
+        self.require_task("take up programs")?;
         let (port, launch) = self.allowed(command).await?;
         let taking =
             self.on_hub("take up a program", async move { port.take_up(&key, launch).await });
@@ -133,9 +133,9 @@ impl State {
 
     async fn park_child(&mut self, child: Child, key: String) -> Result<(), Failure> {
         let Child { port, heard } = child;
-        must_be_a_key(&key)?;
-        self.must_be_in_step("park programs")?;
-        self.must_be_of_a_task("park programs")?;
+        require_valid_key(&key)?;
+        self.require_in_step("park programs")?;
+        self.require_task("park programs")?;
         let unread = heard.transpose()?;
         let cancel = self.cancel.clone();
         let parking = self.on_hub("park a program", port.park(key, unread));
@@ -169,7 +169,7 @@ impl HostChild for State {
         child: Resource<Child>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<Output, types::Failure>> {
-        if let Err(why) = self.must_be_in_step("hear a program") {
+        if let Err(why) = self.require_in_step("hear a program") {
             return Ok(Err(failure_to_guest(why)));
         }
         let cancel = self.cancel.clone();
@@ -248,7 +248,7 @@ impl HostChild for State {
 }
 
 /// Validates the key of an idle program.
-fn must_be_a_key(key: &str) -> Result<(), Failure> {
+fn require_valid_key(key: &str) -> Result<(), Failure> {
     let fits = (1..=MAX_KEY).contains(&key.len()) && !key.chars().any(char::is_control);
     fits.then_some(()).ok_or_else(|| {
         Failure::Invalid(format!(

@@ -129,7 +129,7 @@ impl State {
             tasks::Need::Auth => Need::Auth,
         };
         let bytes = bytes_of_message(&prompt);
-        must_be_short("ask", bytes)?;
+        require_short_message("ask", bytes)?;
         self.account.before(bytes).await;
         let mut prompt = message_from_guest(prompt)?;
         // Counts as two events: the task waits, and, with or without an answer, the task goes on.
@@ -168,7 +168,7 @@ impl State {
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> Result<Resource<Question>, Failure> {
-        self.must_be_outside_of_step("ask the client")?;
+        self.require_outside_step("ask the client")?;
         if self.open_questions >= MAX_QUESTIONS {
             let why = "ask: too many questions are open; wait for the answer to one, or drop one";
             return Err(Failure::Exhausted(why.to_owned()));
@@ -205,7 +205,7 @@ impl State {
 }
 
 /// Refuses a message that is too long for `end` or `ask`.
-pub(super) fn must_be_short(what: &str, bytes: usize) -> Result<(), Failure> {
+pub(super) fn require_short_message(what: &str, bytes: usize) -> Result<(), Failure> {
     if bytes <= MAX_MESSAGE {
         return Ok(());
     }
@@ -331,7 +331,7 @@ impl Host for State {
         timeout_ms: Option<u64>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
         let asked = CallIdentity::new("ask", &text_of(&prompt));
-        if let Err(why) = self.must_be_outside_of_step("ask the client") {
+        if let Err(why) = self.require_outside_step("ask the client") {
             return Ok(Err(failure_to_guest(why)));
         }
         let answer = match self.recall(&asked)? {

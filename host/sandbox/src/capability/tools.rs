@@ -25,7 +25,7 @@ const MAX_PATIENCE: Duration = Duration::from_secs(3_600);
 
 impl State {
     fn tools(&self) -> Result<Arc<dyn ToolsPort>, Failure> {
-        self.must_be_in_step("call tools")?;
+        self.require_in_step("call tools")?;
         self.ports.tools.clone().ok_or_else(|| {
             self.ports.tell_refused("tools");
             Failure::Denied(format!(

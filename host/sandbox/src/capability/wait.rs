@@ -58,7 +58,7 @@ impl Host for State {
         child: Resource<Child>,
     ) -> wasmtime::Result<First> {
         // A question is asked outside of steps, and a program runs in one.
-        if let Err(why) = self.must_be_in_step("wait for a program") {
+        if let Err(why) = self.require_in_step("wait for a program") {
             return Err(wasmtime::Error::new(why));
         }
         let cancel = self.cancel.clone();
@@ -163,9 +163,9 @@ impl State {
         if self.replay.is_none() {
             return self.first_ready(handles, timeout_ms).await;
         }
-        if !handles.iter().all(is_recorded) || self.must_be_outside_of_step("").is_err() {
+        if !handles.iter().all(is_recorded) || self.require_outside_step("").is_err() {
             // A step is recorded as a whole.
-            return match self.must_be_in_step("wait for programs and answers over HTTP") {
+            return match self.require_in_step("wait for programs and answers over HTTP") {
                 Ok(()) => self.first_ready(handles, timeout_ms).await,
                 Err(why) => Err(wasmtime::Error::new(why)),
             };

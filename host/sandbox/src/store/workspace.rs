@@ -251,7 +251,7 @@ impl CountedView<'_> {
     }
 
     /// Refuses special files, where they cannot be opened without blocking.
-    async fn must_be_plain(
+    async fn require_plain_file(
         &mut self,
         fd: &Resource<Descriptor>,
         flags: PathFlags,
@@ -383,7 +383,7 @@ impl HostDescriptor for CountedView<'_> {
                 return Ok(self.files.table.push(opened)?);
             }
         }
-        self.must_be_plain(&fd, path_flags, &path).await?;
+        self.require_plain_file(&fd, path_flags, &path).await?;
         self.files.open_at(fd, path_flags, path, open_flags, flags).await
     }
 
@@ -405,7 +405,7 @@ impl HostDescriptor for CountedView<'_> {
                     return Ok(());
                 }
             }
-            self.must_be_plain(&fd, flags, &path).await?;
+            self.require_plain_file(&fd, flags, &path).await?;
         }
         self.files.set_times_at(fd, flags, path, accessed, modified).await
     }

@@ -371,7 +371,7 @@ impl PluginFolder {
     ) -> Result<PluginChanged, PluginEditError> {
         let id = change.agent().clone();
         if let PluginEdit::Add(_) = change {
-            self.must_be_no_others_name(&id)?;
+            self.require_plugin_name(&id)?;
         }
         let (shared, by) = (Arc::clone(&self.agents.shared), by.to_owned());
         let done = run_blocking(move || {
@@ -390,7 +390,7 @@ impl PluginFolder {
     }
 
     /// Refuses the id of an agent that is not a plug-in: no file can replace it.
-    fn must_be_no_others_name(&self, id: &AgentId) -> Result<(), PluginEditError> {
+    fn require_plugin_name(&self, id: &AgentId) -> Result<(), PluginEditError> {
         let source = self.agents.find(id).map(|there| there.source.clone());
         let built_in = || self.agents.shared.built_in.component(id).map(|_| Source::BuiltIn);
         match source.or_else(built_in) {

@@ -159,11 +159,12 @@ impl Agents {
             changes.push(format!("~ and {} more", found.len() - MAX_CHANGES));
         }
         if let Some(lacking) = lacking {
-            changes.push(format!("~ what is different cannot be told: {lacking}"));
+            changes.push(format!("~ the differences are unknown: {lacking}"));
         }
         if signed_by.is_some() {
             // The only reason to hold back a signed component.
-            let older = "~ it is signed, and its version is older than the granted one's, or cannot be told";
+            let older =
+                "~ it is signed, and its version is older than the granted one's, or unknown";
             changes.insert(0, older.to_owned());
         }
         let held = HeldBack { sha256: digest, granted, serves, changes };

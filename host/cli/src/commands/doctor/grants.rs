@@ -10,11 +10,11 @@ use std::path::Path;
 pub(crate) fn grants(data_dir: &Path) -> Finding {
     let file = GrantsFile::of(data_dir);
     match file.read() {
-        Ok(all) => ok("grants", format!("to {} plug-ins", all.plugins.len())),
+        Ok(all) => ok("grants", format!("for {} plug-ins", all.plugins.len())),
         Err(why) => fail(
             "grants",
             why.to_string(),
-            format!("mend {}; until then no plug-in joins", file.path().display()),
+            format!("repair {}; until then no plug-in is loaded", file.path().display()),
         ),
     }
 }
@@ -36,7 +36,7 @@ fn nowhere(config: &Config, id: &AgentId, grant: &Grant) -> Vec<Finding> {
     let told = |server: &String| {
         warn(
             "tools",
-            format!("{id} may call tools of `{server}`, and nobody says where that server is"),
+            format!("{id} may call tools of `{server}`, but no such server is configured"),
             format!("set `agents.{id}.mcp.{server}.command` or `.url` in the configuration"),
         )
     };

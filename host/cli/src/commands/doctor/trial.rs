@@ -62,7 +62,7 @@ fn chosen(
 ) -> anyhow::Result<BTreeMap<AgentId, Trial>> {
     let there: Vec<_> = trials.keys().map(ToString::to_string).collect();
     if let Some(unknown) = names.iter().find(|name| !there.contains(name)) {
-        bail!("try `{unknown}`: it has no program to be tried; there are {}", there.join(", "));
+        bail!("try `{unknown}`: this agent has no trial; choose from {}", there.join(", "));
     }
     trials.retain(|agent, _| names.is_empty() || names.iter().any(|name| name == agent.as_str()));
     Ok(trials)
@@ -187,7 +187,8 @@ async fn ask(client: &mut Client, agent: &AgentId) -> anyhow::Result<Finding> {
 }
 
 fn verdict(about: &str, version: &str, answer: anyhow::Result<Value>, took: Duration) -> Finding {
-    let fix = "install the version the agent was tested with (`a2a-hub agents --health` tells), or report this";
+    let fix = "install the version the agent was tested with (see `a2a-hub agents --health`), or \
+               report this";
     let task = match answer {
         Ok(task) => task,
         Err(why) => return warn(about, format!("{version}: {why}"), fix),
@@ -233,6 +234,6 @@ mod tests {
         assert_eq!(chosen(trials.clone(), &["b".into()]).unwrap().len(), 1);
         assert_eq!(chosen(trials.clone(), &[]).unwrap().len(), 2);
         let why = chosen(trials, &["c".into()]).unwrap_err().to_string();
-        assert_eq!(why, "try `c`: it has no program to be tried; there are a, b");
+        assert_eq!(why, "try `c`: this agent has no trial; choose from a, b");
     }
 }

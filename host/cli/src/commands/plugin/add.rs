@@ -61,7 +61,8 @@ pub(super) fn add(
     let is_granted = GrantsFile::of(&global.data_dir()?).read()?.plugins.contains_key(&id);
     if place.exists() && !is_granted {
         let why = format!(
-            "add {from}: a plug-in `{id}` is there already; `a2a-hub plugin remove {id}` takes it out, or give this one another `--name`"
+            "add {from}: a plug-in `{id}` exists already; remove it with `a2a-hub plugin remove \
+             {id}`, or choose another `--name`"
         );
         let taken = CommandError::new(TAKEN, why);
         return Err(taken.mended_by(format!("a2a-hub plugin remove {id}")).into());
@@ -124,13 +125,15 @@ fn its_name(component: &Component) -> String {
 fn signed(provenance: &Provenance) -> String {
     match provenance {
         Provenance::Signed(key) => format!("It is signed by `{key}`."),
-        Provenance::Unsigned => "Nobody signed it.".to_owned(),
+        Provenance::Unsigned => "It is not signed.".to_owned(),
         Provenance::Stranger => {
             "It is signed with a key that `plugins.keys` does not name.".to_owned()
         }
-        Provenance::Forged(key) => format!("Its signature by `{key}` is of another file."),
+        Provenance::Forged(key) => format!("Its signature by `{key}` is for another file."),
         Provenance::Old(key) => {
-            format!("Its signature by `{key}` is of minisign's old kind, which is not verified.")
+            format!(
+                "Its signature by `{key}` is in minisign's legacy format, which is not supported."
+            )
         }
         Provenance::Unreadable(why) => format!("Its signature cannot be read: {why}."),
     }

@@ -27,7 +27,7 @@ pub(super) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 #[derive(Debug, Args)]
 pub(crate) struct Build {
-    /// The project's folder
+    /// Folder of the project
     #[arg(default_value = ".")]
     project: PathBuf,
 }
@@ -47,14 +47,14 @@ pub(super) fn build(global: &Global, build: &Build) -> anyhow::Result<Exit> {
         built
     })?;
     let Some(Built { component, took }) = built else {
-        global.console().note("called off; nothing of the build is left running");
+        global.console().note("interrupted; all processes of the build have ended");
         return Ok(Exit::Interrupted);
     };
     let told = component::to_json(&component);
     global.show(&json!({ "agentId": project.name, "component": told }), || {
         let words = format!(
-            "{} ({}) is built, in {}\n\n  a2a-hub plugin inspect {0}    what it says of itself and asks for\n  a2a-hub plugin dev    \
-             into a running hub\n",
+            "built {} ({}) in {}\n\n  a2a-hub plugin inspect {0}    shows its description and \
+             permissions\n  a2a-hub plugin dev    loads it into the running hub\n",
             shown(&component.path),
             size(component.bytes.len()),
             duration(took.as_secs()),

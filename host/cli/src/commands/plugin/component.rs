@@ -15,8 +15,8 @@ pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Compone
     if !path.exists() {
         let folder = path.parent().unwrap_or(&path).display();
         let why = format!(
-            "there is no plug-in `{id}`: no {id}.wasm is in {folder}; `a2a-hub plugin add FILE` puts one there, and \
-             `a2a-hub plugin list` lists those there are"
+            "there is no plug-in `{id}`: no {id}.wasm is in {folder}; `a2a-hub plugin add FILE` \
+             adds one, and `a2a-hub plugin list` lists all"
         );
         return Err(CommandError::new(NO_PLUGIN, why).mended_by("a2a-hub plugin list").into());
     }
@@ -40,10 +40,11 @@ pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {
 }
 
 /// Refuses names of built-in agents, which no file can replace.
-pub(super) fn must_be_free(id: &AgentId) -> Result<(), CommandError> {
+pub(super) fn require_free_name(id: &AgentId) -> Result<(), CommandError> {
     if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
         return Err(CommandError::usage(format!(
-            "make an agent called `{id}`: one of that name comes with the hub, and a file could not take its place; choose another name"
+            "create an agent called `{id}`: a built-in agent has this name, and a file cannot \
+             replace it; choose another name"
         )));
     }
     Ok(())

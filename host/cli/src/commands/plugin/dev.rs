@@ -3,7 +3,7 @@
 
 use super::{
     build::{Say, Screen, THIS_PROGRAM, stopped},
-    component::{file_of, must_be_free},
+    component::{file_of, require_free_name},
     dev_log::Feed,
     edit, grant,
     grant_options::Wanted,
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// The project's folder
+    /// Folder of the project
     #[arg(default_value = ".")]
     project: PathBuf,
     #[command(flatten)]
@@ -59,14 +59,15 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
         ended
     })?;
     global.console().note(format!(
-        "{id} stays in the hub as it is, and keeps its grant for whatever you build next; `a2a-hub plugin remove {id}` takes it out"
+        "{id} stays in the hub, and later builds keep its grant; `a2a-hub plugin remove {id}` \
+         removes it"
     ));
     Ok(Exit::Done)
 }
 
 /// Refuses to replace a plug-in that is not in development.
 fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
-    must_be_free(id)?;
+    require_free_name(id)?;
     let grants = GrantsFile::of(&global.data_dir()?).read()?;
     let refused = |why: String, fix: String| CommandError::new(TAKEN, why).mended_by(fix);
     match grants.plugins.get(id) {
@@ -74,16 +75,17 @@ fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
         Some(_) => {
             let fix = format!("a2a-hub plugin grant {id} --dev");
             let why = format!(
-                "develop `{id}`: a plug-in of this name was granted as it is, and not for a development loop; `{fix}` says that \
-                 whatever you build keeps its grant, and `a2a-hub plugin remove {id}` takes it out"
+                "develop `{id}`: the grant of the plug-in with this name is bound to its present \
+                 component; `{fix}` lets every build keep the grant, and `a2a-hub plugin remove \
+                 {id}` removes the plug-in"
             );
             Err(refused(why, fix).into())
         }
         None if file_of(global, id)?.exists() => {
             let fix = format!("a2a-hub plugin remove {id}");
             let why = format!(
-                "develop `{id}`: a plug-in of this name is there already; `{fix}` takes it out, or say another `id` in the project's \
-                 manifest.toml"
+                "develop `{id}`: a plug-in of this name exists already; remove it with `{fix}`, or \
+                 set another `id` in the project's manifest.toml"
             );
             Err(refused(why, fix).into())
         }
@@ -114,7 +116,8 @@ impl Bench<'_> {
                     building = None;
                     if let Err(why) = self.serve(built, &feed).await {
                         feed.say("build", &format!("{why:#}"), "failed")?;
-                        feed.say("build", "save a change to try again; what served before serves on", "")?;
+                        let advice = "save a change to try again; the previous build stays in use";
+                        feed.say("build", advice, "")?;
                     }
                 }
                 event = feed.next() => feed.tell(event).await?,
@@ -136,7 +139,8 @@ impl Bench<'_> {
             let project = Project::of(&self.project.dir)?;
             if project.name != self.project.name {
                 let why = format!(
-                    "the project is called `{}` now, and was `{}`: end this with Ctrl-C, and begin anew",
+                    "the project is called `{}` now, and was `{}`: stop with Ctrl-C, and start \
+                     again",
                     project.name, self.project.name
                 );
                 return Err(CommandError::new(NOT_BUILT, why).into());

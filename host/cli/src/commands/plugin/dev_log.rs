@@ -46,7 +46,7 @@ impl<'a> Feed<'a> {
         } else {
             global
                 .console()
-                .note("the hub logs to its own terminal: what the agent logs is told there");
+                .note("the hub runs in the foreground: its terminal shows what the agent logs");
         }
         Ok(feed)
     }
@@ -61,7 +61,7 @@ impl<'a> Feed<'a> {
     /// Subscribes again after the hub was gone, if a hub runs.
     pub(super) async fn return_to_hub(&mut self) -> anyhow::Result<()> {
         if self.events.is_none() && self.listen().await.is_ok() {
-            self.say("hub", "the hub is back", PLAIN_STATE)?;
+            self.say("hub", "the hub runs again", PLAIN_STATE)?;
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl<'a> Feed<'a> {
         let Ok(event) = event else {
             return self.say(
                 "hub",
-                "the hub is gone; once it is started again (`a2a-hub start`), this goes on",
+                "the hub has stopped; this continues when it runs again (`a2a-hub start`)",
                 "degraded",
             );
         };
@@ -96,14 +96,15 @@ impl<'a> Feed<'a> {
             "agent-joined" => self.say("hub", "it joined", "healthy"),
             "agent-replaced" => self.say(
                 "hub",
-                "the new one serves; tasks at work end on the one before",
+                "the new build is in use; running tasks finish on the previous one",
                 "healthy",
             ),
-            "agent-left" => self.say("hub", "it left the hub", "degraded"),
+            "agent-left" => self.say("hub", "it was removed from the hub", "degraded"),
             "plugin-rejected" => self.say("hub", text(&event["error"]), "failed"),
             "plugin-held-back" => {
                 let held = format!(
-                    "it is held back; `a2a-hub plugin grant {} --dev` lets in whatever you build",
+                    "its update needs approval; `a2a-hub plugin grant {} --dev` approves every \
+                     build",
                     self.agent
                 );
                 self.say("hub", &held, "degraded")
@@ -212,7 +213,10 @@ impl<'a> Feed<'a> {
                 shown.push(style_of("failed"), &format!("{}\n", one_line(why)));
             } else if plugin["joined"] != true {
                 shown.append(about("hub"));
-                shown.push(PLAIN, "compiling it for this machine: once, and for Python or JavaScript up to half a minute\n");
+                shown.push(
+                    PLAIN,
+                    "compiling it for this machine, once; Python and JavaScript take up to 30 s\n",
+                );
             }
             for lack in list(&plugin["notGranted"]) {
                 shown.append(about("denied"));

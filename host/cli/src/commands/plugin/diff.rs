@@ -25,7 +25,10 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
     let dir = global.data_dir()?;
     let record = GrantsFile::of(&dir).read()?.plugins.remove(&id);
     let record = record.ok_or_else(|| {
-        let why = format!("compare `{id}` with what was granted: nothing ever was; `a2a-hub plugin inspect {id}` shows what it asks for");
+        let why = format!(
+            "compare `{id}` with the granted component: nothing was ever granted; `a2a-hub plugin \
+             inspect {id}` shows what it asks for"
+        );
         CommandError::new(NO_PLUGIN, why).mended_by(format!("a2a-hub plugin inspect {id}"))
     })?;
     let copy =
@@ -39,9 +42,10 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
         }
         lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
             let why = format!(
-                "compare `{id}` with the component that was granted ({}): {lacking}, so what is different cannot be told; \
-                 `a2a-hub plugin inspect {id}` shows all that the new one asks for, and `a2a-hub plugin grant {id}` lets it in; \
-                 `a2a-hub plugin add FILE` puts the granted one back",
+                "compare `{id}` with the granted component ({}): {lacking}, so the differences are \
+                 unknown; `a2a-hub plugin inspect {id}` shows all that the new one asks for, and \
+                 `a2a-hub plugin grant {id}` approves it; `a2a-hub plugin add FILE` puts the \
+                 granted one back",
                 record.sha256
             );
             return Err(CommandError::new(NO_PLUGIN, why)
@@ -57,11 +61,8 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
         let mut out = Text::new();
         out.push(PLAIN, &format!("granted {}\nnew     {}\n", old.sha256, new.sha256));
         match (old.sha256 == new.sha256, changes.as_slice()) {
-            (true, _) => out.push(PLAIN, "it is the very component that was granted\n"),
-            (false, []) => out.push(
-                PLAIN,
-                "it asks for the same; what it does with that, nobody can read from it\n",
-            ),
+            (true, _) => out.push(PLAIN, "it is the granted component\n"),
+            (false, []) => out.push(PLAIN, "it asks for the same permissions; its code differs\n"),
             (false, changes) => {
                 for change in changes {
                     out.push(PLAIN, &format!("{change}\n"));
@@ -69,7 +70,7 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
             }
         }
         if let Some(lacking) = &lacking {
-            let mend = "`a2a-hub restart`, or the next start, makes another";
+            let mend = "`a2a-hub restart`, or the next start, makes a new copy";
             out.push(PLAIN, &format!("{lacking}; {mend}\n"));
         }
         Ok(out)

@@ -82,7 +82,7 @@ async fn ask(mut client: Client, edit: PluginEdit) -> anyhow::Result<Value> {
     };
     let changed = client.call(method, params).await?;
     if let Some(trouble) = changed["trouble"].as_str() {
-        bail!("the hub does not follow the grants: {trouble}");
+        bail!("the hub could not apply the grants: {trouble}");
     }
     Ok(changed["plugin"].clone())
 }

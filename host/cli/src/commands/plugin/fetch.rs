@@ -28,13 +28,13 @@ const NOT_FETCHED: &str = "COMPONENT_NOT_FETCHED";
 
 /// Fetches the component at `url`, and its signature at `url.minisig`.
 pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
-    must_be_private(url)?;
+    require_private_url(url)?;
     block_on(async {
         let outbound = Outbound::unguarded();
         let component = get(&outbound, url, MAX_BYTES).await?.ok_or_else(|| {
             CommandError::new(
                 NOT_FETCHED,
-                format!("fetch {url}: the server has nothing there (404)"),
+                format!("fetch {url}: the server has no such file (404)"),
             )
         })?;
         let beside = format!("{url}.minisig");
@@ -46,7 +46,7 @@ pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
 
 /// Refuses a URL on which a third party could replace the component: only HTTPS and loopback
 /// addresses pass.
-fn must_be_private(url: &str) -> Result<(), CommandError> {
+fn require_private_url(url: &str) -> Result<(), CommandError> {
     let uri = url.parse::<Uri>().unwrap_or_default();
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
     let host = authority.map(Authority::host).unwrap_or_default();
@@ -59,7 +59,8 @@ fn must_be_private(url: &str) -> Result<(), CommandError> {
         return Ok(());
     }
     Err(CommandError::usage(format!(
-        "fetch {url}: a component is fetched over https, so that nobody on the way can put another one in its place"
+        "fetch {url}: only https is allowed, because others could replace the component on the \
+         way; give an https URL or a local file"
     )))
 }
 
@@ -75,9 +76,10 @@ async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option
         StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
         status if status.is_redirection() => {
             let to = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
-            let to = to.unwrap_or("somewhere that it does not say");
+            let to = to.unwrap_or("an unnamed URL");
             return Err(failed(format!(
-                "it is at {to} now; redirects are not followed, so give that URL if you trust it"
+                "the server redirects to {to}; redirects are not followed, so give that URL if you \
+                 trust it"
             ))
             .into());
         }
@@ -85,10 +87,9 @@ async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option
     }
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let whole = timeout(WHOLE, Limited::new(answer.into_body(), most).collect()).await;
-    let whole =
-        whole.map_err(|_| failed(format!("it did not come within {} s", WHOLE.as_secs())))?;
-    let whole =
-        whole.map_err(|why| failed(format!("{why}; no more than {most} bytes are taken")))?;
+    let whole = whole
+        .map_err(|_| failed(format!("the download took longer than {} s", WHOLE.as_secs())))?;
+    let whole = whole.map_err(|why| failed(format!("{why}; the limit is {most} bytes")))?;
     Ok(Some(whole.to_bytes()))
 }
 
@@ -101,7 +102,7 @@ mod tests {
         for url in
             ["https://host/x.wasm", "http://127.0.0.1:8080/x.wasm", "http://localhost/x.wasm"]
         {
-            must_be_private(url).unwrap();
+            require_private_url(url).unwrap();
         }
         for url in [
             "http://host/x.wasm",
@@ -112,7 +113,7 @@ mod tests {
             "http://localhost:80@host/x",
             "https://",
         ] {
-            assert!(must_be_private(url).is_err(), "{url}");
+            assert!(require_private_url(url).is_err(), "{url}");
         }
     }
 }

@@ -37,12 +37,12 @@ pub(super) fn grant(
     sha256: Option<&str>,
     wanted: &Wanted,
 ) -> anyhow::Result<Exit> {
-    edit::require_operator(global, &format!("grant something to `{id}`"))?;
+    edit::require_operator(global, &format!("grant permissions to `{id}`"))?;
     let (id, component) = inspect::plugin(global, id)?;
     if let Some(meant) = sha256.filter(|meant| !meant.eq_ignore_ascii_case(&component.sha256)) {
         let why = format!(
-            "grant `{id}` to the component with the digest {meant}: the one that is there has {}; look at it with `a2a-hub plugin \
-             inspect {id}`",
+            "grant permissions to the component of `{id}` with the digest {meant}: the present one \
+             has {}; inspect it with `a2a-hub plugin inspect {id}`",
             component.sha256
         );
         return Err(CommandError::new(NOT_GRANTED, why).into());
@@ -77,7 +77,7 @@ fn changes(
             difference(&old.ask, &component.ask).iter().map(ToString::to_string).collect()
         }
         lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
-            vec![format!("~ what is different cannot be told: {lacking}")]
+            vec![format!("~ the differences are unknown: {lacking}")]
         }
     })
 }
@@ -102,7 +102,7 @@ pub(super) fn planned(
             && wanted.all
             && !wanted.names(name)
         {
-            global.console().note(format!("not granted, for it is not installed: {name}"));
+            global.console().note(format!("not granted, because it is not installed: {name}"));
             grant.process.remove(name);
             continue;
         }
@@ -128,8 +128,8 @@ fn key_of(settings: &Settings, word: &str) -> anyhow::Result<String> {
     );
     check.map_err(|_| {
         CommandError::usage(format!(
-            "let updates in that `{word}` signed: it is neither a name in `plugins.keys` of the configuration nor a public key of \
-             minisign, which begins with `RW`"
+            "accept updates that are signed by `{word}`: it is neither a name in `plugins.keys` of \
+             the configuration nor a minisign public key, which begins with `RW`"
         ))
     })?;
     Ok(word.to_owned())
@@ -153,7 +153,8 @@ fn confirmed(
         && record.is_some_and(|record| record.sha256 == component.sha256)
     {
         let why = format!(
-            "grant more to `{id}`: it holds what it was granted, and nothing more is named; say what, as `a2a-hub plugin list` shows it"
+            "grant more to `{id}`: no permission is named; name one that `a2a-hub plugin list` \
+             shows as missing"
         );
         return Err(CommandError::new(NOT_GRANTED, why).into());
     }
@@ -165,7 +166,8 @@ fn confirmed(
             return Ok(Some(wanted));
         }
         let why = format!(
-            "grant something to `{id}`: say what, such as `--all` or `--memory`; `a2a-hub plugin inspect {id}` shows what it asks for"
+            "grant permissions to `{id}`: none is named; name some, such as `--all` or `--memory`; \
+             `a2a-hub plugin inspect {id}` shows what it asks for"
         );
         return Err(CommandError::new(NOT_GRANTED, why).into());
     }
@@ -173,13 +175,17 @@ fn confirmed(
     if is_new {
         let told = component::to_json(component);
         asked(&mut shown, list(&told["asks"]), console.columns());
-        shown.push(PLAIN, "Grant all of it, but for other agents and what must be named?");
+        shown.push(PLAIN, "Grant all of it, except calls of other agents and what must be named?");
     } else {
         let granted = record.map(|record| record.sha256.as_str()).unwrap_or_default();
         for change in changes(&KeptComponents::of(&global.data_dir()?), granted, component)? {
             shown.push(PLAIN, &format!("{change}\n"));
         }
-        shown.push(PLAIN, "Let it in with what was granted before? What it asks for on top is not granted by that.");
+        shown.push(
+            PLAIN,
+            "Approve it with its previous grant? Further permissions that it asks for are not \
+             granted.",
+        );
     }
     shown.push(PLAIN, " [y/N]\n");
     console.prompt(&shown);

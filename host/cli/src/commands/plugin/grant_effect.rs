@@ -7,22 +7,22 @@ use serde_json::Value;
 /// `None` if no hub runs.
 pub(super) fn line(standing: Option<&Value>) -> String {
     let Some(plugin) = standing else {
-        return "no hub runs: it counts from its next start".to_owned();
+        return "no hub runs; the change applies from its next start".to_owned();
     };
     if plugin.is_null() {
-        return "the hub knows it no more".to_owned();
+        return "the hub no longer has this plug-in".to_owned();
     }
     if let Some(why) = plugin["error"].as_str() {
         return format!("it is not loaded: {why}");
     }
     if plugin["joined"] == false {
-        return "it joins once it is compiled, which `a2a-hub agents` tells".to_owned();
+        return "it is loaded once it is compiled; `a2a-hub agents` shows when".to_owned();
     }
     let lacks: Vec<_> =
         list(&plugin["notGranted"]).iter().map(|lack| text(&lack["what"])).collect();
     match lacks.as_slice() {
-        [] => "it counts now, and the plug-in holds all that it asks for".to_owned(),
-        lacks => format!("it counts now; the plug-in may not {}", lacks.join(", ")),
+        [] => "in effect now; the plug-in has all that it asks for".to_owned(),
+        lacks => format!("in effect now; the plug-in may not {}", lacks.join(", ")),
     }
 }
 
@@ -39,12 +39,12 @@ mod tests {
     #[test]
     fn grant_effect_is_one_line() {
         assert!(line(None).contains("next start"));
-        assert_eq!(line(Some(&Value::Null)), "the hub knows it no more");
+        assert_eq!(line(Some(&Value::Null)), "the hub no longer has this plug-in");
         assert_eq!(line(Some(&json!({ "error": "it traps" }))), "it is not loaded: it traps");
         let compiles = json!({ "joined": false, "notGranted": [] });
         assert!(line(Some(&compiles)).contains("once it is compiled"));
         let lacks = json!({ "notGranted": [{ "what": "run `git`" }, { "what": "remember" }] });
-        assert_eq!(line(Some(&lacks)), "it counts now; the plug-in may not run `git`, remember");
-        assert!(line(Some(&json!({ "notGranted": [] }))).ends_with("holds all that it asks for"));
+        assert_eq!(line(Some(&lacks)), "in effect now; the plug-in may not run `git`, remember");
+        assert!(line(Some(&json!({ "notGranted": [] }))).ends_with("has all that it asks for"));
     }
 }

@@ -16,60 +16,72 @@ use a2a_hub_core::grant::{
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a plug-in is to be granted; what was granted before stays.
+/// Help heading of the options that decide which updates keep the grant.
+const UPDATES: &str = "Updates";
+
+/// Permissions to add to those that a plug-in has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Permissions")]
 pub(crate) struct Wanted {
-    /// Everything that it asks for, but for calling other agents, for any host whatever, and for variables that can have a program run
-    /// other code
+    /// All that the plug-in asks for, except calls of other agents, requests to any host (`*`), and
+    /// variables that can make a program run other code
     #[arg(long)]
     pub(super) all: bool,
-    /// Run this program, which is at PATH or else found by its name; may be given several times
+    /// Program that the plug-in may run, at PATH or else found by its name. May be given several
+    /// times
     #[arg(long, value_name = "NAME[=PATH]", value_parser = program)]
     pub(super) program: Vec<(String, Option<String>)>,
-    /// Have the programs that are granted stay the very files that they are now
+    /// Bind the granted programs to their present files, by digest
     #[arg(long)]
     pub(super) pin: bool,
-    /// Pass this variable of the hub's environment to a program; for those that `--all` leaves out
+    /// Variable of the hub's environment that a program receives; needed for those that `--all`
+    /// leaves out
     #[arg(long, value_name = "PROGRAM:VARIABLE", value_parser = variable)]
     pub(super) pass: Vec<(String, String)>,
-    /// Let the plug-in set this variable of a program; for those that `--all` leaves out
+    /// Variable that the plug-in may set for a program; needed for those that `--all` leaves out
     #[arg(long, value_name = "PROGRAM:VARIABLE", value_parser = variable)]
     pub(super) set: Vec<(String, String)>,
-    /// Remember so many bytes, or as many as it asks for
+    /// Size of the persistent memory, in bytes; without a number, as much as the plug-in asks for
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
     pub(super) memory: Option<Option<u64>>,
-    /// Write files of so many bytes a task, or as many as it asks for
+    /// Size of the files that a task may write, in bytes; without a number, as much as the plug-in
+    /// asks for
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
     pub(super) files: Option<Option<u64>>,
-    /// Send requests to this host, such as `api.example.com` or `*.example.com`; may be given several times
+    /// Host to which the plug-in may send requests, such as `api.example.com` or `*.example.com`.
+    /// May be given several times
     #[arg(long, value_name = "HOST", value_parser = host)]
     pub(super) http: Vec<HostPattern>,
-    /// Put this header into each request to a host; `secret:NAME` in it is the file NAME in `secrets/` of the data directory, or the
-    /// variable NAME of the hub, which the plug-in never sees
+    /// Header that the hub adds to each request to a host. `secret:NAME` in the value stands for
+    /// the file NAME in `secrets/` of the data directory, or else for the hub's variable NAME; the
+    /// plug-in never sees it
     #[arg(long, value_name = "HOST:NAME=VALUE", value_parser = header)]
     pub(super) header: Vec<(HostPattern, HeaderName, HeaderTemplate)>,
-    /// See the files of the directory that a task is about: `read` or `read-write`
+    /// Access to the files of the task's working directory: `read` or `read-write`
     #[arg(long, value_name = "ACCESS", value_parser = access)]
     pub(super) workspace: Option<WorkspaceAccess>,
-    /// Let each of its tasks use up so much, as `limits` in the configuration has it, such as `cpu_ms=5000` or `memory_mb=32`; may be
-    /// given several times
+    /// Limit of each task, such as `cpu_ms=5000` or `memory_mb=32`, with the names of `limits` in
+    /// the configuration. May be given several times
     #[arg(long, value_name = "LIMIT=NUMBER", value_parser = limit)]
     pub(super) limit: Vec<(LimitName, u64)>,
-    /// Call this agent, `*` being every other one; with `:edit` or `:full` its program does as much there without asking, and with
-    /// `,approve` this agent answers its requests for permission: `codex:edit,approve`
+    /// Agent that the plug-in may call; `*` stands for every other agent. With the terms `edit` or
+    /// `full`, the called agent's program does as much without asking; with `approve`, the plug-in
+    /// answers its permission requests. Example: `codex:edit,approve`
     #[arg(long, value_name = "AGENT[:TERMS]", value_parser = delegate)]
     pub(super) delegate: Vec<(String, Option<DelegateTerms>)>,
-    /// Call this tool of a server that `agents.<id>.mcp` in the configuration names; may be given several times
+    /// MCP tool that the plug-in may call, of a server in `agents.<id>.mcp` of the configuration.
+    /// May be given several times
     #[arg(long, value_name = "SERVER:TOOL", value_parser = tool)]
     pub(super) tool: Vec<(String, String)>,
-    /// Have its programs work in this directory only; may be given several times
+    /// Only directory in which the plug-in's programs may work. May be given several times
     #[arg(long, value_name = "PATH", value_parser = directory)]
     pub(super) directory: Vec<String>,
-    /// Let updates keep the grant that are signed with this key: its name in the configuration, or the key
-    #[arg(long, value_name = "KEY")]
+    /// Public key whose signature lets an update keep the grant: its name in `plugins.keys` of the
+    /// configuration, or the key itself
+    #[arg(long, value_name = "KEY", help_heading = UPDATES)]
     pub(super) key: Option<String>,
-    /// Let whatever stands in its file keep the grant: for a component that you are developing
-    #[arg(long)]
+    /// Keep the grant for any component in the plug-in's file; for a component in development
+    #[arg(long, help_heading = UPDATES)]
     pub(super) dev: bool,
 }
 
@@ -78,7 +90,7 @@ fn program(text: &str) -> Result<(String, Option<String>), String> {
         None => Ok((text.to_owned(), None)),
         Some((name, path)) if path.starts_with('/') => Ok((name.to_owned(), Some(path.to_owned()))),
         Some((_, path)) => {
-            Err(format!("`{path}` is no absolute path; say where the program is from the root"))
+            Err(format!("`{path}` is not an absolute path; give the program's path from the root"))
         }
     }
 }
@@ -87,7 +99,7 @@ fn directory(text: &str) -> Result<String, String> {
     if text.starts_with('/') {
         return Ok(text.to_owned());
     }
-    Err(format!("`{text}` is no absolute path; say where the directory is from the root"))
+    Err(format!("`{text}` is not an absolute path; give the directory's path from the root"))
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -114,7 +126,7 @@ fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
             None => {
                 let known = Permissions::ALL.map(Permissions::word).join("`, `");
                 return Err(format!(
-                    "`{word}` is no term of a call: one of `{known}`, and `approve`"
+                    "`{word}` is not a term of a call; the terms are `{known}` and `approve`"
                 ));
             }
         }
@@ -126,7 +138,7 @@ fn limit(text: &str) -> Result<(LimitName, u64), String> {
     let (name, number) =
         text.split_once('=').ok_or("write it as LIMIT=NUMBER, such as cpu_ms=5000")?;
     let name: LimitName = name.parse().map_err(|why: UnknownLimit| why.to_string())?;
-    let number = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    let number = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
     name.check(number).map_err(|why| why.to_string())?;
     Ok((name, number))
 }
@@ -184,7 +196,10 @@ impl Wanted {
         grant = self.with_hosts(grant, ask)?;
         if self.workspace.is_some() {
             if ask.workspace.is_none() {
-                return Err(not_asked("asks for no files of a task's directory", "nothing of it"));
+                return Err(not_asked(
+                    "does not ask for the files of a task's directory",
+                    "nothing of the kind",
+                ));
             }
             grant.workspace = self.workspace;
         }
@@ -329,7 +344,7 @@ fn named_bytes(
     match named {
         None => Ok(before),
         Some(_) if !is_asked => {
-            Err(not_asked(&format!("asks for no {capability}"), "nothing of it"))
+            Err(not_asked(&format!("asks for no {capability}"), "nothing of the kind"))
         }
         Some(None) => Ok(Allowance::AsAsked),
         Some(Some(bytes)) => Ok(Allowance::Bytes(bytes)),
@@ -353,7 +368,8 @@ fn among(words: &BTreeSet<String>) -> String {
 
 fn not_asked(what: &str, instead: &str) -> CommandError {
     CommandError::usage(format!(
-        "the plug-in {what}, so that granting it has no effect; it asks for {instead}: see `a2a-hub plugin inspect`"
+        "the plug-in {what}, so granting it has no effect; it asks for {instead}: see `a2a-hub \
+         plugin inspect`"
     ))
 }
 
@@ -452,7 +468,10 @@ mod tests {
         "#);
         let refused = Line::try_parse_from(["grant", "--delegate", "codex:rw"]).err().unwrap();
         let refused = refused.to_string();
-        assert!(refused.contains("`rw` is no term of a call: one of `read-only`, "), "{refused}");
+        assert!(
+            refused.contains("`rw` is not a term of a call; the terms are `read-only`, "),
+            "{refused}"
+        );
         insta::assert_snapshot!(granted(before.clone(), &["--memory=20", "--directory", "/srv"]), @r#"
         memory = 20
         directories = ["/srv"]
@@ -478,7 +497,7 @@ mod tests {
         [tools]
         files = ["read", "write"]
         "#);
-        insta::assert_snapshot!(granted(&["--tool", "files:remove"]), @"the plug-in does not ask to call the tool `remove` of `files`, so that granting it has no effect; it asks for `files:read`, `files:write`, `web:*`: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(granted(&["--tool", "files:remove"]), @"the plug-in does not ask to call the tool `remove` of `files`, so granting it has no effect; it asks for `files:read`, `files:write`, `web:*`: see `a2a-hub plugin inspect`");
         let every = Line::try_parse_from(["grant", "--tool", "files:*"]).map(drop).unwrap_err();
         assert!(every.to_string().contains("by its name"), "{every}");
     }
@@ -523,10 +542,10 @@ mod tests {
     #[test]
     fn unrequested_permission_is_refused() {
         let refused = |args: &[&str]| granted(Grant::default(), args);
-        insta::assert_snapshot!(refused(&["--program", "rm"]), @"the plug-in does not ask to run `rm`, so that granting it has no effect; it asks for `git`, `sh`: see `a2a-hub plugin inspect`");
-        insta::assert_snapshot!(refused(&["--files"]), @"the plug-in asks for no files, so that granting it has no effect; it asks for nothing of it: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--program", "rm"]), @"the plug-in does not ask to run `rm`, so granting it has no effect; it asks for `git`, `sh`: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--files"]), @"the plug-in asks for no files, so granting it has no effect; it asks for nothing of the kind: see `a2a-hub plugin inspect`");
         insta::assert_snapshot!(refused(&["--set", "git:LC_ALL"]), @"grant a variable of `git`: the program itself is not granted; add `--program git`");
-        insta::assert_snapshot!(refused(&["--program", "sh", "--pass", "sh:HOME"]), @"the plug-in does not ask for `HOME` of `sh` to be passed, so that granting it has no effect; it asks for none at all: see `a2a-hub plugin inspect`");
+        insta::assert_snapshot!(refused(&["--program", "sh", "--pass", "sh:HOME"]), @"the plug-in does not ask for `HOME` of `sh` to be passed, so granting it has no effect; it asks for none at all: see `a2a-hub plugin inspect`");
     }
 
     #[test]
@@ -542,7 +561,7 @@ mod tests {
         ");
         for (wrong, why) in [
             ("cpu_ms", "write it as LIMIT=NUMBER"),
-            ("cpu_ms=-1", "`-1` is no number"),
+            ("cpu_ms=-1", "`-1` is not a number"),
             ("cpu=1", "expected one of `memory_mb`"),
             ("memory_mb=2000", "it must be from 1 to 1024"),
         ] {
@@ -557,6 +576,6 @@ mod tests {
         assert!(wanted(&["--dev", "--key", "RW", "--pin"]).is_empty());
         assert!(!wanted(&["--memory"]).is_empty());
         let bad = Line::try_parse_from(["grant", "--program", "git=bin/git"]).map(drop);
-        assert!(bad.unwrap_err().to_string().contains("no absolute path"));
+        assert!(bad.unwrap_err().to_string().contains("not an absolute path"));
     }
 }

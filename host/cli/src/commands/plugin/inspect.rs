@@ -49,13 +49,16 @@ pub(super) fn shown(told: &Value, columns: Option<usize>) -> Text {
 /// Formats what is asked for, one capability per paragraph, with the publisher's words in quotes.
 pub(super) fn asked(out: &mut Text, asks: &[Value], columns: Option<usize>) {
     if asks.is_empty() {
-        return out.push(PLAIN, "It asks for nothing: it gets a message and answers it.\n");
+        return out.push(
+            PLAIN,
+            "It asks for no permissions: it only receives messages and answers them.\n",
+        );
     }
     out.push(PLAIN, "It asks to\n");
     for one in asks {
         paragraph(out, "- ", text(&one["what"]), columns);
         if let Some(reason) = one["reason"].as_str() {
-            paragraph(out, "  its maker says: ", &format!("\"{reason}\""), columns);
+            paragraph(out, "  its publisher says: ", &format!("\"{reason}\""), columns);
         }
         for detail in list(&one["details"]) {
             paragraph(out, "    ", text(detail), columns);
@@ -104,14 +107,14 @@ mod tests {
         description  Keeps notes.
         It asks to
           - run `git`
-            its maker says: "to read the history"
+            its publisher says: "to read the history"
               run `git` with `log`
           - remember up to 4096 bytes
         "#);
         let nothing = json!({ "file": "echo.wasm", "asks": [] });
-        insta::assert_snapshot!(shown(&nothing, None).words(), @r"
+        insta::assert_snapshot!(shown(&nothing, None).words(), @"
         file         echo.wasm
-        It asks for nothing: it gets a message and answers it.
+        It asks for no permissions: it only receives messages and answers them.
         ");
     }
 }

@@ -108,13 +108,16 @@ fn below(table: &mut Table, plugin: &Value, id: &str) {
         }
         return;
     }
-    let serves = if held["serves"] == true { "; the granted one serves on" } else { "" };
+    let serves = if held["serves"] == true { "; the granted one stays in use" } else { "" };
     let digest = text(&held["sha256"]);
-    table.below(format!("{} waits for you{serves}", digest.get(..SHORT).unwrap_or(digest)));
+    table.below(format!(
+        "{} waits for your approval{serves}",
+        digest.get(..SHORT).unwrap_or(digest)
+    ));
     for change in elements(&held["changes"]) {
         table.below(text(change));
     }
-    table.below(format!("let it in with: a2a-hub plugin grant {id} --sha256 {digest}"));
+    table.below(format!("approve it with: a2a-hub plugin grant {id} --sha256 {digest}"));
 }
 
 /// Returns the way to grant what is missing, unless `plugin grant` without arguments grants it.
@@ -172,9 +175,9 @@ mod tests {
         notes     update held back  1.0      abababababab
             Keeps notes.
             its grant follows the configuration
-            cdcdcdcdcdcd waits for you; the granted one serves on
+            cdcdcdcdcdcd waits for your approval; the granted one stays in use
             + run `sh`
-            let it in with: a2a-hub plugin grant notes --sha256
+            approve it with: a2a-hub plugin grant notes --sha256
             cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
         stranger  granted nothing            abababababab
             may not run `git` ("to read")

@@ -21,20 +21,20 @@ enum Lang {
 
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// What the agent is to be called: lower-case letters, digits and hyphens, beginning with a letter. The project is a folder of
-    /// this name
+    /// Id of the agent and name of the project's folder: lower-case letters, digits and hyphens,
+    /// beginning with a letter
     name: String,
-    /// The language that it is written in
+    /// Programming language of the agent
     #[arg(long, value_enum, default_value_t = Lang::Rust)]
     lang: Lang,
-    /// Make the folder in this directory
+    /// Directory in which the folder is created
     #[arg(long = "in", value_name = "DIR", default_value = ".")]
     within: PathBuf,
 }
 
 pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     let id = component::name(&new.name)?;
-    component::must_be_free(&id)?;
+    component::require_free_name(&id)?;
     let language = match new.lang {
         Lang::Rust => Language::Rust,
         Lang::Js => Language::Js,
@@ -50,8 +50,9 @@ pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     global.show(&told, || {
         let folder = shown(&place);
         let words = format!(
-            "{id} is in {folder}: {files} files, of which README.md comes first\n\n  cd {folder}\n  a2a-hub plugin build      the component\n  \
-             a2a-hub plugin dev        into a running hub (`a2a-hub start`), and again with each change\n",
+            "created {id} in {folder}: {files} files; begin with README.md\n\n  cd {folder}\n \
+             a2a-hub plugin build      builds the component\n  a2a-hub plugin dev        builds it \
+             into the running hub (`a2a-hub start`) on each change\n",
         );
         Ok(words.into())
     })?;

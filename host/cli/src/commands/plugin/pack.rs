@@ -12,12 +12,12 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Pack {
-    /// The component
+    /// Component file
     component: PathBuf,
-    /// What it asks for
+    /// Manifest file, which lists the permissions that the component asks for
     #[arg(long, value_name = "FILE", default_value = MANIFEST)]
     manifest: PathBuf,
-    /// Where the component goes that has it; otherwise in the place of the one without
+    /// File to write [default: replaces the component]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -36,7 +36,10 @@ pub(super) fn pack(global: &Global, pack: &Pack) -> anyhow::Result<Exit> {
     global.show(&told, || {
         let mut shown = inspect::shown(&told, global.console().columns());
         if beside(output).exists() {
-            shown.push(PLAIN, "The signature beside it is of the one before: sign it again.\n");
+            shown.push(
+                PLAIN,
+                "The signature beside it is for the previous component: sign it again.\n",
+            );
         }
         Ok(shown)
     })?;

@@ -13,19 +13,19 @@ use serde_json::json;
 
 pub(super) fn deny(global: &Global, id: &str, capabilities: &[String]) -> anyhow::Result<Exit> {
     let id = component::name(id)?;
-    edit::require_operator(global, &format!("deny `{id}` something"))?;
+    edit::require_operator(global, &format!("withdraw permissions of `{id}`"))?;
     let record = recorded(global, &id)?.ok_or_else(|| nothing(&id))?;
     withdraw(&mut record.grant.clone(), capabilities)
         .map_err(|why| CommandError::usage(why.to_string()))?;
     let done = PluginEdit::Deny(id.clone(), capabilities.to_vec());
-    carried_out(global, done, &id, &format!("may not {} any more", capabilities.join(", ")))
+    carried_out(global, done, &id, &format!("no longer has {}", capabilities.join(", ")))
 }
 
 pub(super) fn revoke(global: &Global, id: &str) -> anyhow::Result<Exit> {
     let id = component::name(id)?;
-    edit::require_operator(global, &format!("revoke what `{id}` was granted"))?;
+    edit::require_operator(global, &format!("revoke the grant of `{id}`"))?;
     recorded(global, &id)?.ok_or_else(|| nothing(&id))?;
-    carried_out(global, PluginEdit::Revoke(id.clone()), &id, "holds nothing any more")
+    carried_out(global, PluginEdit::Revoke(id.clone()), &id, "no longer has any permission")
 }
 
 pub(super) fn remove(global: &Global, id: &str) -> anyhow::Result<Exit> {
@@ -36,8 +36,11 @@ pub(super) fn remove(global: &Global, id: &str) -> anyhow::Result<Exit> {
     }
     let standing = edit::edit(global, PluginEdit::Remove(id.clone()))?;
     let now = match standing {
-        Some(_) => "it is gone, and so is all that it kept",
-        None => "its file and its grant are gone; what it kept goes when the hub starts next",
+        Some(_) => "removed, with its stored data",
+        None => {
+            "its file and its grant are removed; its stored data is deleted at the next start of \
+             the hub"
+        }
     };
     global.show(&json!({ "agentId": id, "plugin": standing }), || {
         Ok(format!("{id}: {now}\n").into())
@@ -63,6 +66,6 @@ fn carried_out(
 }
 
 fn nothing(id: &AgentId) -> CommandError {
-    let why = format!("nothing is granted to `{id}`; `a2a-hub plugin list` tells what is");
+    let why = format!("nothing is granted to `{id}`; `a2a-hub plugin list` shows all grants");
     CommandError::new(NO_PLUGIN, why).mended_by("a2a-hub plugin list")
 }

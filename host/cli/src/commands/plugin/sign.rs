@@ -21,34 +21,35 @@ const OWN_KEY: &str = "signing.key";
 
 #[derive(Debug, Args)]
 pub(crate) struct Keygen {
-    /// Where the secret key goes; the public one goes beside it, with `.pub` at its end [default: signing.key in the data directory]
+    /// File of the secret key. The public key is written beside it, with `.pub` appended to its
+    /// name [default: signing.key in the data directory]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Protect it with no password: for machines that sign by themselves
+    /// Store the secret key without a password, for unattended signing
     #[arg(long)]
     no_password: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Sign {
-    /// The component
+    /// Component file
     component: PathBuf,
-    /// The secret key, as `plugin keygen` or minisign made it [default: signing.key in the data directory]
+    /// File of the secret key, made by `a2a-hub plugin keygen` or minisign [default: signing.key in
+    /// the data directory]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }
 
 pub(super) fn keygen(global: &Global, keygen: &Keygen) -> anyhow::Result<Exit> {
     let place = key_file(global, keygen.key.as_deref())?;
-    new_key_must_fit(&place).map_err(|why| {
-        CommandError::of(&why.into()).saying("; `--key FILE` makes another one elsewhere")
-    })?;
+    new_key_must_fit(&place)
+        .map_err(|why| CommandError::of(&why.into()).saying("; `--key FILE` names another file"))?;
     let password = if keygen.no_password { None } else { Some(new_password(global)?) };
     let NewKey { base64, public } = NewKey::make(&place, password)?;
     let told = json!({ "key": place, "publicKey": base64, "publicKeyFile": public });
     global.show(&told, || {
         let words = format!(
-            "the secret key is {}; keep it to yourself\nthe public key is {base64}\n{}",
+            "the secret key is {}; keep it secret\nthe public key is {base64}\n{}",
             place.display(),
             trusting(&base64)
         );
@@ -66,7 +67,7 @@ fn new_password(global: &Global) -> anyhow::Result<String> {
         ));
     }
     if password != self::password(global, "the same password again")? {
-        bail!(CommandError::usage("make a key: the passwords are not the same".to_owned()));
+        bail!(CommandError::usage("make a key: the passwords differ".to_owned()));
     }
     Ok(password)
 }
@@ -79,8 +80,8 @@ pub(super) fn sign(global: &Global, sign: &Sign) -> anyhow::Result<Exit> {
     key.sign(&component, &place)?;
     if component.ask.version.is_none() {
         global.console().note(
-            "its manifest says no `version`: an update that says none is not taken for newer than one that does, and waits for the \
-             operator though you signed it",
+            "its manifest has no `version`: an update without a version is not newer than one with \
+             a version, and waits for the operator's approval even if it is signed",
         );
     }
     let told = json!({ "signature": place, "publicKey": base64, "sha256": component.sha256 });
@@ -93,7 +94,8 @@ pub(super) fn sign(global: &Global, sign: &Sign) -> anyhow::Result<Exit> {
 /// Instruction for operators that want to trust a key.
 fn trusting(base64: &str) -> String {
     format!(
-        "whoever trusts you says, in the configuration of the hub: plugins.keys.NAME = \"{base64}\"\n"
+        "to trust this key, an operator sets in the configuration of the hub: plugins.keys.NAME = \
+         \"{base64}\"\n"
     )
 }
 
@@ -125,7 +127,9 @@ fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
         }
         Kind::KeyShared => {
             let fix = format!("chmod 600 {word}");
-            let way = format!("; `{fix}` keeps it to you, if nobody has read it yet");
+            let way = format!(
+                "; `{fix}` restricts it to your user; make a new key if others may have read it"
+            );
             why.saying(&way).mended_by(fix)
         }
         Kind::NoProject
@@ -143,7 +147,8 @@ fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
 fn password(global: &Global, what: &str) -> anyhow::Result<String> {
     if !global.console().is_attended() {
         let why = format!(
-            "ask for {what}: nobody sits at a terminal who could type it; use a key that `a2a-hub plugin keygen --no-password` made"
+            "ask for {what}: no terminal is attached; use a key that `a2a-hub plugin keygen \
+             --no-password` made"
         );
         return Err(CommandError::new(NO_KEY, why).into());
     }

@@ -20,15 +20,16 @@ const COLUMNS: usize = 100;
 
 /// Text at the end of `plugin test --help`.
 const MORE: &str = "\
-The component runs in a sandbox of its own, with no program, host, file or agent within reach, and nothing is kept of it. Exit status: 0 \
-if it passes, 1 if a check failed, 2 if it could not be tried. With `--format json` the report is one object.";
+The sandbox gives access to no program, host, file or other agent, and stores nothing.
+Exit status: 0 if the component passes, 1 if a check failed, 2 if it could not be tested.
+With `--format json` the report is one object.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = MORE)]
 pub(crate) struct Test {
-    /// The component
+    /// Component file
     component: PathBuf,
-    /// Say this to it as well, as a client would; may be given several times
+    /// Further message to send to the component. May be given several times
     #[arg(long = "say", value_name = "TEXT")]
     say: Vec<String>,
 }
@@ -46,9 +47,7 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let told = |step| {
         let said = match step {
-            Step::Compiling => {
-                "compiling the component; one of a language with a runtime of its own takes half a minute"
-            }
+            Step::Compiling => "compiling the component; Python and JavaScript take up to 30 s",
             Step::Trying => "trying it",
         };
         if global.console().columns_beside().is_some() {

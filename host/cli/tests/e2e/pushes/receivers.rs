@@ -80,7 +80,10 @@ async fn failing_receiver_holds_further_deliveries() -> Result<()> {
     );
     assert!(one["retryAt"].is_string(), "{one}");
     let shown = run(&hub, &["deliveries"]).await?.stdout;
-    assert!(shown.contains("left alone, for others failed in a row there: it answered"), "{shown}");
+    assert!(
+        shown.contains("paused, because others to this receiver failed in a row: it answered"),
+        "{shown}"
+    );
 
     receiver.always(None);
     let done =

@@ -61,7 +61,7 @@ impl Fault {
             }
             Self::TooLong => {
                 let patience = Span(patience.task);
-                return format!("The task took longer than the {patience} it was given.");
+                return format!("The task exceeded its time limit of {patience}.");
             }
             Self::Unanswered => "Nobody answered in time.",
             Self::HubStopped => "The hub was stopped while the agent was at work.",

@@ -288,7 +288,7 @@ fn every_fault_has_reason_and_text() {
         Fault::ALL.map(|fault| format!("{}: {}", fault.reason().name(), fault.text(PATIENCE)));
     insta::assert_snapshot!(told.join("\n"), @r"
     timeout: The agent was busy for longer than the 1 min that the task was given.
-    timeout: The task took longer than the 1 min it was given.
+    timeout: The task exceeded its time limit of 1 min.
     timeout: Nobody answered in time.
     hub_stopped: The hub was stopped while the agent was at work.
     hub_restarted: The agent that had this task is another one now.

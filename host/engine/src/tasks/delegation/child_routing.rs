@@ -60,7 +60,7 @@ impl Delegation {
         let route = self.tasks.choose(&routes, wanted, &request.message, &may_call).await;
         let mut route = route.map_err(|why| denied_or(why, &self.agent))?;
         while let Some(child) = route.agent() {
-            let (reason, begun) = match self.must_take(&child).await {
+            let (reason, begun) = match self.require_available(&child).await {
                 Ok(()) => (NotChosen::Busy, self.begin(request.clone(), child, route.told()).await),
                 Err(why) => (NotChosen::Health, Err(why)),
             };
@@ -89,8 +89,8 @@ impl Delegation {
     }
 
     /// Refuses a child that is unhealthy or whose circuit breaker is open.
-    pub(in crate::tasks) async fn must_take(&self, child: &Agent) -> Result<(), Failure> {
-        child.must_work().await.map_err(|why| refused(HubError::from(why)))?;
+    pub(in crate::tasks) async fn require_available(&self, child: &Agent) -> Result<(), Failure> {
+        child.require_working().await.map_err(|why| refused(HubError::from(why)))?;
         child.admit().map_err(|why| refused(HubError::from(why)))
     }
 

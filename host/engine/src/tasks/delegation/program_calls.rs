@@ -83,7 +83,7 @@ impl Tasks {
     }
 
     /// Refuses a task that is neither `root` nor a descendant of it.
-    pub async fn must_be_within(&self, root: &TaskId, task: &TaskId) -> Result<(), HubError> {
+    pub async fn require_within(&self, root: &TaskId, task: &TaskId) -> Result<(), HubError> {
         let mut at = task.clone();
         for _ in 0..MAX_LEVELS {
             if at == *root {

@@ -6,7 +6,7 @@
 use super::key;
 use crate::{
     Search, StorageError,
-    context_memory::{Indexed, Size, bytes_of, must_fit, of_items},
+    context_memory::{Indexed, Size, bytes_of, of_items, require_within_limits},
     sqlite::{
         db::{failure::Failure, schema::integer},
         log::usage,
@@ -84,7 +84,7 @@ pub(in crate::sqlite) fn change(
         bytes: (all_before.bytes + now.bytes).saturating_sub(before.0),
         items: (all_before.items + now.items).saturating_sub(before.1),
     };
-    must_fit(place, all_before, all, usage::of_values(db, &place.owner)?, room)?;
+    require_within_limits(place, all_before, all, usage::of_values(db, &place.owner)?, room)?;
     // Nothing is refused from here on.
     keep(db, place, is_new, &mut now)?;
     for (old, item) in writes {
