@@ -219,7 +219,7 @@ mod tests {
         let mut daemon = Background::start(Path::new("/bin/sh"), &args, None, None, log).unwrap();
         while fs::read(dir.path().join("log")).unwrap().is_empty() {
             assert!(daemon.ended().unwrap().is_none(), "it runs");
-            std::thread::sleep(Duration::from_millis(5));
+            crate::proc::pause(Duration::from_millis(5));
         }
         drop(lock);
         assert!(File::open(&path).unwrap().try_lock().is_ok(), "nobody has it");

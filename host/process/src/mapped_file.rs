@@ -1,12 +1,8 @@
 //! Memory-mapped files: only the pages that are used are in memory, and they are the system's page
 //! cache.
 
-use parking_lot::Mutex;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::{fs::File, io, ptr, slice};
-
-/// All mapped files.
-static ALL: Mutex<Vec<MappedFile>> = Mutex::new(Vec::new());
 
 /// A whole file, mapped for reading until this process ends. No page of it is ever copied.
 #[derive(Clone, Copy, Debug)]
@@ -22,11 +18,6 @@ impl MappedFile {
         #[expect(unsafe_code, reason = "the file is this program's own")]
         let mapped = file.and_then(|file| unsafe { Self::map(&file) });
         mapped.inspect_err(|why| tracing::debug!(%why, "cannot map this program's file")).ok()
-    }
-
-    /// All files mapped so far.
-    pub(crate) fn all() -> Vec<Self> {
-        ALL.lock().clone()
     }
 
     /// Maps a file.
@@ -46,9 +37,7 @@ impl MappedFile {
             unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, file, 0)? };
         // SAFETY: the system has mapped this many bytes there, nothing unmaps them, and the caller
         // guarantees that the file stays unchanged.
-        let mapped = Self(unsafe { slice::from_raw_parts(at.cast(), bytes) });
-        ALL.lock().push(mapped);
-        Ok(mapped)
+        Ok(Self(unsafe { slice::from_raw_parts(at.cast(), bytes) }))
     }
 
     /// Content of the file.

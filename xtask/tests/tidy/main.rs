@@ -139,7 +139,6 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/sandbox/src/compile/bundled_code.rs",
             "host/sandbox/src/compile/code_mmap.rs",
             "host/sandbox/src/compile/compiled_code.rs",
-            "host/store/src/sqlite/db/coalesced_log.rs",
         ],
     ),
     // A panic there is an error whose text contains the panic's message: `run_blocking` keeps that
@@ -153,12 +152,9 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/store/src/sqlite/db/readers.rs",
         ],
     ),
-    (
-        "unsafe fn",
-        &["host/process/src/mapped_file.rs", "host/store/src/sqlite/db/coalesced_log.rs"],
-    ),
+    ("unsafe fn", &["host/process/src/mapped_file.rs"]),
     ("unsafe impl", &[]),
-    ("unsafe extern", &["host/store/src/sqlite/db/coalesced_log.rs"]),
+    ("unsafe extern", &[]),
     ("#[unsafe(", &[]),
 ];
 

@@ -7,7 +7,7 @@
 //! bounded part of each is read, and frequent repetition of a word does not raise its weight
 //! (keyword stuffing).
 
-mod bm25;
+mod card_index;
 mod description;
 mod requirement;
 mod tokenizer;
@@ -20,7 +20,7 @@ use a2a_hub_protocol::{
     error::A2aError,
     operation::{AgentQuery, CardPart, Why, WhyBy},
 };
-use bm25::Bm25;
+use card_index::CardIndex;
 use requirement::{Fit, Requirement};
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -30,7 +30,7 @@ const MAX_NAMED: usize = 20;
 /// Search index of agents.
 pub struct Index {
     agents: Vec<Description>,
-    words: Bm25,
+    words: CardIndex,
 }
 
 /// Result of a search.
@@ -98,7 +98,7 @@ impl OtherVersions {
 impl Index {
     /// Builds an index of these agents.
     pub fn new(agents: Vec<Description>) -> Self {
-        let words = Bm25::new(&agents);
+        let words = CardIndex::new(&agents);
         Self { agents, words }
     }
 

@@ -1,7 +1,6 @@
 //! The SQLite database: schema, one writer, readers, checkpoints and errors.
 
 pub(super) mod checkpointer;
-pub(super) mod coalesced_log;
 pub(super) mod dirty_bit;
 pub(super) mod error;
 pub(super) mod failure;

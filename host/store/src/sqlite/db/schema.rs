@@ -1,7 +1,7 @@
 //! Files of a data directory: the lock, the database, and the migrations of its tables.
 
 use super::{
-    coalesced_log, dirty_bit, error,
+    dirty_bit, error,
     failure::Failure,
     files::private,
     losses::{self, Loss},
@@ -431,10 +431,7 @@ pub(in crate::sqlite) fn open_at_rest(file: &Path) -> rusqlite::Result<Connectio
 fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread at a time, so SQLite's own locks are not needed.
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = match flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
-        true => coalesced_log::open(file, flags)?,
-        false => Connection::open_with_flags(file, flags)?,
-    };
+    let db = Connection::open_with_flags(file, flags)?;
     db.busy_timeout(BUSY)?;
     // Without this, SQLite plans a statement again for every value that might change its plan.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

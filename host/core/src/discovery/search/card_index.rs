@@ -1,6 +1,6 @@
-//! Full-text ranking of cards with BM25F: rare words count more than common ones, words in a name
-//! more than words in an example, and repetitions of a word add little (Robertson and Zaragoza,
-//! "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+//! Inverted index of the words of all cards, ranked by BM25F: rare words count more than common
+//! ones, words in a name more than words in an example, and repetitions of a word add little
+//! (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 
 use super::{
     description::Description,
@@ -42,7 +42,7 @@ fn weight(part: CardPart) -> f64 {
 const PARTS: usize = CardPart::ALL.len();
 
 /// Inverted index of the words of all cards.
-pub(super) struct Bm25 {
+pub(super) struct CardIndex {
     words: Words,
     agents: usize,
     terms: BTreeMap<String, Vec<Posting>>,
@@ -65,7 +65,7 @@ pub(super) struct Scored {
     pub words: Vec<(String, Vec<CardPart>)>,
 }
 
-impl Bm25 {
+impl CardIndex {
     pub(super) fn new(agents: &[Description]) -> Self {
         let words = Words::default();
         let mut terms: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
