@@ -213,7 +213,7 @@ export class Response {
     let [event, data, id] = ["message", [], undefined];
     for await (const line of this.lines()) {
       if (line === "") {
-        if (data.length) yield { event, data: data.join("\n"), id };
+        if (data.join("\n")) yield { event, data: data.join("\n"), id };
         [event, data, id] = ["message", [], undefined];
         continue;
       }

@@ -251,7 +251,7 @@ class Response:
         data: list[str] = []
         for line in self.lines():
             if not line:
-                if data:
+                if "\n".join(data):
                     yield ServerEvent(event, "\n".join(data), id)
                 event, data, id = "message", [], None
                 continue

@@ -88,9 +88,13 @@ impl Exchange {
                 "event" => event = Some(value),
                 "data" => data.push(value),
                 "id" => id = Some(value),
-                _ if line.is_empty() && !data.is_empty() => {
-                    let event = event.unwrap_or_else(|| "message".to_owned());
-                    return Ok(Some(ServerEvent { event, data: data.join("\n"), id }));
+                _ if line.is_empty() => {
+                    let event = event.take().unwrap_or_else(|| "message".to_owned());
+                    let data = std::mem::take(&mut data).join("\n");
+                    // The standard dispatches no event without data, whatever its name.
+                    if !data.is_empty() {
+                        return Ok(Some(ServerEvent { event, data, id }));
+                    }
                 }
                 _ => {}
             }
@@ -137,7 +141,7 @@ mod tests {
     #[test]
     fn server_events_are_parsed_like_browsers() {
         let mut answer = scripted(&[
-            ": hello\n\nevent: del",
+            "\u{feff}: hello\n\nevent: ping\n\nevent: ping\ndata:\n\nevent: del",
             "ta\nid: 7\ndata: {\"a\":1}\n\ndata:x\ndata: y\n\n",
             "data: not ended",
         ]);

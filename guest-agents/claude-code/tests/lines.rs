@@ -2,7 +2,9 @@
 //! pair, a line that breaks off.
 
 use a2a_hub_sdk::cli::{Action, Driver as _, End, Job};
-use a2a_hub_sdk::testing::{deciding_members, end, failure, metadata, streamed};
+use a2a_hub_sdk::testing::{
+    deciding_members, end, failure, metadata, streamed, unanswered_members,
+};
 use claude_code::driver::Claude;
 use serde_json::{Value, json};
 
@@ -171,5 +173,16 @@ fn message_content_of_other_shapes_is_read() {
             matches!(end(&actions), End::Completed { text: said, .. } if said == text),
             "{content}"
         );
+    }
+}
+
+#[test]
+fn request_of_any_shape_is_answered() {
+    for recording in
+        [include_str!("transcripts/permission.jsonl"), include_str!("transcripts/question.jsonl")]
+    {
+        let unanswered = unanswered_members(recording, || Claude::new(&Job::default()));
+        let unanswered: Vec<_> = unanswered.iter().map(String::as_str).collect();
+        assert_eq!(unanswered, ["control_request", "control_request/type"]);
     }
 }

@@ -2,7 +2,7 @@
 //! pair, a line that breaks off.
 
 use a2a_hub_sdk::cli::{Action, Driver as _, End, Job};
-use a2a_hub_sdk::testing::{deciding_members, end, failure, streamed};
+use a2a_hub_sdk::testing::{deciding_members, end, failure, streamed, unanswered_members};
 use codex::driver::Driver;
 use serde_json::{Value, json};
 
@@ -143,4 +143,20 @@ fn end_without_thread_counts() {
     let other =
         r#"{"method":"turn/completed","params":{"threadId":"u","turn":{"status":"completed"}}}"#;
     assert_eq!(begun().line(other), []);
+}
+
+#[test]
+fn request_of_any_shape_is_answered() {
+    for (recording, method) in [
+        (include_str!("transcripts/permission.jsonl"), "item/commandExecution/requestApproval"),
+        (include_str!("transcripts/patch_asked.jsonl"), "item/fileChange/requestApproval"),
+        (include_str!("transcripts/question.jsonl"), "item/tool/requestUserInput"),
+    ] {
+        let unanswered = unanswered_members(recording, || Driver::new(&Job::default()));
+        let unanswered: Vec<_> = unanswered.iter().map(String::as_str).collect();
+        assert_eq!(
+            unanswered,
+            [method.to_owned(), format!("{method}/id"), format!("{method}/method")]
+        );
+    }
 }

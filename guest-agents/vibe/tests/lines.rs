@@ -3,7 +3,9 @@
 
 use a2a_hub_sdk::cli::acp::Acp;
 use a2a_hub_sdk::cli::{Action, Driver as _, End, Job};
-use a2a_hub_sdk::testing::{deciding_members, end, failure, metadata, streamed};
+use a2a_hub_sdk::testing::{
+    deciding_members, end, failure, metadata, streamed, unanswered_members,
+};
 use serde_json::{Value, json};
 use vibe::Vibe;
 
@@ -126,4 +128,19 @@ fn members_of_other_types_are_read() {
     assert_eq!(told["cost_usd"], 0.5);
     let refused = prompted().line(r#"{"id":3,"error":{"code":"-31001","message":["too","fast"]}}"#);
     assert_eq!(failure(&refused), ("rate_limited", "toofast".to_owned()));
+}
+
+#[test]
+fn request_of_any_shape_is_answered() {
+    for (recording, method) in [
+        (include_str!("transcripts/command.jsonl"), "session/request_permission"),
+        (include_str!("transcripts/question.jsonl"), "elicitation/create"),
+    ] {
+        let unanswered = unanswered_members(recording, driver);
+        let unanswered: Vec<_> = unanswered.iter().map(String::as_str).collect();
+        assert_eq!(
+            unanswered,
+            [method.to_owned(), format!("{method}/id"), format!("{method}/method")]
+        );
+    }
 }

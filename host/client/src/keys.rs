@@ -6,8 +6,11 @@ use crate::{
     error::ClientError,
     outbound::{Outbound, OutboundError},
 };
-use a2a_hub_protocol::card::signed::{
-    Algorithm, Signature, SignedCard, UnreadableSignature, signatures, signed_cards,
+use a2a_hub_protocol::{
+    card::signed::{
+        Algorithm, Signature, SignedCard, UnreadableSignature, signatures, signed_cards,
+    },
+    foreign,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use http::{Request, StatusCode};
@@ -290,6 +293,7 @@ impl Jwk {
 /// Reads the keys of a JWK set, a JWK or PEM, and skips keys that cannot verify cards.
 fn read(text: &[u8]) -> Result<Vec<NamedKey>, &'static str> {
     let none = "there is no public key for ES256, EdDSA or RS256";
+    let text = &*foreign::mended(text);
     if !text.trim_ascii_start().starts_with(b"{") {
         let keys = SubjectPublicKeyInfoDer::pem_slice_iter(text).filter_map(|pem| {
             Some(NamedKey { id: None, public: VerifyingKey::of_der(pem.ok()?.as_ref())? })
@@ -363,6 +367,8 @@ mod tests {
         for other in reshaped(&set) {
             let _ = read(other.to_string().as_bytes());
         }
+        let marked = format!("\u{feff}{set}");
+        assert_eq!(read(marked.as_bytes()).map(|keys| keys.len()), Ok(2), "a byte order mark");
         // A signed card of another shape must not panic either.
         let jwk = line["jwk"].to_string();
         for other in reshaped(&line["card"]) {

@@ -47,8 +47,8 @@ pub fn read_as<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
         .or_else(|_| serde_json::from_str(&mend(&String::from_utf8_lossy(text))))
 }
 
-/// Mends JSON for another parser. Text that needs no mending, or that is not JSON at all, stays
-/// unchanged but for a byte order mark.
+/// Mends JSON for another parser. Only the byte order mark is removed from text that needs no
+/// mending, or that is not JSON at all.
 pub fn mended(text: &[u8]) -> Cow<'_, [u8]> {
     let text = without_mark(text);
     if serde_json::from_slice::<Value>(text).is_ok() {
@@ -74,7 +74,7 @@ pub fn request_id(text: &[u8]) -> Option<Value> {
 }
 
 /// Removes a byte order mark.
-fn without_mark(text: &[u8]) -> &[u8] {
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
 }
 

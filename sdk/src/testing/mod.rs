@@ -14,7 +14,7 @@ pub use host::ScriptedHost;
 pub use process::KeptPrograms;
 pub use program::Program;
 pub use recording::{acp_recorded, acp_told, end, failure, metadata, split_behind, streamed};
-pub use shapes::{deciding_members, feed_reshaped, reshaped, shapes};
+pub use shapes::{deciding_members, feed_reshaped, reshaped, shapes, unanswered_members};
 
 impl ScriptedHost {
     /// Runs an agent on a task with that text, with a subscribed client.

@@ -108,6 +108,42 @@ pub fn deciding_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> B
     deciding
 }
 
+/// Members of a recorded program's requests without which a request is neither asked nor answered,
+/// named as in [`deciding_members`]. All other shapes of a request must get an answer.
+pub fn unanswered_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> BTreeSet<String> {
+    let lines: Vec<&str> = recording.lines().filter_map(of_program).collect();
+    let mut unanswered = BTreeSet::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+        let is_request = value["method"].is_string() && !value["id"].is_null();
+        if !is_request && value["type"] != "control_request" {
+            continue;
+        }
+        let mut pointers = vec![String::new()];
+        find(&value, "", &mut pointers);
+        for pointer in pointers {
+            let is_answered = |shape: Value| {
+                let mut other = value.clone();
+                if let Some(place) = other.pointer_mut(&pointer) {
+                    *place = shape;
+                }
+                let mut driver = driver();
+                driver.greet();
+                driver.begin();
+                for before in &lines[..at] {
+                    driver.line(before);
+                }
+                let actions = driver.line(&other.to_string());
+                actions.iter().any(|action| matches!(action, Action::Ask(_) | Action::Send(_)))
+            };
+            if !shapes().into_iter().all(is_answered) {
+                unanswered.insert(format!("{}{pointer}", kind(&value)));
+            }
+        }
+    }
+    unanswered
+}
+
 /// Kind of a line: its method or type, or the request that it answers.
 fn kind(line: &Value) -> String {
     let of = |member: &str| line[member].as_str();

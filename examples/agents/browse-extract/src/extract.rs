@@ -5,11 +5,7 @@ use crate::{
     document::sentences,
     index::{Index, words},
 };
-use a2a_hub_sdk::{
-    Request,
-    prelude::*,
-    serde_json::{self, Value, json},
-};
+use a2a_hub_sdk::{Request, foreign, prelude::*, serde_json::json};
 use std::collections::BTreeSet;
 
 /// System prompt of the model. It declares the passages to be data, whatever they say.
@@ -86,7 +82,7 @@ pub(crate) fn by_model(
         Err(Failure::Cancelled) => return Err(Failure::Cancelled),
         Err(why) => return Ok(Err(short(why.text()))),
     };
-    let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let said = foreign::read(&String::from_utf8_lossy(&answer.body)).unwrap_or_default();
     let text = said["choices"][0]["message"]["content"].as_str().unwrap_or_default();
     if answer.status == 200 && !text.trim().is_empty() {
         return Ok(Ok(text.to_owned()));

@@ -4,8 +4,9 @@
 
 use a2a_hub_sdk::{
     Exchange, Outcome, Request, Role,
+    foreign::{self, JsonLines},
     prelude::*,
-    serde_json::{self, Value, json},
+    serde_json::{Value, json},
 };
 use std::time::Duration;
 
@@ -67,25 +68,29 @@ fn message(role: Role, text: &str) -> Value {
 fn listen(ctx: &Context, mut answer: Exchange) -> Run {
     let (mut stream, mut whole) = (ctx.text_stream("answer"), String::new());
     let (mut usage, mut end) = (Value::Null, None);
+    let mut lines = JsonLines::default();
     while let Some(event) = answer.next_event(Some(PATIENCE))? {
         if event.data == "[DONE]" {
             break;
         }
         // Invalid JSON counts as an event without content.
-        let chunk: Value = serde_json::from_str(&event.data).unwrap_or_default();
+        let chunk = lines.read(&event.data).unwrap_or_default();
         if let Some(why) = chunk["error"]["message"].as_str() {
             return ctx.fail("model_error", short(why));
         }
         let choice = &chunk["choices"][0];
         if let Some(delta) = choice["delta"]["content"].as_str() {
-            stream.push(delta)?;
-            whole.push_str(delta);
+            // Servers cut an emoji between two chunks; its halves are joined.
+            let delta = lines.chunk(delta);
+            stream.push(&delta)?;
+            whole.push_str(&delta);
         }
         end = choice["finish_reason"].as_str().map(str::to_owned).or(end);
         if chunk["usage"].is_object() {
             usage = chunk["usage"].clone();
         }
     }
+    whole.push_str(lines.end_of_message());
     stream.finish(&whole)?;
     let Some(end) = end else {
         return ctx.fail_with_fix("cut_off", "The model's answer broke off.", "send it again");
@@ -101,7 +106,7 @@ fn listen(ctx: &Context, mut answer: Exchange) -> Run {
 /// Fails the task with the server's error, and a fix.
 fn refused(ctx: &Context, answer: Exchange) -> Run {
     let status = answer.status();
-    let said: Value = serde_json::from_str(&answer.rest()?).unwrap_or_default();
+    let said = foreign::read(&answer.rest()?).unwrap_or_default();
     let why = said["error"]["message"].as_str().map(short).unwrap_or_default();
     let text = format!("The model's server answered {status}: {why}");
     match status {
@@ -123,7 +128,7 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
     use a2a_hub_sdk::{
-        Response,
+        Response, serde_json,
         testing::{ScriptedHost, task},
     };
 
@@ -150,6 +155,19 @@ mod tests {
         let sent: Value = serde_json::from_slice(&host.requests()[0].body).unwrap();
         assert_eq!(sent["messages"][0]["content"], "The sky is blue.");
         assert_eq!(sent["messages"][1], json!({ "role": "user", "content": "Why?" }));
+    }
+
+    #[test]
+    fn halves_of_emoji_are_joined() {
+        let host = ScriptedHost::new();
+        let chunk = |more: &str| format!("data: {{\"choices\":[{{{more}}}]}}\n\n");
+        let pieces = [
+            chunk(r#""delta":{"content":"party \ud83c"}"#),
+            chunk(r#""delta":{"content":"\udf89 time\ud83d"}"#),
+            chunk(r#""finish_reason":"stop""#),
+        ];
+        host.respond_in_pieces(200, &pieces.each_ref().map(String::as_str));
+        assert_eq!(host.run::<Chat>("hi").unwrap().text(), "party 🎉 time\u{fffd}");
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Limits on the size of a request, so that validation stays cheap, and a JSON parser that refuses
 //! ambiguous input.
 
-use crate::model::{
-    error::{A2aError, ErrorKind},
-    id::{ContextId, MAX_ID, TaskId},
-    message::{MAX_DEPTH, MAX_PARTS, Message, is_shallow},
+use crate::{
+    foreign,
+    model::{
+        error::{A2aError, ErrorKind},
+        id::{ContextId, MAX_ID, TaskId},
+        message::{MAX_DEPTH, MAX_PARTS, Message, is_shallow},
+    },
 };
 use serde::{
     Deserialize, Deserializer,
@@ -30,8 +33,10 @@ pub(crate) const MAX_BATCH: usize = 100;
 const CONTENT: [&str; 5] = ["text", "bytes", "raw", "fileWithBytes", "file_with_bytes"];
 
 /// Parses JSON and refuses duplicate names in an object. Parsers differ in which duplicate they
-/// use, so a filter in front of the hub might check a different request than the hub executes.
+/// use, so a filter in front of the hub might check a different request than the hub executes. A
+/// byte order mark at the beginning is ignored (RFC 8259, section 8.1).
 pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
+    let text = foreign::without_mark(text);
     match serde_json::from_slice::<Unambiguous>(text) {
         Ok(Unambiguous(value)) => Ok(value),
         Err(why) if why.is_data() => Err(A2aError::new(ErrorKind::InvalidRequest, why.to_string())),
@@ -252,6 +257,12 @@ mod tests {
         assert_eq!(refused(r#"{"a": 1"#).kind, ErrorKind::Parse);
         // An escaped name equals its plain form.
         assert_eq!(refused(r#"{"a": 1, "\u0061": 2}"#).kind, ErrorKind::InvalidRequest);
+    }
+
+    #[test]
+    fn byte_order_mark_is_ignored() {
+        assert_eq!(read(b"\xef\xbb\xbf{}").unwrap(), json!({}));
+        assert_eq!(read(b"{}\xef\xbb\xbf").unwrap_err().kind, ErrorKind::Parse);
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

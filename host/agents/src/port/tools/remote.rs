@@ -1,6 +1,7 @@
 //! A server at a URL. Its requests follow the agent's own rules for HTTP: the headers of the
 //! operator's grant for the host, and the addresses that it allows.
 
+use super::lines::LossyText;
 use crate::port::{http::Http, live_grant::LiveGrant};
 use a2a_hub_protocol::{foreign, id::AgentId};
 use a2a_hub_runtime::{
@@ -111,17 +112,17 @@ async fn whole(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, Refused> {
 
 /// Streams a body up to [`MAX_ANSWER`] bytes.
 fn in_pieces(body: Box<dyn BodyPort>) -> stream::BoxStream<'static, io::Result<Bytes>> {
-    let next = |(mut body, read): (Box<dyn BodyPort>, usize)| async move {
+    let next = |(mut body, read, mut text): (Box<dyn BodyPort>, usize, LossyText)| async move {
         let piece = match body.next().await {
             Ok(Some(piece)) if read + piece.len() > MAX_ANSWER => Err(too_long()),
-            Ok(Some(piece)) => Ok(Bytes::from(piece)),
+            Ok(Some(piece)) => Ok(Bytes::from(text.take(&piece))),
             Ok(None) => return None,
             Err(why) => Err(io::Error::other(why)),
         };
         let read = piece.as_ref().map_or(usize::MAX / 2, |piece| read + piece.len());
-        Some((piece, (body, read)))
+        Some((piece, (body, read, text)))
     };
-    stream::unfold((body, 0), next).boxed()
+    stream::unfold((body, 0, LossyText::default()), next).boxed()
 }
 
 /// Mends the JSON of an event.
