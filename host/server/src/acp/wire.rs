@@ -70,8 +70,17 @@ pub(super) fn read(line: &str) -> Result<Heard, Refusal> {
     Ok(match (method, id) {
         (Some(method), Some(id)) => Heard::Request { id, method, params },
         (Some(method), None) => Heard::Notice { method, params },
-        (None, Some(id)) => Heard::Answer { id: id.as_u64(), result: message.remove("result") },
+        (None, Some(id)) => Heard::Answer { id: number(&id), result: message.remove("result") },
         (None, None) => return Err(Refusal::message("it has neither `method` nor `id`")),
+    })
+}
+
+/// Id of a request of the hub; clients may write `1` as `1.0` or `"1"`.
+fn number(id: &Value) -> Option<u64> {
+    id.as_u64().or_else(|| match id {
+        Value::String(digits) => digits.parse().ok(),
+        Value::Number(number) => number.to_string().strip_suffix(".0")?.parse().ok(),
+        _ => None,
     })
 }
 
@@ -163,6 +172,14 @@ mod tests {
         assert_eq!(answer, Ok(Heard::Answer { id: Some(7), result: Some(params) }));
         let refused = read(r#"{"jsonrpc":"2.0","id":7,"error":{}}"#);
         assert_eq!(refused, Ok(Heard::Answer { id: Some(7), result: None }));
+        for id in ["7", "7.0", "\"7\""] {
+            let answer = read(&format!(r#"{{"id":{id},"result":null}}"#));
+            assert_eq!(
+                answer,
+                Ok(Heard::Answer { id: Some(7), result: Some(Value::Null) }),
+                "{id}"
+            );
+        }
         assert_eq!(read("{").unwrap_err().code, -32700);
         assert_eq!(read("{}").unwrap_err().code, -32600);
     }
