@@ -5,6 +5,8 @@ mod acp;
 mod connections;
 #[path = "../../../tests/harness/shapes.rs"]
 pub(crate) mod json_shapes;
+pub(crate) mod line_strategy;
+mod mcp;
 mod shapes;
 
 use crate::{Dispatcher, PublicEndpoints};

@@ -24,6 +24,7 @@ mod languages;
 mod loading;
 mod log;
 mod mcp;
+mod mcp_http;
 mod messages;
 mod metrics;
 mod minds;

@@ -16,9 +16,12 @@ impl Hub {
     /// The directory does not exist, or no workspace of the agent contains it.
     pub async fn check_directory(&self, agent: &AgentId, directory: &str) -> Result<(), A2aError> {
         let Some(agent) = self.agents.find(agent) else { return Ok(()) };
-        agent.check_directory(directory).await.map_err(|why| match why {
-            Failure::Internal(_) => A2aError::internal(),
-            why => A2aError::new(ErrorKind::InvalidParams, why.to_string()),
+        agent.check_directory(directory).await.map_err(|why| {
+            if let Failure::Internal(_) = why {
+                A2aError::internal()
+            } else {
+                A2aError::new(ErrorKind::InvalidParams, why.to_string())
+            }
         })
     }
 }

@@ -80,7 +80,7 @@ fn number(id: &Value) -> Option<u64> {
     id.as_u64().or_else(|| match id {
         Value::String(digits) => digits.parse().ok(),
         Value::Number(number) => number.to_string().strip_suffix(".0")?.parse().ok(),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     })
 }
 
@@ -182,6 +182,19 @@ mod tests {
         }
         assert_eq!(read("{").unwrap_err().code, -32700);
         assert_eq!(read("{}").unwrap_err().code, -32600);
+    }
+
+    proptest::proptest! {
+        /// Every line with a method and an id gets an answer: it is a request, or refused.
+        #[test]
+        fn any_line_is_read_or_refused(line in crate::tests::line_strategy::lines()) {
+            let heard = read(&String::from_utf8_lossy(&line));
+            let json: Value = serde_json::from_slice(&line).unwrap_or_default();
+            if json.get("id").is_some() && json["method"].is_string() {
+                let is_answered = matches!(heard, Ok(Heard::Request { .. }) | Err(_));
+                proptest::prop_assert!(is_answered, "{json}: {heard:?}");
+            }
+        }
     }
 
     #[tokio::test]
