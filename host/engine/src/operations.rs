@@ -4,6 +4,7 @@ mod a2a;
 mod authorize;
 mod background;
 mod cards;
+mod check_directory;
 mod client_context;
 mod find_agents;
 mod live_config;

@@ -1,9 +1,12 @@
 //! Test hub with one native agent and an in-memory store, and tests that concern several
 //! transports.
 
+mod acp;
 mod connections;
 #[path = "../../../tests/harness/shapes.rs"]
 pub(crate) mod json_shapes;
+pub(crate) mod line_strategy;
+mod mcp;
 mod shapes;
 
 use crate::{Dispatcher, PublicEndpoints};
@@ -24,11 +27,11 @@ use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
     event::TaskEvent,
-    id::{AgentId, TenantId},
-    message::{Message, Role},
-    task::TaskState,
+    id::{AgentId, ArtifactId, TenantId},
+    message::{Message, Part, Role},
+    task::{Artifact, TaskState},
 };
-use a2a_hub_runtime::{Ended, Failure};
+use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_store::memory::MemoryStorage;
 use serde_json::json;
@@ -57,7 +60,19 @@ pub(crate) fn panic_if_told(event: &TaskEvent) {
     }
 }
 
-/// Agent that replies, asks, works until it is cancelled, or echoes the message.
+/// Text that the agent streams in two pieces, and then sends as a whole.
+pub(crate) const STREAMED: [&str; 2] = ["One. ", "Two."];
+
+async fn stream(stage: &Stage) -> Result<(), Failure> {
+    let whole = STREAMED.concat();
+    for (text, append) in [(STREAMED[0], false), (STREAMED[1], true), (&whole, false)] {
+        let artifact = Artifact::new(ArtifactId::new("text"), vec![Part::text(text)]);
+        stage.port.emit(vec![Emitted::Artifact { artifact, append, last_chunk: false }]).await?;
+    }
+    Ok(())
+}
+
+/// Agent that replies, asks, streams, works until it is cancelled, or echoes the message.
 async fn play(stage: Stage) -> Ended {
     match stage.text().as_str() {
         "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
@@ -69,6 +84,10 @@ async fn play(stage: Stage) -> Ended {
             stage.cancelled.cancelled().await;
             Ended::Failed(Failure::Cancelled)
         }
+        "stream" => match stream(&stage).await {
+            Ok(()) => completed("done"),
+            Err(why) => Ended::Failed(why),
+        },
         PANIC => {
             let _ = stage.say(PANIC).await;
             stage.cancelled.cancelled().await;

@@ -1,6 +1,7 @@
 //! Tests of a hub that runs inside of a program: its clients on each binding, its agents and their
 //! permissions, and its API for the program. The only processes are those that agents start.
 
+mod acp;
 mod agents_http;
 mod bindings;
 mod confinement;
@@ -23,6 +24,7 @@ mod languages;
 mod loading;
 mod log;
 mod mcp;
+mod mcp_http;
 mod messages;
 mod metrics;
 mod minds;

@@ -288,3 +288,30 @@ async fn web_page_cannot_call_tools() -> Result<()> {
     assert_eq!(post(&[("content-type", "text/plain")]).await?.status(), 415);
     Ok(())
 }
+
+/// Posts an `initialize` with this header, and returns the status.
+async fn status_with(hub: &InProcessHub, headers: &[(&str, &str)], body: &str) -> Result<u16> {
+    let request = reqwest::Client::new().post(format!("http://{}/mcp", hub.http()));
+    let request = request.header("content-type", "application/json").body(body.to_owned());
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    Ok(request.send().await?.status().as_u16())
+}
+
+#[tokio::test]
+async fn any_accept_that_includes_both_is_served() -> Result<()> {
+    let hub = hub().await?;
+    let body = initialize().to_string();
+    for (accept, status) in [
+        (None, 200),
+        (Some("*/*"), 200),
+        (Some("application/json, text/event-stream"), 200),
+        (Some("application/json"), 406),
+    ] {
+        let headers: Vec<_> = accept.map(|accept| ("accept", accept)).into_iter().collect();
+        assert_eq!(status_with(&hub, &headers, &body).await?, status, "{accept:?}");
+    }
+    let with_mark = format!("\u{feff}{body}");
+    assert_eq!(status_with(&hub, &[("accept", "*/*")], &with_mark).await?, 200, "a BOM is skipped");
+    Ok(())
+}

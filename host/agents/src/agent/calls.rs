@@ -1,13 +1,14 @@
 //! Calls from one agent to others: discovery and permission.
 
 use super::Agent;
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     id::AgentId,
     operation::{AgentQuery, FoundAgents},
 };
 use a2a_hub_runtime::Failure;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 impl Agent {
     /// True if the agent may call other agents.
@@ -18,6 +19,17 @@ impl Agent {
     /// True if the agent's programs may work in `directory`.
     pub fn may_work_in(&self, directory: &str) -> bool {
         self.programs.directory(Some(directory)).is_ok()
+    }
+
+    /// Checks that the agent's programs may work in `directory`. An agent without programs works in
+    /// no directory, so it accepts each one.
+    pub async fn check_directory(&self, directory: &str) -> Result<(), Failure> {
+        if self.held.programs.is_empty() {
+            return Ok(());
+        }
+        let (programs, directory) = (Arc::clone(&self.programs), directory.to_owned());
+        let opened = run_blocking(move || programs.directory(Some(&directory)).map(drop)).await;
+        opened.unwrap_or_else(|why| Err(Failure::Internal(why.to_string())))
     }
 
     /// Cards of the agents that this one may call.

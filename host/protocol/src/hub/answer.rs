@@ -65,7 +65,9 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Discovery(document) => document,
         Answer::Card(of) => published(&of, url),
         Answer::Cards(all) => all.iter().map(|of| published(of, url)).collect(),
-        Answer::TaskPage { tasks, .. } => tasks.iter().map(json::write_task).collect(),
+        Answer::TaskPage { tasks, .. } => {
+            tasks.iter().map(|listed| json::write_task(&listed.task)).collect()
+        }
     }
 }
 

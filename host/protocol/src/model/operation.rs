@@ -406,7 +406,7 @@ pub enum Answer {
     /// Page of tasks.
     TaskPage {
         /// Tasks of this page.
-        tasks: Vec<Task>,
+        tasks: Vec<ListedTask>,
         /// True if the tasks include artifacts.
         artifacts: bool,
         /// Maximum number of tasks of a page.

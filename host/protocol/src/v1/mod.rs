@@ -14,7 +14,7 @@ use crate::{
         id::{ContextId, MAX_ID, PushConfigId, TaskId},
         message::Message,
         method::Method,
-        operation::{Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
+        operation::{ListedTask, Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
         push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
         task::Task,
     },
@@ -229,11 +229,12 @@ fn write_page(query: &TaskPageQuery) -> Value {
 }
 
 /// Encodes a cursor as a page token, which is opaque to clients.
-fn write_token(place: &TaskPlace) -> String {
+pub fn write_token(place: &TaskPlace) -> String {
     URL_SAFE_NO_PAD.encode(format!("{} {}", place.updated, place.id))
 }
 
-fn read_token(token: &str) -> Option<TaskPlace> {
+/// Reads a page token.
+pub fn read_token(token: &str) -> Option<TaskPlace> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
     let (updated, id) = text.split_once(' ')?;
     Some(TaskPlace { updated: updated.to_owned(), id: TaskId::new(id) })
@@ -241,14 +242,14 @@ fn read_token(token: &str) -> Option<TaskPlace> {
 
 /// Writes a page of tasks, a `ListTasksResponse`.
 pub fn write_tasks(
-    tasks: &[Task],
+    tasks: &[ListedTask],
     artifacts: bool,
     size: usize,
     total: u64,
     next: Option<&TaskPlace>,
 ) -> Value {
-    let listed = |task: &Task| {
-        let mut task = write_task(task);
+    let listed = |listed: &ListedTask| {
+        let mut task = write_task(&listed.task);
         if let (Value::Object(task), false) = (&mut task, artifacts) {
             task.remove("artifacts");
         }

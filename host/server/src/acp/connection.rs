@@ -1,6 +1,7 @@
 //! Connection of an ACP client: its sessions and requests.
 
 use super::{
+    history::History,
     modes::Modes,
     prompt,
     turn::{Open, Turn, refusal},
@@ -13,9 +14,10 @@ use crate::rpc::{
     line_reader::LineReader,
     message_builder::{self, Beginning},
 };
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
+    error::A2aError,
     id::{AgentId, ContextId},
     operation::{Answer, Operation},
     trace::TraceContext,
@@ -27,14 +29,16 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 use tokio::{io::AsyncRead, sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of messages that a loaded session replays.
-const HISTORY: usize = 200;
-
 /// Maximum number of open sessions of a client.
 const MAX_SESSIONS: usize = 100;
 
 /// Maximum number of concurrent requests of a client.
 const MAX_IN_FLIGHT: usize = 128;
+
+/// Maximum number of a client's MCP servers that are named, and maximum length of a name in
+/// characters.
+const MAX_SERVERS: usize = 20;
+const MAX_SERVER_NAME: usize = 80;
 
 /// Caller and agent of a connection.
 pub(crate) struct ConnectionTarget {
@@ -56,17 +60,32 @@ struct Door {
 #[derive(Default)]
 struct Session {
     directory: String,
-    /// Cancels the current turn; `None` between turns.
-    turn: Option<CancellationToken>,
+    /// Latest turn until its end; `None` between turns.
+    turn: Option<BegunTurn>,
     open: Option<Open>,
+    /// Names of the client's unused MCP servers, until a notification lists them.
+    mcp_servers: Vec<String>,
     /// Mode that the client chose.
     mode: Option<&'static str>,
+}
+
+/// A turn that was begun.
+#[derive(Clone, Default)]
+struct BegunTurn {
+    /// Cancelled when the client cancels the turn.
+    off: CancellationToken,
+    /// Cancelled at the end of the turn.
+    over: CancellationToken,
+    /// End of the cancelled turn before, for which this one waits.
+    after: Option<CancellationToken>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NewSession {
     cwd: String,
+    #[serde(default)]
+    mcp_servers: Value,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +93,8 @@ struct NewSession {
 struct LoadSession {
     session_id: String,
     cwd: String,
+    #[serde(default)]
+    mcp_servers: Value,
 }
 
 #[derive(Deserialize)]
@@ -88,9 +109,9 @@ struct SetMode {
 struct Prompt {
     session_id: String,
     prompt: Value,
-    /// ACP's place for a request's trace context.
-    #[serde(rename = "_meta")]
-    meta: Option<Map<String, Value>>,
+    /// ACP's place for a request's trace context, which is ignored if it is no object.
+    #[serde(rename = "_meta", default)]
+    meta: Value,
 }
 
 /// Serves one client until it disconnects or the hub stops. A disconnect cancels the current turns;
@@ -134,14 +155,7 @@ impl Door {
     async fn take(self: &Arc<Self>, heard: Heard, requests: &mut JoinSet<()>) {
         match heard {
             Heard::Answer { id, result } => self.wire.answered(id, result),
-            Heard::Notice { method, params } if method == "session/cancel" => {
-                let id = params["sessionId"].as_str().unwrap_or_default();
-                if let Some(session) = self.sessions.lock().get(id)
-                    && let Some(turn) = &session.turn
-                {
-                    turn.cancel();
-                }
-            }
+            Heard::Notice { method, params } if method == "session/cancel" => self.cancel(&params),
             // Unknown notifications are ignored.
             Heard::Notice { .. } => {}
             Heard::Request { id, method, params } => {
@@ -170,8 +184,21 @@ impl Door {
         }
     }
 
+    /// Cancels the turn of a session, if it has one.
+    fn cancel(&self, params: &Value) {
+        let id = params["sessionId"].as_str().unwrap_or_default();
+        if let Some(turn) = self.sessions.lock().get(id).and_then(|session| session.turn.as_ref()) {
+            turn.off.cancel();
+        }
+    }
+
     async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         match method {
+            // A notification in ACP; some clients want an answer.
+            "session/cancel" => {
+                self.cancel(&params);
+                Ok(json!({}))
+            }
             "initialize" => Ok(hello()),
             // No authentication is needed, because the kernel identifies the peer of the socket.
             "authenticate" => Ok(json!({})),
@@ -184,15 +211,28 @@ impl Door {
 
     /// Creates a session with a new conversation.
     async fn open(&self, params: Value) -> Result<Value, Refusal> {
-        let NewSession { cwd } = read(params)?;
+        let NewSession { cwd, mcp_servers } = read(params)?;
         let modes = self.modes().await?;
+        self.check_directory(&cwd).await?;
         let id = ContextId::fresh().to_string();
-        self.keep(id.clone(), cwd)?;
-        let mut begun = json!({ "sessionId": id });
-        if let Some(modes) = modes {
-            begun["modes"] = modes.told(None);
+        let mut begun = Map::from_iter([("sessionId".to_owned(), json!(id))]);
+        self.keep(id, cwd, &mcp_servers, &mut begun)?;
+        begun.extend(modes.map(|modes| ("modes".to_owned(), modes.told(None))));
+        Ok(begun.into())
+    }
+
+    /// Refuses a directory in which the agent could not work at the first prompt.
+    async fn check_directory(&self, directory: &str) -> Result<(), Refusal> {
+        if !Path::new(directory).is_absolute() {
+            return Err(Refusal::params("`cwd` must be an absolute path"));
         }
-        Ok(begun)
+        let default = || self.dispatcher.hub().default_agent();
+        let Some(agent) = self.asked.agent.clone().or_else(default) else { return Ok(()) };
+        let checked = self.dispatcher.hub().check_directory(&agent, directory).await;
+        checked.map_err(|why| {
+            let why = A2aError { message: format!("`cwd`: {}", why.message), ..why };
+            refusal(why)
+        })
     }
 
     /// Modes of the agent; `None` if it may run no programs.
@@ -244,56 +284,95 @@ impl Door {
         Ok(Some(current))
     }
 
-    /// Resumes a conversation and replays its messages first.
+    /// Resumes a conversation and replays it first.
     async fn load(&self, params: Value) -> Result<Value, Refusal> {
-        let LoadSession { session_id, cwd } = read(params)?;
-        let get =
-            Operation::GetContext { id: ContextId::new(&*session_id), history_length: HISTORY };
-        let Answer::Context(_, said) = self.one(get).await? else {
+        let LoadSession { session_id, cwd, mcp_servers } = read(params)?;
+        // Only checks that the conversation exists.
+        let get = Operation::GetContext { id: ContextId::new(&*session_id), history_length: 1 };
+        let Answer::Context(..) = self.one(get).await? else {
             return Err(Refusal::params("the hub tells of no conversation"));
         };
         let modes = self.modes().await?;
-        self.keep(session_id.clone(), cwd)?;
-        for update in said.iter().filter_map(updates::again) {
-            let params = json!({ "sessionId": session_id, "update": update });
-            self.wire.notify("session/update", params).await;
-        }
+        self.check_directory(&cwd).await?;
+        let mut loaded = Map::new();
+        self.keep(session_id.clone(), cwd, &mcp_servers, &mut loaded)?;
+        let (dispatcher, caller) = (&self.dispatcher, &self.asked.caller);
+        let history = History { dispatcher, caller, wire: &self.wire, session: &session_id };
+        history.replay().await?;
         let chosen = self.sessions.lock().get(&session_id).and_then(|session| session.mode);
-        Ok(modes.map_or_else(|| json!({}), |modes| json!({ "modes": modes.told(chosen) })))
+        loaded.extend(modes.map(|modes| ("modes".to_owned(), modes.told(chosen))));
+        Ok(loaded.into())
     }
 
-    fn keep(&self, id: String, directory: String) -> Result<(), Refusal> {
-        if !Path::new(&directory).is_absolute() {
-            return Err(Refusal::params("`cwd` must be an absolute path"));
-        }
+    /// Opens a session. `answer` names the client's MCP servers, which the hub does not use: they
+    /// would be programs of the client's choice with the rights of the agent.
+    fn keep(
+        &self,
+        id: String,
+        directory: String,
+        mcp_servers: &Value,
+        answer: &mut Map<String, Value>,
+    ) -> Result<(), Refusal> {
+        let mcp_servers = names_of(mcp_servers);
         let mut sessions = self.sessions.lock();
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(&id) {
             let why =
                 format!("{MAX_SESSIONS} sessions are open already; start another program for more");
             return Err(Refusal::params(why));
         }
-        sessions.entry(id).or_default().directory = directory;
+        if !mcp_servers.is_empty() {
+            tracing::info!(session = id, servers = ?mcp_servers, "an ACP client's MCP servers are not used");
+            let named = json!({ "a2a-hub/ignoredMcpServers": mcp_servers });
+            answer.insert("_meta".to_owned(), named);
+        }
+        let session = sessions.entry(id).or_default();
+        session.directory = directory;
+        session.mcp_servers = mcp_servers;
         Ok(())
     }
 
-    /// Registers a turn; a session has at most one at a time.
-    fn begin(&self, params: &Value) -> Result<CancellationToken, Refusal> {
+    /// Tells the user once that the client's MCP servers are not used.
+    async fn tell_of_mcp_servers(&self, id: &str) {
+        let named = self.sessions.lock().get_mut(id).map(|it| std::mem::take(&mut it.mcp_servers));
+        let named = named.filter(|named| !named.is_empty()).map(|named| named.join(", "));
+        let Some(named) = named else { return };
+        let line = format!(
+            "[a2a-hub] The editor's MCP servers are not used: {named}. The agent runs in the hub, with the tools of its own \
+             configuration."
+        );
+        let params = json!({ "sessionId": id, "update": updates::thought(&line) });
+        self.wire.notify("session/update", params).await;
+    }
+
+    /// Registers a turn; a session has at most one at a time, besides those that the client
+    /// cancelled.
+    fn begin(&self, params: &Value) -> Result<BegunTurn, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default();
         let mut sessions = self.sessions.lock();
         let session = sessions.get_mut(id).ok_or_else(|| no_session(id))?;
-        if session.turn.is_some() {
+        let before = session.turn.as_ref();
+        if before.is_some_and(|before| !before.off.is_cancelled()) {
             let why = "a turn of this session is under way; wait for its end, or call it off with `session/cancel`";
             return Err(Refusal::params(why));
         }
-        let turn = CancellationToken::new();
+        let after = before.map(|before| before.over.clone());
+        let turn = BegunTurn { after, ..BegunTurn::default() };
         session.turn = Some(turn.clone());
         Ok(turn)
     }
 
-    /// Runs a registered turn.
-    async fn prompt(&self, params: Value, off: CancellationToken) -> Result<Value, Refusal> {
+    /// Runs a registered turn, after the end of a cancelled one before.
+    async fn prompt(&self, params: Value, turn: BegunTurn) -> Result<Value, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let _over = TurnOver { door: self, session: &id };
+        let BegunTurn { off, over, after } = turn;
+        let _over = TurnOver { door: self, session: &id, over };
+        if let Some(after) = after {
+            after.cancelled().await;
+            if off.is_cancelled() {
+                return Ok(json!({ "stopReason": "cancelled" }));
+            }
+        }
+        self.tell_of_mcp_servers(&id).await;
         let mode = self.chosen(&id).await?;
         let operation = self.operation(&id, params, mode)?;
         let (dispatcher, wire, stop) = (&self.dispatcher, &self.wire, &self.stop);
@@ -330,14 +409,14 @@ impl Door {
             }
         };
         let mut operation = operation.map_err(refusal)?;
-        operation.in_trace(&TraceContext::of_metadata(meta.as_ref()));
+        operation.in_trace(&TraceContext::of_metadata(meta.as_object()));
         Ok(operation)
     }
 
     fn call_all_off(&self) {
         for session in self.sessions.lock().values() {
             if let Some(turn) = &session.turn {
-                turn.cancel();
+                turn.off.cancel();
             }
         }
     }
@@ -350,18 +429,31 @@ impl Door {
     }
 }
 
-/// Unregisters a session's turn on drop, also after a panic.
+/// Ends a session's turn on drop, also after a panic, and unregisters it if no other follows.
 struct TurnOver<'a> {
     door: &'a Door,
     session: &'a str,
+    over: CancellationToken,
 }
 
 impl Drop for TurnOver<'_> {
     fn drop(&mut self) {
-        if let Some(session) = self.door.sessions.lock().get_mut(self.session) {
+        self.over.cancel();
+        if let Some(session) = self.door.sessions.lock().get_mut(self.session)
+            && session.turn.as_ref().is_some_and(|latest| latest.over.is_cancelled())
+        {
             session.turn = None;
         }
     }
+}
+
+/// Names of a client's MCP servers, for people.
+fn names_of(servers: &Value) -> Vec<String> {
+    let name = |server: &Value| {
+        let name = server["name"].as_str().or_else(|| server["url"].as_str());
+        plain_text::line(name.unwrap_or("a server without a name"), MAX_SERVER_NAME)
+    };
+    servers.as_array().into_iter().flatten().take(MAX_SERVERS).map(name).collect()
 }
 
 fn no_session(id: &str) -> Refusal {

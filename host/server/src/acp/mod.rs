@@ -4,16 +4,18 @@
 //! peer.
 //!
 //! ```text
-//! unix socket   hub/speak { protocol: acp }     door ── turn ── Dispatcher ── Hub
+//! unix socket   hub/speak { protocol: acp }     connection ── turn ── Dispatcher ── Hub
 //!                                                 │       │
-//!                                              wire ── prompt, told
+//!                                              wire ── prompt, updates
 //! ```
 //!
-//! `wire` is JSON-RPC with requests in both directions. `door` holds the sessions, and `modes`
-//! their possible modes. A `turn` is one prompt until its stop reason. `prompt` and `told` are pure
-//! conversions: content blocks to message parts, and events to updates.
+//! `wire` is JSON-RPC with requests in both directions. `connection` holds the sessions, and
+//! `modes` their possible modes. A `turn` is one prompt until its stop reason, and `history`
+//! replays a conversation. `prompt` and `updates` are pure conversions: content blocks to message
+//! parts, and events to updates.
 
 mod connection;
+mod history;
 mod modes;
 mod prompt;
 mod turn;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 enum Block {
     Text { text: String },
     Image { data: String, mime_type: String, uri: Option<String> },
-    ResourceLink { uri: String, name: String },
+    ResourceLink { uri: String, name: Option<String> },
     Resource { resource: Resource },
 }
 
@@ -43,7 +43,10 @@ fn part(block: Block) -> Value {
             let name = uri.as_deref().and_then(last);
             file(json!({ "bytes": data, "mimeType": mime_type, "name": name }))
         }
-        Block::ResourceLink { uri, name } => file(json!({ "uri": uri, "name": name })),
+        Block::ResourceLink { uri, name } => {
+            let name = name.as_deref().or_else(|| last(&uri));
+            file(json!({ "uri": uri, "name": name }))
+        }
         Block::Resource { resource: Resource { uri, text, blob } } => {
             let bytes = text.map(|text| STANDARD.encode(text)).or(blob).unwrap_or_default();
             file(json!({ "bytes": bytes, "name": last(&uri) }))
@@ -65,12 +68,14 @@ mod tests {
         let blocks = json!([
             { "type": "text", "text": "look at" },
             { "type": "resource_link", "uri": "file:///w/a.rs", "name": "a.rs" },
+            { "type": "resource_link", "uri": "file:///w/c.rs" },
             { "type": "resource", "resource": { "uri": "file:///w/b.txt", "text": "hi" } },
             { "type": "image", "data": "AA==", "mimeType": "image/png" },
         ]);
         let wanted = json!([
             { "kind": "text", "text": "look at" },
             { "kind": "file", "file": { "uri": "file:///w/a.rs", "name": "a.rs" } },
+            { "kind": "file", "file": { "uri": "file:///w/c.rs", "name": "c.rs" } },
             { "kind": "file", "file": { "bytes": "aGk=", "name": "b.txt" } },
             { "kind": "file", "file": { "bytes": "AA==", "mimeType": "image/png", "name": null } },
         ]);

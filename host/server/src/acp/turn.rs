@@ -89,7 +89,7 @@ impl Turn<'_> {
                 self.one(Operation::GetTask { id: id.clone(), history_length: Some(0) }).await?;
             let asks = task.status.state.is_interrupted();
             if !asks || question_view::kind(&task) != QuestionKind::Permission {
-                return self.end(&task, &told).await;
+                return self.end(&task, &mut told).await;
             }
             let Some(answer) = self.ask(&task).await else { return self.call_off(&id).await };
             let question = question_view::id(&task);
@@ -136,7 +136,7 @@ impl Turn<'_> {
     }
 
     /// Result of a turn that was not cancelled.
-    async fn end(&self, task: &Task, told: &SentTexts) -> Result<Ended, Refusal> {
+    async fn end(&self, task: &Task, told: &mut SentTexts) -> Result<Ended, Refusal> {
         let last = told.last(task);
         match task.status.state {
             TaskState::Failed => {

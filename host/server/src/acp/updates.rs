@@ -5,77 +5,143 @@ use a2a_hub_core::{task::progress, text::plain_text};
 use a2a_hub_protocol::{
     event::TaskEvent,
     id::ArtifactId,
-    message::{Content, Message, Part, Role, joined_text},
-    task::{Task, TaskState},
+    message::{Content, Message, Part, joined_text},
+    task::{Artifact, Task, TaskState},
 };
 use serde_json::{Value, json};
 
 /// Maximum length of a permission request's title in characters.
 const MAX_TITLE: usize = 200;
 
-/// Record of sent texts, so that no text is sent twice.
+/// Kind of the updates with the agent's text.
+pub(super) const MESSAGE: &str = "agent_message_chunk";
+
+/// Record of the texts and files that were sent, so that none is sent twice.
 #[derive(Default)]
 pub(super) struct SentTexts {
-    /// Text of each artifact.
-    texts: Vec<(ArtifactId, String)>,
+    artifacts: Vec<SentArtifact>,
+    /// Source of the text that was sent last; `None` before the first.
+    latest: Option<Source>,
+    /// Number of line feeds at the end of the text that was sent last.
+    line_feeds: usize,
+}
+
+/// Sender of a text: an artifact, by its index, or a message.
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    Artifact(usize),
+    Message,
+}
+
+/// Sent parts of an artifact.
+struct SentArtifact {
+    id: ArtifactId,
+    text: String,
+    files: Vec<String>,
 }
 
 impl SentTexts {
     /// Converts an event to session updates.
     pub(super) fn updates(&mut self, event: &TaskEvent) -> Vec<Value> {
         match event {
-            TaskEvent::Artifact(update) => {
-                let made = &update.artifact;
-                let text = joined_text(&made.parts);
-                let at = self.texts.iter().position(|(id, _)| *id == made.artifact_id);
-                let again = at.is_some() && !update.append;
-                let at = at.unwrap_or_else(|| {
-                    self.texts.push((made.artifact_id.clone(), String::new()));
-                    self.texts.len() - 1
-                });
-                let whole = &mut self.texts[at].1;
-                if again {
-                    whole.clear();
-                }
-                *whole += &text;
-                let text = if again { format!("\n\n{text}") } else { text };
-                let files = made.parts.iter().filter_map(file);
-                said(&text).into_iter().chain(files).collect()
-            }
+            TaskEvent::Artifact(update) => self.artifact(&update.artifact, update.append),
             // Other statuses belong to the turn: it requests permissions, and sends the final
             // message at the end.
             TaskEvent::Status(update) if update.status.state == TaskState::Working => {
                 let doing = update.status.message.as_ref().map(|message| message.joined_text());
                 progress::told(update.metadata.as_ref(), doing)
-                    .map(|doing| chunk("agent_thought_chunk", &format!("{doing}\n")))
+                    .map(|doing| thought(&doing))
                     .into_iter()
                     .collect()
             }
-            TaskEvent::Reply(message) => said(&message.joined_text()).into_iter().collect(),
+            TaskEvent::Reply(message) => self.message(message).into_iter().collect(),
             TaskEvent::Status(_) | TaskEvent::Created(_) | TaskEvent::Input(_) => Vec::new(),
         }
     }
 
+    /// Sends the parts of an artifact that are new. An artifact without `append` replaces the sent
+    /// one: at the end of a stream it is the whole text once more, perhaps with a last piece.
+    fn artifact(&mut self, made: &Artifact, append: bool) -> Vec<Value> {
+        let found = self.artifacts.iter().position(|sent| sent.id == made.artifact_id);
+        let at = found.unwrap_or_else(|| {
+            let id = made.artifact_id.clone();
+            self.artifacts.push(SentArtifact { id, text: String::new(), files: Vec::new() });
+            self.artifacts.len() - 1
+        });
+        let (text, files) = (joined_text(&made.parts), made.parts.iter().filter_map(file));
+        let sent = &mut self.artifacts[at];
+        let (mut is_rewritten, mut new_text) = (false, text.clone());
+        let mut files: Vec<_> = files.collect();
+        if append {
+            sent.text += &text;
+            sent.files.extend(files.iter().cloned());
+        } else {
+            let before = std::mem::replace(&mut sent.text, text);
+            if let Some(rest) = rest_after(&before, &sent.text) {
+                rest.clone_into(&mut new_text);
+            } else {
+                is_rewritten = true;
+            }
+            let sent_before = std::mem::replace(&mut sent.files, files.clone());
+            files.retain(|file| !sent_before.contains(file));
+        }
+        let text = self.text(Source::Artifact(at), &new_text, is_rewritten);
+        let files = files.iter().map(|file| chunk(MESSAGE, file));
+        text.into_iter().chain(files).collect()
+    }
+
     /// Final message of the agent, unless its text was sent already.
-    pub(super) fn last(&self, task: &Task) -> Option<Value> {
-        let last = question_view::prompt(task);
-        let is_new = self.texts.iter().all(|(_, told)| told.trim() != last.trim());
-        is_new.then(|| said(&last)).flatten()
+    pub(super) fn last(&mut self, task: &Task) -> Option<Value> {
+        task.status.message.as_ref().and_then(|message| self.message(message))
+    }
+
+    /// Message of the agent, unless an artifact ends with its text.
+    pub(super) fn message(&mut self, message: &Message) -> Option<Value> {
+        let text = message.joined_text();
+        let is_sent = self.artifacts.iter().any(|sent| ends_with_lines(&sent.text, &text));
+        if is_sent { None } else { self.text(Source::Message, &text, true) }
+    }
+
+    /// Chunk with this text, which begins a paragraph unless it continues the text before.
+    fn text(&mut self, source: Source, text: &str, is_new: bool) -> Option<Value> {
+        if text.is_empty() {
+            return None;
+        }
+        let begins = self.latest.is_some_and(|latest| latest != source || is_new);
+        let line_feeds = if begins { 2_usize.saturating_sub(self.line_feeds) } else { 0 };
+        self.latest = Some(source);
+        let end = text.bytes().rev().take_while(|byte| *byte == b'\n').count();
+        // A chunk of line feeds alone continues those before it.
+        self.line_feeds = if end == text.len() { self.line_feeds + end } else { end };
+        Some(chunk(MESSAGE, &format!("{}{text}", "\n".repeat(line_feeds))))
     }
 }
 
-/// Replays a message of the conversation as an update.
-pub(super) fn again(message: &Message) -> Option<Value> {
-    let text = message.joined_text();
-    let kind = match message.role {
-        Role::User => "user_message_chunk",
-        Role::Agent => "agent_message_chunk",
-    };
-    (!text.is_empty()).then(|| chunk(kind, &text))
+/// Rest of a replacing text after what was sent of it; `None` if it is another text. White space at
+/// the end does not count: agents trim the whole text.
+fn rest_after<'a>(sent: &str, whole: &'a str) -> Option<&'a str> {
+    whole.strip_prefix(sent).or_else(|| {
+        let is_same = whole.trim_end() == sent.trim_end();
+        is_same.then_some("")
+    })
 }
 
-fn said(text: &str) -> Option<Value> {
-    (!text.is_empty()).then(|| chunk("agent_message_chunk", text))
+/// True if the last lines of `text` are `lines`.
+fn ends_with_lines(text: &str, lines: &str) -> bool {
+    let before = text.trim().strip_suffix(lines.trim());
+    before.is_some_and(|before| before.is_empty() || before.ends_with('\n'))
+}
+
+/// Messages of the client as updates, for a conversation that is loaded.
+pub(super) fn of_user(message: &Message) -> Option<Value> {
+    let files = message.parts.iter().filter_map(file);
+    let text = message.joined_text() + &files.collect::<String>();
+    (!text.is_empty()).then(|| chunk("user_message_chunk", &text))
+}
+
+/// Thought of the agent's side: a line of the hub.
+pub(super) fn thought(line: &str) -> Value {
+    chunk("agent_thought_chunk", &format!("{line}\n"))
 }
 
 fn chunk(kind: &str, text: &str) -> Value {
@@ -83,16 +149,15 @@ fn chunk(kind: &str, text: &str) -> Value {
 }
 
 /// Mentions a file of the agent by name; an editor sees the files of its directory itself.
-fn file(part: &Part) -> Option<Value> {
-    let text = match &part.content {
+fn file(part: &Part) -> Option<String> {
+    Some(match &part.content {
         Content::Raw(bytes) => {
             let name = plain_text::line(part.filename.as_deref().unwrap_or("a file"), 120);
             format!("\n[{name}: {} bytes]\n", bytes.len())
         }
         Content::Url(url) => format!("\n[{}]\n", plain_text::line(url, 400)),
         Content::Data(_) | Content::Text(_) => return None,
-    };
-    Some(chunk("agent_message_chunk", &text))
+    })
 }
 
 /// Parameters of a permission request: the tool call and the user's options.
@@ -137,9 +202,9 @@ mod tests {
     use a2a_hub_protocol::{
         event::{ArtifactUpdate, StatusUpdate},
         id::{ContextId, TaskId},
-        message::Metadata,
+        message::{Metadata, Role},
         question::{Question, QuestionKind},
-        task::{Artifact, TaskStatus},
+        task::TaskStatus,
     };
 
     fn piece(text: &str, append: bool) -> TaskEvent {
@@ -163,19 +228,57 @@ mod tests {
         }
     }
 
+    /// Text of the chunks that these events become, and of the final message.
+    fn shown(events: &[TaskEvent], last: &str) -> String {
+        let mut told = SentTexts::default();
+        let mut all: Vec<_> = events.iter().flat_map(|event| told.updates(event)).collect();
+        all.extend(told.last(&task(TaskState::Completed, last)));
+        all.iter().filter_map(|update| update["content"]["text"].as_str()).collect()
+    }
+
+    fn piece_of(id: &str, text: &str, append: bool) -> TaskEvent {
+        let artifact = Artifact::new(ArtifactId::new(id), vec![Part::text(text)]);
+        TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk: false })
+    }
+
     #[test]
     fn streamed_text_is_not_sent_twice() {
-        let mut told = SentTexts::default();
-        assert_eq!(told.updates(&piece("a", false)), [chunk("agent_message_chunk", "a")]);
-        assert_eq!(told.updates(&piece("b", true)), [chunk("agent_message_chunk", "b")]);
-        assert_eq!(told.last(&task(TaskState::Completed, "ab\n")), None);
-        assert_eq!(
-            told.last(&task(TaskState::Completed, "c")),
-            Some(chunk("agent_message_chunk", "c"))
-        );
-        let replaced = told.updates(&piece("c", false));
-        assert_eq!(replaced, [chunk("agent_message_chunk", "\n\nc")]);
-        assert_eq!(told.last(&task(TaskState::Completed, "c")), None);
+        let stream = [piece("a", false), piece("b", true)];
+        for (whole, last, wanted) in [
+            (None, "ab\n", "ab"),
+            (None, "", "ab"),
+            (None, "c", "ab\n\nc"),
+            (Some("ab"), "ab", "ab"),
+            (Some("ab\n"), "done", "ab\n\ndone"),
+            (Some("abc"), "c", "abc\n\nc"),
+            (Some("ab\nIt is done."), "It is done.", "ab\nIt is done."),
+            (Some("other"), "other", "ab\n\nother"),
+        ] {
+            let whole = whole.map(|whole| piece(whole, false));
+            let events: Vec<_> = stream.iter().cloned().chain(whole).collect();
+            assert_eq!(shown(&events, last), wanted, "{last:?}");
+        }
+    }
+
+    #[test]
+    fn texts_of_two_sources_are_paragraphs() {
+        for (first, wanted) in [("a", "a\n\nb"), ("a\n", "a\n\nb"), ("a\n\n", "a\n\nb")] {
+            let events = [piece_of("1", first, false), piece_of("2", "b", false)];
+            assert_eq!(shown(&events, ""), wanted);
+            assert_eq!(shown(&events[..1], "b"), wanted);
+        }
+        let back = [piece_of("1", "a", false), piece_of("2", "b", false), piece_of("1", "c", true)];
+        assert_eq!(shown(&back, ""), "a\n\nb\n\nc");
+    }
+
+    #[test]
+    fn repeated_file_is_mentioned_once() {
+        let file = || Part::new(Content::Raw(vec![1, 2]));
+        let artifact = Artifact::new(ArtifactId::new("a"), vec![file(), Part::text("t")]);
+        let whole =
+            || ArtifactUpdate { artifact: artifact.clone(), append: false, last_chunk: true };
+        let events = [TaskEvent::Artifact(whole()), TaskEvent::Artifact(whole())];
+        assert_eq!(shown(&events, "t"), "t\n[a file: 2 bytes]\n");
     }
 
     #[test]

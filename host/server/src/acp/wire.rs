@@ -55,7 +55,7 @@ pub(super) fn read(line: &str) -> Result<Heard, (Value, Refusal)> {
     let message = match foreign::read(line.as_bytes()) {
         Ok(message) => message,
         Err(NotJson { why, members }) => {
-            if let Some(id) = members.get("id").and_then(our_id)
+            if let Some(id) = members.get("id").and_then(number)
                 && !members.contains_key("method")
             {
                 // The hub's request fails at once in place of waiting.
@@ -68,14 +68,6 @@ pub(super) fn read(line: &str) -> Result<Heard, (Value, Refusal)> {
     };
     understand(message)
         .map_err(|why| (foreign::request_id(line.as_bytes()).unwrap_or_default(), why))
-}
-
-/// Id of a request of the hub; some clients return it as text or as a float.
-fn our_id(id: &Value) -> Option<u64> {
-    let float = id.as_f64().filter(|id| id.fract() == 0.0 && (0.0..1e15).contains(id));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-    let float = float.map(|id| id as u64);
-    id.as_u64().or(float).or_else(|| id.as_str()?.parse().ok())
 }
 
 fn understand(message: Value) -> Result<Heard, Refusal> {
@@ -95,8 +87,17 @@ fn understand(message: Value) -> Result<Heard, Refusal> {
     Ok(match (method, id) {
         (Some(method), Some(id)) => Heard::Request { id, method, params },
         (Some(method), None) => Heard::Notice { method, params },
-        (None, Some(id)) => Heard::Answer { id: our_id(&id), result: message.remove("result") },
+        (None, Some(id)) => Heard::Answer { id: number(&id), result: message.remove("result") },
         (None, None) => return Err(Refusal::message("it has neither `method` nor `id`")),
+    })
+}
+
+/// Id of a request of the hub; clients may write `1` as `1.0` or `"1"`.
+fn number(id: &Value) -> Option<u64> {
+    id.as_u64().or_else(|| match id {
+        Value::String(digits) => digits.parse().ok(),
+        Value::Number(number) => number.to_string().strip_suffix(".0")?.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     })
 }
 
@@ -227,6 +228,31 @@ mod tests {
         let reply = async { wire.answered(None, None) };
         let (answered, ()) = tokio::join!(wire.ask("m", json!({})), reply);
         assert_eq!(answered, None);
+    }
+
+    #[test]
+    fn answer_id_is_read_in_any_form() {
+        for id in ["7", "7.0", "\"7\""] {
+            let answer = read(&format!(r#"{{"id":{id},"result":null}}"#));
+            assert_eq!(
+                answer,
+                Ok(Heard::Answer { id: Some(7), result: Some(Value::Null) }),
+                "{id}"
+            );
+        }
+    }
+
+    proptest::proptest! {
+        /// Every line with a method and an id gets an answer: it is a request, or refused.
+        #[test]
+        fn any_line_is_read_or_refused(line in crate::tests::line_strategy::lines()) {
+            let heard = read(&String::from_utf8_lossy(&line));
+            let json: Value = serde_json::from_slice(&line).unwrap_or_default();
+            if json.get("id").is_some() && json["method"].is_string() {
+                let is_answered = matches!(heard, Ok(Heard::Request { .. }) | Err(_));
+                proptest::prop_assert!(is_answered, "{json}: {heard:?}");
+            }
+        }
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ pub(super) fn capabilities(caller: &Principal) -> ServerCapabilities {
     tools.list_changed = may(&Operation::WatchHub).then_some(true);
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(tools);
-    capabilities.resources = may(&resources::list(0)).then(ResourcesCapability::default);
+    capabilities.resources = may(&resources::list(None)).then(ResourcesCapability::default);
     capabilities
 }
 

@@ -1,8 +1,12 @@
 //! MCP over HTTP (Streamable HTTP) at `/mcp`, behind the origin guard.
 
 use super::{
+    accept::name_accepted,
+    lines::{no_batches, no_handshake},
+    message::{self, ClientMessage, Frame, Read, Refusal},
     request_ids::Refused,
     session::McpSession,
+    session_manager::HubSessionManager,
     sessions::{SessionRoom, Sessions},
 };
 use crate::{
@@ -14,23 +18,21 @@ use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::foreign;
 use axum::{
     Json, Router,
-    body::{Body, Bytes},
+    body::{Body, BodyDataStream, Bytes, to_bytes},
     extract::{Request, State},
-    http::{Method, StatusCode, header},
+    http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::any,
 };
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use rmcp::{
-    model::ErrorCode,
+    model::{ErrorCode, ProtocolVersion},
     transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService,
-        session::{SessionManager as _, local::LocalSessionManager},
+        StreamableHttpServerConfig, StreamableHttpService, session::SessionManager as _,
     },
 };
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{sync::Arc, task::Poll, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,8 +49,8 @@ const IDLE: Duration = Duration::from_secs(2 * 3600);
 /// The endpoint with the owners of its sessions. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct McpHttp {
-    service: StreamableHttpService<McpSession, LocalSessionManager>,
-    manager: Arc<LocalSessionManager>,
+    service: StreamableHttpService<McpSession, HubSessionManager>,
+    manager: Arc<HubSessionManager>,
     /// Owner of each session; other callers cannot use it.
     sessions: Arc<Mutex<Sessions>>,
 }
@@ -56,12 +58,12 @@ pub(crate) struct McpHttp {
 impl McpHttp {
     /// Creates an endpoint that serves until `stop`.
     pub(crate) fn new(dispatcher: Dispatcher, stop: CancellationToken) -> Self {
-        let mut manager = LocalSessionManager::default();
-        manager.session_config.keep_alive = Some(IDLE);
-        let manager = Arc::new(manager);
+        let manager = Arc::new(HubSessionManager::new(IDLE));
         // The origin guard has checked the host already.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
+            // Priming events are the session manager's.
+            .with_sse_retry(None)
             .with_max_request_body_bytes(MAX_REQUEST)
             .with_cancellation_token(stop.clone());
         let session = move || Ok(McpSession::new(dispatcher.clone(), None, None, stop.clone()));
@@ -85,28 +87,122 @@ impl McpHttp {
             // Another caller's session looks unknown, so that the client starts a new one.
             return StatusCode::NOT_FOUND.into_response();
         }
-        let request = match whole(dispatcher, request).await {
+        let mut request = match whole(dispatcher, request).await {
             Ok(request) => request,
             Err(refused) => return refused,
         };
-        let Envelope { method, id } = match Envelope::of(&request) {
-            Ok(envelope) => envelope,
-            Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
-        };
-        let Some(session) = session else {
-            if method.as_deref() == Some("initialize")
-                && let Err(full) = self.make_room(&principal).await
+        let method = request.method().clone();
+        name_accepted(&method, request.headers_mut());
+        if method != Method::POST {
+            let is_end = method == Method::DELETE;
+            if let Some(session) = session.as_ref().filter(|_| is_end)
+                && !self.has_session(session).await
             {
-                return full;
+                return StatusCode::NOT_FOUND.into_response();
             }
-            let response = self.service.handle(request.map(Body::from)).await.map(Body::new);
-            if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
-                self.sessions.lock().begin(id.to_owned(), principal, Instant::now());
+            let mut response = self.pass(request, session, None).await;
+            // Clients expect 200 or 204: the session has ended already.
+            if is_end && response.status() == StatusCode::ACCEPTED {
+                *response.status_mut() = StatusCode::NO_CONTENT;
             }
             return response;
+        }
+        match message::read(request.body()) {
+            Frame::One(read) => self.one(request, session, principal, read).await,
+            Frame::Batch(reads) => {
+                let version = session.as_deref().and_then(|id| self.manager.version(id));
+                match session {
+                    Some(session) if version == Some(ProtocolVersion::V_2025_03_26) => {
+                        self.batch(request, session, principal, reads).await
+                    }
+                    _ => refused(&no_batches()),
+                }
+            }
+        }
+    }
+
+    async fn has_session(&self, id: &str) -> bool {
+        self.manager.has_session(&id.into()).await.unwrap_or(false)
+    }
+
+    /// Serves a message.
+    async fn one(
+        &self,
+        request: http::Request<Bytes>,
+        session: Option<String>,
+        principal: Principal,
+        read: Read,
+    ) -> Response {
+        let message = match read {
+            Read::Message(message) => message,
+            Read::Refused(why) => return refused(&why),
+            Read::Skipped => return StatusCode::ACCEPTED.into_response(),
         };
-        // With a method the id belongs to a request, without one to a response.
-        let id = id.filter(|_| method.is_some());
+        let begins = session.is_none() && message.is_initialize();
+        if begins && let Err(full) = self.make_room(&principal).await {
+            return full;
+        }
+        let (parts, _) = request.into_parts();
+        let id = message.request_id().cloned().map(|id| id.into_json_value().to_string());
+        let body = Bytes::from(message.json.to_string());
+        let response = self.pass(http::Request::from_parts(parts, body), session.clone(), id).await;
+        if session.is_none()
+            && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok())
+        {
+            self.sessions.lock().begin(id.to_owned(), principal, Instant::now());
+        }
+        response
+    }
+
+    /// Serves a batch of 2025-03-26: the responses are events of one stream.
+    async fn batch(
+        &self,
+        request: http::Request<Bytes>,
+        session: String,
+        principal: Principal,
+        reads: Vec<Read>,
+    ) -> Response {
+        if !self.has_session(&session).await {
+            return StatusCode::NOT_FOUND.into_response();
+        }
+        let mut streams = Vec::new();
+        for read in reads {
+            let read = match read {
+                Read::Message(message) if message.is_initialize() => {
+                    Read::Refused(no_handshake(&message))
+                }
+                read @ (Read::Message(_) | Read::Refused(_) | Read::Skipped) => read,
+            };
+            let is_request = match &read {
+                Read::Message(message) => ClientMessage::request_id(message).is_some(),
+                Read::Refused(_) => true,
+                Read::Skipped => false,
+            };
+            let request = request.clone();
+            let response = self.one(request, Some(session.clone()), principal.clone(), read).await;
+            if is_request {
+                streams.push(events_of(response).await);
+            }
+        }
+        if streams.is_empty() {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        let headers =
+            [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+        // The SDK writes each event as one piece, so pieces of several streams can be mixed.
+        (headers, Body::from_stream(stream::select_all(streams))).into_response()
+    }
+
+    /// Passes a request on to the SDK, as one of its session if it has one.
+    async fn pass(
+        &self,
+        request: http::Request<Bytes>,
+        session: Option<String>,
+        id: Option<String>,
+    ) -> Response {
+        let Some(session) = session else {
+            return self.service.handle(request.map(Body::from)).await.map(Body::new);
+        };
         if let Err(refused) = self.sessions.lock().enter(&session, id.as_deref(), Instant::now()) {
             return taken(&refused, id.as_deref());
         }
@@ -118,9 +214,9 @@ impl McpHttp {
     /// Makes capacity for another session of this caller.
     async fn make_room(&self, caller: &Principal) -> Result<(), Response> {
         let room = {
-            let open = self.manager.sessions.read().await;
+            let open = self.manager.open().await;
             let mut sessions = self.sessions.lock();
-            sessions.retain(|id| open.contains_key(id));
+            sessions.retain(|id| open.contains(id));
             sessions.room(caller)
         };
         match room {
@@ -193,41 +289,27 @@ async fn whole(
     }
 }
 
-/// Members of a message that are read before the SDK parses it.
-#[derive(Debug, Default, PartialEq, Deserialize)]
-struct Envelope {
-    method: Option<String>,
-    /// As JSON text, because `1` and `"1"` are different ids.
-    #[serde(default, deserialize_with = "spelled")]
-    id: Option<String>,
-}
-
-impl Envelope {
-    /// Reads the members from a request's body; empty for methods other than `POST`.
-    fn of(request: &http::Request<Bytes>) -> Result<Self, Json<Value>> {
-        let body = request.body();
-        if request.method() != Method::POST {
-            return Ok(Self::default());
-        }
-        let no_message = || {
-            let why = "a message of MCP is one JSON object with a `method` or an answer; there are no batches";
-            refusal(ErrorCode::INVALID_REQUEST, why, None)
-        };
-        match serde_json::from_slice(body) {
-            // serde would accept an array with a method and an id.
-            Ok(_) if body.trim_ascii_start().starts_with(b"[") => Err(no_message()),
-            Ok(envelope) => Ok(envelope),
-            Err(why) if why.is_data() => Err(no_message()),
-            Err(why) => {
-                Err(refusal(ErrorCode::PARSE_ERROR, &format!("the body is not JSON: {why}"), None))
-            }
-        }
+/// Stream of the events of a response. A response that is no stream becomes one event.
+async fn events_of(response: Response) -> BodyDataStream {
+    let media = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if media.is_some_and(|media| media.starts_with(b"text/event-stream")) {
+        return response.into_body().into_data_stream();
     }
+    let status = response.status();
+    let body = to_bytes(response.into_body(), MAX_REQUEST).await.unwrap_or_default();
+    let data: Value = serde_json::from_slice(&body).unwrap_or_else(|_| {
+        let why = format!("the message was refused with status {status}");
+        Refusal::request(&why, Value::Null).json()
+    });
+    Body::from(format!("data: {data}\n\n")).into_data_stream()
 }
 
-fn spelled<'de, D: Deserializer<'de>>(id: D) -> Result<Option<String>, D::Error> {
-    let id = Option::<Value>::deserialize(id)?;
-    Ok(id.map(|id| id.to_string()))
+/// Response to a message that cannot be served. A request with a valid id gets an ordinary response
+/// of JSON-RPC, anything else an error of HTTP.
+fn refused(why: &Refusal) -> Response {
+    let is_request = !why.id.is_null() && why.code == ErrorCode::INVALID_PARAMS;
+    let status = if is_request { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    (status, Json(why.json())).into_response()
 }
 
 /// Response to a request that its session refuses.
@@ -236,61 +318,10 @@ fn taken(refused: &Refused, id: Option<&str>) -> Response {
         Refused::IdInUse => StatusCode::BAD_REQUEST,
         Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
     };
-    (status, refusal(ErrorCode::INVALID_REQUEST, &refused.why(), id)).into_response()
+    let id = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
+    (status, Json(Refusal::request(&refused.why(), id).json())).into_response()
 }
 
 fn told(why: &str) -> Json<Value> {
-    refusal(ErrorCode::INVALID_REQUEST, why, None)
-}
-
-/// Error response for the request with this id, which is JSON text.
-fn refusal(code: ErrorCode, why: &str, id: Option<&str>) -> Json<Value> {
-    let id: Option<Value> = id.and_then(|id| serde_json::from_str(id).ok());
-    Json(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": why } }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn post(body: &'static [u8]) -> http::Request<Bytes> {
-        let request = http::Request::post("/mcp").body(Bytes::from_static(body));
-        request.unwrap_or_default()
-    }
-
-    #[test]
-    fn envelope_is_read_from_each_message_kind() {
-        for (body, method, id) in [
-            (
-                &br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#[..],
-                Some("initialize"),
-                Some("1"),
-            ),
-            (br#"{"id":"1","method":"tools/call"}"#, Some("tools/call"), Some("\"1\"")),
-            (br#"{"method":"notifications/initialized"}"#, Some("notifications/initialized"), None),
-            (br#"{"id":null,"result":{}}"#, None, None),
-        ] {
-            let envelope = Envelope::of(&post(body)).unwrap();
-            assert_eq!((envelope.method.as_deref(), envelope.id.as_deref()), (method, id));
-        }
-        assert_eq!(Envelope::of(&http::Request::default()).unwrap(), Envelope::default());
-    }
-
-    #[test]
-    fn invalid_mcp_message_is_refused() {
-        for (body, code) in [
-            (&b"{"[..], ErrorCode::PARSE_ERROR),
-            (b"[]", ErrorCode::INVALID_REQUEST),
-            (b"7", ErrorCode::INVALID_REQUEST),
-            (b"null", ErrorCode::INVALID_REQUEST),
-            (b"true", ErrorCode::INVALID_REQUEST),
-            (b"1.5", ErrorCode::INVALID_REQUEST),
-            (b"\"x\"", ErrorCode::INVALID_REQUEST),
-            (b"[1]", ErrorCode::INVALID_REQUEST),
-            (b" [\"initialize\", 1]", ErrorCode::INVALID_REQUEST),
-        ] {
-            let Json(refused) = Envelope::of(&post(body)).unwrap_err();
-            assert_eq!(refused["error"]["code"], code.0);
-        }
-    }
+    Json(Refusal::request(why, Value::Null).json())
 }

@@ -1,23 +1,28 @@
 //! MCP on a connection of the Unix socket, line-delimited. `a2a-hub mcp` relays it from a program's
 //! standard input.
 
-use super::{request_ids::RequestIds, session::McpSession};
+use super::{
+    batch::Batches,
+    message::{self, ClientMessage, Frame, Read, Refusal},
+    request_ids::RequestIds,
+    session::McpSession,
+};
 use crate::rpc::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::{
-    error::{A2aError, ErrorKind},
-    foreign,
-};
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use rmcp::{
     RoleServer, ServiceExt as _,
     model::{
-        ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
-        ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta as _,
+        JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
     },
     transport::Transport,
 };
-use serde_json::{Value, json};
-use std::io;
+use serde_json::Value;
+use std::{
+    collections::{HashSet, VecDeque},
+    io,
+};
 use tokio::{io::AsyncRead, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +42,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     // The SDK cancels its token at the end of a session.
     let stop = stop.child_token();
     let lost = outbox.clone();
-    let transport = Lines { taken, outbox, ids: RequestIds::default(), refusal: None };
+    let transport = Lines::new(taken, outbox);
     let talk = async {
         match Box::pin(session.serve_with_ct(transport, stop)).await {
             Ok(running) => {
@@ -48,7 +53,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     };
     let read = async {
         loop {
-            match reader.next_lossy_line().await {
+            match reader.next_line().await {
                 Ok(Some(line)) if line.trim().is_empty() => {}
                 Ok(Some(line)) => {
                     if lines.send(line).await.is_err() {
@@ -75,32 +80,118 @@ struct Lines {
     outbox: mpsc::Sender<Vec<u8>>,
     /// Ids of the client's requests.
     ids: RequestIds<RequestId>,
-    /// Pending error response to a line that was not passed to the SDK.
-    refusal: Option<Vec<u8>>,
+    /// Pending responses that do not come from the SDK.
+    responses: VecDeque<Value>,
+    /// Messages for the SDK that were read with another one, in a batch.
+    messages: VecDeque<ClientJsonRpcMessage>,
+    /// True after the request that begins the session. Before it, the SDK takes requests only.
+    has_begun: bool,
+    /// Version of the session, if it was negotiated by a handshake.
+    version: Option<ProtocolVersion>,
+    batches: Batches,
 }
 
 impl Lines {
-    /// Admits a message to the session, or returns the error response for a request whose id is in
-    /// use.
-    fn admits(&mut self, message: &ClientJsonRpcMessage) -> Result<(), Vec<u8>> {
-        match message {
+    fn new(taken: mpsc::Receiver<String>, outbox: mpsc::Sender<Vec<u8>>) -> Self {
+        Self {
+            taken,
+            outbox,
+            ids: RequestIds::default(),
+            responses: VecDeque::new(),
+            messages: VecDeque::new(),
+            has_begun: false,
+            version: None,
+            batches: Batches::default(),
+        }
+    }
+
+    /// Takes a line: queues its messages for the SDK, and responses to what the SDK does not get.
+    fn take(&mut self, line: &str) {
+        match message::read(line.as_bytes()) {
+            Frame::One(read) => {
+                if let Some(response) = self.take_one(read) {
+                    self.responses.push_back(response);
+                }
+            }
+            Frame::Batch(_) if self.version != Some(ProtocolVersion::V_2025_03_26) => {
+                self.responses.push_back(no_batches().json());
+            }
+            Frame::Batch(reads) => self.take_batch(reads),
+        }
+    }
+
+    fn take_batch(&mut self, reads: Vec<Read>) {
+        let (mut open, mut responses) = (HashSet::new(), Vec::new());
+        for read in reads {
+            let id = match &read {
+                Read::Message(message) if message.is_initialize() => {
+                    responses.push(no_handshake(message).json());
+                    continue;
+                }
+                Read::Message(message) => message.request_id().cloned(),
+                Read::Refused(_) | Read::Skipped => None,
+            };
+            match self.take_one(read) {
+                Some(response) => responses.push(response),
+                None => open.extend(id),
+            }
+        }
+        self.responses.extend(self.batches.begin(open, responses));
+    }
+
+    /// Queues a message for the SDK, or returns the response to one that the SDK does not get.
+    fn take_one(&mut self, read: Read) -> Option<Value> {
+        let message = match read {
+            Read::Message(message) => message.message,
+            Read::Refused(why) => return Some(why.json()),
+            Read::Skipped => return None,
+        };
+        match &message {
             JsonRpcMessage::Request(request) => {
-                let refused = self.ids.begin(&request.id);
-                refused.map_err(|why| {
-                    let why = ErrorData::invalid_request(why.why(), None);
-                    error(why, Some(request.id.clone()))
-                })
+                if let Err(why) = self.ids.begin(&request.id) {
+                    let id = request.id.clone().into_json_value();
+                    return Some(Refusal::request(&why.why(), id).json());
+                }
+                self.has_begun |= begins(&request.request);
+            }
+            // The SDK ends a session that begins with anything but a request.
+            _ if !self.has_begun => {
+                tracing::debug!("an MCP client's message before its first request is skipped");
+                return None;
             }
             JsonRpcMessage::Notification(told) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &told.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.ids.cancelled(id);
+                    self.responses.extend(self.batches.answered(id, None));
                 }
-                Ok(())
             }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(()),
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
+        self.messages.push_back(message);
+        None
+    }
+
+    /// Notes a message of the SDK, and returns what is sent for it.
+    fn give(&mut self, message: &ServerJsonRpcMessage) -> Result<Option<Vec<u8>>, io::Error> {
+        let answered = match &message {
+            JsonRpcMessage::Response(response) => {
+                if let ServerResult::InitializeResult(result) = &response.result {
+                    self.version = Some(result.protocol_version.clone());
+                }
+                Some(&response.id)
+            }
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let Some(id) = answered else { return Ok(Some(serde_json::to_vec(message)?)) };
+        self.ids.answered(id);
+        if !self.batches.has(id) {
+            return Ok(Some(serde_json::to_vec(message)?));
+        }
+        let all = self.batches.answered(id, Some(serde_json::to_value(message)?));
+        Ok(all.map(|all| all.to_string().into_bytes()))
     }
 }
 
@@ -111,37 +202,29 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let answered = match &message {
-            JsonRpcMessage::Response(response) => Some(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
-        };
-        answered.into_iter().for_each(|id| self.ids.answered(id));
+        let line = self.give(&message);
         let outbox = self.outbox.clone();
         async move {
-            let line = serde_json::to_vec(&message)?;
+            let Some(line) = line? else { return Ok(()) };
             outbox.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
         }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            if self.refusal.is_some() {
-                // The SDK may drop this future and call again, so the response is kept until it can
-                // be sent.
+            // The SDK may drop this future and call again, so a response is kept until it can be
+            // sent.
+            while !self.responses.is_empty() {
                 let room = self.outbox.reserve().await.ok()?;
-                if let Some(refusal) = self.refusal.take() {
-                    room.send(refusal);
+                if let Some(response) = self.responses.pop_front() {
+                    room.send(response.to_string().into_bytes());
                 }
             }
+            if let Some(message) = self.messages.pop_front() {
+                return Some(message);
+            }
             let line = self.taken.recv().await?;
-            self.refusal = match foreign::read_as(line.as_bytes()) {
-                Ok(message) => match self.admits(&message) {
-                    Ok(()) => return Some(message),
-                    Err(refused) => Some(refused),
-                },
-                Err(why) => Some(no_message(&why, &line)),
-            };
+            self.take(&line);
         }
     }
 
@@ -151,31 +234,35 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-fn error(why: ErrorData, id: Option<RequestId>) -> Vec<u8> {
-    let error: ServerJsonRpcMessage = JsonRpcMessage::error(why, id);
-    serde_json::to_vec(&error).unwrap_or_default()
+/// True for a request with which the SDK begins a session: a handshake, or a request with all the
+/// metadata of the versions without one.
+fn begins(request: &ClientRequest) -> bool {
+    if matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_)) {
+        return false;
+    }
+    let meta = request.get_meta();
+    let is_whole = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty();
+    let is_known = |version| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+    matches!(request, ClientRequest::InitializeRequest(_))
+        || is_whole && meta.protocol_version().is_some_and(is_known)
+}
+
+/// Error response to a batch of another version.
+pub(super) fn no_batches() -> Refusal {
+    let why = "a message of MCP is one JSON object with a `method` or an answer; only sessions of 2025-03-26 have batches";
+    Refusal::request(why, Value::Null)
+}
+
+/// Error response to a handshake in a batch.
+pub(super) fn no_handshake(message: &ClientMessage) -> Refusal {
+    let id = message.request_id().cloned().map(RequestId::into_json_value);
+    let why = "`initialize` cannot be part of a batch; send it alone";
+    Refusal::request(why, id.unwrap_or_default())
 }
 
 /// Error response to an unreadable line.
 fn unreadable(why: &A2aError) -> Vec<u8> {
     let is_text = why.kind != ErrorKind::Parse;
     let code = if is_text { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
-    refusal(code, &why.message, None)
-}
-
-/// Error response to a line that is not JSON, or not a message.
-fn no_message(why: &serde_json::Error, line: &str) -> Vec<u8> {
-    let id = foreign::request_id(line.as_bytes());
-    if why.is_data() {
-        let why = "the line is no message of MCP; send one object a line, with a `method`, or with an `id` and a `result`";
-        return refusal(ErrorCode::INVALID_REQUEST, why, id.as_ref());
-    }
-    let why = format!("the line is not JSON: {why}; send one JSON object a line");
-    refusal(ErrorCode::PARSE_ERROR, &why, id.as_ref())
-}
-
-/// Error response to a request that was not passed to the SDK.
-fn refusal(code: ErrorCode, why: &str, id: Option<&Value>) -> Vec<u8> {
-    let error = json!({ "code": code.0, "message": why });
-    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes()
+    Refusal::new(code, &*why.message, Value::Null).json().to_string().into_bytes()
 }

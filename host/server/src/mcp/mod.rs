@@ -5,24 +5,29 @@
 //! unix socket  hub/speak { protocol: mcp }    lines ──┐
 //!                                                     ├── session ── call ── Dispatcher ── Hub
 //! HTTP         /mcp, behind the origin guard  http ───┘      │         │
-//!                                              tools, resources   outcome, question, narration
+//!                                              tools, resources   result, question, progress
 //! ```
 //!
-//! The SDK implements the protocol in all its versions. This module converts its messages to
+//! The SDK implements the protocol in all its versions. `message` reads what clients send, and
+//! answers what the SDK would answer wrongly or not at all. The session converts messages to
 //! operations and back. The conversions are pure: `capabilities` (offered to a caller), `tools`
-//! (descriptions and arguments), `outcome` (result of a call), `question` (a task's question as a
-//! form), `narration` (progress) and `resources`.
+//! (descriptions and arguments), `result` (of a call), `question` (a task's question as a form),
+//! `progress` and `resources`.
 
+mod accept;
+mod batch;
 mod call;
 mod capabilities;
 mod http;
 mod lines;
+mod message;
 mod progress;
 mod question;
 mod request_ids;
 mod resources;
 mod result;
 mod session;
+mod session_manager;
 mod sessions;
 mod tools;
 mod watch;

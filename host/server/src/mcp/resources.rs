@@ -5,7 +5,7 @@ use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     id::TaskId,
     message::{Content, Part},
-    operation::{ListedTask, Operation, Page, TaskQuery},
+    operation::{ListedTask, Operation, TaskPageQuery, TaskPlace},
     task::{Artifact, Task},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -17,17 +17,28 @@ const SCHEME: &str = "a2a-hub://tasks/";
 const BELOW: &str = "/artifacts/";
 
 /// Number of tasks on a page of resources.
-pub(super) const PAGE: usize = 20;
+const PAGE: usize = 20;
+
+/// Maximum number of pages that one request reads to find a resource.
+pub(super) const MAX_PAGES: usize = 50;
 
 /// Unreserved characters of a URI (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Operation that lists a page of tasks with their artifacts, starting at `offset`.
-pub(super) fn list(offset: usize) -> Operation {
-    Operation::ListTasks(TaskQuery {
+/// Operation that lists a page of tasks with their artifacts, the latest change first. Tasks that
+/// begin or change meanwhile precede all pages that follow, so none is on two of them.
+pub(super) fn list(after: Option<TaskPlace>) -> Operation {
+    let (agent, context, tenant, state, since) = Default::default();
+    Operation::PageTasks(TaskPageQuery {
+        agent,
+        context,
+        tenant,
+        state,
+        since,
+        after,
+        size: PAGE,
         history_length: Some(0),
         include_artifacts: true,
-        ..TaskQuery::all(Page { limit: PAGE, offset })
     })
 }
 

@@ -14,18 +14,20 @@ use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    operation::{AgentInfo, Answer, ListedTask, Operation},
+    operation::{AgentInfo, Answer, ListedTask, Operation, TaskPlace},
+    v1::{read_token, write_token},
 };
 use http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverResult, ErrorCode,
-        Extensions, Implementation, InitializeRequestParams, InitializeResult, InputResponses,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig,
-        SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+        CompleteRequestParams, CompleteResult, DiscoverResult, ErrorCode, Extensions,
+        Implementation, InitializeRequestParams, InitializeResult, InputResponses,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, ServerConfig, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -87,12 +89,24 @@ impl McpSession {
         }
     }
 
-    /// A page of tasks with their artifacts, newest first, starting at `offset`.
-    async fn tasks(&self, caller: &Principal, offset: usize) -> Result<Vec<ListedTask>, A2aError> {
-        let Answer::Tasks { tasks, .. } = self.one(caller, resources::list(offset)).await? else {
-            return Err(unexpected());
-        };
-        Ok(tasks)
+    /// A page of tasks with their artifacts, and the cursor of the next page.
+    async fn tasks(
+        &self,
+        caller: &Principal,
+        after: Option<TaskPlace>,
+    ) -> Result<(Vec<ListedTask>, Option<TaskPlace>), A2aError> {
+        let page = self.one(caller, resources::list(after)).await?;
+        let Answer::TaskPage { tasks, next, .. } = page else { return Err(unexpected()) };
+        Ok((tasks, next))
+    }
+
+    /// Refuses a method of resources for a caller to whom they are not announced.
+    fn require_resources(caller: &Principal, method: &str) -> Result<(), ErrorData> {
+        if capabilities(caller).resources.is_some() {
+            return Ok(());
+        }
+        let why = format!("`{method}` is not for a program that an agent started; it has `tools`");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None))
     }
 
     async fn call(
@@ -231,19 +245,28 @@ impl ServerHandler for McpSession {
     ) -> Result<ListResourcesResult, ErrorData> {
         answered(async {
             let caller = self.principal(&context.extensions);
+            Self::require_resources(&caller, "resources/list")?;
             let cursor = request.and_then(|request| request.cursor);
-            let offset = match cursor.as_deref().map(str::parse) {
-                None => 0,
-                Some(Ok(offset)) => offset,
-                Some(Err(_)) => {
+            let mut after = match cursor.as_deref().map(read_token) {
+                None => None,
+                Some(Some(after)) => Some(after),
+                Some(None) => {
                     let why = "`cursor` must be the `nextCursor` of the page before";
                     return Err(ErrorData::invalid_params(why, None));
                 }
             };
-            let tasks = self.tasks(&caller, offset).await.map_err(|why| error(&why))?;
-            let mut page = ListResourcesResult::with_all_items(resources::of_tasks(&tasks));
-            page.next_cursor =
-                (tasks.len() == resources::PAGE).then(|| (offset + resources::PAGE).to_string());
+            let mut found = Vec::new();
+            // A page without resources would make some clients stop, and costs others a request.
+            for _ in 0..resources::MAX_PAGES {
+                let page = self.tasks(&caller, after).await.map_err(|why| error(&why))?;
+                found.extend(resources::of_tasks(&page.0));
+                after = page.1;
+                if !found.is_empty() || after.is_none() {
+                    break;
+                }
+            }
+            let mut page = ListResourcesResult::with_all_items(found);
+            page.next_cursor = after.as_ref().map(write_token);
             Ok(page)
         })
         .await
@@ -252,8 +275,10 @@ impl ServerHandler for McpSession {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let caller = self.principal(&context.extensions);
+        Self::require_resources(&caller, "resources/templates/list")?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -264,6 +289,7 @@ impl ServerHandler for McpSession {
     ) -> Result<ReadResourceResponse, ErrorData> {
         answered(async {
             let caller = self.principal(&context.extensions);
+            Self::require_resources(&caller, "resources/read")?;
             let none = || {
                 let why = "there is nothing at this URI; `resources/list` lists what there is";
                 ErrorData::resource_not_found(why, None)
@@ -280,6 +306,24 @@ impl ServerHandler for McpSession {
             Ok(ReadResourceResult::new(contents).into())
         })
         .await
+    }
+
+    /// Not announced; the SDK would answer with an empty list.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    /// Not announced; the SDK would answer with an empty completion.
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
     /// In protocol versions with a handshake, clients get notifications about changed tools from

@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
     operation::AgentInfo,
 };
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
@@ -62,6 +62,7 @@ pub(super) struct Ask {
     pub(super) context_id: Option<String>,
     pub(super) working_directory: Option<String>,
     pub(super) model: Option<String>,
+    #[serde(default, deserialize_with = "seconds")]
     wait_seconds: Option<u64>,
 }
 
@@ -72,6 +73,7 @@ pub(super) struct Answer {
     pub(super) task_id: String,
     pub(super) message: String,
     pub(super) question_id: Option<String>,
+    #[serde(default, deserialize_with = "seconds")]
     wait_seconds: Option<u64>,
 }
 
@@ -79,6 +81,7 @@ pub(super) struct Answer {
 #[serde(deny_unknown_fields)]
 struct OneTask {
     task_id: String,
+    #[serde(default, deserialize_with = "seconds")]
     wait_seconds: Option<u64>,
 }
 
@@ -103,6 +106,20 @@ impl Answer {
     pub(super) fn wait(&self) -> Duration {
         wait(self.wait_seconds)
     }
+}
+
+/// Reads a number of seconds; models write it as `5`, `5.0` or `"5"`.
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let value = Value::deserialize(from)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let digits = value.as_str().and_then(|digits| digits.trim().parse().ok());
+    let number: Option<f64> = digits.or_else(|| value.as_f64());
+    let number = number.filter(|number| (0.0..=1e9).contains(number));
+    let wanted = "`wait_seconds` must be a number of seconds, such as 60";
+    let number = number.ok_or_else(|| serde::de::Error::custom(wanted))?;
+    Ok(Duration::try_from_secs_f64(number).ok().map(|wait| wait.as_secs()))
 }
 
 fn wait(seconds: Option<u64>) -> Duration {
@@ -323,6 +340,25 @@ mod tests {
         assert_eq!(read(LIST_AGENTS, None), Ok(Called::ListAgents));
         let answered = read(ANSWER_TASK, arguments(json!({ "task_id": "t", "message": "yes" })));
         assert!(matches!(answered, Ok(Called::Answer(Answer { question_id: None, .. }))));
+    }
+
+    #[test]
+    fn wait_is_read_from_text_and_number() {
+        let wait = |seconds: Value| {
+            read(CHECK_TASK, arguments(json!({ "task_id": "t", "wait_seconds": seconds })))
+        };
+        for (seconds, wanted) in
+            [(json!(5), 5), (json!(5.9), 5), (json!("5"), 5), (json!(null), WAIT), (json!(0), 0)]
+        {
+            let wanted = Called::Check(TaskId::new("t"), Duration::from_secs(wanted));
+            assert_eq!(wait(seconds), Ok(wanted));
+        }
+        for seconds in [json!(-1), json!("soon"), json!([]), json!(true), json!(1e300)] {
+            let Err(Miscalled::Arguments(told)) = wait(seconds.clone()) else {
+                panic!("{seconds}")
+            };
+            assert!(told.contains("`wait_seconds` must be a number"), "{told}");
+        }
     }
 
     #[test]

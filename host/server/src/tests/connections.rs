@@ -82,6 +82,11 @@ impl Connection {
         connection
     }
 
+    /// Client of MCP that has sent nothing yet.
+    pub(super) fn silent_mcp(stand: &Stand) -> Self {
+        Self::open(stand, Protocol::Mcp)
+    }
+
     fn open(stand: &Stand, protocol: Protocol) -> Self {
         let (write, stream) = duplex(1 << 20);
         let (outbox, told) = mpsc::channel(10_000);

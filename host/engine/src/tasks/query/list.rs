@@ -7,7 +7,6 @@ use a2a_hub_protocol::{
     event::{Created, TaskEvent},
     id::TaskId,
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
-    task::Task,
 };
 use a2a_hub_runtime::port::delegate::ChildTask;
 use a2a_hub_store::{Head, HeadFilter, HeadPage, Request, StorageError, StoredTask};
@@ -108,7 +107,7 @@ impl Tasks {
     pub async fn page(
         &self,
         query: TaskPageQuery,
-    ) -> Result<(Vec<Task>, u64, Option<TaskPlace>), StorageError> {
+    ) -> Result<(Vec<ListedTask>, u64, Option<TaskPlace>), StorageError> {
         // Reads one more than the page shows, to know whether a next page exists.
         let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
         let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
@@ -120,7 +119,7 @@ impl Tasks {
         let mut tasks = Vec::new();
         for head in heads {
             let shown = self.shown(&head, query.history_length, query.include_artifacts).await?;
-            tasks.extend(shown.map(|listed| listed.task));
+            tasks.extend(shown);
         }
         Ok((tasks, total, next))
     }
