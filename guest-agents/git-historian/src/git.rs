@@ -34,11 +34,16 @@ const BASE: [&str; 6] = [
 
 /// Settings that change what `git log` shows. Without rename detection a search for a text finds
 /// moved files, and a user's attributes may call text binary.
-const LOG_SETTINGS: [&str; 12] = [
+const LOG_SETTINGS: [&str; 16] = [
     "-c",
     "log.showRoot=true",
     "-c",
     "log.follow=false",
+    // Options alone do not reach the search for an earlier name (`--follow`).
+    "-c",
+    "diff.relative=false",
+    "-c",
+    "diff.orderFile=/dev/null",
     "-c",
     "diff.renames=true",
     "-c",

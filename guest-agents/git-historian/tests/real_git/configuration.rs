@@ -118,6 +118,18 @@ fn each_setting_alone_changes_nothing() {
     }
 }
 
+/// The search for an earlier name of a file begins in the only commit.
+#[test]
+fn single_commit_is_followed_despite_settings() {
+    let repo = Repo::new();
+    repo.write("sub/a.txt", "alpha\n").commit("Zoë", "2026-11-18", "begin");
+    for (name, value) in [("x.y", "1"), ("diff.orderFile", "/none"), ("diff.relative", "true")] {
+        repo.run(&["config", name, value]);
+        repo.ask_in("sub", "who knows sub/a.txt best?").tells(&["| Zoë | 1 (100 %) | 1 |"]);
+        repo.run(&["config", "--unset-all", name]);
+    }
+}
+
 /// Messages in another encoding, and in UTF-8 that the commit calls another encoding.
 #[test]
 fn commit_encodings_are_decoded() {

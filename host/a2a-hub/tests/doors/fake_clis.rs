@@ -107,7 +107,7 @@ const ACP_DELTA: (&str, &str) = (
 const ACP_OVER: &[&str] = &[r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}"#];
 
 /// Behaviour of a fake program, as a shell script in a directory with the files `hello`, `over`,
-/// `deltas` and `long`.
+/// `deltas`, `halves` and `long`.
 struct Trial {
     name: &'static str,
     script: &'static str,
@@ -149,6 +149,10 @@ const TRIALS: &[Trial] = &[
     ),
     completes("40,000 pieces of text", "cat hello deltas over"),
     completes("bytes that are no text", r#"cat hello; printf '\377\376\n{"\300":1}\n'; cat over"#),
+    completes(
+        "a byte order mark and half characters",
+        r#"printf '\357\273\277'; sed 's/$/\r/' hello; cat halves; sed 's/"done"/"done \\ud83d"/' over"#,
+    ),
     completes("no newline at the end", r#"cat hello; printf %s "$(cat over)""#),
     completes("a flood of errors", "cat hello; head -c 20000000 /dev/zero >&2; cat over"),
     completes("deaf to signals", "trap '' TERM INT HUP; cat hello over; while :; do sleep 1; done"),
@@ -288,11 +292,13 @@ fn set_up(place: &Path, vendor: &Vendor, trial: &Trial) -> Result<()> {
     for n in 0..DELTAS {
         writeln!(deltas, "{before}{n} {after}")?;
     }
+    let halves = format!("{before}party \\ud83c{after}\n{before}\\udf89{after}\n");
     let long = format!("{before}{}{after}\n", "long ".repeat(200)).repeat(100);
     for (name, text) in [
         ("hello", lines(vendor.hello)),
         ("over", lines(vendor.over)),
         ("deltas", deltas),
+        ("halves", halves),
         ("long", long),
         ("trial", trial.script.to_owned()),
     ] {
