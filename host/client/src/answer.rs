@@ -63,7 +63,7 @@ pub(crate) fn json(status: StatusCode, text: &[u8]) -> Result<Value, ClientError
     })
 }
 
-/// Refuses a response that points elsewhere, or that is compressed although the request allowed no
+/// Refuses a redirect, or a response that is compressed although the request allowed no
 /// compression.
 pub(crate) fn check_head<T>(answer: &Response<T>) -> Result<(), ClientError> {
     let said =

@@ -2,6 +2,7 @@
 //! requests on the server side and encode them on the client side, in any dialect.
 
 mod finished;
+mod foreign;
 pub mod grpc;
 mod heard;
 pub mod jsonrpc;
