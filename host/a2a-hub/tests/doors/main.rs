@@ -26,6 +26,7 @@ mod mcp;
 mod messages;
 mod metrics;
 mod minds;
+mod odd_tools;
 mod official;
 mod operations;
 mod patience;

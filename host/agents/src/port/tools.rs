@@ -9,6 +9,7 @@
 //! A program runs under its minder; a URL is called by the agent's rules for HTTP.
 
 mod connection;
+mod foreign;
 mod origin;
 mod remote;
 mod server;

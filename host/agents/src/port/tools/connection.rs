@@ -2,6 +2,7 @@
 //! for too long, or sends too much.
 
 use super::{
+    foreign::MessageReader,
     origin::Origin,
     remote::{Elsewhere, Refusals},
 };
@@ -23,6 +24,7 @@ use rmcp::{
     },
 };
 use std::{
+    error::Error,
     future::{Future, pending},
     sync::{
         Arc,
@@ -97,12 +99,13 @@ impl Connection {
         let revocation = origin.live.watch(is_granted);
         let us = Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION"));
         let us = ClientConfig::new(ClientCapabilities::default(), us);
+        let reader = MessageReader::new(origin.agent.clone(), origin.name.clone());
         let agreed = match &origin.config.url {
             Some(url) => {
                 keeping.spawn(keep(revocation, Arc::clone(&shared), pending()));
                 let (agent, live) = (origin.agent.clone(), origin.live.clone());
                 let (http, refused) = (origin.http.clone(), shared.refused.clone());
-                let client = Elsewhere { agent, live, http, refused };
+                let client = Elsewhere { agent, live, http, refused, reader };
                 let at = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 us.serve(StreamableHttpClientTransport::with_client(client, at)).await
             }
@@ -114,7 +117,7 @@ impl Connection {
                 let (ours, mut theirs) = duplex(PIPE);
                 let ending = Arc::clone(&shared);
                 let work = async move {
-                    let why = pump(child, &mut theirs).await;
+                    let why = pump(child, &mut theirs, &reader).await;
                     // Set before the pipe closes: callers that wait for an answer then read the
                     // reason.
                     ending.end(why.clone());
@@ -217,26 +220,51 @@ async fn keep(revocation: Revocation, shared: Arc<Shared>, work: impl Future<Out
 
 /// Failure of the protocol negotiation.
 fn not_agreed(why: &ClientInitializeError) -> String {
-    let words = plain_text::line(&why.to_string(), MAX_COMPLAINT);
-    format!("it does not speak the protocol: {words}")
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the others say in plain words what is wrong"
+    )]
+    let words = match why {
+        ClientInitializeError::JsonRpcError(why) => {
+            return format!("it refuses: \"{}\"", plain_text::line(&why.message, MAX_COMPLAINT));
+        }
+        ClientInitializeError::ConnectionClosed(_) => "it hung up before it answered".to_owned(),
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => {
+            "its answer to `initialize` is another one".to_owned()
+        }
+        ClientInitializeError::TransportError { error, .. } => innermost(&*error.error),
+        why => why.to_string(),
+    };
+    format!("it does not speak the protocol: {}", plain_text::line(&words, MAX_COMPLAINT))
+}
+
+/// Words of the innermost cause: the outer ones name types of the program.
+pub(super) fn innermost(why: &(dyn Error + 'static)) -> String {
+    let mut cause = why;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// Copies bytes in both directions until one side closes; returns the reason. The program ends with
 /// it.
-async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
+async fn pump(mut child: Child, hub: &mut DuplexStream, reader: &MessageReader) -> String {
     let (mut from_hub, mut to_hub) = split(hub);
     let mut said = vec![0; PIPE];
-    let (mut pace, mut complaint, mut line) = (Pace::new(), String::new(), 0);
+    let (mut pace, mut complaint, mut lines) = (Pace::new(), String::new(), Lines::default());
     loop {
         tokio::select! {
             output = child.next() => match output {
                 Output::Stdout(bytes) => {
-                    line = longest(line, &bytes);
-                    if line > MAX_LINE {
+                    let Some(lines) = lines.take(&bytes) else {
                         return format!("it said a line of more than {} MiB", MAX_LINE >> 20);
-                    }
-                    if to_hub.write_all(&bytes).await.is_err() {
-                        return "the hub hung up".to_owned();
+                    };
+                    for message in lines.iter().flat_map(|line| reader.read(line, None)) {
+                        if to_hub.write_all(format!("{message}\n").as_bytes()).await.is_err() {
+                            return "the hub hung up".to_owned();
+                        }
                     }
                     pace.read(bytes.len()).await;
                 }
@@ -264,14 +292,26 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
     }
 }
 
-/// Length of the unfinished line after these bytes, or of a finished line that is too long.
-fn longest(before: usize, bytes: &[u8]) -> usize {
-    let mut pieces = bytes.split(|byte| *byte == b'\n');
-    let first = before + pieces.next().map_or(0, <[u8]>::len);
-    if first > MAX_LINE {
-        return first;
+/// Lines that arrive in chunks.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    /// Adds a chunk, and returns the lines that are complete by now; `None` if one is longer than
+    /// [`MAX_LINE`].
+    fn take(&mut self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let mut whole = Vec::new();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.0.len() + piece.len() > MAX_LINE + 1 {
+                return None;
+            }
+            self.0.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                whole.push(std::mem::take(&mut self.0));
+            }
+        }
+        Some(whole)
     }
-    pieces.next_back().map_or(first, <[u8]>::len)
 }
 
 fn ended(exit: Exit, complaint: &str) -> String {
@@ -309,7 +349,8 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::shapes::{reshaped, shapes};
-    use rmcp::model::ListToolsRequest;
+    use a2a_hub_protocol::id::AgentId;
+    use rmcp::{model::ListToolsRequest, transport::DynamicTransportError};
     use serde_json::{Value, json};
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -334,8 +375,11 @@ mod tests {
                     _ => json!({}),
                 };
                 let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+                let reader = MessageReader::new(AgentId::parse("a").unwrap(), "s".to_owned());
                 for told in shapes().iter().chain([&answer]) {
-                    write.write_all(format!("{told}\n").as_bytes()).await.unwrap();
+                    for message in reader.read(told.to_string().as_bytes(), None) {
+                        write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+                    }
                 }
             }
         });
@@ -359,11 +403,30 @@ mod tests {
 
     #[test]
     fn line_length_spans_chunks() {
-        assert_eq!(longest(0, b"abc"), 3);
-        assert_eq!(longest(3, b"de"), 5);
-        assert_eq!(longest(5, b"f\ngh\ni"), 1);
-        assert_eq!(longest(5, b"f\n"), 0);
-        assert!(longest(MAX_LINE, b"f\n") > MAX_LINE, "it ends, and was too long");
+        let mut lines = Lines::default();
+        assert_eq!(lines.take(b"abc").unwrap(), Vec::<Vec<u8>>::new());
+        assert_eq!(lines.take(b"de\n\nf").unwrap(), [b"abcde\n".to_vec(), b"\n".to_vec()]);
+        assert_eq!(lines.take(b"\n").unwrap(), [b"f\n".to_vec()]);
+        let half = vec![b'x'; MAX_LINE / 2 + 1];
+        assert!(lines.take(&half).is_some() && lines.take(&half).is_none(), "it is too long");
+    }
+
+    #[test]
+    fn negotiation_failure_names_no_type() {
+        let closed = ClientInitializeError::ConnectionClosed("x".to_owned());
+        assert_eq!(
+            not_agreed(&closed),
+            "it does not speak the protocol: it hung up before it answered"
+        );
+        let lost = std::io::Error::other(Failure::Unavailable("it answers 400".to_owned()));
+        let error = DynamicTransportError::from_parts(
+            "rmcp::transport::worker::WorkerTransport<X>",
+            std::any::TypeId::of::<()>(),
+            Box::new(lost),
+        );
+        let context = "send initialize request".into();
+        let lost = ClientInitializeError::TransportError { error, context };
+        assert_eq!(not_agreed(&lost), "it does not speak the protocol: it answers 400");
     }
 
     #[tokio::test(start_paused = true)]
