@@ -20,7 +20,7 @@ pub(crate) struct Place {
 /// Reader of a part in one form.
 pub(crate) type PartReader = fn(Value, Place) -> Result<Part, A2aError>;
 
-/// What a tolerant reader accepts and collects.
+/// Forms that a tolerant reader accepts, and what it skips.
 #[derive(Clone, Debug)]
 struct Tolerance {
     /// Readers of parts in all forms.
@@ -29,7 +29,7 @@ struct Tolerance {
     skipped: Rc<RefCell<Vec<String>>>,
 }
 
-/// What was read of a remote agent's answer.
+/// Answer of a remote agent, as far as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tolerant<T> {
     /// The answer without the skipped values.

@@ -1,5 +1,5 @@
-//! Reader for the answers of remote agents: it finds the form of an answer by its members, and reads
-//! it as far as possible.
+//! Reader for the answers of remote agents: it finds the form of an answer by its members, and
+//! reads it as far as possible.
 
 use crate::{
     codec::{
@@ -79,7 +79,7 @@ mod tests {
         wire(Version::V03, Binding::JsonRpc)
     }
 
-    /// What a client reads of a stream item, in one line, with what was skipped.
+    /// Stream item as a client reads it, in one line, with what was skipped.
     fn read(wire: Wire, item: Value) -> String {
         let read = match wire.read_stream_response(item) {
             Ok(read) => read,

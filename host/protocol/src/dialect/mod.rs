@@ -13,7 +13,7 @@ pub use finished::FinishedTask;
 pub use heard::HeardEvent;
 pub use wire::Wire;
 
-/// What was read of a remote agent's answer.
+/// Answer of a remote agent, as far as it was read.
 pub use crate::codec::place::Tolerant;
 
 use crate::{
