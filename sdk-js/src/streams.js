@@ -14,10 +14,17 @@ export class LineBuffer {
   #decoder = new TextDecoder();
   #rest = "";
   #begun = false;
+  #ends;
   lines = [];
 
+  /** `ofEvents` follows the line rules of server-sent events. */
+  constructor({ ofEvents = false } = {}) {
+    this.#ends = ofEvents ? new EventLineEnds() : undefined;
+  }
+
   push(bytes) {
-    const text = this.#rest + this.#decoder.decode(bytes, { stream: true });
+    const piece = this.#decoder.decode(bytes, { stream: true });
+    const text = this.#rest + (this.#ends?.unify(piece) ?? piece);
     const lines = text.split("\n");
     this.#rest = lines.pop();
     if (this.#rest.length > MAX_LINE) throw Failure.exhausted(`a line has more than ${MAX_LINE} characters`);
@@ -35,6 +42,25 @@ export class LineBuffer {
     if (!this.#begun && line.startsWith("\ufeff")) line = line.slice(1);
     this.#begun = true;
     this.lines.push(line.endsWith("\r") ? line.slice(0, -1) : line);
+  }
+}
+
+/**
+ * Line endings of server-sent events: CRLF, LF or CR, after an optional byte order mark (WHATWG
+ * HTML, section 9.2.6).
+ */
+class EventLineEnds {
+  #isFirst = true;
+  #isAfterReturn = false;
+
+  /** Replaces each line ending by a line feed. */
+  unify(piece) {
+    if (piece === "") return piece;
+    let text = this.#isFirst ? piece.replace(/^\ufeff/, "") : piece;
+    if (this.#isAfterReturn) text = text.replace(/^\n/, "");
+    this.#isFirst = false;
+    this.#isAfterReturn = piece.endsWith("\r");
+    return text.replace(/\r\n?/g, "\n");
   }
 }
 
@@ -198,8 +224,8 @@ export class Response {
   }
 
   /** Lines of the body. */
-  async *lines() {
-    const buffer = new LineBuffer();
+  async *lines(options) {
+    const buffer = new LineBuffer(options);
     for await (const piece of this) {
       buffer.push(piece);
       yield* buffer.lines.splice(0);
@@ -211,7 +237,7 @@ export class Response {
   /** Server-sent events of the body, as language models stream them. */
   async *events() {
     let [event, data, id] = ["message", [], undefined];
-    for await (const line of this.lines()) {
+    for await (const line of this.lines({ ofEvents: true })) {
       if (line === "") {
         if (data.join("\n")) yield { event, data: data.join("\n"), id };
         [event, data, id] = ["message", [], undefined];

@@ -55,6 +55,24 @@ class _Lines:
         self.lines.append(line.removesuffix("\r"))
 
 
+class _EventLines(_Lines):
+    """Splits a stream of server-sent events into lines, which end with CRLF, LF or CR, after an
+    optional byte order mark (WHATWG HTML, section 9.2.6).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._after_return = False
+
+    def push(self, piece: bytes) -> None:
+        if not piece:
+            return
+        rest = piece.removeprefix(b"\n") if self._after_return else piece
+        self._after_return = piece.endswith(b"\r")
+        super().push(rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+
+
 class TextStream:
     """Text artifact that is streamed. Chunks are sent if a client is subscribed; the end replaces
     them by the whole text.
@@ -237,7 +255,9 @@ class Response:
 
     def lines(self) -> Iterator[str]:
         """Lines of the body."""
-        buffer = _Lines()
+        return self._split(_Lines())
+
+    def _split(self, buffer: _Lines) -> Iterator[str]:
         for piece in self:
             buffer.push(piece)
             yield from buffer.lines
@@ -249,7 +269,7 @@ class Response:
         """Server-sent events of the body, as language models stream them."""
         event, id = "message", None
         data: list[str] = []
-        for line in self.lines():
+        for line in self._split(_EventLines()):
             if not line:
                 if "\n".join(data):
                     yield ServerEvent(event, "\n".join(data), id)

@@ -137,6 +137,19 @@ class TheWorld(unittest.TestCase):
         self.assertEqual(told, ["application/json", True, {"a": [1]}, events, False, "https://example.com/c"])
         self.assertEqual(json.loads(host.requests[0].body), {"q": 1})
 
+    def test_event_lines_end_with_any_line_ending(self):
+        text = "\ufeffdata: a\rdata: b\r\n\r\nid: 1\n\nevent: ping\rdata: c\r\r"
+        for cut in range(len(text) + 1):
+            pieces = [piece for piece in (text[:cut], text[cut:]) if piece]
+            host = ScriptedHost().respond(ScriptedResponse(pieces=pieces))
+
+            def run(ctx, task):
+                events = ctx.fetch("https://example.com/a").events()
+                return json.dumps([(event.event, event.data, event.id) for event in events])
+
+            told = json.loads(host.run(made(run)).text)
+            self.assertEqual(told, [["message", "a\nb", None], ["ping", "c", None]], cut)
+
     def test_questions_memory_settings_others_and_tools(self):
         host = ScriptedHost().answer("main").setting("model", "m").agent("codex", "fine", artifacts={"notes": "some"})
         host.agent("bad", "no", state="failed").tool("files", "read", {"content": [{"type": "text", "text": "hello"}]})

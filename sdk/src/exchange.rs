@@ -68,10 +68,7 @@ impl Exchange {
                 self.lines.end();
                 return Ok(self.lines.pop());
             };
-            self.lines.push(&piece).map_err(|LineTooLong| {
-                let why = format!("the answer has a line of more than {MAX_LINE} bytes");
-                Failure::Exhausted(why)
-            })?;
+            self.lines.push(&piece).map_err(too_long)?;
         }
     }
 
@@ -80,6 +77,7 @@ impl Exchange {
         &mut self,
         timeout: Option<Duration>,
     ) -> Result<Option<ServerEvent>, Failure> {
+        self.lines.follow_events().map_err(too_long)?;
         let (mut event, mut data, mut id) = (None, Vec::new(), None);
         while let Some(line) = self.next_line(timeout)? {
             let (field, value) = line.split_once(':').unwrap_or((&line, ""));
@@ -96,6 +94,8 @@ impl Exchange {
                         return Ok(Some(ServerEvent { event, data, id }));
                     }
                 }
+                // An event without data is none, and its name is not that of the next one.
+                _ if line.is_empty() => (event, id) = (None, None),
                 _ => {}
             }
         }
@@ -117,6 +117,10 @@ impl Exchange {
     pub(crate) fn has_line(&self) -> bool {
         !self.lines.is_empty()
     }
+}
+
+fn too_long(_: LineTooLong) -> Failure {
+    Failure::Exhausted(format!("the answer has a line of more than {MAX_LINE} bytes"))
 }
 
 #[cfg(test)]
@@ -156,5 +160,24 @@ mod tests {
             [event("delta", "{\"a\":1}", Some("7")), event("message", "x\ny", None)]
         );
         assert_eq!(scripted(&["a", "b"]).rest().unwrap(), "ab");
+    }
+
+    #[test]
+    fn event_lines_end_with_any_line_ending() {
+        let text = "\u{feff}data: a\rdata: b\r\n\r\nevent: lost\nid: 1\n\nevent: ping\rdata: c\r\r";
+        let cuts = (0..=text.len()).filter(|cut| text.is_char_boundary(*cut));
+        for cut in cuts {
+            let mut answer = scripted(&[&text[..cut], &text[cut..]]);
+            let events = std::iter::from_fn(|| answer.next_event(None).unwrap());
+            let told: Vec<_> = events.map(|it| (it.event, it.data, it.id)).collect();
+            let expected = [("message", "a\nb"), ("ping", "c")];
+            assert_eq!(
+                told,
+                expected.map(|(event, data)| (event.into(), data.into(), None)),
+                "{cut}"
+            );
+        }
+        let mut lines = scripted(&["50%\r100%\n"]);
+        assert_eq!(lines.next_line(None).unwrap().as_deref(), Some("50%\r100%"));
     }
 }

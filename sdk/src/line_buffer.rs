@@ -16,13 +16,50 @@ pub(crate) struct LineBuffer {
     lines: VecDeque<String>,
     partial: Vec<u8>,
     /// True after the first line, which may begin with a byte order mark.
-    is_begun: bool,
+    has_begun: bool,
+    /// True after a CR, if the lines are those of a stream of events.
+    event_ends: Option<bool>,
+}
+
+/// Replaces each line ending of server-sent events, which is CRLF, LF or CR, by LF (WHATWG HTML,
+/// section 9.2.6). `is_after_return` is true after a CR: an LF that follows belongs to it.
+fn unify(is_after_return: &mut bool, bytes: &[u8]) -> Vec<u8> {
+    let mut unified = Vec::with_capacity(bytes.len());
+    for &byte in bytes {
+        let is_after_return = std::mem::replace(is_after_return, byte == b'\r');
+        match byte {
+            b'\n' if is_after_return => {}
+            b'\r' => unified.push(b'\n'),
+            other => unified.push(other),
+        }
+    }
+    unified
 }
 
 impl LineBuffer {
     /// Adds a piece. The newline byte is part of no other UTF-8 character, so a character that is
     /// split between pieces stays intact.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), LineTooLong> {
+        match &mut self.event_ends {
+            Some(is_after_return) => {
+                let unified = unify(is_after_return, bytes);
+                self.split(&unified)
+            }
+            None => self.split(bytes),
+        }
+    }
+
+    /// Follows the line rules of server-sent events from now on.
+    pub(crate) fn follow_events(&mut self) -> Result<(), LineTooLong> {
+        if self.event_ends.is_some() {
+            return Ok(());
+        }
+        self.event_ends = Some(false);
+        let partial = std::mem::take(&mut self.partial);
+        self.push(&partial)
+    }
+
+    fn split(&mut self, bytes: &[u8]) -> Result<(), LineTooLong> {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.partial.extend(piece);
             if self.partial.len() > MAX_LINE {
@@ -65,7 +102,7 @@ impl LineBuffer {
     fn end_line(&mut self) {
         let line = String::from_utf8_lossy(&self.partial);
         let line = line.strip_suffix('\n').unwrap_or(&line);
-        let mark = if std::mem::replace(&mut self.is_begun, true) { "" } else { "\u{feff}" };
+        let mark = if std::mem::replace(&mut self.has_begun, true) { "" } else { "\u{feff}" };
         let line = line.strip_prefix(mark).unwrap_or(line);
         self.lines.push_back(line.strip_suffix('\r').unwrap_or(line).to_owned());
         self.partial.clear();

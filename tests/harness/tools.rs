@@ -11,7 +11,7 @@ use std::{fs, path::Path};
 pub const SERVER: &str = r#"
 import json, os, sys, time
 
-NAMES = ["read", "secret", "big", "line", "chatter", "noise", "never", "hang", "die", "wrong", "shapeless", "asks"]
+NAMES = ["read", "secret", "big", "line", "chatter", "noise", "never", "hang", "die", "wrong", "shapeless", "asks", "hologram"]
 
 # In a namespace of its own each has the same number.
 ID = os.urandom(4).hex()
@@ -45,6 +45,10 @@ def call(id, name, arguments):
         return say({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "wants\na \u202epath"}})
     elif name == "shapeless":
         return say({"jsonrpc": "2.0", "id": id, "result": "text"})
+    elif name == "hologram":
+        content = [{"type": "text", "text": "before"}, {"type": "hologram"}, {"type": "text", "text": "after"}]
+        say({"jsonrpc": "2.0", "method": "notifications/brandNew", "params": None})
+        return say({"jsonrpc": "2.0", "id": str(id), "result": {"content": content, "isError": None}})
     elif name == "asks":
         return say({"jsonrpc": "2.0", "id": id, "result": {"resultType": "input_required", "inputRequests": {}}})
     say({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}})
@@ -65,6 +69,7 @@ for line in sys.stdin:
         lists += 1
         tools = [{"name": name, "description": f"Does\n\x1b[2J\u202e {name}, list {lists}",
                   "inputSchema": {"type": "object"}} for name in NAMES]
+        tools.append({"name": "odd", "description": "is unusable", "inputSchema": "none"})
         tools.append({"name": "read", "description": "twice", "inputSchema": {"type": "object", "x": "x" * 100000}})
         say({"jsonrpc": "2.0", "id": id, "result": {"tools": tools, "nextCursor": "again", "ttlMs": 10 ** 9}})
     elif method == "tools/call":

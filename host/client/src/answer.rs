@@ -64,13 +64,14 @@ pub(crate) fn json(status: StatusCode, text: &[u8]) -> Result<Value, ClientError
     })
 }
 
-/// Refuses a response that points elsewhere, or that is compressed although the request allowed no
+/// Refuses a redirect, or a response that is compressed although the request allowed no
 /// compression.
 pub(crate) fn check_head<T>(answer: &Response<T>) -> Result<(), ClientError> {
     let said =
         |name| answer.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let why = if answer.status().is_redirection() {
-        let to = said(LOCATION).map(|to| format!(" to {to:?}")).unwrap_or_default();
+        let to = said(LOCATION).map(|to| format!(" to \"{}\"", plain_text::line(to, MAX_QUOTE)));
+        let to = to.unwrap_or_default();
         format!(
             "it points elsewhere{to}, and nobody is followed unseen; give that URL if it is the right one"
         )

@@ -21,7 +21,7 @@ mod retry;
 #[cfg(test)]
 #[path = "../../../tests/harness/shapes.rs"]
 mod shapes;
-mod sse;
+pub mod sse;
 mod task_stream;
 
 pub use answer::fetch;

@@ -50,7 +50,7 @@ async fn serve(responses: Vec<Raw>) -> (String, JoinSet<()>) {
     (url, serving)
 }
 
-/// What the caller of a stream gets, in one line for each event.
+/// Events that the caller of a stream gets, separated by dots.
 async fn told(responses: Vec<Raw>) -> String {
     let (url, _serving) = serve(responses).await;
     let card = json!({

@@ -11,15 +11,16 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Event with data.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct ServerEvent {
+pub struct ServerEvent {
     /// Name of the event; empty unless the server sets it.
-    pub(crate) name: String,
-    pub(crate) data: Bytes,
+    pub name: String,
+    /// Data lines of the event, joined by line feeds.
+    pub data: Bytes,
 }
 
 /// Joins the chunks of a stream and splits them into events.
 #[derive(Debug, Default)]
-pub(crate) struct EventDecoder {
+pub struct EventDecoder {
     /// Beginning of an incomplete line.
     line: Vec<u8>,
     /// Name of the current event so far.
@@ -32,15 +33,15 @@ pub(crate) struct EventDecoder {
     begun: bool,
 }
 
-/// The event exceeds the size limit.
+/// Error of an event that exceeds the size limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {} MiB", MAX_EVENT >> 20)]
-pub(crate) struct TooLong;
+pub struct TooLong;
 
 impl EventDecoder {
     /// Decodes a chunk, and returns the events that are complete by now. Events without data are
     /// left out.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
+    pub fn take(&mut self, piece: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
         let mut whole = Vec::new();
         for part in piece.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let after_return = std::mem::take(&mut self.after_return);

@@ -28,6 +28,7 @@ mod mcp_http;
 mod messages;
 mod metrics;
 mod minds;
+mod odd_tools;
 mod official;
 mod operations;
 mod patience;

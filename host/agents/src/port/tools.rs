@@ -10,6 +10,7 @@
 
 mod connection;
 mod lines;
+mod message_reader;
 mod origin;
 mod remote;
 mod server;

@@ -245,7 +245,7 @@ mod tests {
         card
     }
 
-    /// What the strict readers make of a card, in one line, with what was skipped.
+    /// Card as the strict readers read it, in one line, with what was skipped.
     fn read(members: &Value) -> String {
         let ForeignCard { card, skipped } = ForeignCard::read(&card(members));
         let agent = AgentCard::parse(&card.to_string()).map_err(|why| why.to_string());

@@ -2,7 +2,8 @@
 //! requests of clients are refused with the path; answers of remote agents are read as far as
 //! possible, and the path of each skipped value is collected for the log.
 
-use crate::model::error::A2aError;
+use crate::model::{error::A2aError, message::Part};
+use serde_json::Value;
 use std::{cell::RefCell, fmt, ops::Deref, rc::Rc};
 
 /// Most skipped values that are collected for one document.
@@ -12,13 +13,23 @@ const MAX_SKIPPED: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     path: String,
-    /// Reasons for the skipped values; `None` if the first one refuses the document.
-    skipped: Option<Skipped>,
+    /// `None` if the first value of another form refuses the document.
+    tolerance: Option<Tolerance>,
 }
 
-type Skipped = Rc<RefCell<Vec<String>>>;
+/// Reader of a part in one form.
+pub(crate) type PartReader = fn(Value, Place) -> Result<Part, A2aError>;
 
-/// What was read of a remote agent's answer.
+/// Forms that a tolerant reader accepts, and what it skips.
+#[derive(Clone, Debug)]
+struct Tolerance {
+    /// Readers of parts in all forms.
+    parts: &'static [PartReader],
+    /// Reasons for the skipped values.
+    skipped: Rc<RefCell<Vec<String>>>,
+}
+
+/// Answer of a remote agent, as far as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tolerant<T> {
     /// The answer without the skipped values.
@@ -28,13 +39,16 @@ pub struct Tolerant<T> {
 }
 
 impl<T> Tolerant<T> {
-    /// Reads a document tolerantly, whose own path is `path`.
+    /// Reads a document tolerantly, whose own path is `path`. `parts` are the readers of parts in
+    /// all forms.
     pub(crate) fn read(
         path: &str,
+        parts: &'static [PartReader],
         read: impl FnOnce(Place) -> Result<T, A2aError>,
     ) -> Result<Self, A2aError> {
-        let skipped = Skipped::default();
-        let value = read(Place { path: path.to_owned(), skipped: Some(Rc::clone(&skipped)) })?;
+        let skipped = Rc::default();
+        let tolerance = Some(Tolerance { parts, skipped: Rc::clone(&skipped) });
+        let value = read(Place { path: path.to_owned(), tolerance })?;
         Ok(Self { value, skipped: skipped.take() })
     }
 }
@@ -42,7 +56,12 @@ impl<T> Tolerant<T> {
 impl Place {
     /// True if values of another form are skipped.
     pub(crate) fn is_tolerant(&self) -> bool {
-        self.skipped.is_some()
+        self.tolerance.is_some()
+    }
+
+    /// Readers of parts in all forms; `None` for a strict reader.
+    pub(crate) fn part_readers(&self) -> Option<&'static [PartReader]> {
+        self.tolerance.as_ref().map(|tolerance| tolerance.parts)
     }
 
     /// The same path for a strict reader.
@@ -56,18 +75,18 @@ impl Place {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
         };
-        Self { path, skipped: self.skipped.clone() }
+        Self { path, tolerance: self.tolerance.clone() }
     }
 
     /// Path of the item `n` of a list.
     pub(crate) fn item(&self, n: usize) -> Self {
-        Self { path: format!("{}[{n}]", self.path), skipped: self.skipped.clone() }
+        Self { path: format!("{}[{n}]", self.path), tolerance: self.tolerance.clone() }
     }
 
     /// Skips a value for this reason; returns the reason to a strict reader.
     pub(crate) fn skip(&self, why: A2aError) -> Result<(), A2aError> {
-        let Some(skipped) = &self.skipped else { return Err(why) };
-        let mut skipped = skipped.borrow_mut();
+        let Some(tolerance) = &self.tolerance else { return Err(why) };
+        let mut skipped = tolerance.skipped.borrow_mut();
         if skipped.len() < MAX_SKIPPED {
             skipped.push(why.message);
         }
@@ -83,7 +102,7 @@ impl From<&str> for Place {
 
 impl From<String> for Place {
     fn from(path: String) -> Self {
-        Self { path, skipped: None }
+        Self { path, tolerance: None }
     }
 }
 

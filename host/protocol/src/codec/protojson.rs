@@ -3,7 +3,12 @@
 //! writes them.
 
 use crate::{
-    codec::{foreign, members::Members, place::Place, spelled::Form},
+    codec::{
+        foreign,
+        members::Members,
+        place::{PartReader, Place},
+        spelled::Form,
+    },
     model::{
         error::A2aError,
         event::{ArtifactUpdate, StatusUpdate, StreamResponse},
@@ -90,14 +95,14 @@ impl Proto {
     }
 
     fn read_part(self, value: Value, at: Place) -> Result<Part, A2aError> {
-        let own: foreign::PartReader = match self {
+        let own: PartReader = match self {
             Self::V1 => Self::part_of_v1,
             Self::V03 => Self::part_of_v03,
         };
         foreign::part(own, value, at)
     }
 
-    pub(super) fn part_of_v1(value: Value, at: Place) -> Result<Part, A2aError> {
+    pub(crate) fn part_of_v1(value: Value, at: Place) -> Result<Part, A2aError> {
         let whole = at.clone();
         let mut of = Members::of(value, at)?;
         Ok(Part {
@@ -108,7 +113,7 @@ impl Proto {
         })
     }
 
-    pub(super) fn part_of_v03(value: Value, at: Place) -> Result<Part, A2aError> {
+    pub(crate) fn part_of_v03(value: Value, at: Place) -> Result<Part, A2aError> {
         let whole = at.clone();
         read_old_part(&mut Members::of(value, at)?, &whole)
     }

@@ -2,6 +2,7 @@
 //! requests on the server side and encode them on the client side, in any dialect.
 
 mod finished;
+mod foreign;
 pub mod grpc;
 mod heard;
 pub mod jsonrpc;
@@ -12,7 +13,7 @@ pub use finished::FinishedTask;
 pub use heard::HeardEvent;
 pub use wire::Wire;
 
-/// What was read of a remote agent's answer.
+/// Answer of a remote agent, as far as it was read.
 pub use crate::codec::place::Tolerant;
 
 use crate::{

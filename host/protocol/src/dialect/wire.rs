@@ -2,10 +2,10 @@
 //! on all bindings, 0.3 its own JSON over JSON-RPC and an older package's ProtoJSON over REST and
 //! gRPC.
 
+use super::foreign;
 use crate::{
     card::{Endpoints, extended},
     codec::{
-        foreign,
         place::Tolerant,
         spelled::{Answered, Form},
     },
@@ -116,12 +116,12 @@ impl Wire {
 
     /// Reads a task from a server's response, as far as it can be read.
     pub fn read_task(self, value: Value) -> Result<Tolerant<Task>, A2aError> {
-        Tolerant::read("task", |at| foreign::task(self.form(), value, at))
+        foreign::read_task(self.form(), value)
     }
 
     /// Reads a stream item, or the response to a message, as far as it can be read.
     pub fn read_stream_response(self, value: Value) -> Result<Tolerant<StreamResponse>, A2aError> {
-        Tolerant::read("", |at| foreign::stream_response(self.form(), value, at))
+        foreign::read_stream_response(self.form(), value)
     }
 
     /// Adds the requested tenant to the push configurations of a 1.0 answer.

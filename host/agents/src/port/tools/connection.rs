@@ -3,6 +3,7 @@
 
 use super::{
     lines::{LineTooLong, MAX_LINE, Relayed, ServerLines},
+    message_reader::MessageReader,
     origin::Origin,
     remote::{Elsewhere, Refusals},
 };
@@ -24,6 +25,7 @@ use rmcp::{
     },
 };
 use std::{
+    error::Error,
     future::{Future, pending},
     sync::{
         Arc,
@@ -95,12 +97,13 @@ impl Connection {
         let revocation = origin.live.watch(is_granted);
         let us = Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION"));
         let us = ClientConfig::new(ClientCapabilities::default(), us);
+        let reader = MessageReader::new(origin.agent.clone(), origin.name.clone());
         let agreed = match &origin.config.url {
             Some(url) => {
                 keeping.spawn(keep(revocation, Arc::clone(&shared), pending()));
                 let (agent, live) = (origin.agent.clone(), origin.live.clone());
                 let (http, refused) = (origin.http.clone(), shared.refused.clone());
-                let client = Elsewhere { agent, live, http, refused };
+                let client = Elsewhere { agent, live, http, refused, reader };
                 let at = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 us.serve(StreamableHttpClientTransport::with_client(client, at)).await
             }
@@ -112,7 +115,7 @@ impl Connection {
                 let (ours, mut theirs) = duplex(PIPE);
                 let ending = Arc::clone(&shared);
                 let work = async move {
-                    let why = pump(child, &mut theirs).await;
+                    let why = pump(child, &mut theirs, &reader).await;
                     // Set before the pipe closes: callers that wait for an answer then read the
                     // reason.
                     ending.end(why.clone());
@@ -216,13 +219,37 @@ async fn keep(revocation: Revocation, shared: Arc<Shared>, work: impl Future<Out
 
 /// Failure of the protocol negotiation.
 fn not_agreed(why: &ClientInitializeError) -> String {
-    let words = plain_text::line(&why.to_string(), MAX_COMPLAINT);
-    format!("it does not speak the protocol: {words}")
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the others say in plain words what is wrong"
+    )]
+    let words = match why {
+        ClientInitializeError::JsonRpcError(why) => {
+            return format!("it refuses: \"{}\"", plain_text::line(&why.message, MAX_COMPLAINT));
+        }
+        ClientInitializeError::ConnectionClosed(_) => "it hung up before it answered".to_owned(),
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => {
+            "its answer to `initialize` is another one".to_owned()
+        }
+        ClientInitializeError::TransportError { error, .. } => innermost(&*error.error),
+        why => why.to_string(),
+    };
+    format!("it does not speak the protocol: {}", plain_text::line(&words, MAX_COMPLAINT))
+}
+
+/// Words of the innermost cause: the outer ones name types of the program.
+pub(super) fn innermost(why: &(dyn Error + 'static)) -> String {
+    let mut cause = why;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// Copies bytes in both directions until one side closes; returns the reason. The program ends with
 /// it.
-async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
+async fn pump(mut child: Child, hub: &mut DuplexStream, reader: &MessageReader) -> String {
     let (mut from_hub, mut to_hub) = split(hub);
     let mut said = vec![0; PIPE];
     let (mut pace, mut complaint, mut lines) = (Pace::new(), String::new(), ServerLines::default());
@@ -239,7 +266,7 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
                     if !to_server.is_empty() {
                         let _ = child.write_stdin(&to_server).await;
                     }
-                    if to_hub.write_all(&told).await.is_err() {
+                    if to_hub.write_all(&read_by(reader, &told)).await.is_err() {
                         return "the hub hung up".to_owned();
                     }
                     pace.read(bytes.len()).await;
@@ -256,7 +283,7 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
                     return format!("it took {taken} MiB of memory with all it started, and may take {limit} (`confined.max_memory_mb`)");
                 }
                 Output::Exited(exit) => {
-                    let _ = to_hub.write_all(&lines.end().to_hub).await;
+                    let _ = to_hub.write_all(&read_by(reader, &lines.end().to_hub)).await;
                     return ended(exit, &complaint);
                 }
             },
@@ -269,6 +296,13 @@ async fn pump(mut child: Child, hub: &mut DuplexStream) -> String {
             },
         }
     }
+}
+
+/// Reads the program's lines, and returns them for the protocol's library.
+fn read_by(reader: &MessageReader, lines: &[u8]) -> Vec<u8> {
+    let lines = lines.split(|byte| *byte == b'\n');
+    let messages = lines.flat_map(|line| reader.read(line, None));
+    messages.flat_map(|message| format!("{message}\n").into_bytes()).collect()
 }
 
 fn ended(exit: Exit, complaint: &str) -> String {
@@ -306,7 +340,8 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::shapes::{reshaped, shapes};
-    use rmcp::model::ListToolsRequest;
+    use a2a_hub_protocol::id::AgentId;
+    use rmcp::{model::ListToolsRequest, transport::DynamicTransportError};
     use serde_json::{Value, json};
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -331,8 +366,11 @@ mod tests {
                     _ => json!({}),
                 };
                 let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+                let reader = MessageReader::new(AgentId::parse("a").unwrap(), "s".to_owned());
                 for told in shapes().iter().chain([&answer]) {
-                    write.write_all(format!("{told}\n").as_bytes()).await.unwrap();
+                    for message in reader.read(told.to_string().as_bytes(), None) {
+                        write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+                    }
                 }
             }
         });
@@ -352,6 +390,24 @@ mod tests {
         }
         let ping = ClientRequest::PingRequest(PingRequest::default());
         assert!(service.peer().send_request(ping).await.is_ok(), "it answers still");
+    }
+
+    #[test]
+    fn negotiation_failure_names_no_type() {
+        let closed = ClientInitializeError::ConnectionClosed("x".to_owned());
+        assert_eq!(
+            not_agreed(&closed),
+            "it does not speak the protocol: it hung up before it answered"
+        );
+        let lost = std::io::Error::other(Failure::Unavailable("it answers 400".to_owned()));
+        let error = DynamicTransportError::from_parts(
+            "rmcp::transport::worker::WorkerTransport<X>",
+            std::any::TypeId::of::<()>(),
+            Box::new(lost),
+        );
+        let context = "send initialize request".into();
+        let lost = ClientInitializeError::TransportError { error, context };
+        assert_eq!(not_agreed(&lost), "it does not speak the protocol: it answers 400");
     }
 
     #[tokio::test(start_paused = true)]

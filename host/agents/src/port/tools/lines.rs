@@ -50,36 +50,6 @@ impl ServerLines {
     }
 }
 
-/// Text in pieces, in which U+FFFD replaces bytes that are not UTF-8: the reader of server-sent
-/// events ends a stream at the first of them.
-#[derive(Default)]
-pub(super) struct LossyText {
-    /// Beginning of a character that the last piece cut.
-    cut: Vec<u8>,
-}
-
-impl LossyText {
-    /// Adds a piece, and returns the text up to its last whole character.
-    pub(super) fn take(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.cut.extend_from_slice(piece);
-        let mut text = Vec::with_capacity(self.cut.len());
-        let mut cut = Vec::new();
-        let mut chunks = self.cut.utf8_chunks().peekable();
-        while let Some(chunk) = chunks.next() {
-            text.extend_from_slice(chunk.valid().as_bytes());
-            let invalid = chunk.invalid();
-            let is_cut = std::str::from_utf8(invalid).is_err_and(|why| why.error_len().is_none());
-            if is_cut && chunks.peek().is_none() {
-                cut = invalid.to_vec();
-            } else if !invalid.is_empty() {
-                text.extend_from_slice("\u{fffd}".as_bytes());
-            }
-        }
-        self.cut = cut;
-        text
-    }
-}
-
 impl Relayed {
     fn add(&mut self, line: &[u8]) {
         let line = line.trim_ascii();
@@ -143,16 +113,6 @@ mod tests {
         assert_eq!(error["id"], "a");
         assert!(request.to_hub.is_empty());
         assert_eq!(taken(r#"{"method":"notifications/message","params":"#), Relayed::default());
-    }
-
-    #[test]
-    fn bytes_in_pieces_become_text() {
-        let bytes = [&b"a\xff"[..], "ß🎉".as_bytes(), b"\xf0\x9f", b"b\xe2\x82"].concat();
-        for size in 1..=bytes.len() {
-            let mut lossy = LossyText::default();
-            let text: Vec<u8> = bytes.chunks(size).flat_map(|piece| lossy.take(piece)).collect();
-            assert_eq!(String::from_utf8(text).unwrap(), "a\u{fffd}ß🎉\u{fffd}b", "{size}");
-        }
     }
 
     #[test]

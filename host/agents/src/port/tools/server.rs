@@ -1,8 +1,9 @@
 //! One MCP server: started on first use and restarted after it ends, at a bounded rate.
 
 use super::{
-    connection::{Connection, Use},
+    connection::{Connection, Use, innermost},
     origin::Origin,
+    remote::BROKE_OFF,
 };
 use a2a_hub_core::text::{duration::Span, plain_text};
 use a2a_hub_runtime::{
@@ -18,7 +19,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -81,7 +82,7 @@ impl Server {
     }
 
     async fn pages(&self, used: &Use, what: &str) -> Result<Vec<ToolInfo>, Failure> {
-        let (mut tools, mut cursor) = (BTreeMap::new(), None);
+        let (mut tools, mut cursor, mut seen) = (BTreeMap::new(), None, BTreeSet::new());
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             // Bypasses the client's own cache, whose lifetime the server controls.
@@ -99,9 +100,15 @@ impl Server {
                 let tool = self.told(tool);
                 tools.entry(tool.name.clone()).or_insert(tool);
             }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
+            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            match &cursor {
+                None => break,
+                Some(cursor) if !seen.insert(cursor.clone()) => {
+                    let (agent, server) = (&self.origin.agent, &self.origin.name);
+                    tracing::warn!(%agent, server, "a cursor of the server's tools repeats, later pages are not read");
+                    break;
+                }
+                Some(_) => {}
             }
         }
         Ok(tools.into_values().collect())
@@ -175,6 +182,10 @@ impl Server {
 
     fn failed(used: &Use, what: &str, why: &ServiceError) -> Failure {
         if let ServiceError::McpError(why) = why {
+            if why.message.starts_with(BROKE_OFF) {
+                let words = plain_text::line(&why.message, MAX_WORDS);
+                return Failure::Unavailable(format!("{what}: {words}"));
+            }
             let words = plain_text::line(&why.message, MAX_WORDS);
             let text = format!("{what}: the server refuses: \"{words}\"");
             let is_callers = [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND];
@@ -184,7 +195,12 @@ impl Server {
         if matches!(why, ServiceError::UnexpectedResponse) {
             return misunderstood(what);
         }
-        let why = used.fault().unwrap_or_else(|| plain_text::line(&why.to_string(), MAX_WORDS));
+        let words = if let ServiceError::TransportSend(why) = why {
+            innermost(&*why.error)
+        } else {
+            why.to_string()
+        };
+        let why = used.fault().unwrap_or_else(|| plain_text::line(&words, MAX_WORDS));
         Failure::Unavailable(format!("{what}: {why}"))
     }
 }
