@@ -264,6 +264,12 @@ pub fn picky_guest() -> Result<PathBuf> {
     built(component("picky-guest"))
 }
 
+/// Component of the guest with the scenarios of the official compatibility kit, built by `cargo
+/// xtask guests`.
+pub fn kit_guest() -> Result<PathBuf> {
+    built(component("kit-guest"))
+}
+
 /// Component of the guest whose runs are replayed, built by `cargo xtask guests`.
 pub fn durable_guest() -> Result<PathBuf> {
     built(component("durable-guest"))

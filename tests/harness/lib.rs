@@ -34,8 +34,8 @@ pub use endpoints::Endpoints;
 pub use front::Front;
 pub use grpc::GrpcClient;
 pub use hub::{
-    HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, picky_guest,
-    test_guests,
+    HubBuilder, TestHub, durable_guest, example_agent, faulty_guest, hub_binary, kit_guest,
+    picky_guest, test_guests,
 };
 pub use numbers::Numbers;
 pub use processes::{

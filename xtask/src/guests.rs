@@ -17,7 +17,8 @@ use crate::shell::{announce, output, run};
 const PROFILE: &str = "guest";
 
 /// Guests of the end-to-end tests, good and bad, which are not real agents.
-const TEST_GUESTS: [&str; 4] = ["test-guests", "picky-guest", "durable-guest", "faulty-guest"];
+const TEST_GUESTS: [&str; 5] =
+    ["test-guests", "picky-guest", "kit-guest", "durable-guest", "faulty-guest"];
 
 /// Selection of components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,26 @@ pub fn http_date(time: &str) -> Option<String> {
     jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok()
 }
 
+/// True if a representation of the time `modified` has not changed since the HTTP date `since`, in
+/// any of the three formats of HTTP (RFC 9110, section 5.6.7). An invalid date is no condition.
+pub fn is_unmodified(modified: &str, since: &str) -> bool {
+    let (modified, since) = (parse_http_date(modified), parse_http_date(since));
+    matches!((modified, since), (Some(modified), Some(since)) if modified <= since)
+}
+
+fn parse_http_date(date: &str) -> Option<jiff::Timestamp> {
+    let date = date.trim();
+    if let Ok(time) = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date) {
+        return Some(time);
+    }
+    // The obsolete formats of RFC 850 and of C's `asctime`, both in UTC.
+    let obsolete = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+    obsolete.iter().find_map(|format| {
+        let time = jiff::civil::DateTime::strptime(format, date).ok()?;
+        time.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|time| time.timestamp())
+    })
+}
+
 /// Remaining time of an HTTP `Retry-After` value (RFC 9110, section 10.2.3), which is seconds or a
 /// date.
 pub fn retry_after(said: &str) -> Option<Duration> {
@@ -86,6 +106,24 @@ mod tests {
             http_date("2026-01-31T10:30:00Z").as_deref(),
             Some("Sat, 31 Jan 2026 10:30:00 GMT")
         );
+    }
+
+    #[test]
+    fn http_dates_of_all_formats_are_compared() {
+        let modified = "Sun, 06 Nov 1994 08:49:37 GMT";
+        for since in [
+            modified,
+            " Sun, 06 Nov 1994 08:49:38 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Mon, 07 Nov 1994 00:00:00 GMT",
+        ] {
+            assert!(is_unmodified(modified, since), "{since}");
+        }
+        for since in ["Sun, 06 Nov 1994 08:49:36 GMT", "Sun Nov  6 08:49:36 1994", "", "today", "1"]
+        {
+            assert!(!is_unmodified(modified, since), "{since}");
+        }
     }
 
     #[test]

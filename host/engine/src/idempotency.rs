@@ -38,6 +38,8 @@ struct Known {
     begun: HashMap<Key, Begun>,
     /// Keys of `begun`, oldest first.
     order: VecDeque<(Instant, Key)>,
+    /// True if tasks of an earlier run are among `begun`: their keys may be an older hub's.
+    restored: bool,
 }
 
 /// Stored fingerprint: the first half of its bytes, to save memory. A chance collision takes some
@@ -159,17 +161,30 @@ impl Repeats {
     }
 
     /// Claims a request, given as text that distinguishes it from others; none if requests are not
-    /// remembered.
-    pub async fn claim(&self, request: &str) -> Option<Claim> {
+    /// remembered. `older` is the request's text by the rule of older hubs.
+    pub async fn claim(&self, request: &str, older: &str) -> Option<Claim> {
         if self.0.window.is_zero() {
             return None;
         }
-        let digest = digest(&SHA256, request.as_bytes());
-        let (fingerprint, key) = (hex::encode(digest), key(digest.as_ref()));
+        let digested = digest(&SHA256, request.as_bytes());
+        let (fingerprint, key) = (hex::encode(digested), key(digested.as_ref()));
         // Created before the lock is taken, so that on cancellation the lock is released first.
         let place = RequestRef { key, repeats: self.clone() };
-        let task = self.turn(key).lock_owned().await;
+        let mut task = self.turn(key).lock_owned().await;
+        if task.is_none() {
+            *task = self.begun_by_older_hub(older);
+        }
         Some(Claim { fingerprint, task, place })
+    }
+
+    /// Task that a hub of an older version began for the request. Its texts had less of a request,
+    /// so such a task counts for all requests that this hub distinguishes.
+    fn begun_by_older_hub(&self, text: &str) -> Option<TaskId> {
+        if !self.0.known.lock().restored {
+            return None;
+        }
+        let older = key(digest(&SHA256, text.as_bytes()).as_ref());
+        self.0.known.lock().begun.get(&older).map(Begun::task)
     }
 
     /// Lock of a request; expired requests are dropped first.
@@ -192,6 +207,7 @@ impl Repeats {
         }
         let mut known = self.0.known.lock();
         known.forget(self.0.window);
+        known.restored = true;
         known.began(key(&bytes), task, age);
     }
 }
@@ -211,29 +227,32 @@ mod tests {
     const WINDOW: Duration = Duration::from_secs(600);
 
     async fn found(repeats: &Repeats, request: &str) -> Option<String> {
-        repeats.claim(request).await.and_then(|claim| Some(claim.task()?.to_string()))
+        repeats.claim(request, "").await.and_then(|claim| Some(claim.task()?.to_string()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn request_is_remembered_only_within_window() {
         let repeats = Repeats::within(WINDOW);
-        repeats.claim("a").await.unwrap().begun(TaskId::new("t"));
+        repeats.claim("a", "").await.unwrap().begun(TaskId::new("t"));
         assert_eq!(found(&repeats, "b").await, None);
         sleep(WINDOW - Duration::from_secs(1)).await;
         assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
         sleep(Duration::from_secs(1)).await;
         assert_eq!(found(&repeats, "a").await, None, "its window was not begun anew");
-        assert!(Repeats::default().claim("a").await.is_none(), "without a window, none is known");
+        assert!(
+            Repeats::default().claim("a", "").await.is_none(),
+            "without a window, none is known"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn identical_request_waits_for_first() {
         let repeats = Repeats::within(WINDOW);
-        let first = repeats.claim("a").await.unwrap();
-        assert!(timeout(WINDOW / 2, repeats.claim("a")).await.is_err());
-        assert!(timeout(Duration::ZERO, repeats.claim("b")).await.is_ok(), "another need not");
+        let first = repeats.claim("a", "").await.unwrap();
+        assert!(timeout(WINDOW / 2, repeats.claim("a", "")).await.is_err());
+        assert!(timeout(Duration::ZERO, repeats.claim("b", "")).await.is_ok(), "another need not");
         drop(first);
-        let second = repeats.claim("a").await.unwrap();
+        let second = repeats.claim("a", "").await.unwrap();
         assert_eq!(second.task(), None, "the first one came to nothing");
         let task = TaskId::fresh();
         let third = found(&repeats, "a");
@@ -245,12 +264,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn window_starts_when_task_begins() {
         let repeats = Repeats::within(WINDOW);
-        drop(repeats.claim("a").await.unwrap());
+        drop(repeats.claim("a", "").await.unwrap());
         assert!(repeats.0.known.lock().claimed.is_empty(), "nothing is left of it");
         sleep(WINDOW / 2).await;
-        let refused = repeats.claim("a").await.unwrap();
+        let refused = repeats.claim("a", "").await.unwrap();
         let waiting = async {
-            let claim = repeats.claim("a").await.unwrap();
+            let claim = repeats.claim("a", "").await.unwrap();
             assert_eq!(claim.task(), None);
             sleep(WINDOW / 4).await;
             claim.begun(TaskId::new("t"));
@@ -267,9 +286,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn request_longer_than_window_runs_once() {
         let repeats = Repeats::within(WINDOW);
-        let first = repeats.claim("a").await.unwrap();
+        let first = repeats.claim("a", "").await.unwrap();
         sleep(WINDOW * 2).await;
-        assert!(timeout(WINDOW, repeats.claim("a")).await.is_err(), "it is under way");
+        assert!(timeout(WINDOW, repeats.claim("a", "")).await.is_err(), "it is under way");
         first.begun(TaskId::new("t"));
         assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
         assert!(repeats.0.known.lock().claimed.is_empty());
@@ -279,10 +298,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn deleted_task_is_begun_again_once() {
         let repeats = Repeats::within(WINDOW);
-        repeats.claim("a").await.unwrap().begun(TaskId::fresh());
-        let first = repeats.claim("a").await.unwrap();
+        repeats.claim("a", "").await.unwrap().begun(TaskId::fresh());
+        let first = repeats.claim("a", "").await.unwrap();
         assert!(first.task().is_some());
-        assert!(timeout(WINDOW / 2, repeats.claim("a")).await.is_err());
+        assert!(timeout(WINDOW / 2, repeats.claim("a", "")).await.is_err());
         let anew = TaskId::fresh();
         first.begun(anew.clone());
         assert_eq!(found(&repeats, "a").await.as_deref(), Some(anew.as_str()));
@@ -308,10 +327,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn restored_task_is_found_by_older_text() {
+        let repeats = Repeats::within(WINDOW);
+        let found = async |request, older| {
+            repeats.claim(request, older).await.unwrap().task().map(ToString::to_string)
+        };
+        repeats.claim("new", "old").await.unwrap().begun(TaskId::new("t"));
+        assert_eq!(found("another", "old").await, None, "of this run");
+        let older = hex::encode(digest(&SHA256, b"older"));
+        repeats.remember(&older, TaskId::new("u"), Duration::ZERO);
+        assert_eq!(found("other", "older").await.as_deref(), Some("u"));
+        assert_eq!(found("another", "old").await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn oldest_requests_are_dropped_at_limit() {
         let repeats = Repeats::within(WINDOW);
         for n in 0..MOST + 10 {
-            repeats.claim(&n.to_string()).await.unwrap().begun(TaskId::new("t"));
+            repeats.claim(&n.to_string(), "").await.unwrap().begun(TaskId::new("t"));
         }
         let known = repeats.0.known.lock();
         assert!(known.begun.len() <= MOST + 1 && known.order.len() == known.begun.len());

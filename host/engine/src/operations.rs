@@ -160,7 +160,8 @@ impl Hub {
     async fn perform(&self, caller: &Caller, operation: Operation) -> Result<Reply, HubError> {
         Ok(Reply::One(match operation {
             Operation::SendMessage(send) => self.send(caller, send).await?,
-            Operation::StreamMessage(send) => {
+            Operation::StreamMessage(mut send) => {
+                send.form.streams = true;
                 return Ok(Reply::Stream(ReplyStream::Task(self.start(caller, send, true).await?)));
             }
             Operation::GetTask { id, history_length } => {
@@ -361,7 +362,7 @@ impl Hub {
         let (hub, by) = (self.clone(), caller.principal.clone());
         let room = push.as_ref().map(Admitted::id);
         let answered = Box::pin(async move {
-            let claim = hub.claim(request.as_deref()).await;
+            let claim = hub.claim(request.as_ref()).await;
             if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
                 return hub.tasks.repeat(&task, after.unwrap_or(0)).await;
             }

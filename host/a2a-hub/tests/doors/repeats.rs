@@ -28,6 +28,44 @@ async fn concurrent_repeats_create_one_task() -> Result<()> {
     Ok(())
 }
 
+/// A message id is used again with other parameters, as test suites do.
+#[tokio::test]
+async fn changed_parameters_create_another_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let (client, first) = (Client::http(&hub), message_to("guest", "flood 1"));
+    let with = |name: &str, value: Value| {
+        let mut params = first.clone();
+        params[name] = value;
+        params
+    };
+    let mut said = first.clone();
+    said["message"]["metadata"]["note"] = json!("again");
+    let all = [
+        first.clone(),
+        said,
+        with("metadata", json!({ "note": "once" })),
+        with("metadata", json!({ "note": "twice" })),
+        with("configuration", json!({ "blocking": true, "historyLength": 0 })),
+        with("configuration", json!({ "blocking": false })),
+        with("configuration", json!({ "acceptedOutputModes": ["text/plain"] })),
+    ];
+    let mut ids = Vec::new();
+    for params in &all {
+        let task = client.call("message/send", params.clone()).await?;
+        assert!(task["metadata"].get("repeated").is_none(), "{params}: {task}");
+        let again = client.call("message/send", params.clone()).await?;
+        let is_repeated = (&again["id"], &again["metadata"]["repeated"]);
+        assert_eq!(is_repeated, (&task["id"], &json!(true)), "{params}");
+        ids.push(task["id"].to_string());
+    }
+    let over_socket = Client::unix(&hub).call("message/send", first.clone()).await?;
+    ids.push(over_socket["id"].to_string());
+    ids.sort();
+    ids.dedup();
+    assert_eq!((ids.len(), tasks(&client).await?), (all.len() + 1, all.len() + 1));
+    Ok(())
+}
+
 #[tokio::test]
 async fn zero_window_disables_deduplication() -> Result<()> {
     let config = format!("idempotency_window_ms = 0\n{GRANT}");

@@ -80,6 +80,17 @@ async fn old_data_directory_is_replayed() -> Result<()> {
         assert_eq!(said(&done), "a | yes | z", "{name}: {done}");
     }
 
+    // A request of the old hub's clients is repeated: nobody saw its answer before the update.
+    let message = json!({ "messageId": "sent-again", "role": "user",
+        "parts": [{ "kind": "text", "text": "remember again 1" }] });
+    let request = json!({ "message": message, "metadata": { "targetAgent": "guest" },
+        "configuration": { "blocking": true } });
+    let again = client.call("message/send", request).await?;
+    assert_eq!(
+        (&again["id"], &again["metadata"]["repeated"]),
+        (&json!(tasks["idempotent"]), &json!(true))
+    );
+
     // Agents keep their memory, under the recorded grants.
     assert_eq!(said(&send(&client, "guest", "recall colour").await?), "blue");
     let mut thought = message_to("guest", "mind");

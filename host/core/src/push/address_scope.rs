@@ -38,6 +38,26 @@ pub fn reach(address: IpAddr) -> Reach {
     }
 }
 
+/// Host in the form in which hosts are compared: lower case, without the final dot of a fully
+/// qualified name and the brackets of IPv6, and an IPv4-mapped address as IPv4.
+pub fn normal_host(host: &str) -> String {
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return address.to_canonical().to_string();
+    }
+    bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
+}
+
+/// Loopback address that a host means without a lookup: an address itself, or `localhost` and the
+/// names below it, which every resolver answers with loopback (RFC 6761, section 6.3).
+pub fn loopback_of(host: &str) -> Option<IpAddr> {
+    let host = normal_host(host);
+    if host == "localhost" || host.ends_with(".localhost") {
+        return Some(Ipv4Addr::LOCALHOST.into());
+    }
+    host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback)
+}
+
 fn v4(address: Ipv4Addr) -> Reach {
     match address.octets() {
         [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => {
@@ -84,6 +104,24 @@ fn v6(address: Ipv6Addr) -> Reach {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn host_spellings_have_one_normal_form() {
+        for host in
+            ["localhost", "LocalHost", "localhost.", "LOCALHOST.", "a.localhost", "127.0.0.1"]
+        {
+            assert!(loopback_of(host).is_some(), "{host}");
+        }
+        for host in ["127.8.9.1", "::1", "[::1]", "[::ffff:127.0.0.1]", "::ffff:7f00:1"] {
+            assert!(loopback_of(host).is_some(), "{host}");
+        }
+        for host in ["", ".", "localhost.example", "notlocalhost", "8.8.8.8", "::2", "localhost.."]
+        {
+            assert_eq!(loopback_of(host), None, "{host}");
+        }
+        assert_eq!(normal_host("[::FFFF:8.8.8.8]"), "8.8.8.8");
+        assert_eq!(normal_host("Example.COM."), "example.com");
+    }
 
     #[test]
     fn address_table() {

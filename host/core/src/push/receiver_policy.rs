@@ -4,7 +4,7 @@
 //! The check has two steps: first the URL, then all addresses of its host, each time before one is
 //! dialled.
 
-use crate::push::address_scope::{Reach, reach};
+use crate::push::address_scope::{Reach, loopback_of, normal_host, reach};
 use std::net::IpAddr;
 
 /// Receiver policy of the operator.
@@ -67,10 +67,15 @@ pub enum ReceiverRefusal {
 }
 
 impl Rules {
-    /// Checks a URL by itself. `port` is its explicit or default port.
+    /// Checks a URL by itself. `port` is its explicit or default port. A name for this machine is
+    /// refused without a lookup, which may fail and say nothing.
     pub fn admit(&self, scheme: &str, host: &str, port: u16) -> Result<(), ReceiverRefusal> {
         let trusted = self.trusts(host);
+        let loopback = loopback_of(host).filter(|_| !trusted && scheme == "https");
         let host = host.to_owned();
+        if let Some(address) = loopback {
+            return Err(ReceiverRefusal::Private { host, address });
+        }
         match scheme {
             "http" if !trusted => Err(ReceiverRefusal::Plain { host }),
             "https" if !trusted && port != 443 && port < 1024 => {
@@ -101,7 +106,8 @@ impl Rules {
     }
 
     fn trusts(&self, host: &str) -> bool {
-        self.trusted.iter().any(|trusted| trusted == "*" || trusted.eq_ignore_ascii_case(host))
+        let host = normal_host(host);
+        self.trusted.iter().any(|trusted| trusted == "*" || normal_host(trusted) == host)
     }
 }
 
@@ -111,6 +117,36 @@ mod tests {
 
     fn told(outcome: Result<(), ReceiverRefusal>) -> String {
         outcome.map_or_else(|why| why.to_string(), |()| "fine".to_owned())
+    }
+
+    /// However a client writes the name of this machine, it is no receiver unless it is trusted.
+    #[test]
+    fn loopback_spellings_are_refused_and_trusted_alike() {
+        let hosts = [
+            "localhost",
+            "LOCALHOST",
+            "localhost.",
+            "a.localhost.",
+            "127.0.0.1",
+            "::1",
+            "::ffff:7f00:1",
+        ];
+        for host in hosts {
+            let refused = Rules::default().admit("https", host, 443);
+            assert!(matches!(refused, Err(ReceiverRefusal::Private { .. })), "{host}: {refused:?}");
+        }
+        let trusting = |host: &str| Rules { trusted: vec![host.to_owned()] };
+        let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+        for (trusted, host) in [
+            ("localhost", "localhost."),
+            ("LocalHost.", "localhost"),
+            ("127.0.0.1", "::ffff:7f00:1"),
+            ("[::1]", "::1"),
+        ] {
+            assert_eq!(trusting(trusted).admit("http", host, 80), Ok(()), "{trusted} {host}");
+            assert_eq!(trusting(trusted).dial(host, &[loopback]), Ok(()), "{trusted} {host}");
+        }
+        assert_eq!(trusting("localhost").admit("https", "localhost.example", 443), Ok(()));
     }
 
     #[test]

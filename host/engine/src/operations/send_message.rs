@@ -10,7 +10,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_core::{
     access_control::Caller,
     routing::{NotChosen, Routing, Wanted},
-    task::idempotency,
+    task::idempotency::{self, RequestText},
 };
 use a2a_hub_protocol::{budget::Budget, error::A2aError, operation::SendMessage};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Hub {
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
         // Boxed: this future is as large as all futures that it awaits.
         let submitted = Box::pin(async move {
-            let claim = hub.claim(request.as_deref()).await;
+            let claim = hub.claim(request.as_ref()).await;
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
                 // The task may have been deleted; then a new one begins.
                 if hub.tasks.stored(task).await?.is_some() {
@@ -88,10 +88,10 @@ impl Hub {
         self.begin(push, submitted).await
     }
 
-    /// Claims a request, serialized by [`idempotency::request`]; none if requests are not
-    /// remembered.
-    pub(super) async fn claim(&self, request: Option<&str>) -> Option<Claim> {
-        self.repeats.claim(request?).await
+    /// Claims a request; none if requests are not remembered.
+    pub(super) async fn claim(&self, request: Option<&RequestText>) -> Option<Claim> {
+        let request = request?;
+        self.repeats.claim(request.as_str(), request.of_older_hub()).await
     }
 
     /// Agent of a message; none if routing chooses one.

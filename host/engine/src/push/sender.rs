@@ -345,6 +345,9 @@ mod tests {
             "https://0177.0.0.1/",
             "https://[::ffff:127.0.0.1]/",
             "https://[::1]/",
+            "https://localhost./",
+            "https://LOCALHOST./",
+            "https://a.localhost/",
             "https://169.254.169.254/latest/meta-data/",
             "http://8.8.8.8/",
             "https://me:secret@8.8.8.8/",
@@ -368,8 +371,11 @@ mod tests {
         https://2130706433/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
         https://0x7f.1/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
         https://0177.0.0.1/ `127.0.0.1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
-        https://[::ffff:127.0.0.1]/ `::ffff:7f00:1` is ::ffff:127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://[::ffff:127.0.0.1]/ `::ffff:7f00:1` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
         https://[::1]/ `::1` is ::1, a private address; the operator can add it to `push.trusted_hosts`
+        https://localhost./ `localhost.` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://LOCALHOST./ `localhost.` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
+        https://a.localhost/ `a.localhost` is 127.0.0.1, a private address; the operator can add it to `push.trusted_hosts`
         https://169.254.169.254/latest/meta-data/ `169.254.169.254` is 169.254.169.254, where nothing may be sent
         http://8.8.8.8/ `8.8.8.8` would be told without encryption; use https, or have the operator add it to `push.trusted_hosts`
         https://me:secret@8.8.8.8/ the URL has a user or a password in it; give them as `authentication`

@@ -79,7 +79,15 @@ impl AgentCard {
         let old = all.filter(|one| one["protocolVersion"] == Version::V03.name());
         // Validators of 0.3 cards accept only `http` and `https` URLs.
         let old = old.filter(|one| one["protocolBinding"] != NDJSON);
-        let old = old.map(|one| json!({ "url": one["url"], "transport": one["protocolBinding"] }));
+        let old = old.map(|one| {
+            // 0.3 requires a URL. The official client passes it to gRPC, which knows `dns:` and not
+            // `http:`.
+            let url = match one["protocolBinding"] == Binding::Grpc.name() {
+                true => json!(format!("dns:///{}", one["url"].as_str().unwrap_or_default())),
+                false => one["url"].clone(),
+            };
+            json!({ "url": url, "transport": one["protocolBinding"] })
+        });
         member::set(&mut card, "preferredTransport", json!(Binding::JsonRpc.name()));
         member::set(&mut card, "additionalInterfaces", old.collect::<Value>());
         self.add_five_steps(&mut card, &endpoints.base_of_five_steps());
@@ -250,6 +258,19 @@ mod tests {
         "skills":[{"id":"s","name":"S","description":"does s","examples":["do s"],"inputModes":[]}],
         "securitySchemes":{"x":{}},"signatures":[{}],"provider":{"name":"Acme"},
         "capabilities":{"extensions":[{"uri":"urn:x","required":true},{"uri":"urn:y"}]}}"#;
+
+    #[test]
+    fn hybrid_card_names_grpc_by_url() {
+        let of_hub = Endpoints { tenant: None, ..endpoints(false) };
+        let card = AgentCard::parse(GIVEN).unwrap().hybrid(&of_hub);
+        let of = |list: &str, named: &str| {
+            let all = card[list].as_array().unwrap();
+            let is_grpc = |one: &&Value| one[named] == "GRPC";
+            all.iter().filter(is_grpc).map(|one| one["url"].to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("additionalInterfaces", "transport"), ["\"dns:///hub:80\""]);
+        assert_eq!(of("supportedInterfaces", "protocolBinding"), ["\"hub:80\""; 2]);
+    }
 
     #[test]
     fn hybrid_card_serves_both_versions() {

@@ -32,17 +32,32 @@ pub fn minor(version: &str) -> String {
     version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
 }
 
-/// Refuses an unsupported version. Without a version, the method determines it.
-pub fn check_version(named: Option<&str>) -> Result<(), A2aError> {
-    let Some(named) = named.map(str::trim).filter(|named| !named.is_empty()) else { return Ok(()) };
+/// Version that a client names; an unsupported one is refused. Without a version, the method
+/// determines it.
+pub fn check_version(named: Option<&str>) -> Result<Option<Version>, A2aError> {
+    let Some(named) = named.map(str::trim).filter(|named| !named.is_empty()) else {
+        return Ok(None);
+    };
     let asked = minor(named);
-    if Version::ALL.into_iter().any(|spoken| spoken.name() == asked) {
-        return Ok(());
+    if let Some(version) = Version::ALL.into_iter().find(|spoken| spoken.name() == asked) {
+        return Ok(Some(version));
     }
     let spoken = Version::ALL.map(Version::name);
     let why = format!("A2A {named} is not spoken here; there are {}", spoken.join(" and "));
     let refusal = A2aError::new(ErrorKind::VersionNotSupported, why);
     Err(refusal.with(json!({ "supported": spoken.join(", ") })))
+}
+
+/// Refuses a request that is written in another version than the client names: it must be processed
+/// by the semantics of the named version (A2A 1.0, section 3.6.2), in which it does not exist.
+pub fn check_written(named: Option<Version>, written: Version) -> Result<(), A2aError> {
+    let Some(named) = named.filter(|named| *named != written) else { return Ok(()) };
+    let (named, written) = (named.name(), written.name());
+    let why = format!(
+        "`A2A-Version` names {named}, and this is a request of {written}; name {written}, or send the request of {named}"
+    );
+    let refusal = A2aError::new(ErrorKind::VersionNotSupported, why);
+    Err(refusal.with(json!({ "named": named, "written": written })))
 }
 
 /// Protocol binding of A2A.
@@ -97,10 +112,24 @@ mod tests {
     #[test]
     fn unsupported_version_is_refused() {
         for good in [None, Some(""), Some("1.0"), Some("0.3"), Some("1.0.1"), Some(" 0.3.0")] {
-            assert_eq!(check_version(good), Ok(()), "{good:?}");
+            assert!(check_version(good).is_ok(), "{good:?}");
         }
         for bad in ["99.0", "1", "0.2", "x", "1.1"] {
             assert!(check_version(Some(bad)).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn request_of_another_version_is_refused() {
+        let check = |named, written| check_written(check_version(named).unwrap(), written);
+        for named in [None, Some(""), Some("1.0"), Some("1.0.1")] {
+            assert_eq!(check(named, Version::V1), Ok(()), "{named:?}");
+        }
+        assert_eq!(check(Some("0.3"), Version::V03), Ok(()));
+        assert_eq!(check(None, Version::V03), Ok(()));
+        let refused = check(Some("1.0"), Version::V03).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
+        insta::assert_snapshot!(refused.to_string(), @"`A2A-Version` names 1.0, and this is a request of 0.3; name 0.3, or send the request of 1.0");
+        assert!(check(Some("0.3.0"), Version::V1).is_err());
     }
 }

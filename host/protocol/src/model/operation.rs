@@ -26,7 +26,7 @@ pub use plugins::{
     PluginsRefreshed,
 };
 pub use requirements::{AgentGroup, AgentRequirements};
-pub use send::{SendMessage, Wait};
+pub use send::{RequestForm, SendMessage, Wait};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use upkeep::{
@@ -37,6 +37,7 @@ pub use upkeep::{
 use crate::model::{
     card::AgentCard,
     id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
+    interface::{Binding, Version},
     message::Message,
     push::{Delivery, OfferedPush, PublicKey, PushConfig},
     task::{Task, TaskState},
@@ -238,12 +239,36 @@ impl Operation {
         matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
     }
 
+    /// True for an operation of A2A 0.3, whose methods the hub's own dialect has as well.
+    pub fn is_of_v03(&self) -> bool {
+        matches!(
+            self,
+            Self::SendMessage(_)
+                | Self::StreamMessage(_)
+                | Self::GetTask { .. }
+                | Self::CancelTask { .. }
+                | Self::Resubscribe { .. }
+                | Self::SetPushConfig { .. }
+                | Self::GetPushConfig { .. }
+                | Self::ListPushConfigs { .. }
+                | Self::DeletePushConfig { .. }
+        )
+    }
+
     /// Sets the event after which the stream resumes, unless the operation already has one.
     pub fn go_on_after(&mut self, heard: Option<u64>) {
         if let Self::StreamMessage(send) = self {
             send.after = send.after.or(heard);
         } else if let Self::Resubscribe { after, .. } = self {
             *after = after.or(heard);
+        }
+    }
+
+    /// Sets the version, binding and transport of a message's request; the hub's own dialect has no
+    /// version.
+    pub fn came_by(&mut self, official: Option<(Version, Binding)>, headerless: bool) {
+        if let Self::SendMessage(send) | Self::StreamMessage(send) = self {
+            send.form = RequestForm { official, headerless, ..send.form };
         }
     }
 

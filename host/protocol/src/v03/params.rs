@@ -162,7 +162,7 @@ pub(crate) fn set_push(params: Value) -> Result<Operation, A2aError> {
 /// Reads the parameters of `tasks/pushNotificationConfig/get`.
 pub(crate) fn get_push(params: Value) -> Result<Operation, A2aError> {
     let GetPush { id, push_notification_config_id: config } = read(params)?;
-    let config = config.map(PushConfigId::new);
+    let config = some(config).map(PushConfigId::new);
     Ok(Operation::GetPushConfig { task: task_id("id", id)?, id: config })
 }
 
@@ -211,10 +211,8 @@ pub struct OfferedMessage {
     context_id: Option<String>,
     task_id: Option<String>,
     metadata: Option<Metadata>,
-    #[serde(default)]
-    extensions: Vec<String>,
-    #[serde(default)]
-    reference_task_ids: Vec<String>,
+    extensions: Option<Vec<String>>,
+    reference_task_ids: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -248,24 +246,30 @@ impl OfferedMessage {
         if self.kind.as_deref().is_some_and(|kind| kind != "message") {
             return Err(A2aError::invalid(&field("kind"), "must be \"message\""));
         }
+        let referenced = self.reference_task_ids.into_iter();
         let parts = self.parts.into_iter().enumerate();
         let parts = parts.map(|(n, offered)| part(offered, &field(&format!("parts[{n}]"))));
         let message = Message {
             message_id: MessageId::new(self.message_id),
-            context_id: self.context_id.map(ContextId::new),
-            task_id: self.task_id.map(TaskId::new),
+            context_id: some(self.context_id).map(ContextId::new),
+            task_id: some(self.task_id).map(TaskId::new),
             role: match self.role {
                 OfferedRole::User => Role::User,
                 OfferedRole::Agent => Role::Agent,
             },
             parts: parts.collect::<Result<_, _>>()?,
             metadata: self.metadata,
-            extensions: self.extensions,
-            reference_task_ids: self.reference_task_ids.into_iter().map(TaskId::new).collect(),
+            extensions: self.extensions.unwrap_or_default(),
+            reference_task_ids: referenced.flatten().map(TaskId::new).collect(),
         };
         limits::check_message(&message, at)?;
         Ok(message)
     }
+}
+
+/// Optional text; some clients write an absent one as an empty one.
+fn some(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
 }
 
 fn part(offered: OfferedPart, at: &str) -> Result<Part, A2aError> {

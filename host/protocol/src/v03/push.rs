@@ -29,7 +29,7 @@ pub struct OfferedConfig {
 #[derive(Deserialize, JsonSchema)]
 struct OfferedAuthentication {
     /// Authentication schemes that the receiver accepts, best first; the hub uses the first one.
-    schemes: Vec<String>,
+    schemes: Option<Vec<String>>,
     /// Credentials for the first scheme, at most 4,096 printable ASCII characters.
     credentials: Option<Secret>,
 }
@@ -37,9 +37,13 @@ struct OfferedAuthentication {
 /// Converts a configuration to the model; [`OfferedPush::check`] validates it.
 pub fn read(offered: OfferedConfig) -> OfferedPush {
     let OfferedConfig { id, url, token, authentication } = offered;
+    // Some clients write absent texts as empty ones.
+    let token = token.filter(|token| !token.expose().is_empty());
+    let id = id.filter(|id| !id.is_empty());
     let authentication =
         authentication.and_then(|OfferedAuthentication { schemes, credentials }| {
-            let scheme = schemes.into_iter().next();
+            let credentials = credentials.filter(|it| !it.expose().is_empty());
+            let scheme = schemes.into_iter().flatten().find(|scheme| !scheme.is_empty());
             // Credentials without a scheme are a bearer token in OAuth's terms.
             let scheme = scheme.or_else(|| credentials.is_some().then(|| "Bearer".to_owned()))?;
             Some(PushAuthentication { scheme, credentials })
@@ -98,5 +102,16 @@ mod tests {
         assert_eq!(scheme(json!({ "schemes": ["Basic", "Bearer"] })).unwrap(), "Basic");
         assert_eq!(scheme(json!({ "schemes": [], "credentials": "s" })).unwrap(), "Bearer");
         assert_eq!(scheme(json!({ "schemes": [] })), None);
+        assert_eq!(scheme(json!({ "schemes": null, "credentials": "s" })).unwrap(), "Bearer");
+        assert_eq!(scheme(json!({ "schemes": [""], "credentials": "" })), None);
+    }
+
+    #[test]
+    fn empty_optional_text_is_absent() {
+        let given = json!({ "url": "u", "id": "", "token": "",
+            "authentication": { "schemes": ["Bearer"], "credentials": "" } });
+        let read = read(serde_json::from_value(given).unwrap());
+        assert_eq!((read.id, read.token), (None, None));
+        assert_eq!(read.authentication.unwrap().credentials, None);
     }
 }

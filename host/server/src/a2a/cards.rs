@@ -165,12 +165,7 @@ fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
     let mut hash = DefaultHasher::new();
     card.hash(&mut hash);
     let tag = format!("\"{:016x}\"", hash.finish());
-    let said = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-    let has_it = said.is_some_and(|tags| {
-        tags.split(',').any(
-            |one| matches!(one.trim().trim_start_matches("W/"), one if one == tag || one == "*"),
-        )
-    });
+    let has_it = is_current(&tag, since.as_deref(), headers);
     let head = [
         (header::ETAG, tag),
         (header::CACHE_CONTROL, FRESH.to_owned()),
@@ -186,9 +181,38 @@ fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
     (head, [(header::CONTENT_TYPE, "application/json")], card).into_response()
 }
 
+/// True if the client has the card with this tag and `Last-Modified` already. The date decides only
+/// if the client names no tag (RFC 9110, sections 13.1.2 and 13.1.3).
+fn is_current(tag: &str, since: Option<&str>, headers: &HeaderMap) -> bool {
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        let said = headers.get_all(header::IF_NONE_MATCH).iter();
+        let mut tags = said.filter_map(|tags| tags.to_str().ok()).flat_map(|tags| tags.split(','));
+        return tags.any(
+            |one| matches!(one.trim().trim_start_matches("W/"), one if one == tag || one == "*"),
+        );
+    }
+    let known = headers.get(header::IF_MODIFIED_SINCE).and_then(|date| date.to_str().ok());
+    since.zip(known).is_some_and(|(since, known)| clock::is_unmodified(since, known))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unmodified_card_gets_not_modified() {
+        let since = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let ask = |named: &[(header::HeaderName, &str)]| {
+            let headers = named.iter().map(|(name, value)| (name.clone(), value.parse().unwrap()));
+            fresh("{}".to_owned(), Some(since.to_owned()), &headers.collect()).status().as_u16()
+        };
+        let date = header::IF_MODIFIED_SINCE;
+        assert_eq!(ask(&[(date.clone(), since)]), 304);
+        assert_eq!(ask(&[(date.clone(), "Sun, 06 Nov 1994 08:49:36 GMT")]), 200);
+        assert_eq!(ask(&[(date.clone(), "yesterday")]), 200);
+        let other = (header::IF_NONE_MATCH, "\"other\"");
+        assert_eq!(ask(&[(date.clone(), since), other]), 200, "the tag takes precedence");
+    }
 
     #[test]
     fn known_etag_gets_not_modified() {

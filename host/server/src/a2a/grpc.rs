@@ -11,7 +11,7 @@ use crate::{
         origin_guard,
     },
     rpc::{
-        dispatcher::{Dispatcher, Spelled, SpelledAnswer},
+        dispatcher::{Dispatcher, Place, Spelled, SpelledAnswer},
         task_stream::{Item, ItemContent, TaskStream},
     },
 };
@@ -141,15 +141,15 @@ type Answered = (Spelled, Option<(HeaderName, HeaderValue)>);
 impl GrpcCall {
     async fn carry_out(&self, sent: &[u8]) -> Answered {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
-        match (operation, self.dispatcher.of_tenant(tenant.as_deref())) {
-            (Ok(operation), Ok(place)) => self.ask(operation, place, tenant.as_deref()).await,
-            (Err(why), _) | (_, Err(why)) => (Err(why.into()), None),
+        match self.dispatcher.of_tenant(tenant.as_deref()) {
+            Ok(place) => self.ask(operation, place, tenant.as_deref()).await,
+            Err(why) => (Err(operation.err().unwrap_or(why).into()), None),
         }
     }
 
     async fn ask(
         &self,
-        operation: Operation,
+        operation: Result<Operation, A2aError>,
         (agent, tenant): (Option<AgentId>, TenantId),
         said: Option<&str>,
     ) -> Answered {
@@ -164,7 +164,11 @@ impl GrpcCall {
         );
         let of =
             context::context(principal.clone(), &url, endpoints, agent, dialect, headers, None);
-        let mut spelled = dispatcher.carry_out(dialect, operation, tenant, &of).await;
+        let place = Place { agent: of.agent.clone(), tenant };
+        let mut spelled = match operation {
+            Ok(operation) => dispatcher.carry_out(dialect, operation, place, &of).await,
+            Err(why) => Err(of.unreadable(dialect, why).into()),
+        };
         if let Ok(Reply::One(SpelledAnswer::Tree(answer))) = &mut spelled {
             wire.echo_tenant(answer, said);
         }

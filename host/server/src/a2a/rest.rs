@@ -130,11 +130,11 @@ async fn rest_call(
     drop(body);
     let dialect = Dialect::Official(wire);
     let spelled = match operation {
-        Ok(operation) => match dispatcher.tenant(tenant.as_deref()) {
-            Ok(tenant) => dispatcher.carry_out(dialect, operation, tenant, of).await,
+        Ok(operation) => match dispatcher.place(tenant.as_deref(), of.agent.as_ref()) {
+            Ok(place) => dispatcher.carry_out(dialect, operation, place, of).await,
             Err(why) => Err(why.into()),
         },
-        Err(why) => Err(why.into()),
+        Err(why) => Err(of.unreadable(dialect, why).into()),
     };
     match spelled {
         // REST clients expect a JSON body even without a result.

@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::{self, answer::AGENTS},
     id::{AgentId, TaskId, TenantId},
-    interface::Binding,
+    interface::{Binding, Version, check_written},
     operation::{Answer, OpenStreams, Operation},
     trace::TraceContext,
 };
@@ -88,12 +88,20 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) extensions: Vec<String>,
     /// Requested extensions that are active.
     pub(crate) active: Active,
-    /// Error if the hub does not speak the version that the client names.
-    pub(crate) version: Result<(), A2aError>,
+    /// Version that the client names; an error if the hub does not speak it.
+    pub(crate) version: Result<Option<Version>, A2aError>,
     /// Source of the agent, the extensions and the version: the headers, or the request's metadata.
     pub(crate) beside: Beside,
     /// Trace of the client, sent along with its request.
     pub(crate) trace: TraceContext,
+}
+
+/// Agent and tenant to which a request is addressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Addressed agent; `None` for the hub.
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) tenant: TenantId,
 }
 
 /// Extensions that are active for the operations of a request that were carried out so far.
@@ -124,19 +132,39 @@ impl<'a> RequestContext<'a> {
             agent: None,
             extensions: Vec::new(),
             active: Active::default(),
-            version: Ok(()),
+            version: Ok(None),
             beside: Beside::Headers,
             trace: TraceContext::default(),
         }
     }
 
-    /// Describes the client as a client of this version of official A2A.
-    pub(crate) fn visit(&self, wire: Wire) -> ClientContext {
-        ClientContext {
-            agent: self.agent.clone(),
-            version: wire.version,
-            extensions: self.extensions.clone(),
+    /// Refuses a request of A2A if the client names another version than the one it is written in.
+    /// The hub's own methods have no version.
+    pub(crate) fn must_speak(
+        &self,
+        dialect: Dialect,
+        operation: Option<&Operation>,
+    ) -> Result<(), A2aError> {
+        let written = match dialect {
+            Dialect::Official(wire) => wire.version,
+            Dialect::Hub if operation.is_some_and(Operation::is_of_v03) => Version::V03,
+            Dialect::Hub => return Ok(()),
+        };
+        check_written(self.version.clone()?, written)
+    }
+
+    /// Error for a request with invalid parameters: those of another version are invalid for this
+    /// reason.
+    pub(crate) fn unreadable(&self, dialect: Dialect, why: A2aError) -> A2aError {
+        match why.kind {
+            ErrorKind::InvalidParams => self.must_speak(dialect, None).err().unwrap_or(why),
+            _ => why,
         }
+    }
+
+    /// Describes the client as a client of this version of official A2A, at an agent or the hub.
+    pub(crate) fn visit(&self, wire: Wire, agent: Option<AgentId>) -> ClientContext {
+        ClientContext { agent, version: wire.version, extensions: self.extensions.clone() }
     }
 }
 
@@ -303,6 +331,35 @@ impl Dispatcher {
         Ok(if !self.hub.is_tenant(&tenant) && is_agent() { TenantId::default() } else { tenant })
     }
 
+    /// Resolves the `tenant` of a request of official A2A to an agent and a tenant. Where the URL
+    /// names no agent, the tenant may, as over gRPC; otherwise both must name the same one.
+    pub(crate) fn place(
+        &self,
+        said: Option<&str>,
+        at: Option<&AgentId>,
+    ) -> Result<Place, A2aError> {
+        let tenant = self.tenant(said)?;
+        let named = said.and_then(|said| self.agent_of_tenant(said));
+        if let (Some(at), Some(named)) = (at, &named)
+            && at != named
+        {
+            let why = format!(
+                "names the agent `{named}`, and the URL names `{at}`; leave `tenant` out, or send to `{AGENTS}{named}`"
+            );
+            return Err(A2aError::invalid("tenant", why));
+        }
+        Ok(Place { agent: at.cloned().or(named), tenant })
+    }
+
+    /// Agent that a `tenant` names, alone or after a tenant and a slash. Other texts are opaque.
+    fn agent_of_tenant(&self, said: &str) -> Option<AgentId> {
+        if TenantId::parse(said).is_ok_and(|tenant| self.hub.is_tenant(&tenant)) {
+            return None;
+        }
+        let name = said.split_once('/').map_or(said, |(_, name)| name);
+        self.hub.named(&AgentId::parse(name).ok()?).ok()
+    }
+
     /// Restricts the caller to this tenant. An operator may act as a client of any tenant.
     pub(crate) fn narrowed(
         &self,
@@ -320,27 +377,26 @@ impl Dispatcher {
         Ok(if is_operator { Principal::Client(name) } else { caller.principal })
     }
 
-    /// Carries out an operation in this dialect, for the tenant that the request names.
+    /// Carries out an operation in this dialect, at the agent and for the tenant that the request
+    /// names.
     pub(crate) async fn carry_out(
         &self,
         dialect: Dialect,
         operation: Operation,
-        tenant: TenantId,
+        place: Place,
         of: &RequestContext<'_>,
     ) -> Spelled {
-        caught(self.spelled(dialect, operation, tenant, of)).await.map_err(Into::into).flatten()
+        caught(self.spelled(dialect, operation, place, of)).await.map_err(Into::into).flatten()
     }
 
     async fn spelled(
         &self,
         dialect: Dialect,
         mut operation: Operation,
-        tenant: TenantId,
+        Place { agent, tenant }: Place,
         of: &RequestContext<'_>,
     ) -> Spelled {
-        if let (Err(why), Dialect::Official(_)) = (&of.version, dialect) {
-            return Err(why.clone().into());
-        }
+        of.must_speak(dialect, Some(&operation))?;
         let is_known = of.endpoints.as_ref().is_some_and(|it| it.needs_token);
         if let (Operation::GetCard { .. }, Dialect::Official(_), false) =
             (&operation, dialect, is_known)
@@ -352,16 +408,21 @@ impl Dispatcher {
             operation.go_on_after(of.heard);
         }
         operation.in_trace(&of.trace);
+        let official = match dialect {
+            Dialect::Hub => None,
+            Dialect::Official(Wire { version, binding }) => Some((version, binding)),
+        };
+        operation.came_by(official, of.beside == Beside::Metadata);
         let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
         let caller = Caller { principal: of.caller.clone(), tenant };
         let is_text = spells_text(dialect);
         if let (Operation::GetTask { id, history_length: None }, true) = (&operation, is_text) {
-            return Ok(Reply::One(self.look(dialect, caller, id, of).await?));
+            return Ok(Reply::One(self.look(dialect, caller, (agent, id), of).await?));
         }
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(caller, None, operation).await,
             Dialect::Official(wire) => {
-                let visit = of.visit(wire);
+                let visit = of.visit(wire, agent.clone());
                 of.active.add(self.hub.activated(&visit, &operation).await);
                 self.hub.handle(caller, Some(&visit), operation).await
             }
@@ -378,7 +439,11 @@ impl Dispatcher {
                         SpelledAnswer::Tree(hub::answer::write(*answer, of.url))
                     }
                     (Err(answer), Dialect::Official(wire)) => {
-                        let spelled = wire.write_answer(&answer, sent, of.endpoints.as_ref());
+                        let endpoints = of.endpoints.as_ref().map(|it| match of.agent == agent {
+                            true => it.clone(),
+                            false => self.endpoints(of.url, agent.as_ref(), it.needs_token),
+                        });
+                        let spelled = wire.write_answer(&answer, sent, endpoints.as_ref());
                         let unknown =
                             || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
                         SpelledAnswer::Tree(spelled.ok_or_else(unknown)?)
@@ -396,12 +461,12 @@ impl Dispatcher {
         &self,
         dialect: Dialect,
         caller: Caller,
-        task: &TaskId,
+        (agent, task): (Option<AgentId>, &TaskId),
         of: &RequestContext<'_>,
     ) -> Result<SpelledAnswer, A2aError> {
         let visit = match dialect {
             Dialect::Hub => None,
-            Dialect::Official(wire) => Some(of.visit(wire)),
+            Dialect::Official(wire) => Some(of.visit(wire, agent)),
         };
         let get = Operation::GetTask { id: task.clone(), history_length: None };
         if let Some(visit) = &visit {

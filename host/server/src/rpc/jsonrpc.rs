@@ -1,7 +1,7 @@
 //! Execution of JSON-RPC 2.0 requests, in any dialect and over any transport.
 
 use super::{
-    dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
+    dispatcher::{Dispatcher, OperationRefusal, Place, RequestContext, SpelledAnswer},
     task_stream::{Item, ItemContent, TaskStream},
 };
 use a2a_hub_core::scheduling::connection_quota::QuotaReached;
@@ -57,20 +57,26 @@ impl Dispatcher {
         let Request { id, dialect, tenant, service_params, operation } = request;
         let said = tenant.as_deref();
         let place = match (of.beside, dialect) {
-            (Beside::Metadata, Dialect::Official(_)) => self
-                .of_tenant(said)
-                .map(|(agent, tenant)| (Some(in_metadata(of, service_params, agent)), tenant)),
-            (Beside::Metadata, Dialect::Hub) | (Beside::Headers, _) => {
-                self.tenant(said).map(|tenant| (None, tenant))
+            (Beside::Metadata, Dialect::Official(_)) => {
+                self.of_tenant(said).map(|(agent, tenant)| {
+                    let own = in_metadata(of, service_params, agent.clone());
+                    (Some(own), Place { agent, tenant })
+                })
+            }
+            (Beside::Headers, Dialect::Official(_)) => {
+                self.place(said, of.agent.as_ref()).map(|place| (None, place))
+            }
+            (_, Dialect::Hub) => {
+                self.tenant(said).map(|tenant| (None, Place { agent: None, tenant }))
             }
         };
         let own = place.as_ref().ok().and_then(|(own, _)| own.as_ref());
         let of = own.unwrap_or(of);
         let spelled = match (operation, &place) {
-            (Err(why), _) => Err(why.into()),
+            (Err(why), _) => Err(of.unreadable(dialect, why).into()),
             (Ok(_), Err(why)) => Err(why.clone().into()),
-            (Ok(operation), Ok((_, tenant))) => {
-                self.carry_out(dialect, operation, tenant.clone(), of).await
+            (Ok(operation), Ok((_, place))) => {
+                self.carry_out(dialect, operation, place.clone(), of).await
             }
         };
         let Some(id) = id else { return Ok(None) };

@@ -4,7 +4,9 @@
 use crate::{block_on, ui::failure::CommandError};
 use a2a_hub_authoring::MAX_BYTES;
 use a2a_hub_client::Outbound;
-use a2a_hub_core::plugin::signature::MAX_BYTES as SIGNATURE_BYTES;
+use a2a_hub_core::{
+    plugin::signature::MAX_BYTES as SIGNATURE_BYTES, push::address_scope::loopback_of,
+};
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri, header, uri::Authority};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -52,7 +54,7 @@ fn require_private_url(url: &str) -> Result<(), CommandError> {
     let host = authority.map(Authority::host).unwrap_or_default();
     let is_private = match uri.scheme_str() {
         Some("https") => !host.is_empty(),
-        Some("http") => ["127.0.0.1", "localhost", "[::1]"].contains(&host),
+        Some("http") => loopback_of(host).is_some(),
         Some(_) | None => false,
     };
     if is_private {
@@ -99,9 +101,12 @@ mod tests {
 
     #[test]
     fn download_requires_https_or_loopback() {
-        for url in
-            ["https://host/x.wasm", "http://127.0.0.1:8080/x.wasm", "http://localhost/x.wasm"]
-        {
+        for url in [
+            "https://host/x.wasm",
+            "http://127.0.0.1:8080/x.wasm",
+            "http://LocalHost./x.wasm",
+            "http://[::1]/x",
+        ] {
             require_private_url(url).unwrap();
         }
         for url in [

@@ -6,6 +6,7 @@ use crate::model::{
     error::A2aError,
     hub_metadata::HubMetadata,
     id::{AgentId, TaskId},
+    interface::{Binding, Version},
     message::{Message, Metadata},
     push::OfferedPush,
     trace::TraceContext,
@@ -21,6 +22,19 @@ pub enum Wait {
     AtMost(Duration),
     /// Answer as soon as the task is accepted.
     No,
+}
+
+/// Method, version and binding of the request that carries a message. A client that retries a request
+/// repeats it in the same form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestForm {
+    /// True if the client asked for a stream.
+    pub streams: bool,
+    /// Version and binding of official A2A; `None` for the hub's own dialect, and for the program
+    /// that embeds the hub.
+    pub official: Option<(Version, Binding)>,
+    /// True if the transport has no headers, such as a unix socket.
+    pub headerless: bool,
 }
 
 /// A message to an agent, with its options (A2A 1.0, section 3.2.2).
@@ -52,6 +66,10 @@ pub struct SendMessage {
     pub after: Option<u64>,
     /// Trace context from the client's headers. The message's metadata takes precedence.
     pub trace: Option<Box<TraceContext>>,
+    /// Metadata of the request, which the agent does not receive; `None` if empty.
+    pub metadata: Option<Metadata>,
+    /// Form of the request.
+    pub form: RequestForm,
 }
 
 /// Metadata member that names a session of a vendor's program.
@@ -94,6 +112,8 @@ impl SendMessage {
             client: ClientCapabilities::default(),
             after: None,
             trace: None,
+            metadata: request.filter(|facts| !facts.is_empty()).cloned(),
+            form: RequestForm::default(),
         })
     }
 }

@@ -326,3 +326,60 @@ async fn unsupported_version_is_refused_in_official_dialects() {
     let told = stand.told(&with(Dialect::Hub), "hub/ping", &json!({})).await;
     assert!(told[0]["version"].is_string(), "{told:?}");
 }
+
+/// A request is processed by the semantics of the version that the client names (A2A 1.0, section
+/// 3.6.2). A client that names none is served by the method's name.
+#[tokio::test]
+async fn version_contradicting_method_is_refused() {
+    let stand = Stand::new().await;
+    let code = async |spelled, version: Option<&str>, method: &str, params: &Value| {
+        let version = a2a_hub_protocol::interface::check_version(version);
+        let of = RequestContext { version, ..stand.of(spelled) };
+        stand.told(&of, method, params).await[0]["error"]["code"].as_i64()
+    };
+    let (old, new, wrong) = (json!({ "id": "t" }), json!({ "id": "t" }), json!({ "id": 1 }));
+    for spelled in [V1, Dialect::Hub] {
+        for (version, method, params, expected) in [
+            (Some("1.0"), "tasks/get", &old, -32009),
+            (Some("1.0"), "message/stream", &wrong, -32009),
+            (Some("0.3"), "GetTask", &new, -32009),
+            (Some("0.3"), "SendMessage", &wrong, -32009),
+            (Some("1.0"), "GetTask", &new, -32001),
+            (Some("0.3"), "tasks/get", &old, -32001),
+            (Some(""), "GetTask", &new, -32001),
+            (None, "GetTask", &new, -32001),
+            (None, "tasks/get", &old, -32001),
+            (Some("1.0"), "no/method", &old, -32601),
+        ] {
+            let expected = match (spelled, params == &wrong, method) {
+                // The hub's own dialect has its own methods, whose parameters have no version.
+                (Dialect::Hub, true, "message/stream") => -32602,
+                (Dialect::Hub, false, "tasks/get") if expected == -32009 => -32014,
+                _ => expected,
+            };
+            let got = code(spelled, version, method, params).await;
+            assert_eq!(got, Some(expected), "{spelled:?} {version:?} {method}");
+        }
+    }
+    assert_eq!(code(Dialect::Hub, Some("1.0"), "hub/ping", &json!({})).await, None);
+}
+
+#[tokio::test]
+async fn tenant_contradicting_url_is_refused() {
+    let stand = Stand::new().await;
+    let (here, other) = ("claude-code", "CLAUDE-CODE");
+    let [agent, another] = [here, "another"].map(|id| AgentId::parse(id).unwrap());
+    let place = |said: &str, at| stand.dispatcher.place(Some(said), at).map(|it| it.agent);
+    for opaque in ["", other, "anything at all", "a/b"] {
+        assert_eq!(place(opaque, None), Ok(None), "{opaque}");
+        assert_eq!(place(opaque, Some(&agent)), Ok(Some(agent.clone())), "{opaque}");
+    }
+    for named in [here, "acme/claude-code"] {
+        assert_eq!(place(named, None), Ok(Some(agent.clone())), "the URL names none");
+        assert_eq!(place(named, Some(&agent)), Ok(Some(agent.clone())));
+        let refused = place(named, Some(&another)).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::InvalidParams);
+        let why = refused.to_string();
+        assert!(why.contains("`claude-code`") && why.contains("/agents/claude-code"), "{why}");
+    }
+}
