@@ -1,5 +1,5 @@
-//! Batches of 2025-03-26 on a connection: the responses to the requests of a batch are sent together,
-//! as one array, once all are there.
+//! Batches of 2025-03-26 on a connection: the responses to the requests of a batch are sent
+//! together, as one array, once all are there.
 
 use rmcp::model::RequestId;
 use serde_json::Value;

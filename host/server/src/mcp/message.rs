@@ -1,6 +1,6 @@
-//! Reader for a client's messages: JSON of any shape becomes messages, or errors with the right code
-//! and id. The SDK takes a request with wrong parameters for a request of an unknown method, and a
-//! request with a wrong id for a notification.
+//! Reader for a client's messages: JSON of any shape becomes messages, or errors with the right
+//! code and id. The SDK takes a request with wrong parameters for a request of an unknown method,
+//! and a request with a wrong id for a notification.
 
 use a2a_hub_protocol::foreign::{self, NotJson};
 use rmcp::model::{
@@ -198,7 +198,7 @@ fn request(method: &str, id: RequestId, mut message: Map<String, Value>) -> Read
     }
 }
 
-/// Response to a request of the hub. One that cannot be read ends the wait for it, as an error does.
+/// Response to a request of the hub. An unreadable one ends the wait for it, as an error does.
 fn answer(id: RequestId, message: Map<String, Value>) -> Read {
     let read = parsed(message).filter(|read| {
         matches!(read.message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))

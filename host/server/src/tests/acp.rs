@@ -1,4 +1,4 @@
-//! Tests of the ACP endpoint: what a client is told, and when.
+//! Tests of the ACP endpoint: updates, replay of conversations, and cancelled turns.
 
 use super::{STREAMED, Stand, connections::Connection};
 use serde_json::{Value, json};
