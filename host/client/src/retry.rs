@@ -14,8 +14,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 const MIN_PAUSE: Duration = Duration::from_millis(250);
 
 /// Pause before a request is repeated: the server's `Retry-After` (RFC 9110, section 10.2.3),
-/// within limits. `None` if the response is final. Only 429 and 503 say that the request was not handled,
-/// so a message is never delivered twice.
+/// within limits. `None` if the response is final. Only 429 and 503 say that the request was not
+/// handled, so a message is never delivered twice.
 pub(crate) fn pause(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
