@@ -58,7 +58,7 @@ impl Session {
         let text = response.text().await?;
         self.note(&text);
         let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-        data.map(|data| Ok(serde_json::from_str(data).with_context(|| text.clone())?)).collect()
+        data.map(|data| serde_json::from_str(data).with_context(|| text.clone())).collect()
     }
 
     fn note(&mut self, text: &str) {

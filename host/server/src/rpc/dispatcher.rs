@@ -140,7 +140,7 @@ impl<'a> RequestContext<'a> {
 
     /// Refuses a request of A2A if the client names another version than the one it is written in.
     /// The hub's own methods have no version.
-    pub(crate) fn must_speak(
+    pub(crate) fn require_version(
         &self,
         dialect: Dialect,
         operation: Option<&Operation>,
@@ -156,10 +156,10 @@ impl<'a> RequestContext<'a> {
     /// Error for a request with invalid parameters: those of another version are invalid for this
     /// reason.
     pub(crate) fn unreadable(&self, dialect: Dialect, why: A2aError) -> A2aError {
-        match why.kind {
-            ErrorKind::InvalidParams => self.must_speak(dialect, None).err().unwrap_or(why),
-            _ => why,
+        if why.kind != ErrorKind::InvalidParams {
+            return why;
         }
+        self.require_version(dialect, None).err().unwrap_or(why)
     }
 
     /// Describes the client as a client of this version of official A2A, at an agent or the hub.
@@ -396,7 +396,7 @@ impl Dispatcher {
         Place { agent, tenant }: Place,
         of: &RequestContext<'_>,
     ) -> Spelled {
-        of.must_speak(dialect, Some(&operation))?;
+        of.require_version(dialect, Some(&operation))?;
         let is_known = of.endpoints.as_ref().is_some_and(|it| it.needs_token);
         if let (Operation::GetCard { .. }, Dialect::Official(_), false) =
             (&operation, dialect, is_known)
