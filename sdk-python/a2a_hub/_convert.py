@@ -4,9 +4,14 @@ or its replacement in tests.
 
 from __future__ import annotations
 
+import codecs
 from typing import Any
 
 from ._types import Artifact, End, Event, Message, Outcome, Part, State, Task, from_json, to_json
+
+
+# Looked up while the component is built: a running one has no files to load an encoding from.
+_UTF_16 = codecs.lookup("utf-16-le")
 
 
 def state_name(state: Any) -> State:
@@ -15,7 +20,7 @@ def state_name(state: Any) -> State:
 
 def well_formed(text: str) -> str:
     """Joins surrogate pairs, and replaces lone surrogates, which the contract's strings cannot contain."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _UTF_16.decode(_UTF_16.encode(text, "surrogatepass")[0], "replace")[0]
 
 
 def part_out(t: Any, part: Part) -> Any:

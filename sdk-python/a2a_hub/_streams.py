@@ -16,6 +16,9 @@ from ._types import Content, Event, Outcome, message_of
 if TYPE_CHECKING:
     from ._context import Context
 
+# Looked up while the component is built: a running one has no files to load an encoding from.
+_UTF_8_SIG = codecs.lookup("utf-8-sig")
+
 _MAX_LINE = 8 << 20
 _STDERR_TAIL = 8 << 10
 _STDIN_CHUNK = 64 << 10
@@ -62,7 +65,7 @@ class _EventLines(_Lines):
 
     def __init__(self) -> None:
         super().__init__()
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._decoder = _UTF_8_SIG.incrementaldecoder("replace")
         self._after_return = False
 
     def push(self, piece: bytes) -> None:

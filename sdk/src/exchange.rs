@@ -87,15 +87,15 @@ impl Exchange {
                 "data" => data.push(value),
                 "id" => id = Some(value),
                 _ if line.is_empty() => {
-                    let event = event.take().unwrap_or_else(|| "message".to_owned());
+                    // The standard dispatches no event without data; its name and id are not those
+                    // of the next one.
+                    let (event, id) = (event.take(), id.take());
                     let data = std::mem::take(&mut data).join("\n");
-                    // The standard dispatches no event without data, whatever its name.
                     if !data.is_empty() {
+                        let event = event.unwrap_or_else(|| "message".to_owned());
                         return Ok(Some(ServerEvent { event, data, id }));
                     }
                 }
-                // An event without data is none, and its name is not that of the next one.
-                _ if line.is_empty() => (event, id) = (None, None),
                 _ => {}
             }
         }

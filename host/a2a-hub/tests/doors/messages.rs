@@ -85,7 +85,7 @@ async fn task_timeout_fails_task() -> Result<()> {
     let task = client.call("message/send", slow).await?;
     assert_eq!(state(&task), "failed");
     assert_eq!(task["metadata"]["reason"], "timeout");
-    assert!(said(&task).contains("longer than the 300 ms"), "{}", said(&task));
+    assert!(said(&task).contains("time limit of 300 ms"), "{}", said(&task));
     Ok(())
 }
 

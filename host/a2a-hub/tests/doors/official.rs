@@ -4,6 +4,7 @@
 mod cards;
 mod client;
 mod follow_ups;
+mod kit;
 mod listening;
 mod progress;
 mod repeats;

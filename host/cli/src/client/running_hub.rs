@@ -1,7 +1,6 @@
 //! Run file of the hub that uses a data directory. It locates the hub even if the configuration has
 //! changed since the start.
 
-use crate::commands::run::RUN_FILE;
 use rustix::{
     io::Errno,
     process::{Pid, test_kill_process},
@@ -14,6 +13,9 @@ use std::{
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
 };
+
+/// Run file: the file in the data directory with the running hub's address.
+pub(crate) const RUN_FILE: &str = "run.json";
 
 /// Reads the run file of the latest hub of the data directory `dir`: an object with its `pid`,
 /// `socket` and `http` address, and its command line. A killed hub leaves the file behind.

@@ -1,7 +1,7 @@
 //! The hub process: runs until it receives a signal to stop, then shuts down in order.
 
 use crate::client::{
-    running_hub::system_value,
+    running_hub::{RUN_FILE, system_value},
     signals::{self, Hangup, SignalRequest, Signals},
 };
 use a2a_hub::{Hub, config::Config};
@@ -31,9 +31,6 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// Time that subscribers of cancelled tasks have to receive the final event. Clients that are busy
 /// with something else are not waited for.
 const TOLD: Duration = Duration::from_millis(300);
-
-/// Run file: the file in the data directory with the running hub's address.
-pub(crate) const RUN_FILE: &str = "run.json";
 
 /// File in the data directory with the tasks that the last shutdown cancelled.
 pub(crate) const STOPPED_FILE: &str = "stopped.json";

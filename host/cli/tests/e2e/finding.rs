@@ -39,7 +39,8 @@ async fn agents_find_names_remote_registry() -> Result<()> {
     let here = TestHub::builder().config(config).start().await?;
     let ran = run(&here, &["agents", "--find", "behaves as told"]).await?;
     assert!(
-        ran.stdout.contains("(team)") && ran.stdout.contains("The registry gone told of nobody"),
+        ran.stdout.contains("(team)")
+            && ran.stdout.contains("The registry gone could not be searched"),
         "{}",
         ran.stdout
     );

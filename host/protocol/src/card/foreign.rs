@@ -89,10 +89,10 @@ impl Reader<'_> {
             interface.binding("transport");
             interface.has("url")
         });
-        let name = self.members.get("name").cloned().unwrap_or_default();
-        for (member, default) in [("description", name), ("version", NO_VERSION.into())] {
-            self.members.entry(member).or_insert(default);
+        if let Some(name) = self.members.get("name").cloned() {
+            self.members.entry("description").or_insert(name);
         }
+        self.members.entry("version").or_insert_with(|| NO_VERSION.into());
     }
 
     /// Reads a skill, which needs an id or a name.

@@ -53,7 +53,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     };
     let read = async {
         loop {
-            match reader.next_line().await {
+            match reader.next_lossy_line().await {
                 Ok(Some(line)) if line.trim().is_empty() => {}
                 Ok(Some(line)) => {
                     if lines.send(line).await.is_err() {

@@ -352,7 +352,10 @@ mod tests {
         ] {
             assert_eq!(outcome(read(text.as_bytes())), (code, id, what), "{text}");
         }
-        assert_eq!(outcome(read(b"{\"id\":1,\"method\":\"\xff\"}")).0, -32700);
+        let lossy = read(b"{\"id\":1,\"method\":\"\xff\"}");
+        assert_eq!(outcome(lossy), (0, json!(1), "request"), "of an unknown method");
+        let cut = read(br#"{"id":1,"method":"ping","params":{"#);
+        assert_eq!(outcome(cut), (-32700, json!(1), "refused"));
     }
 
     /// No request with a valid id becomes anything that gets no answer.

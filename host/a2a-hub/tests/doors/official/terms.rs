@@ -31,7 +31,7 @@ const MASKED: [&str; 9] = [
 ];
 
 /// Formats the responses as JSON of 1.0, one item per line.
-fn written(told: Vec<StreamResponse>) -> Result<String> {
+pub(super) fn written(told: Vec<StreamResponse>) -> Result<String> {
     let event = |event| {
         let (task, context) = (TaskId::new(""), ContextId::new(""));
         v1::write_event(&SequencedEvent { task, context, seq: 0, event }).context("it is not told")

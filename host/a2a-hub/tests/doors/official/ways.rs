@@ -188,6 +188,7 @@ fn endpoint<'a>(hub: &'a InProcessHub, version: Version, saying: &Saying) -> Res
     let path = match saying.agent {
         "guest" => "/agents/guest",
         "picky" => "/agents/picky",
+        "kit" => "/agents/kit",
         other => bail!("no story has an agent `{other}`"),
     };
     let endpoint = Endpoint::of(hub, path);
