@@ -51,6 +51,66 @@ async fn kit_scenarios_are_same_over_bindings() -> Result<()> {
         }
         told.push(format!("{id}\n{}", heard[0].1));
     }
-    insta::assert_snapshot!(told.concat(), @"");
+    insta::assert_snapshot!(told.concat(), @r#"
+    tck-complete-task-1
+        {"task":{"status":{"message":{"parts":[{"text":"Hello from TCK"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_COMPLETED"}}}
+    tck-artifact-text-1
+        {"task":{"artifacts":[{"artifactId":"output","parts":[{"text":"Generated text content"}]}],"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-artifact-file-1
+        {"task":{"artifacts":[{"artifactId":"output","parts":[{"filename":"output.txt","mediaType":"text/plain","raw":"dGNr"}]}],"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-artifact-file-url-1
+        {"task":{"artifacts":[{"artifactId":"output","parts":[{"filename":"output.txt","mediaType":"text/plain","url":"https://example.com/output.txt"}]}],"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-artifact-data-1
+        {"task":{"artifacts":[{"artifactId":"output","parts":[{"data":{"count":42,"key":"value"}}]}],"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-message-response-1
+        {"message":{"parts":[{"text":"Direct message response"}],"role":"ROLE_AGENT"}}
+    tck-input-required-1
+        {"task":{"metadata":{"question":{"kind":"input"}},"status":{"message":{"parts":[{"text":""}],"role":"ROLE_AGENT"},"state":"TASK_STATE_INPUT_REQUIRED"}}}
+    tck-auth-required-1
+        {"task":{"metadata":{"question":{"kind":"auth"}},"status":{"message":{"parts":[{"text":"Authenticate, please"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_AUTH_REQUIRED"}}}
+    tck-reject-task-1
+        {"task":{"status":{"message":{"parts":[{"text":"rejected"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_REJECTED"}}}
+    tck-delayed-complete-1
+        {"task":{"status":{"message":{"parts":[{"text":"Done after delay"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_COMPLETED"}}}
+    tck-stream-001-1
+        {"task":{"status":{"state":"TASK_STATE_SUBMITTED"}}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}
+        {"statusUpdate":{"status":{"message":{"parts":[{"text":"works"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_WORKING"}}}
+        {"artifactUpdate":{"appended":false,"artifact":{"artifactId":"output","parts":[{"text":"Stream hello from TCK"}]},"lastChunk":true}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-stream-002-1
+        {"message":{"parts":[{"text":"Stream message-only response"}],"role":"ROLE_AGENT"}}
+    tck-stream-003-1
+        {"task":{"status":{"state":"TASK_STATE_SUBMITTED"}}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}
+        {"statusUpdate":{"status":{"message":{"parts":[{"text":"works"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_WORKING"}}}
+        {"artifactUpdate":{"appended":false,"artifact":{"artifactId":"output","parts":[{"text":"Stream task lifecycle"}]},"lastChunk":true}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-stream-ordering-001-1
+        {"task":{"status":{"state":"TASK_STATE_SUBMITTED"}}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}
+        {"statusUpdate":{"status":{"message":{"parts":[{"text":"works"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_WORKING"}}}
+        {"artifactUpdate":{"appended":false,"artifact":{"artifactId":"output","parts":[{"text":"Ordered output"}]},"lastChunk":true}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-stream-artifact-text-1
+        {"task":{"status":{"state":"TASK_STATE_SUBMITTED"}}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}
+        {"statusUpdate":{"status":{"message":{"parts":[{"text":"works"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_WORKING"}}}
+        {"artifactUpdate":{"appended":false,"artifact":{"artifactId":"output","parts":[{"text":"Streamed text content"}]},"lastChunk":true}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-stream-artifact-file-1
+        {"task":{"status":{"state":"TASK_STATE_SUBMITTED"}}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}
+        {"statusUpdate":{"status":{"message":{"parts":[{"text":"works"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_WORKING"}}}
+        {"artifactUpdate":{"appended":false,"artifact":{"artifactId":"output","parts":[{"filename":"output.txt","mediaType":"text/plain","raw":"dGNr"}]},"lastChunk":true}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}}}
+    tck-stream-artifact-chunked-1
+        {"task":{"status":{"state":"TASK_STATE_SUBMITTED"}}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}
+        {"statusUpdate":{"status":{"message":{"parts":[{"text":"works"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_WORKING"}}}
+        {"artifactUpdate":{"appended":false,"artifact":{"artifactId":"chunks","parts":[{"text":"chunk-1 "}]}}}
+        {"artifactUpdate":{"appended":true,"artifact":{"artifactId":"chunks","parts":[{"text":"chunk-2"}]},"lastChunk":true}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}}}
+    "#);
     Ok(())
 }

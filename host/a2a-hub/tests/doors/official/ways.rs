@@ -189,7 +189,7 @@ fn endpoint<'a>(hub: &'a InProcessHub, version: Version, saying: &Saying) -> Res
         "guest" => "/agents/guest",
         "picky" => "/agents/picky",
         "kit" => "/agents/kit",
-        other => bail!("no story has an agent `{other}`"),
+        other => bail!("no test has an agent `{other}`"),
     };
     let endpoint = Endpoint::of(hub, path);
     Ok(match (version, saying.extensions) {
