@@ -74,7 +74,6 @@ fn only_named_members_decide_completion() {
         include_str!("transcripts/thinking.jsonl"),
     ] {
         let deciding = deciding_members(recording, || Claude::new(&Job::default()));
-        let deciding: Vec<_> = deciding.iter().map(String::as_str).collect();
         assert_eq!(deciding, ["result", "result/is_error", "result/type"]);
     }
 }
@@ -182,7 +181,6 @@ fn request_of_any_shape_is_answered() {
         [include_str!("transcripts/permission.jsonl"), include_str!("transcripts/question.jsonl")]
     {
         let unanswered = unanswered_members(recording, || Claude::new(&Job::default()));
-        let unanswered: Vec<_> = unanswered.iter().map(String::as_str).collect();
         assert_eq!(unanswered, ["control_request", "control_request/type"]);
     }
 }

@@ -39,7 +39,7 @@ fn said(actions: &[Action]) -> Vec<&str> {
 
 /// Messages to Codex, as JSON.
 fn sent(actions: &[Action]) -> Vec<Value> {
-    let json = |line: &String| serde_json::from_str(line).expect("Codex is told JSON");
+    let json = |line: &String| serde_json::from_str(line).expect("a line to Codex is JSON");
     picked(actions, |action| if let Action::Send(line) = action { Some(json(line)) } else { None })
 }
 

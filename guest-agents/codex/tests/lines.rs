@@ -19,7 +19,7 @@ fn sent(actions: &[Action]) -> Vec<Value> {
     let mut sent = Vec::new();
     for action in actions {
         if let Action::Send(line) = action {
-            sent.push(serde_json::from_str(line).expect("Codex is told JSON"));
+            sent.push(serde_json::from_str(line).expect("a line to Codex is JSON"));
         }
     }
     sent
@@ -31,7 +31,6 @@ fn only_named_members_decide_completion() {
         [include_str!("transcripts/hello.jsonl"), include_str!("transcripts/patches.jsonl")]
     {
         let deciding = deciding_members(recording, || Driver::new(&Job::default()));
-        let deciding: Vec<_> = deciding.iter().map(String::as_str).collect();
         assert_eq!(
             deciding,
             [
@@ -153,7 +152,6 @@ fn request_of_any_shape_is_answered() {
         (include_str!("transcripts/question.jsonl"), "item/tool/requestUserInput"),
     ] {
         let unanswered = unanswered_members(recording, || Driver::new(&Job::default()));
-        let unanswered: Vec<_> = unanswered.iter().map(String::as_str).collect();
         assert_eq!(
             unanswered,
             [method.to_owned(), format!("{method}/id"), format!("{method}/method")]

@@ -19,7 +19,6 @@ fn only_named_members_decide_one_shot() {
         include_str!("transcripts/one_shot_tools.jsonl"),
     ] {
         let deciding = deciding_members(recording, || OneShot::new(&Job::default()));
-        let deciding: Vec<_> = deciding.iter().map(String::as_str).collect();
         assert_eq!(deciding, ["result", "result/status", "result/type"]);
     }
 }
@@ -30,7 +29,6 @@ fn only_named_members_decide_acp() {
     let choices = Choices { model: Some("gemini-3.8-flash".to_owned()), ..Choices::default() };
     let job = Job { choices, ..Job::default() };
     let deciding = deciding_members(recording, || Acp::<Gemini>::new(job.clone(), "/workspace"));
-    let deciding: Vec<_> = deciding.iter().map(String::as_str).collect();
     assert_eq!(
         deciding,
         [

@@ -30,14 +30,13 @@ fn chunk(content: &str) -> String {
 
 fn answer(actions: &[Action]) -> Value {
     let [.., Action::Send(line)] = actions else { panic!("{actions:?}") };
-    serde_json::from_str(line).expect("it is told JSON")
+    serde_json::from_str(line).expect("a line to Vibe is JSON")
 }
 
 #[test]
 fn only_named_members_decide_completion() {
     let recording = include_str!("transcripts/hello.jsonl");
     let deciding = deciding_members(recording, driver);
-    let deciding: Vec<_> = deciding.iter().map(String::as_str).collect();
     assert_eq!(
         deciding,
         [
@@ -137,7 +136,6 @@ fn request_of_any_shape_is_answered() {
         (include_str!("transcripts/question.jsonl"), "elicitation/create"),
     ] {
         let unanswered = unanswered_members(recording, driver);
-        let unanswered: Vec<_> = unanswered.iter().map(String::as_str).collect();
         assert_eq!(
             unanswered,
             [method.to_owned(), format!("{method}/id"), format!("{method}/method")]

@@ -77,7 +77,7 @@ pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usiz
 
 /// Members that decide whether a recorded answer completes: each shape of JSON takes the place of
 /// one member of one line at a time. A member is named by its line's kind and its JSON pointer.
-pub fn deciding_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> BTreeSet<String> {
+pub fn deciding_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> Vec<String> {
     let lines: Vec<&str> = recording.lines().filter_map(of_program).collect();
     let mut deciding = BTreeSet::new();
     for (at, line) in lines.iter().enumerate() {
@@ -105,12 +105,12 @@ pub fn deciding_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> B
             }
         }
     }
-    deciding
+    deciding.into_iter().collect()
 }
 
 /// Members of a recorded program's requests without which a request is neither asked nor answered,
 /// named as in [`deciding_members`]. All other shapes of a request must get an answer.
-pub fn unanswered_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> BTreeSet<String> {
+pub fn unanswered_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> Vec<String> {
     let lines: Vec<&str> = recording.lines().filter_map(of_program).collect();
     let mut unanswered = BTreeSet::new();
     for (at, line) in lines.iter().enumerate() {
@@ -141,7 +141,7 @@ pub fn unanswered_members<D: Driver>(recording: &str, driver: impl Fn() -> D) ->
             }
         }
     }
-    unanswered
+    unanswered.into_iter().collect()
 }
 
 /// Kind of a line: its method or type, or the request that it answers.

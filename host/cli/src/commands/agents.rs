@@ -24,7 +24,7 @@ pub(crate) struct Agents {
     /// Check the health of each agent first
     #[arg(long, conflicts_with_all = CRITERIA)]
     health: bool,
-    /// What the agent is to do, in your words; the best match comes first
+    /// Task that the agent should do, in your words; the best match comes first
     #[arg(long, value_name = "TEXT", help_heading = SEARCH)]
     find: Option<String>,
     /// Only the agent with this id, alias or name, or with the most similar one

@@ -15,7 +15,6 @@ use crate::{
     rpc::dispatcher::{COME_AGAIN, Dispatcher},
 };
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::foreign;
 use axum::{
     Json, Router,
     body::{Body, BodyDataStream, Bytes, to_bytes},
@@ -281,10 +280,7 @@ async fn whole(
         return Ok(http::Request::from_parts(parts, Bytes::new()));
     }
     match read_body(dispatcher, Request::from_parts(parts.clone(), body)).await {
-        Ok(body) => {
-            let mended = foreign::mended(&body).into_owned();
-            Ok(http::Request::from_parts(parts, mended.into()))
-        }
+        Ok(body) => Ok(http::Request::from_parts(parts, body)),
         Err(unread) => Err(unread.answer(told(&unread.why.message).into_response())),
     }
 }

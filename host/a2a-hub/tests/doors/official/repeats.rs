@@ -18,7 +18,7 @@ fn first(told: Vec<StreamResponse>) -> Result<(TaskId, bool)> {
 #[tokio::test]
 async fn repeated_message_returns_same_task() -> Result<()> {
     let hub = hub_with_guest().await?;
-    // One message id for all: each method on each binding in each version is a request of its own.
+    // All requests have one message id; each method, binding and version makes another request.
     for way in ways() {
         let send = async |live: bool, text: &'static str| {
             let saying = Saying { agent: "guest", id: Some("1"), text, live, ..Saying::default() };
