@@ -334,7 +334,7 @@ export class Context {
   fail(reason: string, content: Content, options?: { fix?: string; metadata?: Record<string, Json> }): End;
   /** Rejects the task: the agent does not do this for any client. */
   reject(content: Content): End;
-  /** Answers with a message instead of a task. */
+  /** Answers with a message instead of a task; the manifest says `direct_message = true`. */
   reply(content: Content): End;
 }
 

@@ -307,7 +307,7 @@ export class Context {
     return new End({ tag: "status", val: statusToContract("rejected", content) });
   }
 
-  /** Answers with a message instead of a task. */
+  /** Answers with a message instead of a task; the manifest says `direct_message = true`. */
   reply(content) {
     return new End({ tag: "message", val: messageToContract(content) });
   }

@@ -351,7 +351,7 @@ class Context:
         return End("rejected", message_of(content))
 
     def reply(self, content: Content) -> End:
-        """Answers with a message instead of a task."""
+        """Answers with a message instead of a task; the manifest says `direct_message = true`."""
         return End(None, message_of(content))
 
 

@@ -129,7 +129,9 @@ impl Context {
         Ok(TaskStatus::bare(TaskState::Completed).into())
     }
 
-    /// Answers with a message instead of a task. The hub keeps a task for its own records.
+    /// Answers with a message instead of a task. The hub keeps a task for its own records. The
+    /// manifest declares this with `direct_message = true`; without it, a stream begins with the
+    /// task at once, and this message completes it.
     pub fn reply(&self, message: impl Into<Message>) -> Run {
         Ok(Outcome::Message(message.into()))
     }

@@ -296,6 +296,11 @@ impl Agent {
         self.runtime.ask().one_per_context
     }
 
+    /// True if the agent may answer with a direct message in place of a task.
+    pub fn may_reply_directly(&self) -> bool {
+        self.runtime.ask().direct_message
+    }
+
     /// Reattaches to a task that the agent was given before this process started; none if its work
     /// ended with the previous process.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {

@@ -87,6 +87,14 @@ impl Native {
         self.ask.one_per_context = true;
         self
     }
+
+    /// Declares that the agent may answer with a direct message in place of a task
+    /// ([`Ended::Reply`]).
+    #[must_use]
+    pub fn direct_message(mut self) -> Self {
+        self.ask.direct_message = true;
+        self
+    }
 }
 
 impl Stage {

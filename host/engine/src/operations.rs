@@ -34,7 +34,7 @@ use crate::{
         metrics::{Metrics, Snapshot},
     },
     push::Admitted,
-    tasks::{StreamEnd, Subscription},
+    tasks::{ResponseMode, StreamEnd, Subscription},
 };
 use a2a_hub_agents::{Agent, lately};
 use a2a_hub_core::{
@@ -162,7 +162,8 @@ impl Hub {
             Operation::SendMessage(send) => self.send(caller, send).await?,
             Operation::StreamMessage(mut send) => {
                 send.form.streams = true;
-                return Ok(Reply::Stream(ReplyStream::Task(self.start(caller, send, true).await?)));
+                let heard = self.start(caller, send, ResponseMode::Stream).await?;
+                return Ok(Reply::Stream(ReplyStream::Task(heard)));
             }
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
@@ -280,8 +281,12 @@ impl Hub {
 
     async fn send(&self, caller: &Caller, send: Box<SendMessage>) -> Result<Answer, HubError> {
         let (history_length, wait) = (send.history_length, send.wait);
-        // A caller that does not wait may subscribe later.
-        let mut heard = self.start(caller, send, wait != Wait::ToTheEnd).await?;
+        let response = match wait {
+            Wait::ToTheEnd => ResponseMode::AtEnd,
+            // Such a caller may subscribe later.
+            Wait::AtMost(_) | Wait::No => ResponseMode::TaskOnly,
+        };
+        let mut heard = self.start(caller, send, response).await?;
         let task = heard.task().clone();
         let answer = match wait {
             Wait::ToTheEnd => Some(self.hear_out(&mut heard).await?),
@@ -307,7 +312,7 @@ impl Hub {
         &self,
         caller: &Caller,
         send: Box<SendMessage>,
-        streamed: bool,
+        response: ResponseMode,
     ) -> Result<Subscription, HubError> {
         if send.message.role != Role::User {
             return Err(A2aError::invalid("message.role", "a client speaks as `user`").into());
@@ -328,7 +333,7 @@ impl Hub {
                     if Inherit::of(send.message.metadata.as_ref())?.is_some() {
                         return Err(nothing_to_inherit().into());
                     }
-                    self.start_anew(caller, send, streamed).await
+                    self.start_anew(caller, send, response).await
                 }
             },
         }

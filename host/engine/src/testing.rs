@@ -102,6 +102,12 @@ impl Fake {
         self.being(native)
     }
 
+    /// Declares that the agent may answer with a direct message.
+    pub(crate) fn direct_message(self) -> Self {
+        let native = self.native.clone().direct_message();
+        self.being(native)
+    }
+
     /// Makes health checks of the agent hang.
     pub(crate) fn silent(self) -> Self {
         Self { is_silent: true, ..self }

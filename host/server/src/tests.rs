@@ -128,7 +128,7 @@ async fn hub(dir: &Path, tenants: BTreeSet<TenantId>) -> Hub {
         other: [streams].into_iter().collect(),
     };
     let id = AgentId::parse("claude-code").unwrap();
-    let native = vec![(id, card, Arc::new(Native::new(play)) as _)];
+    let native = vec![(id, card, Arc::new(Native::new(play).direct_message()) as _)];
     let joined = plugins.join_all(native, &BTreeSet::new()).await.unwrap();
     let whole = StartingHub::new(joined, routes, contexts, tasks, pushes, events);
     whole.with_tenants(tenants).take_up().await.unwrap().0

@@ -48,6 +48,11 @@ pub struct Ask {
     pub resume: Resume,
     /// True if tasks of a context run one at a time: the program's session allows one writer.
     pub one_per_context: bool,
+    /// True if the agent may answer with a direct message in place of a task (A2A 1.0, 3.1.1). The
+    /// stream of such an agent waits briefly for that message; any other stream begins with the
+    /// task at once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub direct_message: bool,
     /// Settings that point its programs at a mock model for a trial.
     pub trial: Option<Trial>,
 }

@@ -87,6 +87,10 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
     let goes_on = |ask: &Ask| ask.resume != Resume::Nothing;
     found.flag("go on with tasks that were cut off", goes_on(old), goes_on(new));
     found.flag("do one task of a conversation at a time", old.one_per_context, new.one_per_context);
+    if old.direct_message != new.direct_message {
+        let now = if new.direct_message { "may answer" } else { "does not answer" };
+        found.add(Direction::Other, format!("{now} with a message in place of a task"));
+    }
     if old.trial != new.trial {
         found.add(Direction::Other, "how it is tried by `a2a-hub doctor --trial`".to_owned());
     }

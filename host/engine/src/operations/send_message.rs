@@ -4,7 +4,7 @@ use super::Hub;
 use crate::{
     error::HubError,
     idempotency::Claim,
-    tasks::{NewTask, SubmitError, Subscription},
+    tasks::{NewTask, ResponseMode, SubmitError, Subscription},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_core::{
@@ -29,7 +29,7 @@ struct Beginning {
     send: Box<SendMessage>,
     by: Caller,
     request: Option<String>,
-    streamed: bool,
+    response: ResponseMode,
     budget: Budget,
 }
 
@@ -46,7 +46,7 @@ impl Hub {
         &self,
         caller: &Caller,
         mut send: Box<SendMessage>,
-        streamed: bool,
+        response: ResponseMode,
     ) -> Result<Subscription, HubError> {
         let addressee = self.addressee(&send)?;
         // Without idempotency the request is not serialized.
@@ -65,12 +65,12 @@ impl Hub {
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
                 // The task may have been deleted; then a new one begins.
                 if hub.tasks.stored(task).await?.is_some() {
-                    return hub.tasks.repeat(task, after).await;
+                    return hub.tasks.repeat_creation(task, after).await;
                 }
             }
             hub.require_open()?;
             let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
-            let beginning = Beginning { send, by, request, streamed, budget };
+            let beginning = Beginning { send, by, request, response, budget };
             let heard = match addressee {
                 Addressee::One(agent) => {
                     hub.submit(&agent, beginning, None).await.map_err(|refused| match refused {
@@ -132,7 +132,7 @@ impl Hub {
         let by_agent = |reason, why: HubError| Refused::ByAgent(reason, why.into());
         agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
-        let Beginning { send, by, request, streamed, budget } = beginning;
+        let Beginning { send, by, request, response, budget } = beginning;
         let new = Box::new(NewTask {
             id: send.own_id,
             permissions: None,
@@ -141,7 +141,7 @@ impl Hub {
             message: send.message,
             working_directory: send.working_directory,
             timeout_ms: send.timeout_ms,
-            streamed,
+            response,
             client: send.client,
             request,
             by: by.principal,

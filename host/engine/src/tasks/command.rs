@@ -60,8 +60,8 @@ pub(super) struct Start {
     pub(super) client: ClientCapabilities,
     /// Working directory that the client requested.
     pub(super) directory: Option<String>,
-    /// True if the client streams the events.
-    pub(super) streamed: bool,
+    /// True if somebody may follow the events while the agent works.
+    pub(super) live: bool,
     /// True if the conversation may have earlier messages.
     pub(super) goes_on: bool,
     /// Index of the message in the task's history.

@@ -17,7 +17,7 @@ pub(super) mod question_relay;
 pub(super) mod recorded_calls;
 
 use super::{
-    NewTask, SubmitError, Subscription, Tasks,
+    NewTask, ResponseMode, SubmitError, Subscription, Tasks,
     command::Command,
     delegation::{
         call_errors::{failed, no_child, refused},
@@ -181,7 +181,7 @@ impl Delegation {
             message,
             working_directory: directory,
             timeout_ms,
-            streamed: true,
+            response: ResponseMode::Stream,
             client: ClientCapabilities::default(),
             request: None,
             by: self.principal(),

@@ -20,7 +20,7 @@ mod tests;
 
 pub use delegation::directory::Directory;
 pub use feed::subscription::{StreamEnd, Subscription};
-pub use new_task::{NewTask, SubmitError};
+pub use new_task::{NewTask, ResponseMode, SubmitError};
 pub use recovery::take_up::Recovered;
 
 use crate::{
@@ -182,7 +182,7 @@ impl Tasks {
             mut message,
             working_directory,
             timeout_ms,
-            streamed,
+            response,
             client,
             request,
             by,
@@ -254,16 +254,26 @@ impl Tasks {
             seed,
             tenant,
         };
-        let may_begin = matches!(admitted, Admitted::Now(_)) && agent.only_answers();
+        let may_begin = matches!(admitted, Admitted::Now(_))
+            && agent.only_answers()
+            && response.may_defer(&agent);
         let created = Arc::new(TaskEvent::Created(Box::new(created)));
         let directory = working_directory;
-        let start =
-            Start { message, client, directory, streamed, goes_on, at: 0, by: Some(by.clone()) };
+        let start = Start {
+            message,
+            client,
+            directory,
+            live: response.is_live(),
+            goes_on,
+            at: 0,
+            by: Some(by.clone()),
+        };
         let patience = patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, PendingInputs::new());
         let feed = Feed::new(0);
         // Subscribed before the first event: nothing has to be read from the log.
         let heard = feed.listener().subscribe(id.clone(), context.clone(), self.log(), 0);
+        let heard = heard.with_direct_message(agent.may_reply_directly());
         if may_begin {
             let (told, stored) = oneshot::channel();
             let recorder = self.recorder(task, 0, &agent, feed);
@@ -380,6 +390,14 @@ impl Tasks {
     /// Subscribes again to the task of an earlier, identical request, after event `after`.
     pub async fn repeat(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
         Ok(self.resubscribe(id, Some(after)).await?.repeated())
+    }
+
+    /// Subscribes as the answer to a repeated request that created the task: the events after event
+    /// `after`.
+    pub async fn repeat_creation(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
+        // All events of an ended task are in the log: a direct message is found without waiting.
+        let has_ended = self.find(id).is_none();
+        Ok(self.repeat(id, after).await?.with_direct_message(has_ended))
     }
 
     /// Subscribes to the events of a task after event `after` until the task is over, also while it

@@ -31,6 +31,34 @@ pub enum SubmitError {
     Storage(#[from] StorageError),
 }
 
+/// Form in which a client takes the answer to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// Waits for the end: the client need not learn of the task before.
+    AtEnd,
+    /// Takes the task as it is, and looks at it later.
+    TaskOnly,
+    /// Receives the events as they happen.
+    Stream,
+}
+
+impl ResponseMode {
+    /// True if somebody may follow the events while the agent works.
+    pub(crate) fn is_live(self) -> bool {
+        self != Self::AtEnd
+    }
+
+    /// True if the client may learn of the task together with the first output of `agent`. A
+    /// stream of an agent that replies with a task begins at once.
+    pub(crate) fn may_defer(self, agent: &Agent) -> bool {
+        match self {
+            Self::AtEnd => true,
+            Self::TaskOnly => false,
+            Self::Stream => agent.may_reply_directly(),
+        }
+    }
+}
+
 /// A new task.
 pub struct NewTask {
     /// Its id, which must not exist yet; none for a fresh one.
@@ -43,8 +71,8 @@ pub struct NewTask {
     pub working_directory: Option<String>,
     /// Time limit in milliseconds, if the client sets one; the agent's own limit applies as well.
     pub timeout_ms: Option<u64>,
-    /// True if the client streams the events.
-    pub streamed: bool,
+    /// Form in which the client takes the answer.
+    pub response: ResponseMode,
     /// Capabilities of the client.
     pub client: ClientCapabilities,
     /// Idempotency key of the request.

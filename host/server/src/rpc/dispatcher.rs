@@ -413,7 +413,7 @@ impl Dispatcher {
             Dialect::Official(Wire { version, binding }) => Some((version, binding)),
         };
         operation.came_by(official, of.beside == Beside::Metadata);
-        let (is_new, sent) = (!operation.resumes(), matches!(operation, Operation::SendMessage(_)));
+        let sent = matches!(operation, Operation::SendMessage(_));
         let caller = Caller { principal: of.caller.clone(), tenant };
         let is_text = spells_text(dialect);
         if let (Operation::GetTask { id, history_length: None }, true) = (&operation, is_text) {
@@ -451,7 +451,7 @@ impl Dispatcher {
                 })
             }
             (Reply::Stream(heard), dialect) => {
-                Reply::Stream(Box::new(TaskStream::new(dialect, heard, is_new, permit)))
+                Reply::Stream(Box::new(TaskStream::new(dialect, heard, permit)))
             }
         })
     }

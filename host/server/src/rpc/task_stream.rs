@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use std::{collections::VecDeque, fmt::Display, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
-/// Wait for an agent that replies with a message alone. In official A2A a stream is either one
-/// message or a task, and the first events do not tell which one it will be.
+/// Wait for an agent that may answer with a direct message, as its manifest says. In official A2A a
+/// stream is either one message or a task, and the first events do not tell which one it will be.
 const UNDECIDED: Duration = Duration::from_millis(250);
 
 /// A stream of events for one client. `next` is cancel-safe.
@@ -50,15 +50,13 @@ pub(crate) enum ItemContent {
 }
 
 impl TaskStream {
-    /// Creates a stream of the events in `heard`; `is_new` marks the answer to a message that
-    /// created a task.
-    pub(crate) fn new(
-        dialect: Dialect,
-        heard: ReplyStream,
-        is_new: bool,
-        permit: Option<StreamPermit>,
-    ) -> Self {
-        let may_be_message = is_new && dialect != Dialect::Hub;
+    /// Creates a stream of the events in `heard`; only the answer to a message that
+    /// created a task may be a direct message.
+    pub(crate) fn new(dialect: Dialect, heard: ReplyStream, permit: Option<StreamPermit>) -> Self {
+        let may_be_message = match &heard {
+            ReplyStream::Task(heard) => heard.may_be_message() && dialect != Dialect::Hub,
+            ReplyStream::Hub(_) => false,
+        };
         Self {
             dialect,
             heard,

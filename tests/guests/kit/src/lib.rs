@@ -75,7 +75,7 @@ impl Agent for KitGuest {
         }
     }
 }
-export!(KitGuest);
+export!(KitGuest, manifest = "../manifest.toml");
 
 fn file() -> Part {
     Part::file("output.txt", "text/plain", b"tck".to_vec())

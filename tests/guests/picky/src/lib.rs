@@ -27,7 +27,7 @@ impl Agent for PickyGuest {
         tell(ctx, &task.message)
     }
 }
-export!(PickyGuest);
+export!(PickyGuest, manifest = "../manifest.toml");
 
 fn tell(ctx: &Context, message: &Message) -> Run {
     let terms = json!({

@@ -38,10 +38,9 @@ impl TaskActor {
             None => message.clone(),
         };
         let directory = metadata::working_directory(task);
-        let (streamed, goes_on, at) = (true, true, 0);
+        let (live, goes_on, at) = (true, true, 0);
         let (client_now, by) = (client.clone(), Some(by));
-        let start =
-            Start { message: heard, client: client_now, directory, streamed, goes_on, at, by };
+        let start = Start { message: heard, client: client_now, directory, live, goes_on, at, by };
         payload.start = Some(Box::new(start));
         payload.answer = Some(Answer { message, client });
         Some(())

@@ -22,7 +22,7 @@ impl TaskActor {
     pub(in crate::tasks) async fn start(&mut self) -> Result<(), Fault> {
         // Every start comes with its input; without one, the agent cannot continue.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
-        let Start { message, client, directory, streamed, goes_on, at, by } = *start;
+        let Start { message, client, directory, live, goes_on, at, by } = *start;
         let unheard: Vec<_> =
             [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
         let limit = if goes_on { self.agent.config.history } else { 0 };
@@ -36,7 +36,7 @@ impl TaskActor {
         // The routing facts name the alternatives. They are for the client; an agent may not be
         // granted any of those agents.
         task.metadata.as_mut().map(|facts| facts.remove(ROUTING));
-        let work = Work { task, message, history, live: streamed, journal: None };
+        let work = Work { task, message, history, live, journal: None };
         let begun = self.recorded_run(Given { work, directory, client }).await;
         let Given { work, directory, client } = begun.map_err(|why| {
             let task = &self.recorder.task().id;

@@ -108,8 +108,20 @@ impl Listener {
         let pages = VecDeque::new();
         let place = FeedCursor::at(self.0.clone(), after);
         let end = StreamEnd::Interrupted;
-        let (repeated, over, lent) = (false, false, None);
-        Subscription { task, context, storage, place, after, pages, end, repeated, over, lent }
+        let (repeated, may_be_message, over, lent) = (false, false, false, None);
+        Subscription {
+            task,
+            context,
+            storage,
+            place,
+            after,
+            pages,
+            end,
+            repeated,
+            may_be_message,
+            over,
+            lent,
+        }
     }
 
     /// Number of the latest event.
@@ -221,6 +233,8 @@ pub struct Subscription {
     end: StreamEnd,
     /// True if it answers a repeated request.
     repeated: bool,
+    /// True if the answer may be a direct message in place of a task.
+    may_be_message: bool,
     over: bool,
     /// Run permit that the subscriber lends until the final event.
     lent: Option<Box<dyn Lent>>,
@@ -272,6 +286,18 @@ impl Subscription {
     pub(in crate::tasks) fn repeated(mut self) -> Self {
         self.repeated = true;
         self
+    }
+
+    /// Sets whether the answer may be a direct message in place of a task.
+    #[must_use]
+    pub(in crate::tasks) fn with_direct_message(mut self, may_be_message: bool) -> Self {
+        self.may_be_message = may_be_message;
+        self
+    }
+
+    /// True if the answer may be a direct message in place of a task.
+    pub fn may_be_message(&self) -> bool {
+        self.may_be_message
     }
 
     /// True if it answers a repeated request.

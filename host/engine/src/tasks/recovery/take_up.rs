@@ -532,7 +532,7 @@ fn why_it_ends(task: &Task, is_orphan: bool) -> &'static str {
 /// Input of the agent, from a message of a recovered task and its index in the history.
 fn start(task: &Task, client: ClientCapabilities, (at, message): (usize, Message)) -> Box<Start> {
     let directory = metadata::working_directory(task);
-    Box::new(Start { message, client, directory, streamed: true, goes_on: true, at, by: None })
+    Box::new(Start { message, client, directory, live: true, goes_on: true, at, by: None })
 }
 
 /// Queue request of a recovered task.

@@ -79,6 +79,29 @@ async fn slow_pure_agent_task_is_stored_early() {
     stand.until(&task, TaskState::Canceled).await;
 }
 
+/// A client that streams, or that takes the task as it is, learns of it before the agent's first
+/// output. Only an agent that declares direct messages has it wait.
+#[tokio::test(start_paused = true)]
+async fn followed_task_is_created_at_once() {
+    let stand = Stand::new();
+    let silent = Fake::new(|_: Stage| pending()).enclosed();
+    let cases = [
+        (silent.clone(), ResponseMode::Stream, 0),
+        (silent.clone(), ResponseMode::TaskOnly, 0),
+        (silent.clone(), ResponseMode::AtEnd, 100),
+        (silent.clone().direct_message(), ResponseMode::Stream, 100),
+        (silent.direct_message(), ResponseMode::TaskOnly, 0),
+    ];
+    for (agent, response, expected) in cases {
+        let (agent, begun) = (agent.agent(config()), Instant::now());
+        let message = Message::text(Role::User, "go");
+        let task = stand.submit_for(&agent, message, response).await.unwrap();
+        let waited = begun.elapsed().as_millis();
+        assert!((expected..expected + 20).contains(&waited), "{response:?}: {waited} ms");
+        stand.tasks.cancel(&task, Principal::Anonymous).await.unwrap();
+    }
+}
+
 /// The caller has its reply only after the failure is stored, so nothing is left for recovery.
 #[tokio::test(start_paused = true)]
 async fn immediate_failure_is_stored() {

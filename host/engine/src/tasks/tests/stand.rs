@@ -104,6 +104,16 @@ impl Stand {
         agent: &Arc<Agent>,
         message: Message,
     ) -> Result<TaskId, SubmitError> {
+        self.submit_for(agent, message, ResponseMode::AtEnd).await
+    }
+
+    /// Submits for a client that takes the answer in this form.
+    pub(super) async fn submit_for(
+        &self,
+        agent: &Arc<Agent>,
+        message: Message,
+        response: ResponseMode,
+    ) -> Result<TaskId, SubmitError> {
         let new = NewTask {
             id: None,
             permissions: None,
@@ -113,7 +123,7 @@ impl Stand {
             message,
             working_directory: None,
             timeout_ms: None,
-            streamed: true,
+            response,
             client: ClientCapabilities::default(),
             request: None,
             by: Principal::Operator,
