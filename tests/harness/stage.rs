@@ -52,7 +52,7 @@ pub fn another_build(dir: &TempDir) -> Result<PathBuf> {
 
 /// Test guests with a manifest that enables resuming interrupted tasks.
 pub fn resuming_guests(dir: &Path) -> Result<PathBuf> {
-    let (from, to) = (b"# What the test guests ask for", b"resume = true\n# What they ask f");
+    let (from, to) = (b"# Permissions that the test guests ask for", b"resume = true\n# ");
     let mut bytes = fs::read(test_guests()?)?;
     // The text also occurs in the module's data; the manifest's section is the last of the
     // component.

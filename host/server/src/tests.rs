@@ -80,6 +80,10 @@ async fn play(stage: Stage) -> Ended {
             Ok(answer) => completed(&answer.message.joined_text()),
             Err(why) => Ended::Failed(why),
         },
+        "late" => {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            Ended::Reply(Message::text(Role::Agent, "hi"))
+        }
         "work" => {
             stage.cancelled.cancelled().await;
             Ended::Failed(Failure::Cancelled)
@@ -98,7 +102,7 @@ async fn play(stage: Stage) -> Ended {
 }
 
 /// Creates a hub with this agent. Only its plugins folder is written below `dir`.
-async fn hub(dir: &Path, tenants: BTreeSet<TenantId>) -> Hub {
+async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native) -> Hub {
     let (config, events) = (Config::default(), Events::default());
     let storage = Arc::new(MemoryStorage::default());
     let few = EngineSettings { max_instances: 1, ..EngineSettings::default() };
@@ -128,7 +132,7 @@ async fn hub(dir: &Path, tenants: BTreeSet<TenantId>) -> Hub {
         other: [streams].into_iter().collect(),
     };
     let id = AgentId::parse("claude-code").unwrap();
-    let native = vec![(id, card, Arc::new(Native::new(play).direct_message()) as _)];
+    let native = vec![(id, card, Arc::new(agent) as _)];
     let joined = plugins.join_all(native, &BTreeSet::new()).await.unwrap();
     let whole = StartingHub::new(joined, routes, contexts, tasks, pushes, events);
     whole.with_tenants(tenants).take_up().await.unwrap().0
@@ -143,9 +147,18 @@ impl Stand {
         Self::of_tenants(max, BTreeSet::new()).await
     }
 
+    /// A hub whose agent does not declare that it may answer with a direct message.
+    pub(crate) async fn with_tasks_only() -> Self {
+        Self::of_agent(8, BTreeSet::new(), Native::new(play)).await
+    }
+
     pub(crate) async fn of_tenants(max: usize, tenants: BTreeSet<TenantId>) -> Self {
+        Self::of_agent(max, tenants, Native::new(play).direct_message()).await
+    }
+
+    async fn of_agent(max: usize, tenants: BTreeSet<TenantId>, agent: Native) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let hub = hub(dir.path(), tenants).await;
+        let hub = hub(dir.path(), tenants, agent).await;
         let endpoints = PublicEndpoints::default();
         let dispatcher = Dispatcher::new(hub, endpoints, max, Duration::from_secs(30));
         Self { dispatcher, _dir: dir }

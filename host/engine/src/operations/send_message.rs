@@ -64,8 +64,14 @@ impl Hub {
             let claim = hub.claim(request.as_ref()).await;
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
                 // The task may have been deleted; then a new one begins.
-                if hub.tasks.stored(task).await?.is_some() {
-                    return hub.tasks.repeat_creation(task, after).await;
+                if let Some(stored) = hub.tasks.stored(task).await? {
+                    let heard = hub.tasks.repeat(task, after).await?;
+                    // All events of a final task are in the log, so a stream finds its direct
+                    // message without waiting.
+                    let agent = hub.agents.find(&stored.agent);
+                    let may_be_message = stored.task.status.state.is_final()
+                        && agent.is_some_and(|agent| agent.may_reply_directly());
+                    return Ok(heard.with_direct_message(may_be_message));
                 }
             }
             hub.require_open()?;

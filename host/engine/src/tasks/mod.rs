@@ -392,14 +392,6 @@ impl Tasks {
         Ok(self.resubscribe(id, Some(after)).await?.repeated())
     }
 
-    /// Subscribes as the answer to a repeated request that created the task: the events after event
-    /// `after`.
-    pub async fn repeat_creation(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
-        // All events of an ended task are in the log: a direct message is found without waiting.
-        let has_ended = self.find(id).is_none();
-        Ok(self.repeat(id, after).await?.with_direct_message(has_ended))
-    }
-
     /// Subscribes to the events of a task after event `after` until the task is over, also while it
     /// waits for its client.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {

@@ -41,6 +41,9 @@ async fn repeated_message_returns_same_task() -> Result<()> {
 
         let reply = |mut told: Vec<StreamResponse>| match told.pop() {
             Some(StreamResponse::Message(message)) => Ok(message),
+            Some(StreamResponse::Status { update, .. }) if update.status.message.is_some() => {
+                update.status.message.context("no message")
+            }
             last => Err(anyhow::anyhow!("{last:?} is no message")),
         };
         for live in [false, true] {

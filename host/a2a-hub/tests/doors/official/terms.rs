@@ -96,7 +96,9 @@ async fn agent_output_is_same_over_bindings() -> Result<()> {
     reply hi
         {"message":{"parts":[{"text":"hi"}],"role":"ROLE_AGENT"}}
     reply hi
-        {"message":{"parts":[{"text":"hi"}],"role":"ROLE_AGENT"}}
+        {"task":{"status":{"state":"TASK_STATE_SUBMITTED"}}}
+        {"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}
+        {"statusUpdate":{"status":{"message":{"parts":[{"text":"hi"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_COMPLETED"}}}
     parts
         {"task":{"artifacts":[{"artifactId":"parts","description":"one of each","extensions":["urn:a2a-hub:test"],"metadata":{"kind":"fact"},"parts":[{"text":"a text"},{"filename":"a.bin","mediaType":"application/octet-stream","raw":"AP8="},{"filename":"a.png","mediaType":"image/png","url":"https://example.com/a.png"},{"data":{"n":[1,null]},"metadata":{"kind":"fact"}}]}],"metadata":{"kind":"fact"},"status":{"message":{"extensions":["urn:a2a-hub:test"],"metadata":{"kind":"fact"},"parts":[{"text":"made them"}],"role":"ROLE_AGENT"},"state":"TASK_STATE_COMPLETED"}}}
     replace

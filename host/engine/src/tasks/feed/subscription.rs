@@ -290,7 +290,7 @@ impl Subscription {
 
     /// Sets whether the answer may be a direct message in place of a task.
     #[must_use]
-    pub(in crate::tasks) fn with_direct_message(mut self, may_be_message: bool) -> Self {
+    pub(crate) fn with_direct_message(mut self, may_be_message: bool) -> Self {
         self.may_be_message = may_be_message;
         self
     }

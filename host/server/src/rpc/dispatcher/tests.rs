@@ -155,7 +155,7 @@ async fn refused_request_has_no_effect() {
 async fn answer_uses_dialect_of_request() {
     let stand = Stand::new().await;
     let mut rows = Vec::new();
-    for text in ["echo", "reply", "ask"] {
+    for text in ["echo", "reply", "late", "ask"] {
         for (name, dialect, send, stream, params) in [
             ("hub", Dialect::Hub, "message/send", "message/stream", message(text)),
             ("0.3", V03, "message/send", "message/stream", message(text)),
@@ -174,10 +174,42 @@ async fn answer_uses_dialect_of_request() {
     reply hub: message | task, status-update, message
     reply 0.3: message | message
     reply 1.0: message | message
+    late  hub: message | task, status-update, message
+    late  0.3: message | task, status-update, status-update
+    late  1.0: message | task, statusUpdate, statusUpdate
     ask   hub: task | task, status-update, status-update
     ask   0.3: task | task, status-update, status-update
     ask   1.0: task | task, statusUpdate, statusUpdate
     ");
+}
+
+/// Only an agent that declares direct messages delays the beginning of a stream.
+#[tokio::test(start_paused = true)]
+async fn stream_begins_at_once() {
+    let (tasks_only, declared) = (Stand::with_tasks_only().await, Stand::new().await);
+    for (stand, dialect, expected) in [
+        (&tasks_only, V03, 0),
+        (&tasks_only, V1, 0),
+        (&declared, Dialect::Hub, 0),
+        (&declared, V03, 250),
+        (&declared, V1, 250),
+    ] {
+        let (method, params) = match dialect == V1 {
+            true => ("SendStreamingMessage", message_v1("work")),
+            false => ("message/stream", message("work")),
+        };
+        let begun = tokio::time::Instant::now();
+        let Ok(Some(Reply::Stream(mut stream))) =
+            stand.respond(&stand.of(dialect), method, &params).await
+        else {
+            panic!("{dialect:?}: no stream");
+        };
+        let first = stream.next().await.unwrap().text;
+        let first: Value = serde_json::from_slice(&first).unwrap();
+        assert!(kinds(&[first["result"].clone()]) == "task", "{dialect:?}: {first}");
+        let waited = begun.elapsed().as_millis();
+        assert!((expected..expected + 20).contains(&waited), "{dialect:?}: {waited} ms");
+    }
 }
 
 #[tokio::test]
