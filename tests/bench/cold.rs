@@ -6,9 +6,15 @@ use crate::{
     load::{self, Connection, middle},
     pin,
 };
-use a2a_hub_tests::{hub_binary, resident_bytes};
+use a2a_hub_tests::{hub_binary, resident_bytes, stage::echo};
 use anyhow::{Context as _, Result, ensure};
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    fs::{self, DirBuilder},
+    os::unix::fs::DirBuilderExt as _,
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::UnixStream,
@@ -47,6 +53,26 @@ pub(crate) async fn measure() -> Result<()> {
     }
     println!("the hub's very first start, which compiles its agents: {:.0} ms", ms(first));
     Ok(())
+}
+
+/// Median time from the start to the first response of a hub with that many plug-ins, which an
+/// earlier start has compiled.
+pub(crate) async fn with_plugins(count: u8) -> Result<Duration> {
+    let dir = tempfile::tempdir()?;
+    let plugins = dir.path().join("data/plugins");
+    DirBuilder::new().recursive(true).mode(0o700).create(&plugins)?;
+    let component = fs::read(echo()?)?;
+    for number in 0..count {
+        // A custom section with a name and one byte makes each a component of its own.
+        let other = [&component[..], b"\0\x06\x04note", &[number]].concat();
+        fs::write(plugins.join(format!("plugin-{number}.wasm")), other)?;
+    }
+    hub(dir.path()).await?;
+    let mut starts = Vec::new();
+    for _ in 0..STARTS {
+        starts.push(hub(dir.path()).await?.0);
+    }
+    Ok(middle(starts.into_iter(), Duration::cmp))
 }
 
 /// Starts a hub. After the first start in `dir`, no agent needs to be compiled.

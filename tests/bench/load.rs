@@ -165,6 +165,11 @@ pub(crate) fn stream() -> String {
     call("message/stream", &message_to("echo", &format!("stream {words}")))
 }
 
+/// Request for a stream of an agent's answer.
+pub(crate) fn message_stream(agent: &str, text: &str) -> String {
+    call("message/stream", &message_to(agent, text))
+}
+
 /// Request for a slow stream from the test guest.
 pub(crate) fn ticks() -> String {
     call("message/stream", &message_to("guest", &format!("tick {TICKS} {}", PACE.as_millis())))
@@ -230,6 +235,21 @@ impl Connection {
         let (chunks, longest) = chunks(&self.buffer)
             .fold((0, 0), |(number, longest), chunk| (number + 1, longest.max(chunk.len())));
         Ok(Streamed { chunks, first, longest })
+    }
+
+    /// Reads a stream of events to its end, and returns the arrival time of its first event.
+    pub(crate) async fn post_first(&mut self, path: &str, body: &str) -> Result<Instant> {
+        self.ask(path, body).await?;
+        let mut first = None;
+        loop {
+            if first.is_none() && self.buffer.windows(6).any(|bytes| bytes == b"\ndata:") {
+                first = Some(Instant::now());
+            }
+            if self.buffer.ends_with(b"\r\n0\r\n\r\n") {
+                return first.context("the stream has no event");
+            }
+            self.read().await?;
+        }
     }
 
     /// Reads a stream of events to its end, and returns the arrival time of each chunk.

@@ -14,6 +14,7 @@ mod guest;
 mod hostile;
 mod load;
 mod minds;
+mod plugins;
 mod profile;
 mod programs;
 mod race;
@@ -76,6 +77,9 @@ struct Args {
     /// Measure only what it costs to have something in mind, and to hand it over
     #[arg(long)]
     minds: bool,
+    /// Measure only what plug-ins from the folder cost, and the first event of an agent that thinks
+    #[arg(long)]
+    plugins: bool,
     /// Measure only how costs grow: with stored tasks, agents, the size of messages, and listeners
     #[arg(long)]
     growth: bool,
@@ -123,6 +127,10 @@ fn main() -> Result<()> {
             let kind = Servers::start(false).await?.kind();
             return streams::measure(streams, kind).await;
         }
+        if args.plugins {
+            let kind = Servers::start(false).await?.kind();
+            return plugins::measure(args.rounds, Duration::from_millis(args.millis), kind).await;
+        }
         if args.growth {
             return growth::measure().await;
         }
@@ -149,6 +157,7 @@ fn main() -> Result<()> {
         if args.one_core {
             return Ok(());
         }
+        plugins::measure(args.rounds, Duration::from_millis(args.millis), kind).await?;
         calls::measure(args.rounds, Duration::from_millis(args.millis), kind).await?;
         finding::measure()?;
         minds::measure().await?;

@@ -302,9 +302,9 @@ impl TaskActor {
             self.recorder.be_born().await?;
         }
         while !self.lifecycle.is_over() {
-            let happening = match self.recorder.is_unborn() {
-                true => self.first_word().await,
-                false => Some(self.next().await),
+            let happening = match self.recorder.deadline() {
+                Some(deadline) => self.first_word(deadline).await,
+                None => Some(self.next().await),
             };
             if !matches!(happening, Some(ActorEvent::Said(_) | ActorEvent::Ended(_))) {
                 // Any other event happens to a task that is in the log.
@@ -317,6 +317,7 @@ impl TaskActor {
                     self.happen(ActorEvent::Said(said)).await?;
                 }
             }
+            let mut is_output = matches!(happening, ActorEvent::Said(GuestRequest::Emit(_)));
             self.happen(happening).await?;
             while let Some(question) = self.next_question() {
                 self.happen(ActorEvent::Said(question)).await?;
@@ -325,7 +326,12 @@ impl TaskActor {
             while (1..SAID).contains(&self.recorder.pending())
                 && let Some(said) = self.queued_up()
             {
+                is_output &= matches!(said, GuestRequest::Emit(_));
                 self.happen(ActorEvent::Said(said)).await?;
+            }
+            if is_output && self.recorder.may_collect() && !self.lifecycle.is_over() {
+                // Nobody takes an event before the agent's end, so its output is stored at once.
+                continue;
             }
             self.recorder.flush(None).await?;
             self.report();

@@ -56,6 +56,7 @@ use a2a_hub_store::{
 };
 use actor::TaskActor;
 use actor::{
+    event_loop::BIRTH,
     eviction::Parking,
     recorder::{DeferredCreation, Recorder},
 };
@@ -79,7 +80,7 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -277,7 +278,15 @@ impl Tasks {
         if may_begin {
             let (told, stored) = oneshot::channel();
             let recorder = self.recorder(task, 0, &agent, feed);
-            let recorder = recorder.beginning(created, DeferredCreation { by, told });
+            let recorder = recorder.beginning(
+                created,
+                DeferredCreation {
+                    by,
+                    told,
+                    deadline: Instant::now() + BIRTH,
+                    until_end: response == ResponseMode::AtEnd,
+                },
+            );
             self.spawn(None, recorder, agent, patience, begin);
             stored.await.unwrap_or_else(|_| Err(never_stored()))?;
             return Ok(heard);

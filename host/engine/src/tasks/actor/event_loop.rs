@@ -13,12 +13,12 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout_at},
 };
 
-/// Time that the first event of a task waits for the agent's first output, so that both are stored
-/// in one write. Longer than a busy hub takes to start an agent, and shorter than anybody notices.
-const BIRTH: Duration = Duration::from_millis(100);
+/// Time that the first event of a task waits for the agent's output, so that both are stored in one
+/// write. Longer than a busy hub takes to start an agent, and shorter than anybody notices.
+pub(in crate::tasks) const BIRTH: Duration = Duration::from_millis(100);
 
 /// Number of times the actor yields for the agent's first output before it sets a timer.
 const TURNS: usize = 3;
@@ -67,17 +67,17 @@ impl TaskActor {
         }
     }
 
-    /// Waits briefly for the first event, which mostly is ready after one poll of the agent. On a
-    /// busy hub the agent may not have begun when the time is over, so it is polled once more:
-    /// storing a task by itself costs more.
-    pub(in crate::tasks) async fn first_word(&mut self) -> Option<ActorEvent> {
+    /// Waits until `deadline` for the next event of a task that is not stored yet. The event mostly
+    /// is ready after one poll of the agent. On a busy hub the agent may not have begun when the
+    /// time is over, so it is polled once more: storing a task by itself costs more.
+    pub(in crate::tasks) async fn first_word(&mut self, deadline: Instant) -> Option<ActorEvent> {
         for _ in 0..TURNS {
             if let Some(happening) = self.now() {
                 return Some(happening);
             }
             tokio::task::yield_now().await;
         }
-        if let Ok(happening) = timeout(BIRTH, self.next()).await {
+        if let Ok(happening) = timeout_at(deadline, self.next()).await {
             return Some(happening);
         }
         tokio::task::yield_now().await;

@@ -14,7 +14,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{StorageError, StoredTask, TaskStore};
 use std::{mem, sync::Arc};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 /// Error of the store, already logged.
 pub(in crate::tasks) struct Unstorable(pub(in crate::tasks) StorageError);
@@ -26,7 +26,16 @@ pub(in crate::tasks) struct DeferredCreation {
     pub(in crate::tasks) by: Principal,
     /// Notified once the task is in the log.
     pub(in crate::tasks) told: oneshot::Sender<Result<(), StorageError>>,
+    /// Time by which the task is stored, whatever its agent does.
+    pub(in crate::tasks) deadline: Instant,
+    /// True if nobody takes an event before the agent's end: its whole output may be stored at
+    /// once.
+    pub(in crate::tasks) until_end: bool,
 }
+
+/// Number of events that a deferred creation collects at most: the store writes more of them as a
+/// long append.
+const COLLECTED: usize = 8;
 
 /// Writes the log of one task.
 pub(in crate::tasks) struct Recorder {
@@ -73,6 +82,17 @@ impl Recorder {
     /// True if not even the first event is stored.
     pub(in crate::tasks) fn is_unborn(&self) -> bool {
         self.unborn.is_some()
+    }
+
+    /// Deadline of a deferred creation, until the first event is stored.
+    pub(in crate::tasks) fn deadline(&self) -> Option<Instant> {
+        self.unborn.as_ref().map(|unborn| unborn.deadline)
+    }
+
+    /// True if the recorded events may wait for further output of the agent.
+    pub(in crate::tasks) fn may_collect(&self) -> bool {
+        self.pending.len() < COLLECTED
+            && self.unborn.as_ref().is_some_and(|unborn| unborn.until_end)
     }
 
     /// Handle to subscribe to the task.

@@ -79,6 +79,36 @@ async fn slow_pure_agent_task_is_stored_early() {
     stand.until(&task, TaskState::Canceled).await;
 }
 
+/// The whole output of an agent whose client waits for the end is stored in one write, unless the
+/// agent takes its time.
+#[tokio::test(start_paused = true)]
+async fn output_before_end_is_stored_at_once() {
+    for (pause, response, is_one_write) in [
+        (0, ResponseMode::AtEnd, true),
+        (0, ResponseMode::Stream, false),
+        (30, ResponseMode::AtEnd, true),
+        (60, ResponseMode::AtEnd, false),
+    ] {
+        let storage = Arc::new(MemoryStorage::default());
+        let distant = Arc::new(Distant::new(storage.clone()));
+        let stand = Stand::up(distant.clone(), storage);
+        let agent = Fake::new(move |stage: Stage| async move {
+            for text in ["one", "two"] {
+                stage.say(text).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+            completed("done")
+        });
+        let agent = agent.enclosed().agent(config());
+        let message = Message::text(Role::User, "go");
+        let task = stand.submit_for(&agent, message, response).await.unwrap();
+        stand.until(&task, TaskState::Completed).await;
+        let expected = "created, working, working “one”, working “two”, completed “done”";
+        assert_eq!(stand.story(&task).await, expected);
+        assert_eq!(distant.later_writes() == 0, is_one_write, "{pause} ms, {response:?}");
+    }
+}
+
 /// A client that streams, or that takes the task as it is, learns of it before the agent's first
 /// output. Only an agent that declares direct messages has it wait.
 #[tokio::test(start_paused = true)]
