@@ -71,7 +71,10 @@ pub mod testing;
 mod timer;
 mod tools;
 mod wait;
+#[cfg(any(target_arch = "wasm32", test))]
+mod wasi_files;
 mod working_memory;
+mod workspace;
 
 pub use artifact::TextStream;
 pub use bindings::a2a::hub::delegate::{Child as ChildTask, MemoryScope, Update};
@@ -100,6 +103,7 @@ pub use timer::Timer;
 pub use tools::{Tool, ToolResult};
 pub use wait::Source;
 pub use working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
+pub use workspace::Workspace;
 
 /// All types that agents name, in one `use`. A name of the agent's own shadows one of these.
 pub mod prelude {
@@ -108,7 +112,7 @@ pub mod prelude {
         Context, Event, Exchange, Exit, ExitStatus, Failure, FoundAgent, FoundAgents, Health,
         Level, Line, Memory, MemoryItem, MemoryScope, Message, Need, OpenQuestion, Outcome, Part,
         PartContent, Request, Response, Role, Run, ServerEvent, Source, StepMode, Task, TaskState,
-        TaskStatus, TextStream, Timer, Tool, ToolResult, Update, export, serde_json,
+        TaskStatus, TextStream, Timer, Tool, ToolResult, Update, Workspace, export, serde_json,
     };
     #[doc(no_inline)]
     pub use serde_json::json;
