@@ -74,7 +74,6 @@ mod wait;
 #[cfg(any(target_arch = "wasm32", test))]
 mod wasi_files;
 mod working_memory;
-mod workspace;
 
 pub use artifact::TextStream;
 pub use bindings::a2a::hub::delegate::{Child as ChildTask, MemoryScope, Update};
@@ -94,6 +93,7 @@ pub use context::Context;
 pub use context_memory::Memory;
 pub use delegate::Call;
 pub use exchange::{Exchange, ServerEvent};
+pub use files::Workspace;
 pub use find::{AgentQuery, FoundAgent, FoundAgents, FoundBy};
 pub use outcome::Run;
 pub use process::{Child, Exit, Line};
@@ -103,7 +103,6 @@ pub use timer::Timer;
 pub use tools::{Tool, ToolResult};
 pub use wait::Source;
 pub use working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
-pub use workspace::Workspace;
 
 /// All types that agents name, in one `use`. A name of the agent's own shadows one of these.
 pub mod prelude {

@@ -37,6 +37,7 @@ fn failure(root: &Path, what: &str, path: &str, why: &Error) -> Failure {
              allows it with `a2a-hub plugin grant ID --workspace read`"
         ));
     }
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of errors are an open list")]
     match why.kind() {
         ErrorKind::NotFound => {
             Failure::Invalid(format!("{what}: there is no such file in the workspace"))
