@@ -244,6 +244,19 @@ export interface Memory {
 }
 
 /**
+ * Files of the task's working directory, granted with `workspace`. Paths are relative to it.
+ */
+export interface Workspace {
+  /** Reads a file as text. */
+  read(path: string): Promise<string>;
+  readBytes(path: string): Promise<Uint8Array>;
+  /** Writes a file, and creates its folders. */
+  write(path: string, content: string | Uint8Array): Promise<void>;
+  /** Names of a folder, sorted; names of folders end in `/`. */
+  list(path?: string): Promise<string[]>;
+}
+
+/**
  * Access of a running agent to the world outside. Errors are thrown as a `Failure`; times are
  * milliseconds.
  */
@@ -294,6 +307,8 @@ export class Context {
   forget(key: string): Promise<void>;
   /** Keys that begin with the prefix, sorted. */
   remembered(prefix?: string): Promise<string[]>;
+  /** Files of the task's working directory. */
+  readonly workspace: Workspace;
   /** Writes a file for a program to read, and returns its path. */
   putFile(name: string, content: string | Uint8Array): Promise<string>;
   /** Reads a setting that the operator made for this agent. */

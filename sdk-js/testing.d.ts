@@ -42,6 +42,10 @@ export class ScriptedHost {
   tool(server: string, name: string, result: Json): this;
   setting(name: string, value: string | number | boolean): this;
   memoryBytes(max: number): this;
+  /** Grants a workspace with these files. */
+  workspace(files: Record<string, string | Uint8Array>, options?: { readOnly?: boolean }): this;
+  /** Text of a file of the workspace. */
+  workspaceFile(path: string): string | undefined;
   cancelAfter(events: number): this;
   run(definition: Definition, content?: Content, options?: { live?: boolean; history?: Content[]; workingDirectory?: string }): Promise<Outcome>;
   health(definition: Definition): Promise<Health>;

@@ -6,8 +6,9 @@
 import { componentize } from "componentize-qjs";
 import * as esbuild from "esbuild";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { SourceMap } from "node:module";
+import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -34,7 +35,7 @@ export async function build({ root, entry, out, manifest = "manifest.toml", wit 
   const contract = resolve(root, wit ?? (existsSync(join(root, "vendor/wit")) ? "vendor/wit" : join(SDK, "../wit")));
   if (!existsSync(join(contract, "world.wit"))) throw new BuildError(`there is no contract in ${contract}; \`a2a-hub plugin new\` puts it into vendor/wit`);
   const js = await bundle(root, agent);
-  const made = await componentize({ witPath: contract, world: "plugin", jsSource: js, sync: true, optSize: false });
+  const made = await withWorld(contract, (witPath) => componentize({ witPath, world: "javascript", jsSource: js, sync: true, optSize: false }));
   let component = Buffer.from(made.component);
   const manifestFile = resolve(root, manifest);
   if (existsSync(manifestFile)) component = Buffer.concat([component, customSection(SECTION, await readFile(manifestFile))]);
@@ -46,13 +47,28 @@ export async function build({ root, entry, out, manifest = "manifest.toml", wit 
   return (await stat(file)).size;
 }
 
+/** Calls `work` with a folder of the contract and the functions of WASI that the SDK uses. */
+async function withWorld(contract, work) {
+  const folder = await mkdtemp(join(tmpdir(), "a2a-hub-wit-"));
+  try {
+    await cp(contract, folder, { recursive: true });
+    await mkdir(join(folder, "deps"), { recursive: true });
+    await cp(join(SDK, "wit/filesystem.wit"), join(folder, "deps/filesystem.wit"));
+    await cp(join(SDK, "wit/world.wit"), join(folder, "javascript.wit"));
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 async function bundle(root, agent) {
   const word = (name) => name.replace(/-(.)/g, (_, first) => first.toUpperCase());
   const path = (file) => JSON.stringify(join(SDK, file));
   const imports = INTERFACES.map((name) => `import * as ${word(name)}_ from "a2a:hub/${name}@0.1.0";`).join("\n");
-  const hosts = INTERFACES.map((name) => `${word(name)}: ${word(name)}_`).join(", ");
+  const hosts = INTERFACES.map((name) => `${word(name)}: ${word(name)}_`).concat("preopens").join(", ");
   const contents = `import ${path("component/globals.js")};
 ${imports}
+import * as preopens from "wasi:filesystem/preopens@0.2.3";
 import { serve } from ${path("component/serve.js")};
 import { setLines } from ${path("src/place.js")};
 import * as its from ${JSON.stringify(agent)};
@@ -70,7 +86,7 @@ export const agent = serve(its.default, { ${hosts} });`;
     platform: "neutral",
     mainFields: ["module", "main"],
     conditions: ["import", "worker"],
-    external: ["a2a:*"],
+    external: ["a2a:*", "wasi:*"],
     target: "es2023",
     // Lowered code creates promises by the global name, which is the SDK's implementation.
     supported: { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": false },

@@ -3,12 +3,14 @@
 import { cardJson, checkHealth, cleanUp, defineAgent, runTask } from "../src/agent.js";
 import { Failure } from "../src/failure.js";
 import { loop } from "./loop.js";
+import { workspaceOf } from "./workspace.js";
 
 export function serve(definition, imports) {
   if (!definition) throw new TypeError("the agent's file exports nothing by default; write `export default defineAgent({ … })`");
   defineAgent(definition);
   const host = {
     ...imports,
+    workspace: workspaceOf(imports.preopens),
     ready: (origin) => loop.ready(origin),
     idle: () => loop.idle(),
     sleep: (milliseconds) => loop.sleep(milliseconds),

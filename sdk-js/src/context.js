@@ -13,6 +13,7 @@ import {
 } from "./message.js";
 import { Memory } from "./memory.js";
 import { Call, Child, Response, TextStream } from "./streams.js";
+import { Workspace } from "./workspace.js";
 
 /** Maximum length of a step's stored result, in characters of JSON. */
 const MAX_KEPT = 1 << 20;
@@ -170,6 +171,11 @@ export class Context {
   /** Keys that begin with the prefix, sorted. */
   async remembered(prefix = "") {
     return asking(() => this.#host.memory.keys(prefix));
+  }
+
+  /** Files of the task's working directory, granted with `workspace`. */
+  get workspace() {
+    return new Workspace(this.#host);
   }
 
   /** Writes a file for a program to read, and returns its path. */

@@ -47,6 +47,9 @@ export class ScriptedHost {
   #settings = new Map([["permissions", "ask"], ["approval_timeout", "3600000"]]);
   #cancelAfter = Infinity;
   #memoryBytes = Infinity;
+  /** Files of the granted workspace by path; none without a grant. */
+  #workspace;
+  #workspaceIsReadOnly = false;
 
   // Script.
 
@@ -97,6 +100,19 @@ export class ScriptedHost {
   memoryBytes(max) {
     this.#memoryBytes = max;
     return this;
+  }
+
+  /** Grants a workspace with these files: texts or bytes by path. */
+  workspace(files, { readOnly = false } = {}) {
+    this.#workspace = new Map(Object.entries(files).map(([path, content]) => [path, bytesOf(content)]));
+    this.#workspaceIsReadOnly = readOnly;
+    return this;
+  }
+
+  /** Text of a file of the workspace; `undefined` without one. */
+  workspaceFile(path) {
+    const bytes = this.#workspace?.get(path);
+    return bytes && new TextDecoder().decode(bytes);
   }
 
   /** Cancels the task once `events` events were emitted. */
@@ -195,6 +211,7 @@ export class ScriptedHost {
           return `/files/${name}`;
         }),
       },
+      workspace: this.#workspaceHost(checked),
       process: {
         fingerprint: checked((program) => (this.#programs.has(program) ? `fingerprint of ${program}` : denied(`run \`${program}\``))),
         Child: {
@@ -266,6 +283,25 @@ export class ScriptedHost {
           return result === undefined ? denied(`call \`${name}\` of \`${server}\``) : JSON.stringify(result);
         }),
       },
+    };
+  }
+
+  #workspaceHost(checked) {
+    const files = (what) => this.#workspace ?? denied(what);
+    const missing = (what) => fail("invalid", `${what}: there is no such file in the workspace`);
+    return {
+      read: checked((path) => files(`read \`${path}\``).get(path) ?? missing(`read \`${path}\``)),
+      write: checked((path, bytes) => {
+        const all = files(`write \`${path}\``);
+        if (this.#workspaceIsReadOnly) fail("denied", `write \`${path}\`: the workspace is read-only`);
+        all.set(path, bytes);
+      }),
+      list: checked((path) => {
+        const folder = path === "" ? "" : `${path}/`;
+        const below = [...files(`list \`${path}\``).keys()].filter((file) => file.startsWith(folder));
+        if (below.length === 0 && folder !== "") missing(`list \`${path}\``);
+        return [...new Set(below.map((file) => file.slice(folder.length).replace(/\/.*/, "/")))];
+      }),
     };
   }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Cancelled, Failure, defineAgent } from "../src/index.js";
 import { ScriptedHost } from "../src/testing.js";
+import { workspaceOf } from "../component/workspace.js";
 
 const card = { name: "t", description: "tests", version: "0.1.0" };
 const agent = (run, rest = {}) => defineAgent({ card, run, ...rest });
@@ -200,4 +201,46 @@ test("what it has in mind is kept and handed over", async () => {
   assert.equal(host.mind.working.privateVariables, undefined);
   const { options } = host.calls[0];
   assert.deepEqual([options.setInheritWorkingMemory, options.setMemoryScope], [true, "minimal"]);
+});
+
+test("workspace files are read, written and listed", async () => {
+  const host = new ScriptedHost().workspace({ "README.md": "hello", "src/a.js": "" });
+  const run = async (ctx) => {
+    await ctx.workspace.write("notes/today.md", await ctx.workspace.read("/workspace/README.md"));
+    return (await ctx.workspace.list()).concat(await ctx.workspace.list("src")).join(" ");
+  };
+  assert.equal((await host.run(agent(run))).text, "README.md notes/ src/ a.js");
+  assert.equal(host.workspaceFile("notes/today.md"), "hello");
+  const read = (path) => agent((ctx) => ctx.workspace.read(path));
+  await assert.rejects(host.run(read("other.md")), { kind: "invalid" });
+  await assert.rejects(host.run(read("../secret")), /outside of the workspace/);
+  await assert.rejects(new ScriptedHost().run(read("README.md")), { kind: "denied" });
+  const readOnly = new ScriptedHost().workspace({}, { readOnly: true });
+  await assert.rejects(readOnly.run(agent((ctx) => ctx.workspace.write("x", "y"))), { kind: "denied" });
+});
+
+test("workspace of a component uses the functions of WASI", () => {
+  const files = new Map([["a.md", new TextEncoder().encode("hello")]]);
+  const open = (path, create) => {
+    if (!create.create && !create.directory && !files.has(path)) throw { payload: "no-entry" };
+    if (create.truncate) files.set(path, new Uint8Array());
+    const entries = [{ name: "src", type: "directory" }, { name: "a.md", type: "regular-file" }];
+    return {
+      read: (length, at) => [files.get(path).slice(at, at + 2), at + 2 >= files.get(path).length],
+      write: (bytes, at) => {
+        files.set(path, new Uint8Array([...files.get(path).slice(0, at), ...bytes.slice(0, 3)]));
+        return Math.min(3, bytes.length);
+      },
+      readDirectory: () => ({ readDirectoryEntry: () => entries.shift() }),
+    };
+  };
+  const made = [];
+  const root = { openAt: (_, path, create) => open(path, create), createDirectoryAt: (path) => void made.push(path) };
+  const workspace = workspaceOf({ getDirectories: () => [[root, "/workspace"]] });
+  assert.equal(new TextDecoder().decode(workspace.read("a.md")), "hello");
+  workspace.write("b/c/d.md", new TextEncoder().encode("written"));
+  assert.deepEqual([made, new TextDecoder().decode(files.get("b/c/d.md"))], [["b", "b/c"], "written"]);
+  assert.deepEqual(workspace.list(""), ["src/", "a.md"]);
+  assert.throws(() => workspace.read("x"), { kind: "invalid", message: "read `x`: there is no such file in the workspace" });
+  assert.throws(() => workspaceOf({ getDirectories: () => [] }).read("x"), { kind: "denied" });
 });

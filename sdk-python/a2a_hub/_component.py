@@ -16,6 +16,7 @@ from wit_world.imports import context_memory, delegate, files, http, log, memory
 from ._agent import Agent, check_health, clean_up, run_task
 from ._convert import well_formed
 from ._errors import Failure
+from ._workspace import WasiFiles
 
 _HOST = SimpleNamespace(
     context_memory=context_memory,
@@ -31,6 +32,7 @@ _HOST = SimpleNamespace(
     tools=tools,
     types=types,
     wait=wait,
+    workspace=WasiFiles(),
 )
 
 

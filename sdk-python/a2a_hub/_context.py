@@ -10,6 +10,7 @@ from ._errors import KINDS, Cancelled, Exhausted, Failure, asking
 from ._memory import Memory
 from ._streams import Call, Child, Exit, Response, TextStream, _ms
 from ._types import Artifact, Content, End, Message, Outcome, message_of, parts_of
+from ._workspace import Workspace
 
 T = TypeVar("T")
 
@@ -178,6 +179,11 @@ class Context:
     def remembered(self, prefix: str = "") -> list[str]:
         """Keys that begin with the prefix, sorted."""
         return asking(self._host.memory.keys, prefix)
+
+    @property
+    def workspace(self) -> Workspace:
+        """Files of the task's working directory, granted with `workspace`."""
+        return Workspace(self._host)
 
     def put_file(self, name: str, content: str | bytes) -> str:
         """Writes a file for a program to read, and returns its path."""

@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterable
 
 from . import _convert as convert
 from ._agent import Agent, Health, check_health, find, run_task
-from ._errors import KINDS, Denied, Exhausted, Failure
+from ._errors import KINDS, Denied, Exhausted, Failure, Invalid
 from ._mind import Mind
 from ._types import Artifact, Content, Message, Outcome, Part, State, from_json, message_of
 
@@ -153,6 +153,9 @@ class ScriptedHost:
         self._settings = {"permissions": "ask", "approval_timeout": "3600000"}
         self._cancel_after: int | None = None
         self._memory_bytes: int | None = None
+        self.workspace: dict[str, bytes] | None = None
+        """Files of the granted workspace, by path; `None` without a grant."""
+        self._read_only = False
 
     # Script.
 
@@ -191,6 +194,12 @@ class ScriptedHost:
     def memory_bytes(self, most: int) -> ScriptedHost:
         """Limits the memory in bytes."""
         self._memory_bytes = most
+        return self
+
+    def grant_workspace(self, files: dict[str, str | bytes], *, read_only: bool = False) -> ScriptedHost:
+        """Grants a workspace with these files."""
+        self.workspace = {path: _bytes(content) for path, content in files.items()}
+        self._read_only = read_only
         return self
 
     def cancel_after(self, events: int) -> ScriptedHost:
@@ -268,6 +277,31 @@ class ScriptedHost:
         self._check()
         self.files.append((name, content))
         return f"/files/{name}"
+
+    def _workspace_files(self, what: str) -> dict[str, bytes]:
+        self._check()
+        if self.workspace is None:
+            raise _denied(what)
+        return self.workspace
+
+    def _workspace_read(self, path: str) -> bytes:
+        files = self._workspace_files(f"read `{path}`")
+        if path not in files:
+            raise Invalid(f"read `{path}`: there is no such file in the workspace")
+        return files[path]
+
+    def _workspace_write(self, path: str, content: bytes) -> None:
+        files = self._workspace_files(f"write `{path}`")
+        if self._read_only:
+            raise Denied(f"write `{path}`: the workspace is read-only")
+        files[path] = content
+
+    def _workspace_list(self, path: str) -> list[str]:
+        folder = f"{path}/" if path else ""
+        below = [file[len(folder) :] for file in self._workspace_files(f"list `{path}`") if file.startswith(folder)]
+        if folder and not below:
+            raise Invalid(f"list `{path}`: there is no such file in the workspace")
+        return list({name if "/" not in name else name.split("/")[0] + "/" for name in below})
 
     def _spawn(self, command: Any) -> Any:
         self._check()
@@ -377,6 +411,7 @@ class ScriptedHost:
             ),
             context_memory=self.mind.contract(),
             files=SimpleNamespace(put=self._put),
+            workspace=SimpleNamespace(read=self._workspace_read, write=self._workspace_write, list=self._workspace_list),
             process=SimpleNamespace(
                 Command=_record("Command", "program", "args", "env", "cwd"),
                 Child=SimpleNamespace(spawn=self._spawn),

@@ -1,9 +1,11 @@
 import json
 import unittest
+from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from a2a_hub import Agent, Cancelled, Card, Denied, Failure, Health, Part, agent
+from a2a_hub import Agent, Cancelled, Card, Denied, Failure, Health, Invalid, Part, agent
 from a2a_hub import _agent, build
+from a2a_hub._workspace import WasiFiles
 from a2a_hub._convert import well_formed
 from a2a_hub.testing import ScriptedHost, ScriptedResponse
 
@@ -258,6 +260,37 @@ class TheAgent(unittest.TestCase):
         self.assertEqual(card["skills"][0]["inputSchema"], schema)
         with self.assertRaises(TypeError):
             agent(lambda ctx, task: None)
+
+
+class TheWorkspace(unittest.TestCase):
+    def test_files_are_read_written_and_listed(self):
+        host = ScriptedHost().grant_workspace({"README.md": "hello", "src/a.py": ""})
+
+        def run(ctx, task):
+            ctx.workspace.write("notes/today.md", ctx.workspace.read("/workspace/README.md"))
+            return " ".join(ctx.workspace.list() + ctx.workspace.list("src"))
+
+        self.assertEqual(host.run(made(run)).text, "README.md notes/ src/ a.py")
+        self.assertEqual(host.workspace["notes/today.md"], b"hello")
+        for path in ("other.md", "../secret"):
+            with self.assertRaises(Invalid):
+                host.run(made(lambda ctx, task: ctx.workspace.read(path)))
+        with self.assertRaises(Denied):
+            ScriptedHost().run(made(lambda ctx, task: ctx.workspace.read("README.md")))
+        with self.assertRaises(Denied):
+            ScriptedHost().grant_workspace({}, read_only=True).run(made(lambda ctx, task: ctx.workspace.write("x", "y")))
+
+    def test_files_of_a_component_are_those_of_python(self):
+        with TemporaryDirectory() as folder:
+            files = WasiFiles(folder)
+            files.write("a/b.md", b"hello")
+            self.assertEqual((files.read("a/b.md"), files.list(""), files.list("a")), (b"hello", ["a/"], ["b.md"]))
+            with self.assertRaises(Invalid):
+                files.read("a")
+            with self.assertRaises(Invalid):
+                files.read("none")
+        with self.assertRaises(Denied):
+            WasiFiles(f"{folder}/none").read("x")
 
 
 class TheBuild(unittest.TestCase):

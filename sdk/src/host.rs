@@ -48,6 +48,9 @@ pub(crate) trait Host {
     fn recall_items(&self, query: &str, limit: u32) -> Result<String, Failure>;
     fn read_setting(&self, name: &str) -> Option<String>;
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
+    fn read_file(&self, path: &str) -> Result<Vec<u8>, Failure>;
+    fn write_file(&self, path: &str, content: &[u8]) -> Result<(), Failure>;
+    fn list_folder(&self, path: &str) -> Result<Vec<String>, Failure>;
     fn tools(&self) -> Result<String, Failure>;
     fn call_tool(
         &self,

@@ -1,5 +1,6 @@
 //! Implementation of the hub's interface by the functions that the component imports.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::bindings::a2a::hub::process::{self, Output};
@@ -12,8 +13,11 @@ use crate::host::{
 };
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
-    StepMode, Update,
+    StepMode, Update, wasi_files,
 };
+
+/// Directory at which the hub opens the workspace.
+const WORKSPACE: &str = "/workspace";
 
 /// Imports of the component. A function that an agent never calls is never imported.
 pub(crate) struct Imports;
@@ -123,6 +127,15 @@ impl Host for Imports {
     }
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure> {
         files::put(name, bytes)
+    }
+    fn read_file(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        wasi_files::read(Path::new(WORKSPACE), path)
+    }
+    fn write_file(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
+        wasi_files::write(Path::new(WORKSPACE), path, content)
+    }
+    fn list_folder(&self, path: &str) -> Result<Vec<String>, Failure> {
+        wasi_files::list(Path::new(WORKSPACE), path)
     }
     fn tools(&self) -> Result<String, Failure> {
         tools::list()

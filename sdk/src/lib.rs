@@ -71,6 +71,8 @@ pub mod testing;
 mod timer;
 mod tools;
 mod wait;
+#[cfg(any(target_arch = "wasm32", test))]
+mod wasi_files;
 mod working_memory;
 
 pub use artifact::TextStream;
@@ -91,6 +93,7 @@ pub use context::Context;
 pub use context_memory::Memory;
 pub use delegate::Call;
 pub use exchange::{Exchange, ServerEvent};
+pub use files::Workspace;
 pub use find::{AgentQuery, FoundAgent, FoundAgents, FoundBy};
 pub use outcome::Run;
 pub use process::{Child, Exit, Line};
@@ -101,12 +104,19 @@ pub use tools::{Tool, ToolResult};
 pub use wait::Source;
 pub use working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 
-/// Names that most agents need, in one `use`.
+/// All types that agents name, in one `use`. A name of the agent's own shadows one of these.
 pub mod prelude {
     pub use crate::{
-        Agent, Artifact, Card, Command, Context, Failure, Health, Level, Message, Outcome, Run,
-        Task, export,
+        Agent, AgentQuery, Artifact, ArtifactUpdate, Call, CallOptions, Came, Card, Child, Command,
+        Context, Event, Exchange, Exit, ExitStatus, Failure, FoundAgent, FoundAgents, Health,
+        Level, Line, Memory, MemoryItem, MemoryScope, Message, Need, OpenQuestion, Outcome, Part,
+        PartContent, Request, Response, Role, Run, ServerEvent, Source, StepMode, Task, TaskState,
+        TaskStatus, TextStream, Timer, Tool, ToolResult, Update, Workspace, export, serde_json,
     };
+    #[doc(no_inline)]
+    pub use serde_json::json;
+    #[doc(no_inline)]
+    pub use std::time::Duration;
 }
 
 /// Agent that the hub can run. Only [`card`](Agent::card) and [`run`](Agent::run) are required.

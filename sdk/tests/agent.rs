@@ -200,3 +200,20 @@ fn unscripted_calls_are_denied() {
     assert!(matches!(ctx.ask("really?"), Err(Failure::Denied(_))));
     assert_eq!(task("two\nlines").text(), "two\nlines");
 }
+
+#[test]
+fn workspace_files_are_read_written_listed() {
+    let host = ScriptedHost::new();
+    let ctx = host.context();
+    assert!(matches!(ctx.workspace().read("README.md"), Err(Failure::Denied(_))));
+    host.workspace(&[("README.md", "hello"), ("src/a.rs", "")]);
+    assert_eq!(ctx.workspace().read("/workspace/README.md").unwrap(), "hello");
+    ctx.workspace().write("notes/today.md", "milk").unwrap();
+    assert_eq!(host.workspace_file("notes/today.md").as_deref(), Some("milk"));
+    assert_eq!(ctx.workspace().list("").unwrap(), ["README.md", "notes/", "src/"]);
+    assert_eq!(ctx.workspace().list("src").unwrap(), ["a.rs"]);
+    assert!(matches!(ctx.workspace().read("other.md"), Err(Failure::Invalid(_))));
+    assert!(matches!(ctx.workspace().read("../secret"), Err(Failure::Invalid(_))));
+    host.read_only_workspace();
+    assert!(matches!(ctx.workspace().write("x", "y"), Err(Failure::Denied(_))));
+}

@@ -96,6 +96,31 @@ pub(crate) fn files(commits: &[Commit], kept: impl Fn(&str) -> bool) -> Option<S
     (!files.is_empty()).then(|| table(head, rows))
 }
 
+/// Number of people that a summary or an error names.
+pub(crate) const NAMED: usize = 3;
+
+/// Summary of people and their commits, such as `2 people made 4 commits: Bob (2), Ada (2). 1
+/// person was active in the last 90 days.`
+pub(crate) fn people_summary(people: &[Person], commits: usize, active: usize) -> String {
+    let named = |person: &Person| format!("{} ({})", plain(&person.name), grouped(person.commits));
+    let mut names: Vec<String> = people.iter().take(NAMED).map(named).collect();
+    if people.len() > NAMED {
+        names.push(format!("{} more", grouped(people.len() - NAMED)));
+    }
+    let active = match active {
+        0 => "Nobody was".to_owned(),
+        1 if people.len() == 1 => "They were".to_owned(),
+        1 => "1 person was".to_owned(),
+        some => format!("{} people were", grouped(some)),
+    };
+    format!(
+        "{} made {}: {}. {active} active in the last 90 days.",
+        count(people.len(), "person"),
+        count(commits, "commit"),
+        names.join(", ")
+    )
+}
+
 /// Table of the people of a project or folder.
 pub(crate) fn people(people: &[Person]) -> String {
     let rows = people.iter().take(ROWS).map(|person| {
@@ -248,8 +273,12 @@ pub(crate) struct Examples {
 
 /// Examples of supported questions.
 pub(crate) fn help(examples: &Examples) -> String {
-    let mut questions =
-        vec!["what changed last week?".to_owned(), "who works on this repository?".into()];
+    let questions = vec![
+        "what changed last week?",
+        "who works on this repository?",
+        "how many commits are there?",
+    ];
+    let mut questions: Vec<String> = questions.into_iter().map(str::to_owned).collect();
     if let Some(path) = &examples.path {
         let folder =
             path.split_once('/').map(|(folder, _)| format!(" in {folder}/")).unwrap_or_default();

@@ -19,6 +19,9 @@ pub(crate) use parse::{Blamed, Commit, FileChange, Place, Tag};
 /// Limit of commits read: enough for years of most projects, and a few seconds of git.
 pub(crate) const MAX_COMMITS: usize = 5000;
 
+/// Limit of git for counts, which read no files: none.
+const ALL: usize = i32::MAX as usize;
+
 /// Limit of hits of a search for a text, beyond what anyone reads.
 const MAX_HITS: usize = 1000;
 
@@ -170,11 +173,34 @@ impl<'a> Git<'a> {
 
     /// Number of selected commits without merges; at most [`MAX_COMMITS`].
     pub(crate) fn count(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
-        let max = format!("--max-count={MAX_COMMITS}");
-        let mut args = vec!["rev-list".into(), "--count".into(), max, "--no-merges".into()];
+        self.rev_list(MAX_COMMITS, true, selection)
+    }
+
+    /// Exact number of selected commits, and how many of them are merges.
+    pub(crate) fn count_all(&self, selection: &Selection<'_>) -> Result<(usize, usize), Trouble> {
+        let all = self.rev_list(ALL, false, selection)?;
+        Ok((all, all.saturating_sub(self.rev_list(ALL, true, selection)?)))
+    }
+
+    fn rev_list(
+        &self,
+        max: usize,
+        without_merges: bool,
+        selection: &Selection<'_>,
+    ) -> Result<usize, Trouble> {
+        let mut args = vec!["rev-list".into(), "--count".into(), format!("--max-count={max}")];
+        args.extend(without_merges.then(|| "--no-merges".into()));
         args.extend(selection.days());
         args.extend(selection.place());
-        Ok(self.read(&args)?.trim().parse().unwrap_or_default())
+        let number = self.read(&args)?;
+        number.trim().parse().map_err(|_| Trouble::Git("git rev-list gave no number".into()))
+    }
+
+    /// Oldest of that number of commits in the history of a commit.
+    pub(crate) fn oldest(&self, hash: &str, number: usize) -> Result<Option<Commit>, Trouble> {
+        let selection = Selection { range: hash, ..Selection::default() };
+        let skip = format!("--skip={}", number.saturating_sub(1));
+        Ok(self.read_log(1, [skip], &selection)?.into_iter().next())
     }
 
     /// Selected commits with their files, newest first, without merges.

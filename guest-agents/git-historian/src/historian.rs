@@ -1,5 +1,6 @@
 //! Answers questions: selects the facts of each, and streams its sections as they are ready.
 
+mod numbers;
 mod scope;
 
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use crate::answer::{self, Examples};
 use crate::git::{Commit, Git, MAX_COMMITS, Repository, Selection};
 use crate::markdown::{code, count, day, plain, short};
 use crate::paths::Found;
-use crate::question::Question;
+use crate::question::{Question, Rev};
 use crate::span::Span;
 use crate::trouble::Trouble;
 use crate::{releases, tally};
@@ -79,15 +80,25 @@ struct Historian<'a> {
 impl Historian<'_> {
     fn answer(mut self, question: &Question) -> Result<String, Trouble> {
         let summary = match question {
-            Question::Changes { span, path } => self.changes(span, path.as_deref()),
+            Question::Changes { span, path, author } => {
+                self.changes(span, path.as_deref(), author.as_deref())
+            }
+            Question::Count { what, span, path, author } => {
+                let scope = self.scope(span, path.as_deref())?;
+                self.count(*what, &scope, author.as_deref())
+            }
             Question::Release { version } => self.release(version.as_deref()),
             Question::People { span, path } => self.people(span, path.as_deref()),
             Question::Origin { text, path } => self.origin(text, path.as_deref()),
             Question::Line { path, line } => self.line(path, *line),
             Question::History { path } => self.history(path),
             Question::HotSpots { span, path } => self.hot_spots(span, path.as_deref()),
-            Question::Commit { rev } => self.commit(rev),
+            Question::Commit { rev: Rev::Named(rev) } => {
+                self.revision(rev).and_then(|hash| self.commit(&hash))
+            }
+            Question::Commit { rev: Rev::Oldest } => self.oldest(),
             Question::Help => self.help(),
+            Question::Unknown => Err(Trouble::UnknownQuestion),
         }?;
         if self.cut {
             let limit = count(MAX_COMMITS, "commit");
@@ -104,14 +115,19 @@ impl Historian<'_> {
         Ok(summary)
     }
 
-    fn changes(&mut self, span: &Span, path: Option<&str>) -> Result<String, Trouble> {
+    fn changes(
+        &mut self,
+        span: &Span,
+        path: Option<&str>,
+        author: Option<&str>,
+    ) -> Result<String, Trouble> {
         let recent = Span::Days { first: self.days_ago(RECENT_DAYS), last: None };
         let span = if *span == Span::Unsaid { &recent } else { span };
         let scope = self.scope(span, path)?;
-        let commits = self.read(&scope)?;
-        self.report.add(&format!("## What changed{}", scope.label))?;
+        let (commits, by) = self.read_of(&scope, author)?;
+        self.report.add(&format!("## What changed{}{by}", scope.label))?;
         if commits.is_empty() {
-            return self.nothing(&scope);
+            return self.nothing(&scope, author);
         }
         self.tell_commits(&commits)?;
         Ok(format!("{} Most of it: {}.", answer::overview(&commits), main_thing(&commits)))
@@ -165,16 +181,12 @@ impl Historian<'_> {
         let commits = self.read(&scope)?;
         self.report.add(&format!("## Who works here{}", scope.label))?;
         if commits.is_empty() {
-            return self.nothing(&scope);
+            return self.nothing(&scope, None);
         }
         let people = tally::people(&commits);
         let since = self.days_ago(90);
         let active = people.iter().filter(|person| day(person.last) >= since).count();
-        let summary = format!(
-            "{} made {}; {active} of them in the last 90 days.",
-            count(people.len(), "person"),
-            count(commits.len(), "commit"),
-        );
+        let summary = answer::people_summary(&people, commits.len(), active);
         self.report.add(&summary)?;
         self.report.add(&answer::people(&people))?;
         let ranked = people.iter().map(|person| (person.name.as_str(), person.last));
@@ -248,7 +260,7 @@ impl Historian<'_> {
 
     fn history(&mut self, asked: &str) -> Result<String, Trouble> {
         let (path, is_file, gone) = match self.find(asked) {
-            Ok(Found::Root) => return self.changes(&Span::Unsaid, None),
+            Ok(Found::Root) => return self.changes(&Span::Unsaid, None, None),
             Ok(Found::File(path)) => (path, true, false),
             Ok(Found::Folder(path)) => (path, false, false),
             Err(trouble) => {
@@ -292,7 +304,7 @@ impl Historian<'_> {
         let files: HashSet<String> = self.git.files(&self.repository.head)?.into_iter().collect();
         self.report.add(&format!("## Files that change most{}", scope.label))?;
         let Some(table) = answer::files(&commits, |path| files.contains(path)) else {
-            return self.nothing(&scope);
+            return self.nothing(&scope, None);
         };
         self.report.add(&table)?;
         self.report.add(&format!(
@@ -306,15 +318,14 @@ impl Historian<'_> {
         Ok(format!("Changed most: {}.", hottest.unwrap_or_default()))
     }
 
-    fn commit(&mut self, rev: &str) -> Result<String, Trouble> {
-        let hash = self.revision(rev)?;
-        let commit = self.git.show(&hash)?;
+    fn commit(&mut self, hash: &str) -> Result<String, Trouble> {
+        let commit = self.git.show(hash)?;
         self.report.add(&format!(
             "## Commit {}\n\n{}",
-            code(short(&hash)),
+            code(short(hash)),
             answer::commit(&commit)
         ))?;
-        self.report.add(&answer::released(&self.git.tags_containing(&hash)?))?;
+        self.report.add(&answer::released(&self.git.tags_containing(hash)?))?;
         if !commit.files.is_empty() {
             self.report.add(&answer::changed_files(&commit))?;
         }
@@ -337,16 +348,17 @@ impl Historian<'_> {
     }
 
     /// Summary of the newest commit, for a question without results.
-    fn nothing(&mut self, scope: &Scope) -> Result<String, Trouble> {
-        let everything = Selection {
-            range: &self.repository.head,
-            path: scope.path.as_deref(),
-            ..Selection::default()
+    fn nothing(&mut self, scope: &Scope, author: Option<&str>) -> Result<String, Trouble> {
+        let path = scope.path.as_deref();
+        let everything = Selection { range: &self.repository.head, path, ..Selection::default() };
+        let newest = match author {
+            None => self.git.newest(&everything)?,
+            Some(author) => self.newest_of(author, &everything)?,
         };
-        let newest = self.git.newest(&everything)?;
         let newest =
             newest.map(|commit| format!(" The newest one is {}.", answer::commit_line(&commit)));
-        let answer = format!("No commits{}.{}", scope.label, newest.unwrap_or_default());
+        let answer =
+            format!("No commits{}{}.{}", scope.label, by(author), newest.unwrap_or_default());
         self.report.add(&answer)?;
         Ok(answer)
     }
@@ -367,6 +379,11 @@ impl Historian<'_> {
     fn days_ago(&self, days: i64) -> Date {
         self.today.saturating_sub(days.days())
     }
+}
+
+/// Label of an author.
+fn by(author: Option<&str>) -> String {
+    author.map(|author| format!(" by {}", plain(author))).unwrap_or_default()
 }
 
 /// Group with the most commits.

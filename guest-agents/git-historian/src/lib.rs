@@ -56,6 +56,7 @@ impl Agent for GitHistorian {
             .skill("people", "People", "Who knows a file best, who works here", &["git", "review"])
             .example("who knows src/lib.rs best?")
             .example("who works on this repository?")
+            .example("how many commits are there?")
             .skill("origin", "Origin", "When and why a text or a line came in", &["git", "blame"])
             .example("when was \"MAX_LINE\" introduced?")
             .example("why is src/lib.rs:42 here?")
@@ -81,6 +82,9 @@ impl Agent for GitHistorian {
 /// Answers a task as if today were that day (UTC).
 pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
     let question = Question::parse(&task.text(), today);
+    if question == Question::Unknown {
+        return ctx.reject(sentence(&Trouble::UnknownQuestion.to_string()));
+    }
     match historian::answer(ctx, task.working_directory.as_deref(), &question, today) {
         Ok(summary) => ctx.done(summary),
         Err(Trouble::Hub(failure)) => Err(failure),

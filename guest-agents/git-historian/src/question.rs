@@ -1,15 +1,22 @@
 //! Parses a plain sentence into a [`Question`].
 
+mod author;
+mod count;
+
 use jiff::civil::Date;
 
 use crate::span::{self, Span};
 use crate::words::{self, Word};
+pub(crate) use author::is_called;
+pub(crate) use count::Counted;
 
 /// Supported question. Paths and revisions are as the user wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Changes in a span and path.
-    Changes { span: Span, path: Option<String> },
+    /// Changes in a span and path, by all people or one.
+    Changes { span: Span, path: Option<String>, author: Option<String> },
+    /// A number of commits, files or releases.
+    Count { what: Counted, span: Span, path: Option<String>, author: Option<String> },
     /// Changes of a release: this one, or the latest.
     Release { version: Option<String> },
     /// People who work on a path, or know it best.
@@ -23,10 +30,67 @@ pub(crate) enum Question {
     /// Most changed files.
     HotSpots { span: Span, path: Option<String> },
     /// Changes of one commit.
-    Commit { rev: String },
-    /// Request for help, or a sentence that was not understood.
+    Commit { rev: Rev },
+    /// Request for help.
     Help,
+    /// Sentence that was not understood.
+    Unknown,
 }
+
+/// Revision of a question about one commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rev {
+    Named(String),
+    Oldest,
+}
+
+/// Sentences that ask for help, without their punctuation.
+const HELP: [&str; 13] = [
+    "",
+    "help",
+    "help me",
+    "usage",
+    "examples",
+    "hello",
+    "hi",
+    "hey",
+    "what can you do",
+    "what can i ask",
+    "what can i ask you",
+    "what do you do",
+    "how does this work",
+];
+
+/// First words of a sentence that asks for changes. Others, such as "write a new poem", contain the
+/// same words and ask for something else.
+const STARTERS: [&str; 26] = [
+    "what",
+    "what's",
+    "whats",
+    "which",
+    "how",
+    "when",
+    "did",
+    "has",
+    "have",
+    "is",
+    "are",
+    "any",
+    "anything",
+    "show",
+    "list",
+    "tell",
+    "give",
+    "describe",
+    "explain",
+    "summarise",
+    "summarize",
+    "summary",
+    "recent",
+    "latest",
+    "all",
+    "the",
+];
 
 /// Verbs whose object was added to the code or removed.
 const ORIGIN_VERBS: [&str; 13] = [
@@ -107,6 +171,30 @@ const NOUNS: [&str; 19] = [
     "trait", "class", "variable", "option", "flag", "setting", "text", "string",
 ];
 
+/// Words about changes.
+const CHANGE: [&str; 20] = [
+    "change",
+    "changes",
+    "changed",
+    "changing",
+    "new",
+    "news",
+    "what's",
+    "happened",
+    "happening",
+    "commits",
+    "did",
+    "done",
+    "diff",
+    "activity",
+    "added",
+    "removed",
+    "progress",
+    "summarise",
+    "summarize",
+    "summary",
+];
+
 impl Question {
     /// Parses a sentence. `today` is the reference of "last week".
     pub(crate) fn parse(sentence: &str, today: Date) -> Self {
@@ -115,9 +203,14 @@ impl Question {
             words.drain(at);
             span
         });
-        let sentence = Sentence { path: path(&words), words, span: span.unwrap_or_default() };
+        let (path, author) = (path(&words), author::find(&words));
+        let sentence = Sentence { path, author, words, span: span.unwrap_or_default() };
+        if sentence.asks_help() {
+            return Self::Help;
+        }
         sentence
             .line()
+            .or_else(|| sentence.count())
             .or_else(|| sentence.origin())
             .or_else(|| sentence.hot_spots())
             .or_else(|| sentence.commit())
@@ -125,7 +218,7 @@ impl Question {
             .or_else(|| sentence.people())
             .or_else(|| sentence.history())
             .or_else(|| sentence.changes())
-            .unwrap_or(Self::Help)
+            .unwrap_or(Self::Unknown)
     }
 }
 
@@ -134,9 +227,15 @@ struct Sentence {
     words: Vec<Word>,
     span: Span,
     path: Option<String>,
+    author: Option<String>,
 }
 
 impl Sentence {
+    fn asks_help(&self) -> bool {
+        let words: Vec<&str> = self.words.iter().map(|word| word.lower.as_str()).collect();
+        self.span == Span::Unsaid && HELP.contains(&words.join(" ").as_str())
+    }
+
     fn has(&self, any: &[&str]) -> bool {
         self.words.iter().any(|word| !word.quoted && any.contains(&word.lower.as_str()))
     }
@@ -239,8 +338,22 @@ impl Sentence {
     fn commit(&self) -> Option<Question> {
         let named = self.words.iter().find(|word| is_revision(&word.text));
         let said = self.after(&["commit"]).filter(|word| self.words.len() <= 4 && !is_small(word));
-        let rev = named.or(said).filter(|_| self.span == Span::Unsaid)?;
-        Some(Question::Commit { rev: rev.text.clone() })
+        if self.span != Span::Unsaid {
+            return None;
+        }
+        if self.commit_after(&["first", "oldest", "initial", "earliest"]) {
+            return Some(Question::Commit { rev: Rev::Oldest });
+        }
+        if self.commit_after(&["last", "latest", "newest"]) {
+            return Some(Question::Commit { rev: Rev::Named("HEAD".to_owned()) });
+        }
+        Some(Question::Commit { rev: Rev::Named(named.or(said)?.text.clone()) })
+    }
+
+    /// True for "the first commit" of the whole repository.
+    fn commit_after(&self, any: &[&str]) -> bool {
+        let everything = self.path.is_none() && self.author.is_none();
+        everything && self.after(any).is_some_and(|word| word.lower == "commit")
     }
 
     fn release(&self) -> Option<Question> {
@@ -256,7 +369,12 @@ impl Sentence {
     }
 
     fn people(&self) -> Option<Question> {
-        const PEOPLE: [&str; 12] = [
+        let (span, path) = (self.span.clone(), self.path.clone());
+        self.asks_people().then_some(Question::People { span, path })
+    }
+
+    fn asks_people(&self) -> bool {
+        const PEOPLE: [&str; 13] = [
             "who",
             "who's",
             "whom",
@@ -265,13 +383,13 @@ impl Sentence {
             "author",
             "authors",
             "people",
+            "persons",
             "team",
             "maintainer",
             "maintainers",
             "owner",
         ];
-        let asked = self.has(&PEOPLE);
-        asked.then(|| Question::People { span: self.span.clone(), path: self.path.clone() })
+        self.has(&PEOPLE)
     }
 
     fn history(&self) -> Option<Question> {
@@ -282,34 +400,24 @@ impl Sentence {
     }
 
     fn changes(&self) -> Option<Question> {
-        let asked =
-            self.says_change() || self.span != Span::Unsaid || self.has(&["history", "log"]);
-        asked.then(|| Question::Changes { span: self.span.clone(), path: self.path.clone() })
+        let changes = self.says_change() || self.has(&["history", "log"]);
+        let time = self.span != Span::Unsaid;
+        let starts = self.words.first().is_none_or(|word| {
+            STARTERS.contains(&word.lower.as_str())
+                || Some(&word.text) == self.path.as_ref()
+                || Self::is_change(word)
+                || BEFORE_PATH.contains(&word.lower.as_str())
+        });
+        let (span, path, author) = (self.span.clone(), self.path.clone(), self.author.clone());
+        (starts && (changes || time)).then_some(Question::Changes { span, path, author })
     }
 
     fn says_change(&self) -> bool {
-        self.has(&[
-            "change",
-            "changes",
-            "changed",
-            "changing",
-            "new",
-            "news",
-            "what's",
-            "happened",
-            "happening",
-            "commits",
-            "did",
-            "done",
-            "diff",
-            "activity",
-            "added",
-            "removed",
-            "progress",
-            "summarise",
-            "summarize",
-            "summary",
-        ])
+        self.words.iter().any(Self::is_change)
+    }
+
+    fn is_change(word: &Word) -> bool {
+        !word.quoted && CHANGE.contains(&word.lower.as_str())
     }
 }
 
@@ -390,6 +498,7 @@ mod tests {
     /// Question in one line; today is a Saturday.
     fn asked(sentence: &str) -> String {
         let at = |path: Option<String>| path.map(|path| format!(" in {path}")).unwrap_or_default();
+        let by = |name: Option<String>| name.map(|name| format!(" by {name}")).unwrap_or_default();
         let span = |span: Span| match span {
             Span::Unsaid => String::new(),
             Span::Days { first, last } => {
@@ -399,7 +508,13 @@ mod tests {
             Span::Unreleased => " unreleased".into(),
         };
         match Question::parse(sentence, jiff::civil::date(2026, 11, 21)) {
-            Question::Changes { span: s, path } => format!("changes{}{}", span(s), at(path)),
+            Question::Changes { span: s, path, author } => {
+                format!("changes{}{}{}", span(s), at(path), by(author))
+            }
+            Question::Count { what, span: s, path, author } => {
+                let what = format!("{what:?}").to_lowercase();
+                format!("count {what}{}{}{}", span(s), at(path), by(author))
+            }
             Question::Release { version } => {
                 format!("release {}", version.unwrap_or("latest".into()))
             }
@@ -408,8 +523,10 @@ mod tests {
             Question::Line { path, line } => format!("line {path}:{line}"),
             Question::History { path } => format!("history of {path}"),
             Question::HotSpots { span: s, path } => format!("hot spots{}{}", span(s), at(path)),
-            Question::Commit { rev } => format!("commit {rev}"),
+            Question::Commit { rev: Rev::Named(rev) } => format!("commit {rev}"),
+            Question::Commit { rev: Rev::Oldest } => "oldest commit".into(),
             Question::Help => "help".into(),
+            Question::Unknown => "unknown".into(),
         }
     }
 
@@ -424,7 +541,7 @@ mod tests {
                 "changes in the last 2 days in `my dir/a b.rs`",
                 "changes 2026-11-19..2026-11-21 in my dir/a b.rs",
             ),
-            ("what did Ada do yesterday", "changes 2026-11-20..2026-11-20"),
+            ("what did Ada do yesterday", "changes 2026-11-20..2026-11-20 by Ada"),
             ("what's unreleased?", "changes unreleased"),
             ("summarise last month", "changes 2026-10-21..2026-11-21"),
             ("who knows src/x.rs best?", "people in src/x.rs"),
@@ -451,7 +568,7 @@ mod tests {
             ("why does backoff exist?", "origin `backoff`"),
             ("where does frobnicate come from", "origin `frobnicate`"),
             ("when was src/x.rs added?", "history of src/x.rs"),
-            ("why is this line here?", "help"),
+            ("why is this line here?", "unknown"),
             ("why is src/x.rs:42 here?", "line src/x.rs:42"),
             ("src/x.rs:42:7", "line src/x.rs:42"),
             ("who wrote line 7 of src/x.rs?", "line src/x.rs:7"),
@@ -472,7 +589,37 @@ mod tests {
             ("help", "help"),
             ("hello", "help"),
             ("", "help"),
-            ("write me a poem", "help"),
+            ("What can you do?", "help"),
+            ("how many commits are there?", "count commits"),
+            ("How many commits are in src/ since v1.1?", "count commits v1.1.. in src/"),
+            ("number of commits this year", "count commits 2026-01-01..2026-11-21"),
+            ("count the commits", "count commits"),
+            ("how many commits did Ada Moss make?", "count commits by Ada Moss"),
+            ("how many commits by bo?", "count commits by bo"),
+            ("how many commits does Bo have?", "count commits by Bo"),
+            ("how often was src/x.rs changed?", "count commits in src/x.rs"),
+            ("how many times did src/x.rs change", "count commits in src/x.rs"),
+            ("how many files are in src?", "count files in src"),
+            ("how many releases are there?", "count releases"),
+            ("how many people work on src/?", "people in src/"),
+            ("how many authors are there?", "people"),
+            ("who works here?", "people"),
+            ("how many files changed last week?", "changes 2026-11-14..2026-11-21"),
+            ("how old is this repository?", "oldest commit"),
+            ("show the first commit", "oldest commit"),
+            ("what is the last commit?", "commit HEAD"),
+            ("changes by Ada in src/ last week", "changes 2026-11-14..2026-11-21 in src/ by Ada"),
+            ("changes by month", "changes"),
+            ("did anything change yesterday?", "changes 2026-11-20..2026-11-20"),
+            ("src/ last week", "changes 2026-11-14..2026-11-21 in src/"),
+            ("yesterday?", "changes 2026-11-20..2026-11-20"),
+            ("write me a poem", "unknown"),
+            ("write a new poem about last week", "unknown"),
+            ("please delete all the commits", "unknown"),
+            ("how many lines of code are there?", "unknown"),
+            ("how old is Ada?", "unknown"),
+            ("how many bugs are open?", "unknown"),
+            ("is the build green?", "unknown"),
         ];
         for (sentence, expected) in cases {
             assert_eq!(asked(sentence), expected, "{sentence}");

@@ -33,6 +33,18 @@ pub(crate) enum Trouble {
          `sudo git config --system --add safe.directory {path}`"
     )]
     ForeignOwner { path: String },
+    /// The sentence is none of the supported questions.
+    #[error(
+        "I did not understand this: I answer questions about a repository's history, in English. Ask for example \
+         `what changed last week?`, `how many commits are there?` or `who works on this repository?`; `help` lists more"
+    )]
+    UnknownQuestion,
+    /// No author has the name.
+    #[error(
+        "I know no author {} in this repository; git's history has {}, so ask with a name from there",
+        code(asked), people.iter().map(|name| code(name)).collect::<Vec<_>>().join(", ")
+    )]
+    UnknownPerson { asked: String, people: Vec<String> },
     /// The repository has no commits.
     #[error(
         "this repository has no commits yet, so it has no history: ask again after the first `git commit`"
@@ -95,6 +107,8 @@ impl Trouble {
             Self::Hub(_) => "hub",
             Self::NoRepository | Self::OutsideRepository { .. } => "not-a-repository",
             Self::ForeignOwner { .. } => "foreign-owner",
+            Self::UnknownQuestion => "unknown-question",
+            Self::UnknownPerson { .. } => "unknown-person",
             Self::NoCommits => "no-commits",
             Self::UnknownPath { .. } => "unknown-path",
             Self::UnknownRevision { .. } => "unknown-revision",

@@ -7,7 +7,7 @@ mod configuration;
 #[path = "real_git/repository.rs"]
 mod repository;
 
-use a2a_hub_sdk::Event;
+use a2a_hub_sdk::{Event, TaskState};
 use repository::{Repo, git};
 use tempfile::TempDir;
 
@@ -64,8 +64,9 @@ fn people_and_experts_are_ranked() {
         "| Bob | 1 (20 %) | 2 | 2026-11-18 |",
     ]);
     assert!(answer.outcome.text().contains("and then **Bob**"), "{}", answer.outcome.text());
-    repo.ask("who works on this repository?")
-        .tells(&["2 people made 4 commits; 1 of them in the last 90 days."]);
+    repo.ask("who works on this repository?").tells(&[
+        "2 people made 4 commits: Ada (2), Bob (2). 1 person was active in the last 90 days.",
+    ]);
     repo.ask_in("docs", "who knows x best?").tells(&["| Ada | 4 (80 %) |"]);
 }
 
@@ -116,7 +117,58 @@ fn hot_spots_commit_and_help_are_answered() {
         "- `docs/use it.md` (+1 −0)",
     ]);
     repo.ask("show commit deadbeef").fails("unknown-revision", "did you mean `v1.1` or `v1.0`?");
-    repo.ask("good morning").tells(&["who knows src/x.rs best?", "summarise release v1.1"]);
+    repo.ask("hello").tells(&["who knows src/x.rs best?", "summarise release v1.1"]);
+}
+
+#[test]
+fn counts_are_answered_with_numbers() {
+    let repo = Repo::sample();
+    let summary = |question: &str| {
+        let answer = repo.ask(question);
+        answer.text();
+        answer.outcome.text()
+    };
+    assert_eq!(summary("how many commits are there?"), "4 commits.");
+    assert_eq!(summary("how many commits since v1.1?"), "1 commit since `v1.1`.");
+    assert_eq!(summary("how many commits did Bob make in docs?"), "1 commit in `docs` by Bob.");
+    assert_eq!(summary("how many files are in src?"), "1 file in `src`.");
+    assert_eq!(
+        summary("how many releases are there?"),
+        "2 tags; the newest is `v1.1` of 2026-04-01."
+    );
+    assert!(summary("how many people work here?").starts_with("2 people made 4 commits"));
+    let first = summary("how old is this repository?");
+    assert!(first.starts_with("The first of 4 commits is ") && first.contains("feat: begin"));
+    let nothing = summary("how many commits since yesterday?");
+    assert!(nothing.starts_with("No commits since 2026-11-20. The newest one is"), "{nothing}");
+    repo.run(&["checkout", "-q", "-b", "side", "HEAD~1"]).commit("Eve", "2026-11-19", "side");
+    let name = ["-c", "user.name=Eve", "-c", "user.email=e@example.org"];
+    repo.run(&["checkout", "-q", "main"])
+        .run(&[&name[..], &["merge", "-q", "--no-ff", "-m", "merge side", "side"]].concat());
+    assert_eq!(repo.ask("how many commits?").outcome.text(), "6 commits (1 is a merge).");
+}
+
+#[test]
+fn changes_of_one_author_leave_out_others() {
+    let repo = Repo::sample();
+    repo.ask("what did Ada do this year?")
+        .tells(&["since 2026-01-01 by Ada", "2 commits by 1 person"])
+        .keeps_from(&["Bob"]);
+    let nothing = "by ada. The newest one is";
+    repo.ask("what did ada do last week?").tells(&[nothing, "refactor: call it x — Ada"]);
+    repo.ask("what did Zoe do?").fails("unknown-person", "history has `Ada`, `Bob`");
+    repo.ask("what did I do last week?").fails("unknown-person", "I know no author `I`");
+}
+
+#[test]
+fn unknown_question_is_rejected_with_examples() {
+    let repo = Repo::sample();
+    for question in ["write me a poem", "how many bugs are open?", "good morning, what a nice day"]
+    {
+        let outcome = repo.ask(question).outcome;
+        assert_eq!(outcome.state(), Some(TaskState::Rejected), "{question}: {}", outcome.text());
+        assert!(outcome.text().contains("`help` lists more"), "{}", outcome.text());
+    }
 }
 
 #[test]

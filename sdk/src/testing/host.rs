@@ -11,6 +11,7 @@ use super::mind::Mind;
 use super::process::{KeptPrograms, ScriptedProcess, Stop};
 use super::program::{Program, Script};
 use super::step::{self, ScriptedStep};
+use super::workspace::Workspace;
 use crate::bindings::a2a::hub::wait::First;
 use crate::host::{CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion};
 use crate::message::joined_text;
@@ -34,6 +35,7 @@ struct State {
     mind: Mind,
     settings: BTreeMap<String, String>,
     files: Vec<(String, Vec<u8>)>,
+    workspace: Workspace,
     scripts: Vec<Rc<RefCell<Script>>>,
     spawned: Vec<Command>,
     kept: KeptPrograms,
@@ -122,6 +124,22 @@ impl ScriptedHost {
     /// Limits the memory, keys and values together; the default is no limit.
     pub fn memory_bytes(&self, max: usize) {
         self.0.borrow_mut().memory_bytes = Some(max);
+    }
+
+    /// Grants a workspace with these files, by path.
+    pub fn workspace(&self, files: &[(&str, &str)]) {
+        self.0.borrow_mut().workspace.grant(files);
+    }
+
+    /// Takes the permission to write into the workspace.
+    pub fn read_only_workspace(&self) {
+        self.0.borrow_mut().workspace.read_only = true;
+    }
+
+    /// Text of a file of the workspace.
+    pub fn workspace_file(&self, path: &str) -> Option<String> {
+        let bytes = self.0.borrow().workspace.read(path).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Answers the next HTTP request.
@@ -418,6 +436,21 @@ impl Host for ScriptedHost {
         let path = format!("/files/{}/{last}", state.files.len() + 1);
         state.files.push((path.clone(), bytes.to_vec()));
         Ok(path)
+    }
+
+    fn read_file(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow().workspace.read(path)
+    }
+
+    fn write_file(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow_mut().workspace.write(path, content)
+    }
+
+    fn list_folder(&self, path: &str) -> Result<Vec<String>, Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow().workspace.list(path)
     }
 
     fn tools(&self) -> Result<String, Failure> {

@@ -7,6 +7,7 @@ mod program;
 mod recording;
 mod shapes;
 mod step;
+mod workspace;
 
 use crate::{Agent, Context, Health, Message, Part, Run, Task};
 

@@ -35,7 +35,7 @@ export!(Counter);
 }
 
 mod reference_3 {
-use a2a_hub_sdk::{prelude::*, serde_json::json};
+use a2a_hub_sdk::prelude::*;
 
 pub fn card() -> Card {
     Card::new("shop", "Sells things", "0.1.0")
@@ -54,7 +54,7 @@ pub fn card() -> Card {
 }
 
 mod reference_4 {
-use a2a_hub_sdk::{Part, PartContent, Role, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn look(task: &Task) -> Message {
     let article = task.message.data().map(|input| input["article"].clone());
@@ -66,7 +66,7 @@ pub fn look(task: &Task) -> Message {
 }
 
 mod reference_5 {
-use a2a_hub_sdk::{TaskState, TaskStatus, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn report(ctx: &Context) -> Result<(), Failure> {
     ctx.say("reading the log")?;
@@ -77,7 +77,7 @@ pub fn report(ctx: &Context) -> Result<(), Failure> {
 }
 
 mod reference_6 {
-use a2a_hub_sdk::{Part, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn make(ctx: &Context, svg: Vec<u8>) -> Result<(), Failure> {
     ctx.artifact(Artifact::text("report", "# Report").named("Report"))?;
@@ -108,7 +108,7 @@ pub fn end(ctx: &Context, is_repository: bool, is_logged_in: bool) -> Run {
 }
 
 mod reference_8 {
-use a2a_hub_sdk::{TaskState, TaskStatus, prelude::*, serde_json::json};
+use a2a_hub_sdk::prelude::*;
 
 pub fn with_usage(text: &str) -> Run {
     let usage = json!({ "usage": { "input_tokens": 120, "output_tokens": 40 } });
@@ -117,8 +117,7 @@ pub fn with_usage(text: &str) -> Run {
 }
 
 mod reference_9 {
-use a2a_hub_sdk::{Need, prelude::*};
-use std::time::Duration;
+use a2a_hub_sdk::prelude::*;
 
 pub fn ask(ctx: &Context) -> Run {
     let branch = ctx.ask("Which branch?")?.text();
@@ -132,7 +131,7 @@ pub fn ask(ctx: &Context) -> Run {
 }
 
 mod reference_10 {
-use a2a_hub_sdk::{Came, Child, Need, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn ask_while_running(ctx: &Context, child: &Child) -> Run {
     let question = ctx.pose(Need::Input, "May it continue?", None)?;
@@ -183,7 +182,7 @@ pub fn chat(ctx: &Context, key: &str, prompt: &str) -> Run {
 }
 
 mod reference_13 {
-use a2a_hub_sdk::{Request, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn models(ctx: &Context) -> Run {
     let answer = ctx.fetch(&Request::get("https://api.example.com/v1/models"))?;
@@ -195,7 +194,7 @@ pub fn models(ctx: &Context) -> Run {
 }
 
 mod reference_14 {
-use a2a_hub_sdk::{Request, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn stream(ctx: &Context, prompt: &str) -> Run {
     let request = Request::new("POST", "https://api.example.com/v1/chat")
@@ -214,8 +213,7 @@ pub fn stream(ctx: &Context, prompt: &str) -> Run {
 }
 
 mod reference_15 {
-use a2a_hub_sdk::{OpenQuestion, Source, Timer, prelude::*};
-use std::time::Duration;
+use a2a_hub_sdk::prelude::*;
 
 pub fn wait(ctx: &Context, question: OpenQuestion) -> Run {
     let mut timer = Timer::every(Duration::from_secs(60));
@@ -256,7 +254,7 @@ pub fn count(ctx: &Context) -> Run {
 }
 
 mod reference_18 {
-use a2a_hub_sdk::{prelude::*, serde_json::json};
+use a2a_hub_sdk::prelude::*;
 
 pub fn think(ctx: &Context) -> Run {
     let memory = ctx.memory();
@@ -272,7 +270,7 @@ pub fn think(ctx: &Context) -> Run {
 }
 
 mod reference_19 {
-use a2a_hub_sdk::{AgentQuery, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn review(ctx: &Context) -> Run {
     let found = ctx.find(AgentQuery::from("review my changes").version(">=1.0"))?;
@@ -283,8 +281,7 @@ pub fn review(ctx: &Context) -> Run {
 }
 
 mod reference_20 {
-use a2a_hub_sdk::{CallOptions, Event, TaskState, Update, prelude::*};
-use std::time::Duration;
+use a2a_hub_sdk::prelude::*;
 
 pub fn supervised(ctx: &Context) -> Run {
     let options =
@@ -303,7 +300,7 @@ pub fn supervised(ctx: &Context) -> Run {
 }
 
 mod reference_21 {
-use a2a_hub_sdk::{CallOptions, MemoryScope, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn hand_over(ctx: &Context) -> Run {
     let options = CallOptions::new()
@@ -316,7 +313,7 @@ pub fn hand_over(ctx: &Context) -> Run {
 }
 
 mod reference_22 {
-use a2a_hub_sdk::{prelude::*, serde_json::json};
+use a2a_hub_sdk::prelude::*;
 
 pub fn notes(ctx: &Context) -> Run {
     for tool in ctx.tools()? {
@@ -336,7 +333,7 @@ pub fn model(ctx: &Context) -> String {
 }
 
 mod reference_24 {
-use a2a_hub_sdk::{StepMode, prelude::*};
+use a2a_hub_sdk::prelude::*;
 
 pub fn release(ctx: &Context) -> Run {
     let diff = ctx.step("diff", || {
@@ -585,8 +582,8 @@ mod tests {
 mod together {
 use a2a_hub_sdk::prelude::*;
 
-fn call(ctx: &Context) -> Run {
-let review = ctx.call("codex", "Review this diff.")?.text()?;
-ctx.done(review)
+pub fn review(ctx: &Context) -> Run {
+    let review = ctx.call("codex", "Review this diff.")?.text()?;
+    ctx.done(review)
 }
 }

@@ -73,6 +73,7 @@ fn every_invocation() -> Vec<Command> {
                 [(None, None, None), (Some(day), Some(day), Some("-x")), (None, Some(day), None)]
             {
                 let selection = Selection { range, since, until, path };
+                drop((git.count_all(&selection), git.oldest(hash, 7)));
                 drop((git.count(&selection), git.log(&selection), git.follow(&selection)));
                 drop((
                     git.newest(&selection),

@@ -1,0 +1,79 @@
+/** Files of the workspace, by WASI: QuickJS has no file functions. */
+
+import { Failure } from "../src/failure.js";
+
+const CHUNK = 1 << 20;
+
+const MISSING = "the agent has no workspace; its manifest must ask with `[workspace]`, and the operator allows it with `a2a-hub plugin grant ID --workspace read`";
+
+/** Kind of failure and text for each error of WASI with a cause that a user can change. */
+const CAUSES = {
+  "no-entry": ["invalid", "there is no such file in the workspace"],
+  "not-directory": ["invalid", "it is no folder"],
+  "is-directory": ["invalid", "it is a folder, and not a file"],
+  access: ["denied", "not granted; `a2a-hub plugin grant ID --workspace read-write` allows it"],
+  "not-permitted": ["denied", "not granted, or outside of the workspace; `a2a-hub plugin grant ID --workspace read-write` allows changes"],
+  "read-only": ["denied", "the workspace is read-only; `a2a-hub plugin grant ID --workspace read-write` allows changes"],
+  "insufficient-space": ["exhausted", "the task's limit of written files or bytes is used up"],
+};
+
+/** Functions of the workspace for the SDK, on the imports of WASI. */
+export function workspaceOf(preopens) {
+  const attempt = (what, work) => {
+    try {
+      const found = preopens.getDirectories().find(([, place]) => place === "/workspace");
+      if (!found) throw Failure.denied(`${what}: ${MISSING}`);
+      return work(found[0]);
+    } catch (thrown) {
+      if (thrown instanceof Failure) throw thrown;
+      const code = thrown?.payload ?? thrown;
+      const [kind, why] = CAUSES[code] ?? ["unavailable", typeof code === "string" ? code : String(code?.message ?? code)];
+      throw new Failure(kind, `${what}: ${why}`);
+    }
+  };
+  const open = (root, path, create, flags) => root.openAt({ symlinkFollow: true }, path || ".", create, flags);
+  return {
+    read: (path) =>
+      attempt(`read \`${path}\``, (root) => {
+        const file = open(root, path, {}, { read: true });
+        const chunks = [];
+        for (let size = 0, ended = false; !ended; ) {
+          const [bytes, end] = file.read(CHUNK, size);
+          chunks.push(bytes);
+          size += bytes.length;
+          ended = end || bytes.length === 0;
+        }
+        return joined(chunks);
+      }),
+    write: (path, content) =>
+      attempt(`write \`${path}\``, (root) => {
+        const folders = path.split("/").slice(0, -1);
+        folders.forEach((_, at) => {
+          try {
+            root.createDirectoryAt(folders.slice(0, at + 1).join("/"));
+          } catch (thrown) {
+            if ((thrown?.payload ?? thrown) !== "exist") throw thrown;
+          }
+        });
+        const file = open(root, path, { create: true, truncate: true }, { write: true });
+        for (let at = 0; at < content.length; ) at += Number(file.write(content.slice(at, at + CHUNK), at));
+      }),
+    list: (path) =>
+      attempt(`list \`${path || "."}\``, (root) => {
+        const entries = open(root, path, { directory: true }, { read: true }).readDirectory();
+        const names = [];
+        for (let entry; (entry = entries.readDirectoryEntry()); ) names.push(entry.type === "directory" ? `${entry.name}/` : entry.name);
+        return names;
+      }),
+  };
+}
+
+function joined(chunks) {
+  const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
