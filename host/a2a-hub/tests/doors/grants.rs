@@ -295,7 +295,7 @@ async fn signed_update_keeps_grant() -> Result<()> {
 /// Creates test guests of this version: the version replaces a comment at the start of the
 /// manifest.
 fn guests_of_version(dir: &tempfile::TempDir, version: &str) -> Result<PathBuf> {
-    let comment = b"# What the test guests ask for. `never-granted` is what no test grants.";
+    let comment = b"# Permissions that the test guests ask for. No test grants `never-granted`.";
     let line = format!("{:<1$}", format!("version = '{version}'"), comment.len());
     let mut bytes = fs::read(test_guests()?)?;
     // The embedded module contains the manifest as well.
