@@ -283,8 +283,8 @@ impl Hub {
         let (history_length, wait) = (send.history_length, send.wait);
         let response = match wait {
             Wait::ToTheEnd => ResponseMode::AtEnd,
-            // Such a caller may subscribe later.
-            Wait::AtMost(_) | Wait::No => ResponseMode::TaskOnly,
+            Wait::AtMost(_) => ResponseMode::AtEndOrLater,
+            Wait::No => ResponseMode::TaskOnly,
         };
         let mut heard = self.start(caller, send, response).await?;
         let task = heard.task().clone();

@@ -56,7 +56,6 @@ use a2a_hub_store::{
 };
 use actor::TaskActor;
 use actor::{
-    event_loop::BIRTH,
     eviction::Parking,
     recorder::{DeferredCreation, Recorder},
 };
@@ -80,7 +79,7 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::timeout,
 };
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -278,15 +277,8 @@ impl Tasks {
         if may_begin {
             let (told, stored) = oneshot::channel();
             let recorder = self.recorder(task, 0, &agent, feed);
-            let recorder = recorder.beginning(
-                created,
-                DeferredCreation {
-                    by,
-                    told,
-                    deadline: Instant::now() + BIRTH,
-                    until_end: response == ResponseMode::AtEnd,
-                },
-            );
+            let unborn = DeferredCreation::new(by, told, response.is_unobserved());
+            let recorder = recorder.beginning(created, unborn);
             self.spawn(None, recorder, agent, patience, begin);
             stored.await.unwrap_or_else(|_| Err(never_stored()))?;
             return Ok(heard);

@@ -36,6 +36,9 @@ pub enum SubmitError {
 pub enum ResponseMode {
     /// Waits for the end: the client need not learn of the task before.
     AtEnd,
+    /// Waits for the end for a while, and may look at the task after it. The wait is longer than a
+    /// creation is deferred.
+    AtEndOrLater,
     /// Takes the task as it is, and looks at it later.
     TaskOnly,
     /// Receives the events as they happen.
@@ -48,14 +51,15 @@ impl ResponseMode {
         self != Self::AtEnd
     }
 
+    /// True if nobody takes an event of the agent while its task's creation may be deferred.
+    pub(crate) fn is_unobserved(self) -> bool {
+        matches!(self, Self::AtEnd | Self::AtEndOrLater)
+    }
+
     /// True if the client may learn of the task together with the first output of `agent`. A
     /// stream of an agent that replies with a task begins at once.
     pub(crate) fn may_defer(self, agent: &Agent) -> bool {
-        match self {
-            Self::AtEnd => true,
-            Self::TaskOnly => false,
-            Self::Stream => agent.may_reply_directly(),
-        }
+        self.is_unobserved() || (self == Self::Stream && agent.may_reply_directly())
     }
 }
 

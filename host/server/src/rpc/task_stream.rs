@@ -50,8 +50,8 @@ pub(crate) enum ItemContent {
 }
 
 impl TaskStream {
-    /// Creates a stream of the events in `heard`; only the answer to a message that
-    /// created a task may be a direct message.
+    /// Creates a stream of the events in `heard`. Only the answer to a message that created a task
+    /// may be a direct message.
     pub(crate) fn new(dialect: Dialect, heard: ReplyStream, permit: Option<StreamPermit>) -> Self {
         let may_be_message = match &heard {
             ReplyStream::Task(heard) => heard.may_be_message() && dialect != Dialect::Hub,

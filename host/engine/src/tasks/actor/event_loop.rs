@@ -7,18 +7,11 @@ use crate::tasks::{
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
 use futures::FutureExt as _;
-use std::{
-    future::{pending, ready},
-    time::Duration,
-};
+use std::future::{pending, ready};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep_until, timeout_at},
 };
-
-/// Time that the first event of a task waits for the agent's output, so that both are stored in one
-/// write. Longer than a busy hub takes to start an agent, and shorter than anybody notices.
-pub(in crate::tasks) const BIRTH: Duration = Duration::from_millis(100);
 
 /// Number of times the actor yields for the agent's first output before it sets a timer.
 const TURNS: usize = 3;

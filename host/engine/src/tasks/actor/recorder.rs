@@ -13,24 +13,39 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_store::{StorageError, StoredTask, TaskStore};
-use std::{mem, sync::Arc};
+use std::{mem, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
 
 /// Error of the store, already logged.
 pub(in crate::tasks) struct Unstorable(pub(in crate::tasks) StorageError);
 
+/// Time that the first event of a task waits for the agent's output, so that both are stored in one
+/// write. Longer than a busy hub takes to start an agent, and shorter than anybody notices.
+const BIRTH: Duration = Duration::from_millis(100);
+
 /// A task that is not in the log yet: its first event is stored together with the agent's first
 /// output.
 pub(in crate::tasks) struct DeferredCreation {
     /// Caller that requested the task.
-    pub(in crate::tasks) by: Principal,
+    by: Principal,
     /// Notified once the task is in the log.
-    pub(in crate::tasks) told: oneshot::Sender<Result<(), StorageError>>,
+    told: oneshot::Sender<Result<(), StorageError>>,
     /// Time by which the task is stored, whatever its agent does.
-    pub(in crate::tasks) deadline: Instant,
-    /// True if nobody takes an event before the agent's end: its whole output may be stored at
-    /// once.
-    pub(in crate::tasks) until_end: bool,
+    deadline: Instant,
+    /// True if nobody takes an event before: the output may be collected.
+    collects: bool,
+}
+
+impl DeferredCreation {
+    /// Creation that `by` requested now. With `collects`, the agent's output is collected until its
+    /// end; otherwise its first output ends the delay.
+    pub(in crate::tasks) fn new(
+        by: Principal,
+        told: oneshot::Sender<Result<(), StorageError>>,
+        collects: bool,
+    ) -> Self {
+        Self { by, told, deadline: Instant::now() + BIRTH, collects }
+    }
 }
 
 /// Number of events that a deferred creation collects at most: the store writes more of them as a
@@ -91,8 +106,7 @@ impl Recorder {
 
     /// True if the recorded events may wait for further output of the agent.
     pub(in crate::tasks) fn may_collect(&self) -> bool {
-        self.pending.len() < COLLECTED
-            && self.unborn.as_ref().is_some_and(|unborn| unborn.until_end)
+        self.pending.len() < COLLECTED && self.unborn.as_ref().is_some_and(|unborn| unborn.collects)
     }
 
     /// Handle to subscribe to the task.

@@ -86,6 +86,7 @@ async fn output_before_end_is_stored_at_once() {
     for (pause, response, is_one_write) in [
         (0, ResponseMode::AtEnd, true),
         (0, ResponseMode::Stream, false),
+        (0, ResponseMode::AtEndOrLater, true),
         (30, ResponseMode::AtEnd, true),
         (60, ResponseMode::AtEnd, false),
     ] {
@@ -119,6 +120,7 @@ async fn followed_task_is_created_at_once() {
         (silent.clone(), ResponseMode::Stream, 0),
         (silent.clone(), ResponseMode::TaskOnly, 0),
         (silent.clone(), ResponseMode::AtEnd, 100),
+        (silent.clone(), ResponseMode::AtEndOrLater, 100),
         (silent.clone().direct_message(), ResponseMode::Stream, 100),
         (silent.direct_message(), ResponseMode::TaskOnly, 0),
     ];
