@@ -1,6 +1,7 @@
 /** Files of the workspace, by WASI: QuickJS has no file functions. */
 
 import { Failure } from "../src/failure.js";
+import { PLACE } from "../src/workspace.js";
 
 const CHUNK = 1 << 20;
 
@@ -21,7 +22,7 @@ const CAUSES = {
 export function workspaceOf(preopens) {
   const attempt = (what, work) => {
     try {
-      const found = preopens.getDirectories().find(([, place]) => place === "/workspace");
+      const found = preopens.getDirectories().find(([, place]) => place === PLACE);
       if (!found) throw Failure.denied(`${what}: ${MISSING}`);
       return work(found[0]);
     } catch (thrown) {

@@ -2,7 +2,8 @@
 
 import { Failure, asking } from "./failure.js";
 
-const PLACE = "/workspace";
+/** Path at which the hub opens the workspace. */
+export const PLACE = "/workspace";
 
 /**
  * Access to the files of a granted workspace. Paths are relative to it; folders end in `/` in a

@@ -1,10 +1,7 @@
 //! Files for programs, in a directory of this run, and files of the task's working directory.
 
-use crate::host::Host;
+use crate::host::{Host, WORKSPACE};
 use crate::{Context, Failure};
-
-/// Path of the workspace for the file functions of any language.
-const PLACE: &str = "/workspace";
 
 /// Access to the files of a granted workspace. Paths are relative to it.
 pub struct Workspace<'a> {
@@ -31,9 +28,7 @@ impl Context {
 impl Workspace<'_> {
     /// Reads a file as text; invalid UTF-8 becomes `U+FFFD`.
     pub fn read(&self, path: &str) -> Result<String, Failure> {
-        let bytes = self.read_bytes(path)?;
-        Ok(String::from_utf8(bytes)
-            .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
+        Ok(String::from_utf8_lossy(&self.read_bytes(path)?).into_owned())
     }
 
     /// Reads a file as bytes.
@@ -56,7 +51,8 @@ impl Workspace<'_> {
 
 /// Path below the workspace, without `.` and the place of the workspace.
 fn within(path: &str) -> Result<String, Failure> {
-    let below = path.strip_prefix(PLACE).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let below =
+        path.strip_prefix(WORKSPACE).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let inside = below.map_or(path, |rest| rest.trim_start_matches('/'));
     let names: Vec<&str> =
         inside.split('/').filter(|name| !name.is_empty() && *name != ".").collect();

@@ -9,6 +9,9 @@ use crate::{
     StepMode, Update,
 };
 
+/// Path of the workspace for the file functions of any language.
+pub(crate) const WORKSPACE: &str = "/workspace";
+
 /// Calls that an agent can make to the hub, one method for each function of the contract.
 pub(crate) trait Host {
     type Process: Process;

@@ -10,14 +10,12 @@ use crate::bindings::a2a::hub::{
 };
 use crate::host::{
     CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion, Process, StepHandle,
+    WORKSPACE,
 };
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
     StepMode, Update, wasi_files,
 };
-
-/// Directory at which the hub opens the workspace.
-const WORKSPACE: &str = "/workspace";
 
 /// Imports of the component. A function that an agent never calls is never imported.
 pub(crate) struct Imports;

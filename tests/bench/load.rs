@@ -162,7 +162,7 @@ pub(crate) fn message(agent: &str, text: &str) -> impl Fn() -> String + Clone + 
 /// Request for a stream from the echo agent, with as many words as chunks.
 pub(crate) fn stream() -> String {
     let words = ["word"; CHUNKS as usize].join(" ");
-    call("message/stream", &message_to("echo", &format!("stream {words}")))
+    message_stream("echo", &format!("stream {words}"))
 }
 
 /// Request for a stream of an agent's answer.
@@ -172,7 +172,7 @@ pub(crate) fn message_stream(agent: &str, text: &str) -> String {
 
 /// Request for a slow stream from the test guest.
 pub(crate) fn ticks() -> String {
-    call("message/stream", &message_to("guest", &format!("tick {TICKS} {}", PACE.as_millis())))
+    message_stream("guest", &format!("tick {TICKS} {}", PACE.as_millis()))
 }
 
 /// Request that reads a task.
@@ -222,15 +222,13 @@ impl Connection {
 
     /// Reads a stream of events to its end.
     pub(crate) async fn post_stream(&mut self, body: &str) -> Result<Streamed> {
-        self.ask("/stream", body).await?;
         let mut first = None;
-        // The last HTTP chunk is empty, and nothing follows it.
-        while !self.buffer.ends_with(b"\r\n0\r\n\r\n") {
-            if first.is_none() && chunks(&self.buffer).next().is_some() {
+        self.post_until_end("/stream", body, |read| {
+            if first.is_none() && chunks(read).next().is_some() {
                 first = Some(Instant::now());
             }
-            self.read().await?;
-        }
+        })
+        .await?;
         let first = first.unwrap_or_else(Instant::now);
         let (chunks, longest) = chunks(&self.buffer)
             .fold((0, 0), |(number, longest), chunk| (number + 1, longest.max(chunk.len())));
@@ -239,28 +237,37 @@ impl Connection {
 
     /// Reads a stream of events to its end, and returns the arrival time of its first event.
     pub(crate) async fn post_first(&mut self, path: &str, body: &str) -> Result<Instant> {
-        self.ask(path, body).await?;
         let mut first = None;
-        loop {
-            if first.is_none() && self.buffer.windows(6).any(|bytes| bytes == b"\ndata:") {
+        self.post_until_end(path, body, |read| {
+            if first.is_none() && read.windows(6).any(|bytes| bytes == b"\ndata:") {
                 first = Some(Instant::now());
             }
-            if self.buffer.ends_with(b"\r\n0\r\n\r\n") {
-                return first.context("the stream has no event");
-            }
-            self.read().await?;
-        }
+        })
+        .await?;
+        first.context("the stream has no event")
     }
 
     /// Reads a stream of events to its end, and returns the arrival time of each chunk.
     pub(crate) async fn post_ticks(&mut self, path: &str, body: &str) -> Result<Vec<Instant>> {
-        self.ask(path, body).await?;
         let mut ticks = Vec::new();
+        let note = |read: &[u8]| ticks.resize(chunks(read).count(), Instant::now());
+        self.post_until_end(path, body, note).await?;
+        Ok(ticks)
+    }
+
+    /// Reads a stream of events to its end; `note` sees everything read so far, after each read.
+    async fn post_until_end(
+        &mut self,
+        path: &str,
+        body: &str,
+        mut note: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.ask(path, body).await?;
         loop {
-            let heard = chunks(&self.buffer).count();
-            ticks.resize(heard, Instant::now());
+            note(&self.buffer);
+            // The last HTTP chunk is empty, and nothing follows it.
             if self.buffer.ends_with(b"\r\n0\r\n\r\n") {
-                return Ok(ticks);
+                return Ok(());
             }
             self.read().await?;
         }

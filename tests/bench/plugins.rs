@@ -3,17 +3,17 @@
 //! a hub with ten of them.
 
 use crate::{
-    LOAD, SERVERS, WARM_UP,
+    LOAD, SERVERS,
     bare::{Bare, Kind},
     cold,
-    load::{self, Connection, Sample, Work, middle},
+    load::{self, Connection, Work},
     pin,
-    profile::spent,
+    race::{Figures, Runner},
 };
 use a2a_hub_protocol::id::MessageId;
 use a2a_hub_tests::{TestHub, stage::echo, test_guests};
 use anyhow::{Context as _, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{task::JoinSet, time::Instant};
 
@@ -49,34 +49,33 @@ pub(crate) async fn measure(rounds: u32, millis: Duration, kind: Kind) -> Result
     let bare = Bare::start(Kind { durable: true, ..kind }).await?;
     pin(LOAD)?;
     let address = hub.http().parse().context("the hub serves HTTP at no address")?;
-    let bare_pid = bare.pid().context("the bare server is gone")?;
     println!("\nmedians of {rounds} rounds of {millis:?}; the aim for one artifact is {GOAL}");
     println!("                             at once       /s    p50 us    cpu us  echo : this, /s");
     let say = |agent, text: &str| Work::Say(agent, text.into());
-    let rows = [
-        ("echo, a text", address, hub.pid(), say("echo", "hi")),
-        ("echo, one artifact", address, hub.pid(), say("echo", "stream hi")),
-        ("dropped in, a text", address, hub.pid(), say("dropped", "hi")),
-        ("dropped in, one artifact", address, hub.pid(), say("dropped", "stream hi")),
-        ("bare + disk", bare.address(), bare_pid, Work::Send),
+    let of_hub = [
+        ("echo, a text", say("echo", "hi")),
+        ("echo, one artifact", say("echo", "stream hi")),
+        ("dropped in, a text", say("dropped", "hi")),
+        ("dropped in, one artifact", say("dropped", "stream hi")),
     ];
+    let runner = |(name, work)| Runner { name, address, pid: hub.pid(), work };
+    let mut runners: Vec<_> = of_hub.iter().map(|(name, work)| runner((*name, work))).collect();
+    runners.push(Runner {
+        name: "bare + disk",
+        address: bare.address(),
+        pid: bare.pid().context("the bare server is gone")?,
+        work: &Work::Send,
+    });
     for connections in CONNECTIONS {
-        let mut samples = [const { Vec::new() }; 5];
+        let mut all = vec![Vec::new(); runners.len()];
         for _ in 0..rounds {
-            for ((_, at, pid, work), samples) in rows.iter().zip(&mut samples) {
-                load::run(*at, work, connections, WARM_UP).await?;
-                let before = spent(*pid)?;
-                let sample = load::run(*at, work, connections, millis).await?;
-                let used = spent(*pid)?.saturating_sub(before).as_secs_f64() * 1e6;
-                samples.push((sample, used / (sample.per_second * sample.took.as_secs_f64())));
+            for (runner, of_runner) in runners.iter().zip(&mut all) {
+                of_runner.push(runner.run(connections, millis).await?);
             }
         }
-        let figures = samples.map(|samples| {
-            let cpu = middle(samples.iter().map(|(_, cpu)| *cpu), f64::total_cmp);
-            (Sample::median(samples.into_iter().map(|(sample, _)| sample).collect()), cpu)
-        });
-        let echo = figures[0].0.per_second;
-        for ((name, ..), (sample, cpu)) in rows.iter().zip(figures) {
+        let figures: Vec<_> = all.into_iter().map(Figures::median).collect();
+        let echo = figures[0].sample.per_second;
+        for (Runner { name, .. }, Figures { sample, cpu }) in runners.iter().zip(figures) {
             let (rate, p50) = (sample.per_second, sample.p50.as_secs_f64() * 1e6);
             println!(
                 "{name:<26}{connections:>10}{rate:>9.0}{p50:>10.0}{cpu:>10.1}{:>17.2}",
@@ -148,6 +147,5 @@ fn stream_v1() -> String {
         "role": "ROLE_USER",
         "parts": [{ "text": THINKS }],
     });
-    let params: Value = json!({ "message": message });
-    load::call("SendStreamingMessage", &params)
+    load::call("SendStreamingMessage", &json!({ "message": message }))
 }

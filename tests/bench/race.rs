@@ -41,18 +41,18 @@ struct Race {
 
 /// One server in a comparison.
 #[derive(Clone, Copy)]
-struct Runner<'w> {
-    name: &'static str,
-    address: SocketAddr,
-    pid: u32,
-    work: &'w Work,
+pub(crate) struct Runner<'w> {
+    pub(crate) name: &'static str,
+    pub(crate) address: SocketAddr,
+    pub(crate) pid: u32,
+    pub(crate) work: &'w Work,
 }
 
 /// Results of a server: its speed, and the CPU time per piece of work in microseconds.
 #[derive(Clone, Copy, Default)]
-struct Figures {
-    sample: Sample,
-    cpu: f64,
+pub(crate) struct Figures {
+    pub(crate) sample: Sample,
+    pub(crate) cpu: f64,
 }
 
 impl Servers {
@@ -175,7 +175,7 @@ impl Servers {
 
 impl Runner<'_> {
     /// Generates load for that duration, after a warm-up.
-    async fn run(&self, concurrency: usize, duration: Duration) -> Result<Figures> {
+    pub(crate) async fn run(&self, concurrency: usize, duration: Duration) -> Result<Figures> {
         load::run(self.address, self.work, concurrency, WARM_UP).await?;
         let before = profile::spent(self.pid)?;
         let sample = load::run(self.address, self.work, concurrency, duration).await?;
@@ -187,7 +187,7 @@ impl Runner<'_> {
 
 impl Figures {
     /// Median of each figure.
-    fn median(rounds: Vec<Self>) -> Self {
+    pub(crate) fn median(rounds: Vec<Self>) -> Self {
         let cpu = load::middle(rounds.iter().map(|round| round.cpu), f64::total_cmp);
         let sample = Sample::median(rounds.into_iter().map(|round| round.sample).collect());
         Self { sample, cpu }

@@ -8,7 +8,7 @@ use crate::{
     pin,
     profile::spent,
 };
-use a2a_hub_tests::{TestHub, message_to, proportional_bytes, test_guests};
+use a2a_hub_tests::{TestHub, proportional_bytes, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{net::SocketAddr, time::Duration};
@@ -76,7 +76,7 @@ pub(crate) async fn measure(streams: u32, kind: Kind) -> Result<()> {
             of_hub.bytes as f64 / of_bare.bytes.max(1) as f64,
         );
     }
-    let long = load::call("message/stream", &message_to("guest", LONG_TEXT));
+    let long = load::message_stream("guest", LONG_TEXT);
     let (before, mut clients) = (memory_of(hub.pid())?, JoinSet::new());
     for _ in 0..LONG {
         let body = long.clone();

@@ -61,7 +61,8 @@ await tell({
     same([answer.kind, answer.role, text(answer)], ['message', 'agent', 'hi']);
     // The agent declares no direct messages: its message completes the task of the stream.
     const told = await stream('reply hi');
-    same([told[0].kind, text(told.at(-1).status.message)], ['task', 'hi']);
+    const { message } = told.at(-1).status;
+    same([told[0].kind, message.role, text(message)], ['task', 'agent', 'hi']);
   },
 
   async non_blocking() {

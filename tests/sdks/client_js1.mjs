@@ -70,7 +70,8 @@ await tell({
     same([answer.role, text(answer)], [Role.ROLE_AGENT, 'hi']);
     const told = await stream('reply hi');
     // The agent declares no direct messages: its message completes the task of the stream.
-    same([kinds(told)[0], text(last(told).status.message)], ['task', 'hi']);
+    const { message } = last(told).status;
+    same([kinds(told)[0], message.role, text(message)], ['task', Role.ROLE_AGENT, 'hi']);
   },
 
   async non_blocking() {

@@ -104,7 +104,8 @@ class Driver:
         same((answer.role, get_message_text(answer)), (Role.agent, 'hi'))
         # The agent declares no direct messages: its message completes the task of the stream.
         *_, (task, _) = await self.all(self.streaming, 'reply hi')
-        same(get_message_text(task.status.message), 'hi')
+        last = task.status.message
+        same((last.role, get_message_text(last)), (Role.agent, 'hi'))
 
     async def non_blocking(self):
         task = await self.task(self.polling, 'tick 15 100')

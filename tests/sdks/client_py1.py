@@ -91,7 +91,8 @@ class Driver:
         same(answer.message.role, Role.ROLE_AGENT)
         # The agent declares no direct messages: its message completes the task of the stream.
         *_, last = await self.all(self.streaming, 'reply hi')
-        same(get_message_text(last.status_update.status.message), 'hi')
+        last = last.status_update.status.message
+        same((last.role, get_message_text(last)), (Role.ROLE_AGENT, 'hi'))
 
     async def non_blocking(self):
         task = await self.task(self.polling, 'tick 5 100')

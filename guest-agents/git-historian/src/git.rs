@@ -176,9 +176,14 @@ impl<'a> Git<'a> {
         self.rev_list(MAX_COMMITS, true, selection)
     }
 
+    /// Exact number of selected commits.
+    pub(crate) fn total(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
+        self.rev_list(ALL, false, selection)
+    }
+
     /// Exact number of selected commits, and how many of them are merges.
     pub(crate) fn count_all(&self, selection: &Selection<'_>) -> Result<(usize, usize), Trouble> {
-        let all = self.rev_list(ALL, false, selection)?;
+        let all = self.total(selection)?;
         Ok((all, all.saturating_sub(self.rev_list(ALL, true, selection)?)))
     }
 

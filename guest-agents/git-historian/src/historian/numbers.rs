@@ -71,7 +71,7 @@ impl Historian<'_> {
     pub(super) fn oldest(&mut self) -> Result<String, Trouble> {
         let head = self.repository.head.clone();
         let everything = Selection { range: &head, ..Selection::default() };
-        let (all, _) = self.git.count_all(&everything)?;
+        let all = self.git.total(&everything)?;
         let oldest = self.git.oldest(&head, all)?.ok_or(Trouble::NoCommits)?;
         let line = self.commit(&oldest.hash)?;
         Ok(format!("The first of {} is {line}.", count(all, "commit")))
