@@ -26,6 +26,7 @@ mod kept;
 mod parked;
 mod permission;
 mod prompt;
+mod question_text;
 mod reason;
 mod retold;
 mod run;

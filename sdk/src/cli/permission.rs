@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::{FileChange, question_text};
 use crate::{Context, Message, Part};
 
 /// Permissions of the program without asking the client: `permissions` of the agent.
@@ -45,8 +46,10 @@ pub struct Question {
     pub tool: String,
     /// Input of the tool.
     pub input: Value,
-    /// Description by the program, or the text of an open question.
+    /// Description by the program, or the text of an open question. Of a command: its reason.
     pub description: Option<String>,
+    /// Changes of files that the tool would make, if the program reports them.
+    pub changes: Vec<FileChange>,
     /// Directory in which the tool would run.
     pub directory: Option<String>,
     /// True if the tool can be allowed for the rest of the run.
@@ -122,14 +125,17 @@ impl Question {
             data["directory"] = directory.as_str().into();
         }
         if self.kind == Kind::Open {
-            let text = self.description.clone().unwrap_or_else(|| self.input.to_string());
-            return Message::from(text).with(Part::data(&data));
+            let text =
+                self.description.clone().unwrap_or_else(|| question_text::members(&self.input));
+            let prompt = Message::from(text).with(Part::data(&data));
+            // The text says it all, so clients that show it to people can leave out the data.
+            return prompt.with_metadata(&json!({ "question": { "kind": "input" } }));
         }
         data["choices"] = json!(["allow", "allow-session", "deny"]);
         if !self.for_session {
             data["choices"] = json!(["allow", "deny"]);
         }
-        let prompt = Message::from(self.request(agent)).with(Part::data(&data));
+        let prompt = Message::from(question_text::request(self, agent)).with(Part::data(&data));
         // An answer that arrives after the program's exit must not permit anything else.
         prompt.with_metadata(&json!({ "question": { "kind": "permission" } }))
     }
@@ -156,21 +162,6 @@ impl Question {
     pub(super) fn is_about(&self, file: &str) -> bool {
         let mut named = self.input.as_object().into_iter().flat_map(|input| input.values());
         named.any(|value| value.as_str() == Some(file))
-    }
-
-    fn request(&self, agent: &str) -> String {
-        let command = match &self.input["command"] {
-            Value::String(command) => Some(command.clone()),
-            Value::Array(words) => {
-                let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-                Some(words.join(" "))
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
-        };
-        let what =
-            command.or_else(|| self.description.clone()).unwrap_or_else(|| self.input.to_string());
-        let place = self.directory.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
-        format!("{agent} wants to use {}{place}:\n{what}\nAllow it? (yes or no)", self.tool)
     }
 }
 
@@ -223,6 +214,7 @@ mod tests {
             tool: "Bash".into(),
             input: json!({ "command": ["rm", "-r", "x"] }),
             description: None,
+            changes: Vec::new(),
             directory: Some("/w".into()),
             for_session,
         };
@@ -244,5 +236,9 @@ mod tests {
             question(true).prompt("Codex").text(),
             "Codex wants to use Bash in /w:\nrm -r x\nAllow it? (yes or no)"
         );
+        let open = Question { kind: Kind::Open, input: json!({ "a": 1 }), ..question(false) };
+        let prompt = open.prompt("Codex");
+        assert_eq!(prompt.text(), "a: 1", "JSON is for programs");
+        assert!(prompt.metadata.unwrap().contains("\"input\""));
     }
 }

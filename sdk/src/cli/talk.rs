@@ -469,6 +469,7 @@ mod tests {
                     tool: rest.into(),
                     input: json!({}),
                     description: None,
+                    changes: Vec::new(),
                     directory: None,
                     for_session: false,
                 })),
