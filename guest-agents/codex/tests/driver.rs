@@ -445,6 +445,9 @@ fn noise_and_unknown_lines_are_ignored() {
     assert!(text.ends_with("(signal 11) before it was done: Segmentation fault"), "{text}");
     let stderr = "warning: Codex's Linux sandbox uses bubblewrap".to_owned();
     let killed = Exit { status: ExitStatus::Signal(9), stderr };
-    let End::Failed { text, .. } = Driver::new(&job()).ended(&killed) else { panic!("no failure") };
+    let End::Failed { reason, text, .. } = Driver::new(&job()).ended(&killed) else {
+        panic!("no failure")
+    };
     assert_eq!(text, "codex ended (signal 9) before it was done");
+    assert_eq!(reason.name(), "broken_stream", "nothing is wrong with the set-up");
 }
