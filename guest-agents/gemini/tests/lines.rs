@@ -94,7 +94,7 @@ fn unreadable_line_is_logged() {
 
 /// The lines of 0.61.0 about a tool of the hub's server, whose name and input are elsewhere.
 #[test]
-fn question_about_hub_tool_names_agent_and_message() {
+fn hub_tool_question_names_agent() {
     let mut driver = Acp::<Gemini>::new(Job::default(), "/workspace");
     driver.greet();
     let asked = driver.line(

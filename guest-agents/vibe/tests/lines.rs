@@ -84,7 +84,7 @@ fn question_with_half_surrogate_is_asked() {
 
 /// A reused program that has the wanted mode gets the next prompt at once.
 #[test]
-fn reused_program_gets_mode_only_if_it_differs() {
+fn reused_program_gets_mode_if_different() {
     let mut driver = prompted();
     driver.line(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
     let left = driver.idle().expect("it has answered");
@@ -118,7 +118,7 @@ fn reused_program_gets_mode_only_if_it_differs() {
 
 /// The lines of 3.0.2 about a tool of the hub's server.
 #[test]
-fn question_about_hub_tool_names_agent_and_message() {
+fn hub_tool_question_names_agent() {
     let mut driver = prompted();
     driver.line(
         r#"{"method":"session/update","params":{"update":{"toolCallId":"e","title":"mcp_a2a_hub.claude_code","kind":"other","status":"in_progress","rawInput":{"message":"review the parser"},"_meta":{"tool_name":"mcp_a2a_hub.claude_code","effect_kind":"tool"},"sessionUpdate":"tool_call"}}}"#,

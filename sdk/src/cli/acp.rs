@@ -9,9 +9,9 @@
 //!            └───┴──► session/request_permission, elicitation/create: Ask
 //! ```
 //! A program that is reused for another turn gets its prompt at once if its mode is the wanted one
-//! and it [acknowledges](Speaker::ACKNOWLEDGES) prompts; otherwise its mode is set first. At most one of our requests is in flight; the
-//! current step says what its answer means. Updates count only while the prompt is answered:
-//! earlier ones are the history of a loaded session.
+//! and it [acknowledges](Speaker::ACKNOWLEDGES) prompts; otherwise its mode is set first. At most
+//! one of our requests is in flight; the current step says what its answer means. Updates count
+//! only while the prompt is answered: earlier ones are the history of a loaded session.
 
 mod ask;
 mod check;

@@ -3,10 +3,10 @@
 //! The operator's permissions decide what they can; the client decides the rest. Anything but a
 //! clear yes counts as a no.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{FileChange, question_text};
-use crate::{Context, Message, Part};
+use super::FileChange;
+use crate::{Context, Message};
 
 /// Permissions of the program without asking the client: `permissions` of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -118,28 +118,6 @@ pub fn answer_text(answer: &Message) -> String {
 }
 
 impl Question {
-    /// Prompt to the client: a text for people, data for programs.
-    pub fn prompt(&self, agent: &str) -> Message {
-        let mut data = json!({ "tool": self.tool, "input": self.input });
-        if let Some(directory) = &self.directory {
-            data["directory"] = directory.as_str().into();
-        }
-        if self.kind == Kind::Open {
-            let text =
-                self.description.clone().unwrap_or_else(|| question_text::members(&self.input));
-            let prompt = Message::from(text).with(Part::data(&data));
-            // The text says it all, so clients that show it to people can leave out the data.
-            return prompt.with_metadata(&json!({ "question": { "kind": "input" } }));
-        }
-        data["choices"] = json!(["allow", "allow-session", "deny"]);
-        if !self.for_session {
-            data["choices"] = json!(["allow", "deny"]);
-        }
-        let prompt = Message::from(question_text::request(self, agent)).with(Part::data(&data));
-        // An answer that arrives after the program's exit must not permit anything else.
-        prompt.with_metadata(&json!({ "question": { "kind": "permission" } }))
-    }
-
     /// Decision that the client's answer expresses.
     pub fn decision(&self, answer: Message) -> Decision {
         if self.kind == Kind::Open {
@@ -167,7 +145,10 @@ impl Question {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::Part;
 
     #[test]
     fn operator_permissions_precede_client() {

@@ -1,10 +1,11 @@
 //! Text of a permission question: the action, its place and its change, for people. The question's
 //! data holds the same for programs.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::hub::Hub;
-use super::{FileChange, Question};
+use super::{FileChange, Kind, Question};
+use crate::{Message, Part};
 
 /// Maximum size of a question's details, which people read in a terminal before they decide.
 const MAX_LINES: usize = 100;
@@ -13,8 +14,31 @@ const MAX_BYTES: usize = 8 * 1024;
 /// Members of a tool's input that the text says elsewhere.
 const SAID_ELSEWHERE: [&str; 3] = ["command", "description", "reason"];
 
+impl Question {
+    /// Prompt to the client: a text for people, data for programs.
+    pub fn prompt(&self, agent: &str) -> Message {
+        let mut data = json!({ "tool": self.tool, "input": self.input });
+        if let Some(directory) = &self.directory {
+            data["directory"] = directory.as_str().into();
+        }
+        if self.kind == Kind::Open {
+            let text = self.description.clone().unwrap_or_else(|| members(&self.input));
+            let prompt = Message::from(text).with(Part::data(&data));
+            // The text says it all, so clients that show it to people can leave out the data.
+            return prompt.with_metadata(&json!({ "question": { "kind": "input" } }));
+        }
+        data["choices"] = json!(["allow", "allow-session", "deny"]);
+        if !self.for_session {
+            data["choices"] = json!(["allow", "deny"]);
+        }
+        let prompt = Message::from(request(self, agent)).with(Part::data(&data));
+        // An answer that arrives after the program's exit must not permit anything else.
+        prompt.with_metadata(&json!({ "question": { "kind": "permission" } }))
+    }
+}
+
 /// Request of `agent` to use the question's tool.
-pub(super) fn request(question: &Question, agent: &str) -> String {
+fn request(question: &Question, agent: &str) -> String {
     let tool = &question.tool;
     let place = question.directory.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
     let action = match Hub::callee(tool, &question.input) {
@@ -27,7 +51,7 @@ pub(super) fn request(question: &Question, agent: &str) -> String {
 }
 
 /// Members of a tool's input, one per line; members of members are indented.
-pub(super) fn members(input: &Value) -> String {
+fn members(input: &Value) -> String {
     let mut lines = Vec::new();
     push_members(&mut lines, input, "", &[]);
     lines.join("\n")
@@ -123,10 +147,7 @@ fn limited(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::cli::Kind;
 
     fn question(tool: &str, input: Value) -> Question {
         Question {
