@@ -1,6 +1,9 @@
 //! State of a task, accumulated from complete tasks and from events.
 
-use crate::{Exit, ui::render::parts_text};
+use crate::{
+    Exit,
+    ui::render::{message_text, parts_text},
+};
 use serde_json::{Map, Value, json};
 
 /// State of a task according to its events, in the JSON of A2A 0.3.
@@ -53,6 +56,22 @@ impl Told {
     /// Returns the id of the pending question, if it has one.
     pub(crate) fn question(&self) -> Option<&str> {
         self.metadata.get("question")?["id"].as_str()
+    }
+
+    /// Returns the agents that relay the pending question, ending with the one that asks; empty if
+    /// the task's own agent asks.
+    pub(crate) fn asked_through(&self) -> Vec<&str> {
+        let path = self.metadata.get("question").and_then(|question| question["path"].as_array());
+        path.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Returns the text of the pending question, without the hub's note of who asks.
+    pub(crate) fn asked(&self) -> Option<String> {
+        let mut message = self.message.clone()?;
+        if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
+            parts.retain(|part| part["metadata"]["note"] != "asked_by");
+        }
+        Some(message_text(&message))
     }
 
     /// Returns the agent's suggested fix for the failure.
@@ -112,7 +131,7 @@ impl Told {
 
     /// Returns the text of the agent's last message, if any.
     pub(crate) fn said(&self) -> Option<String> {
-        self.message.as_ref().map(|message| parts_text(&message["parts"]))
+        self.message.as_ref().map(message_text)
     }
 
     /// Returns the text of all artifacts, or else the agent's last message.
@@ -225,7 +244,7 @@ mod tests {
         }
         assert_eq!((told.exit, told.said()), (None, None), "it is at work");
         told.take(&status("completed", Some("done")));
-        assert_eq!(told.answer(), "one two[file a.bin, 2 bytes]\nthree");
+        assert_eq!(told.answer(), "one two\n[file a.bin, 2 bytes]\nthree");
         insta::assert_snapshot!(Value::Object(told.whole(told.said().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
     }
 
@@ -254,6 +273,26 @@ mod tests {
             told.take(&task("completed", Some(json!([text("one")]))));
             assert_eq!(told.answer(), "one", "the last state counts");
         }
+    }
+
+    #[test]
+    fn relayed_question_names_asking_agents() {
+        let parts = json!([
+            { "kind": "text", "text": "a > b asks:\n", "metadata": { "note": "asked_by" } },
+            { "kind": "text", "text": "May I?" },
+            { "kind": "data", "data": { "tool": "Bash" } },
+        ]);
+        let question = json!({ "id": "q", "kind": "permission", "path": ["a", "b"] });
+        let message =
+            json!({ "parts": parts, "metadata": { "question": { "kind": "permission" } } });
+        let mut told = Told::default();
+        told.take(&json!({ "kind": "status-update", "taskId": "t", "contextId": "c",
+            "status": { "state": "input-required", "message": message },
+            "metadata": { "question": question } }));
+        assert_eq!(told.asked_through(), ["a", "b"]);
+        assert_eq!(told.asked().as_deref(), Some("May I?"));
+        assert_eq!(told.said().as_deref(), Some("a > b asks:\nMay I?"));
+        assert_eq!(told.question(), Some("q"));
     }
 
     #[test]

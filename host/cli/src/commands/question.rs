@@ -64,10 +64,14 @@ pub(crate) fn answer_with(
 
 /// Prints the question of the task of `agent` for a user who is not prompted.
 pub(crate) fn tell(console: Console, shown: &Shown, agent: &str) {
-    let said = shown.told.said().filter(|said| !said.trim().is_empty());
+    let said = shown.told.asked().filter(|said| !said.trim().is_empty());
     let said = said.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
+    let through = shown.told.asked_through();
+    let who: Vec<&str> = [agent].into_iter().chain(through.iter().copied()).collect();
+    let who = who.join(" > ");
     match console.columns_beside() {
-        Some(columns) => console.prompt(&terminal::question(agent, &said, columns)),
-        None => console.note(said),
+        Some(columns) => console.prompt(&terminal::question(&who, &said, columns)),
+        None if through.is_empty() => console.note(said),
+        None => console.note(format!("{who} asks:\n{said}")),
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         task_snapshot::Told,
     },
     ui::{
-        render::{ago, list, parts_text, text},
+        render::{ago, list, message_text, text},
         terminal::Progress,
         text::{FAINT, PLAIN, Text, style_of},
     },
@@ -142,23 +142,23 @@ fn task_text(
     if let Some(fact) = Inherited::of(task["metadata"].as_object()) {
         writeln!(out, "memory   {}", fact.line())?;
     }
-    let mut said = |who: &str, parts: &Value| {
-        let words = parts_text(parts);
+    let mut said = |who: &str, message: &Value| {
+        let words = message_text(message);
         out.push(PLAIN, "\n");
         out.push(FAINT, who);
         out.push(PLAIN, "\n");
         words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
     };
     for message in list(&task["history"]) {
-        said(if message["role"] == "user" { "you" } else { "agent" }, &message["parts"])?;
+        said(if message["role"] == "user" { "you" } else { "agent" }, message)?;
     }
     for artifact in list(&task["artifacts"]) {
-        said(&format!("made: {}", text(&artifact["name"])), &artifact["parts"])?;
+        said(&format!("made: {}", text(&artifact["name"])), artifact)?;
     }
     let last = &status["message"];
     let in_history = |message: &Value| message["messageId"] == last["messageId"];
     if last.is_object() && !list(&task["history"]).iter().any(in_history) {
-        said("agent", &last["parts"])?;
+        said("agent", last)?;
     }
     if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {
         let question = task["metadata"]["question"]["id"].as_str();

@@ -181,6 +181,10 @@ impl Shown {
             return Ok(());
         }
         let out = if how == Printing::More {
+            let is_text =
+                list(&artifact["parts"]).first().is_none_or(|part| part["kind"] == "text");
+            let is_in_line = !printed.is_empty() && !printed.ends_with('\n');
+            let new = if is_in_line && !is_text { format!("\n{new}") } else { new };
             printed.push_str(&new);
             new
         } else {
