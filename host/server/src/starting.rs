@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waiting_request_is_kept_whole_for_started_hub() {
+    async fn waiting_request_reaches_started_hub_whole() {
         let started = CancellationToken::new();
         let (mut client, hub) = UnixStream::pair().unwrap();
         let mut waiting = JoinSet::new();

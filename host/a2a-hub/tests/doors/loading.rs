@@ -161,7 +161,7 @@ async fn changed_grant_keeps_compilation_under_way() -> Result<()> {
 /// A hub whose start takes long is told from one that hangs: it answers its status, and keeps every
 /// other request until it serves.
 #[tokio::test]
-async fn starting_hub_answers_status_and_keeps_other_requests() -> Result<()> {
+async fn starting_hub_answers_status_and_queues_rest() -> Result<()> {
     let mut hub = InProcessHub::start().await?;
     hub.stop().await?;
     let bombs = tempfile::tempdir()?;

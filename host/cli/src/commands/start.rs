@@ -261,8 +261,8 @@ async fn in_background(
 }
 
 /// Waits until the hub of the data directory `dir` is up, and returns its run file. A hub that
-/// reports the progress of its start on its `socket` has as long as it takes. If the hub fails, the error quotes its
-/// `log` from the byte `said_before` on.
+/// reports the progress of its start on its `socket` has as long as it takes. If the hub fails, the
+/// error quotes its `log` from the byte `said_before` on.
 pub(crate) async fn until_up(
     global: &Global,
     hub: &mut Background,
