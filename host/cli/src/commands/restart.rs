@@ -68,7 +68,8 @@ pub(crate) fn restart(
         let said_before = log.metadata()?.len();
         let Before { arguments, directory, .. } = &before;
         let mut hub = Background::start(&exe, arguments, None, Some(directory), log)?;
-        let announced = start::until_up(&mut hub, dir, &log_path, said_before).await?;
+        let log = (&*log_path, said_before);
+        let announced = start::until_up(global, &mut hub, (dir, &config.socket.path), log).await?;
         let up = || Ok(format!("{}\n", start::announced_text(&announced)).into());
         global.show(&announced, up)?;
         start::warn_of(global, &announced);

@@ -1,7 +1,8 @@
 //! `status` and `agents`: show the hub's own status and its agents.
 
 use crate::{
-    Exit, Global, ask,
+    Exit, Global, ask, block_on,
+    client::hub_client::{Client, start_text},
     ui::{
         failure::CommandError,
         render::{duration, list, text},
@@ -23,7 +24,9 @@ const BESIDE: usize = 8;
 const MAX_DESCRIPTION: usize = 400;
 
 pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
-    let status = ask(global, "hub/status", json!({}))?;
+    let status = block_on(async {
+        Client::connect_to_any(global).await?.call("hub/status", json!({})).await
+    })?;
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
         Ok(status_text(&status, &socket, global.console().columns()))
@@ -55,6 +58,11 @@ fn status_if_allowed(global: &Global) -> anyhow::Result<Value> {
 
 fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     let mut out = Text::new();
+    if let Some(start) = start_text(status) {
+        let hub = format!("{} on {socket}, starting: {start}", text(&status["version"]));
+        told(&mut out, (PLAIN, "hub"), &hub, columns);
+        return out;
+    }
     let up = duration(status["uptime"].as_u64().unwrap_or_default() / 1000);
     let hub = format!("{} on {socket}, up for {up}", text(&status["version"]));
     told(&mut out, (PLAIN, "hub"), &hub, columns);
@@ -381,6 +389,13 @@ mod tests {
          → failed repeatedly; next try at 2026-01-01T00:00:00.000Z
          → last failure: the agent's code broke
         ");
+    }
+
+    #[test]
+    fn starting_hub_shows_progress_only() {
+        let status = json!({ "version": "0.1.0", "activeTasks": 0, "starting": { "agents": 6, "ready": 3 } });
+        let shown = columns(&status_text(&status, "/tmp/a2a-hub.sock", None));
+        insta::assert_snapshot!(shown, @"hub     0.1.0 on /tmp/a2a-hub.sock, starting: 3 of 6 agents compiled");
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Stopped {
         // defaults are the best guess.
         let own = global.settings(Vec::new()).map(|it| it.config.stop).unwrap_or_default().drain();
         let drain = seconds.map_or(own, Duration::from_secs).min(own);
-        let mut client = Client::connect(global).await?;
+        let mut client = Client::connect_to_any(global).await?;
         let pid = client.pid.context("find the hub's process")?;
         let live = client.call("hub/status", json!({})).await?["activeTasks"].as_u64();
         drop(client);

@@ -17,6 +17,9 @@ pub(crate) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
 /// The hub accepts connections but does not answer.
 pub(crate) const HUB_HANGS: &str = "HUB_HANGS";
 
+/// The hub is starting, and serves nothing yet.
+pub(crate) const HUB_STARTING: &str = "HUB_STARTING";
+
 /// The hub closed the connection before it answered.
 pub(crate) const CONNECTION_LOST: &str = "CONNECTION_LOST";
 

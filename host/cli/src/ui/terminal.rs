@@ -9,7 +9,7 @@ use super::{
 use crate::{Format, Global};
 use anyhow::Context as _;
 use rustix::termios::{QueueSelector, tcflush};
-use std::{io, time::Duration};
+use std::{io, pin::pin, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
@@ -20,7 +20,7 @@ use tokio::{
 pub(crate) const TICK: Duration = Duration::from_millis(125);
 
 /// Time after which the progress line appears.
-const QUIET: Duration = Duration::from_millis(400);
+const QUIET: Duration = Duration::from_millis(150);
 
 /// Minimum width, in columns, that is assumed of a terminal.
 const LEAST: usize = 20;
@@ -73,6 +73,24 @@ impl Progress {
             self.console.note(status_text(&said));
         }
         self.said = said;
+    }
+
+    /// Awaits `work`, and shows `doing` in the line until then.
+    pub(crate) async fn during<T>(&mut self, doing: &str, work: impl Future<Output = T>) -> T {
+        doing.clone_into(&mut self.said);
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.tick() => self.draw(),
+            }
+        }
+    }
+
+    /// True if the line is visible, so that the user sees what a command waits for.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.shown
     }
 
     /// True if the agent's messages are printed and stay visible.
