@@ -5,7 +5,7 @@ use super::{
     completion,
     follow::{OnLeave, follow},
     memory_options::Inheriting,
-    question::{Asked, question},
+    question::{self, Asked},
     save_files::{self, Saved},
     send_options::{CONVERSATION, Chosen},
     start,
@@ -18,6 +18,7 @@ use crate::{
         hub_client::Client,
         ids::{self, Kind},
         remote::{self, Elsewhere},
+        task_snapshot::Told,
     },
     ui::{
         failure::CommandError,
@@ -36,6 +37,7 @@ use std::{
     io::{self, Read as _},
     path::PathBuf,
 };
+use tokio::time::sleep;
 
 /// Maximum size, in bytes, of a message: the hub's limit of a request, minus the envelope.
 const MAX_MESSAGE: usize = 7 << 20;
@@ -117,25 +119,95 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
         }
         let modes = output_modes(global, &mut client, &send.agent).await;
+        let (mut step, mut earlier) = (Step::Send, None);
         loop {
-            let id = client.ask("message/stream", params(&send)?).await?;
-            let mut shown = Shown::new(global, send.stream).written_in(&modes);
+            let mut shown =
+                Shown::new(global, send.stream).written_in(&modes).after(earlier.take());
             let mut progress = Progress::new(global, &send.agent, true);
-            let followed =
-                follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await;
+            let followed = match &step {
+                Step::Send | Step::Answer(_) => {
+                    let id = client.ask("message/stream", params(&send)?).await?;
+                    follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
+                }
+                Step::Watch(task) => {
+                    let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
+                    follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
+                }
+                Step::Show(task) => {
+                    shown.event(task)?;
+                    shown.exit()
+                }
+            };
             drop(progress);
-            let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+            let exit = match (followed, &step) {
+                (Ok(exit), _) => exit,
+                // Another client may have been faster than the user.
+                (Err(why), Step::Answer(task)) if shown.told.task.is_none() => {
+                    let task = task_now(&mut client, task).await?;
+                    if question::is_open(&task, send.question.as_deref()) {
+                        return Err(why);
+                    }
+                    global.console().note(question::closed_text(&task));
+                    (step, earlier) = (Step::after(task), Some(shown));
+                    continue;
+                }
+                (Err(why), _) => return Err(shown.broken_off(&why, "")),
+            };
             conclude(&send, &mut shown, exit)?;
-            match question(global, &shown, exit, &send.agent).await? {
+            let closed = closed(&mut client, &shown.told);
+            match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
+                Asked::Answered(task, answer) => {
+                    step = Step::Answer(task.clone());
+                    send = send.answering(task, answer, &shown);
+                }
+                Asked::Closed(task) => step = Step::after(task),
                 Asked::Interrupted(task) => {
                     client.call("tasks/cancel", json!({ "id": task })).await?;
                     return Ok(Exit::Interrupted);
                 }
             }
+            earlier = Some(shown);
         }
     })
+}
+
+/// Next step of a conversation at the terminal.
+pub(crate) enum Step {
+    /// Sends the message.
+    Send,
+    /// Sends the message as the answer to a question of this task.
+    Answer(String),
+    /// Follows this task, whose question was closed.
+    Watch(String),
+    /// Shows this task, which has ended.
+    Show(Value),
+}
+
+impl Step {
+    /// Returns the step after the question of `task` was closed.
+    pub(crate) fn after(task: Value) -> Self {
+        match text(&task["status"]["state"]) {
+            "completed" | "failed" | "canceled" | "rejected" => Self::Show(task),
+            _ => Self::Watch(text(&task["id"]).to_owned()),
+        }
+    }
+}
+
+/// Reads the task until the question of `told` is closed, and returns the task then.
+async fn closed(client: &mut Client, told: &Told) -> anyhow::Result<Value> {
+    let task = told.task.as_deref().unwrap_or_default();
+    loop {
+        sleep(question::LOOK).await;
+        let task = task_now(client, task).await?;
+        if !question::is_open(&task, told.question()) {
+            return Ok(task);
+        }
+    }
+}
+
+async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
+    client.call("tasks/get", json!({ "id": task, "historyLength": 0 })).await
 }
 
 /// Returns the agent's output media types, if the console renders Markdown.
