@@ -2,7 +2,7 @@
 //! task.
 
 use super::{
-    completion,
+    completion, duration,
     follow::{OnLeave, follow},
     memory_options::Inheriting,
     question::{self, Asked},
@@ -12,7 +12,7 @@ use super::{
     task_output::Shown,
 };
 use crate::{
-    Exit, Global, block_on,
+    Exit, Format, Global, block_on,
     client::{
         files,
         hub_client::Client,
@@ -24,6 +24,7 @@ use crate::{
         failure::CommandError,
         render::{list, text},
         terminal::Progress,
+        text::{FAINT, Text},
     },
 };
 use a2a_hub_protocol::{
@@ -68,8 +69,8 @@ pub(crate) struct Send {
     /// Directory in which the agent's files are saved; existing files are never overwritten
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Time limit of the task, in milliseconds
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Time limit of the task, such as `5s` or `2m`; a bare number counts milliseconds
+    #[arg(long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub(crate) timeout: Option<u64>,
     /// Start the hub first if it does not run
     #[arg(long)]
@@ -113,7 +114,11 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             send.context = Some(latest_context(&mut client, &send).await?);
         }
         if let Some(typed) = send.context.as_ref().filter(|_| !send.go_on) {
-            send.context = Some(ids::resolve_or_new(&mut client, typed).await?);
+            let id = ids::resolve_or_new(&mut client, typed).await?;
+            if global.format == Format::Pretty && !ids::is_known_context(&mut client, &id).await {
+                global.console().note(Text::styled(FAINT, begins(&id)));
+            }
+            send.context = Some(id);
         }
         if let Some(typed) = &send.task {
             send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
@@ -210,6 +215,14 @@ async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
     client.call("tasks/get", json!({ "id": task, "historyLength": 0 })).await
 }
 
+/// Tells the user that no conversation has this id yet: it may be mistyped.
+fn begins(context: &str) -> String {
+    format!(
+        "no conversation is called `{context}` yet, so this message begins it; `a2a-hub contexts` \
+         lists the others"
+    )
+}
+
 /// Returns the agent's output media types, if the console renders Markdown.
 async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Value {
     if global.console().columns_for_markdown().is_none() {
@@ -241,7 +254,7 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
 pub(crate) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Result<()> {
     let Some(dir) = &send.save else {
         shown.finish(exit, Map::new())?;
-        shown.tell_how_to_go_on(remote::is_url(&send.agent));
+        send.tell_how_to_go_on(shown);
         return Ok(());
     };
     let saved = match save_files::save(&shown.told, dir) {
@@ -249,14 +262,14 @@ pub(crate) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Re
         // The answer is valid even if its files cannot be saved.
         Err(why) => {
             let why = shown.unsaved(why, exit)?;
-            shown.tell_how_to_go_on(remote::is_url(&send.agent));
+            send.tell_how_to_go_on(shown);
             return Err(why);
         }
     };
     let all = saved.iter().map(Saved::to_json).collect();
     shown.finish(exit, Map::from_iter([("saved".to_owned(), Value::Array(all))]))?;
     saved.iter().for_each(|saved| shown.note(saved.text()));
-    shown.tell_how_to_go_on(remote::is_url(&send.agent));
+    send.tell_how_to_go_on(shown);
     Ok(())
 }
 
@@ -274,6 +287,13 @@ impl Send {
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
         Ok(self)
+    }
+
+    /// Tells the user how to continue a conversation that this command began.
+    fn tell_how_to_go_on(&self, shown: &Shown) {
+        if self.context.is_none() {
+            shown.tell_how_to_go_on(remote::is_url(&self.agent));
+        }
     }
 
     /// Turns the command into the answer to a task's question.

@@ -97,7 +97,11 @@ impl Console {
 
     /// Prints a note on standard error, as a line.
     pub(crate) fn note(self, text: impl Into<Text>) {
-        self.say(&text.into(), "\n");
+        let text = text.into();
+        match self.err.columns.filter(|_| self.err.look.cleaned) {
+            Some(columns) => self.say(&text.wrapped(columns), "\n"),
+            None => self.say(&text, "\n"),
+        }
     }
 
     /// Prints a prompt on standard error, without a line break.

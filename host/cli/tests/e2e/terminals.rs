@@ -235,6 +235,7 @@ async fn terminal_shows_continuation_command() -> Result<()> {
     let hub = hub_with_guest().await?;
     for words in [["send", "echo", "hi"], ["send", "guest", "fail"], ["send", "guest", "panic"]] {
         let shown = finish(typed(&hub, &words)?).await?.stdout;
+        let shown = shown.replace("\r\n", " ");
         assert!(shown.contains(": continue with --context, or --continue"), "{words:?}: {shown:?}");
     }
     Ok(())
@@ -325,5 +326,47 @@ async fn prompt_is_withdrawn_when_question_is_closed() -> Result<()> {
     assert_eq!(code, Some(1), "{shown:?}");
     assert!(shown.contains("no answer is needed any more"), "{shown:?}");
     assert!(shown.contains("cancelled"), "{shown:?}");
+    Ok(())
+}
+
+/// Answers the command's only prompt, and returns what the terminal shows.
+async fn answering(hub: &TestHub, words: &[&str], answer: &[u8]) -> Result<String> {
+    let mut script = typed(hub, words)?;
+    let mut child = script.stdin(Stdio::piped()).spawn()?;
+    let mut keys = child.stdin.take().context("no stdin")?;
+    let mut screen = child.stdout.take().context("no stdout")?;
+    let (mut shown, mut seen, mut is_answered) = (String::new(), [0; 4096], false);
+    let ended = async {
+        loop {
+            let read = screen.read(&mut seen).await?;
+            shown.push_str(&String::from_utf8_lossy(&seen[..read]));
+            if read == 0 {
+                return anyhow::Ok(());
+            }
+            if !is_answered && shown.contains("> ") {
+                is_answered = true;
+                keys.write_all(answer).await?;
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), ended).await??;
+    Ok(shown)
+}
+
+#[tokio::test]
+async fn conversation_is_deleted_after_confirmation() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let begun = run(&hub, &["send", "echo", "hi", "--context", "talk"]).await?;
+    assert!(begun.stderr.contains("no conversation is called `talk` yet"), "{}", begun.stderr);
+    let more = run(&hub, &["send", "echo", "hi", "--context", "talk"]).await?;
+    assert_eq!(more.stderr, "", "it is known by now");
+    let delete = ["contexts", "delete", "talk"];
+    let shown = answering(&hub, &delete, b"\n").await?;
+    assert!(shown.contains("with 2 task(s)? [y/N]") && shown.contains("was kept"), "{shown:?}");
+    let shown = answering(&hub, &delete, b"y\n").await?;
+    assert!(shown.contains("was deleted"), "{shown:?}");
+    run(&hub, &["send", "echo", "hi", "--context", "talk"]).await?;
+    let shown = finish(typed(&hub, &[&delete[..], &["--yes"]].concat())?).await?.stdout;
+    assert!(shown.contains("was deleted") && !shown.contains("[y/N]"), "{shown:?}");
     Ok(())
 }
