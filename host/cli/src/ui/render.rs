@@ -53,7 +53,7 @@ pub(crate) fn size(bytes: usize) -> String {
         1 => "1 byte".to_owned(),
         0..10_000 => format!("{bytes} bytes"),
         10_000..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{}.{} MiB", bytes >> 20, (bytes & ((1 << 20) - 1)) * 10 >> 20),
+        _ => format!("{}.{} MiB", bytes >> 20, ((bytes & ((1 << 20) - 1)) * 10) >> 20),
     }
 }
 
