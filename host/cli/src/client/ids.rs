@@ -227,8 +227,8 @@ pub(crate) async fn latest_here(client: &mut Client) -> anyhow::Result<Value> {
     })
 }
 
-/// Returns the tasks that begin or end with `typed` in the tree of the task that this program belongs to;
-/// `None` if no agent started it.
+/// Returns the tasks that begin or end with `typed` in the tree of the task that this program
+/// belongs to; `None` if no agent started it.
 async fn in_own_tree(client: &mut Client, typed: &str) -> Option<Value> {
     let (_, own) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
     let tree = client.call("hub/tasks/tree", json!({ "id": own })).await.ok()?;

@@ -277,11 +277,11 @@ async fn typeahead_never_answers_question() -> Result<()> {
     Ok(())
 }
 
-/// Waits at the prompt until `elsewhere`, a command with the task's id at its end, closed the
+/// Waits at the prompt until another command, given without the task's id at its end, closed the
 /// question; returns the exit status and what the terminal shows from the prompt on.
 async fn prompt_closed_by(
     hub: &TestHub,
-    elsewhere: &[&str],
+    before: &[&str],
     after: &[&str],
 ) -> Result<(Option<i32>, String)> {
     let mut script = typed(hub, &["send", "guest", "ask"])?;
@@ -301,7 +301,7 @@ async fn prompt_closed_by(
                 let waiting = ["--format", "json", "tasks", "--state", "input-required"];
                 let tasks: Value = serde_json::from_str(&run(hub, &waiting).await?.stdout)?;
                 let id = tasks[0]["id"].as_str().context("no task waits")?;
-                let ran = run(hub, &[elsewhere, &[id], after].concat()).await?;
+                let ran = run(hub, &[before, &[id], after].concat()).await?;
                 ensure!(ran.code == Some(0), "{}", ran.stderr);
             }
         }
