@@ -63,7 +63,7 @@ pub(crate) async fn with_plugins(count: u8) -> Result<Duration> {
     DirBuilder::new().recursive(true).mode(0o700).create(&plugins)?;
     let component = fs::read(echo()?)?;
     for number in 0..count {
-        // A custom section with a name and one byte makes each a component of its own.
+        // A custom section with a name and one byte makes each a different component.
         let other = [&component[..], b"\0\x06\x04note", &[number]].concat();
         fs::write(plugins.join(format!("plugin-{number}.wasm")), other)?;
     }

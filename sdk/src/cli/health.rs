@@ -27,7 +27,7 @@ const REFUSED: &str = "login-refused";
 /// Time for which a refused login counts without another run: the operator may have logged in.
 const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// Login that a run found missing. A check may not notice: an expired key is there.
+/// Login that a run found missing. A check may not notice: an expired key still exists.
 #[derive(Serialize, Deserialize)]
 struct Refused {
     /// Time of the run's end, in seconds since 1970.

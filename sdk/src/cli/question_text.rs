@@ -11,7 +11,7 @@ use crate::{Message, Part};
 const MAX_LINES: usize = 100;
 const MAX_BYTES: usize = 8 * 1024;
 
-/// Members of a tool's input that the text says elsewhere.
+/// Members of a tool's input that another line of the text shows.
 const SAID_ELSEWHERE: [&str; 3] = ["command", "description", "reason"];
 
 impl Question {
@@ -57,7 +57,7 @@ fn members(input: &Value) -> String {
     lines.join("\n")
 }
 
-/// What would happen: the command, the changes of files, or else the tool's input.
+/// Planned action: the command, the changes of files, or else the tool's input.
 fn details(question: &Question) -> String {
     let mut lines = Vec::new();
     let description = question.description.as_deref().unwrap_or_default();

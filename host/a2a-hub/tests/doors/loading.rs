@@ -158,7 +158,7 @@ async fn changed_grant_keeps_compilation_under_way() -> Result<()> {
     anyhow::bail!("it is not told that it is being compiled")
 }
 
-/// A hub whose start takes long is told from one that hangs: it answers its status, and keeps every
+/// A hub whose start takes long differs from one that hangs: it answers its status, and keeps every
 /// other request until it serves.
 #[tokio::test]
 async fn starting_hub_answers_status_and_queues_rest() -> Result<()> {

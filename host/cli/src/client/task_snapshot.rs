@@ -2,7 +2,10 @@
 
 use crate::{
     Exit,
-    ui::render::{message_text, parts_text},
+    ui::{
+        render::{list, message_text, parts_text},
+        width::one_line,
+    },
 };
 use serde_json::{Map, Value, json};
 
@@ -134,11 +137,26 @@ impl Told {
         self.message.as_ref().map(message_text)
     }
 
-    /// Returns the text of all artifacts, or else the agent's last message.
-    pub(crate) fn answer(&self) -> String {
-        let made: Vec<_> = self.artifacts.iter().map(|made| parts_text(&made["parts"])).collect();
-        let made = made.join("\n");
-        if made.is_empty() { self.said().unwrap_or_default() } else { made }
+    /// Returns the agent's last message, unless it is blank or repeats the text of the artifacts:
+    /// the whole of it, its beginning or its end.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        let words = self.said().filter(|words| !words.trim().is_empty())?;
+        let made = self.artifacts.iter().map(|made| one_line(&parts_text(&made["parts"])));
+        let made: Vec<_> = made.filter(|made| !made.is_empty()).collect();
+        let said = one_line(&words);
+        let is_repeated = |made: &str| {
+            made == said
+                || made.strip_prefix(&said).is_some_and(|rest| rest.starts_with(' '))
+                || made.strip_suffix(&said).is_some_and(|rest| rest.ends_with(' '))
+        };
+        let repeats = is_repeated(&made.join(" ")) || made.iter().any(|made| is_repeated(made));
+        (!repeats).then_some(words)
+    }
+
+    /// True if an artifact contains more than files.
+    pub(crate) fn made_text(&self) -> bool {
+        let mut parts = self.artifacts.iter().flat_map(|made| list(&made["parts"]));
+        parts.any(|part| part["kind"] != "file")
     }
 
     /// Iterates over the parts of all artifacts and of the last message, each with its artifact's
@@ -220,6 +238,10 @@ mod tests {
             "artifact": { "artifactId": "a", "name": "notes", "parts": [part] } })
     }
 
+    fn made(told: &Told) -> String {
+        told.artifacts.iter().map(|made| parts_text(&made["parts"])).collect()
+    }
+
     fn status(state: &str, said: Option<&str>) -> Value {
         let message = said
             .map(|said| json!({ "kind": "message", "parts": [{ "kind": "text", "text": said }] }));
@@ -244,7 +266,7 @@ mod tests {
         }
         assert_eq!((told.exit, told.said()), (None, None), "it is at work");
         told.take(&status("completed", Some("done")));
-        assert_eq!(told.answer(), "one two\n[file a.bin, 2 bytes]\nthree");
+        assert_eq!(told.last_words().as_deref(), Some("done"));
         insta::assert_snapshot!(Value::Object(told.whole(told.said().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
     }
 
@@ -268,10 +290,10 @@ mod tests {
             told.take(&repeated);
             told.take(&chunk(text("two"), true));
             told.take(&task("completed", None));
-            assert_eq!(told.answer(), expected, "{repeated}");
+            assert_eq!(made(&told), expected, "{repeated}");
             assert_eq!(told.context.as_deref(), Some("c"), "an empty id names no conversation");
             told.take(&task("completed", Some(json!([text("one")]))));
-            assert_eq!(told.answer(), "one", "the last state counts");
+            assert_eq!(made(&told), "one", "the last state counts");
         }
     }
 
@@ -302,5 +324,26 @@ mod tests {
         assert_eq!((told.exit, told.said().as_deref()), (Some(Exit::NeedsInput), Some("which?")));
         told.take(&status("working", None));
         assert_eq!(told.exit, None);
+    }
+
+    #[test]
+    fn last_words_omit_repeated_artifact_text() {
+        let words = |made: &str, said: &str| {
+            let mut told = Told::default();
+            told.take(&chunk(json!({ "kind": "text", "text": made }), false));
+            told.take(&status("completed", Some(said)));
+            told.last_words().is_some()
+        };
+        let all = [
+            ("The answer is 42.\n", "The answer is 42."),
+            ("# Plan\n\nFirst this.\n\nThen that.", "Then that."),
+            ("First this. Then that.", "First this."),
+            ("abandoned", "done"),
+            ("abandoned", "I abandoned it."),
+            ("", "done"),
+            ("x", " \n"),
+        ];
+        let shown = all.map(|(made, said)| words(made, said));
+        assert_eq!(shown, [false, false, false, true, true, true, false]);
     }
 }

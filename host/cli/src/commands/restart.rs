@@ -28,9 +28,10 @@ use std::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
-    /// Time in seconds in which running tasks may finish, at most `stop.drain_ms`; 0 cancels them
-    /// at once [default: `stop.drain_ms` of the configuration]
-    #[arg(long, value_name = "SECONDS")]
+    /// Time in which running tasks may finish, such as `30s`, at most `stop.drain_ms`; a bare
+    /// number counts seconds, and 0 cancels them at once [default: `stop.drain_ms` of the
+    /// configuration]
+    #[arg(long, value_name = "TIME", value_parser = super::duration::seconds)]
     timeout: Option<u64>,
 }
 

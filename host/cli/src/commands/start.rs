@@ -77,6 +77,13 @@ pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     refuse_below_agent(STARTING)?;
     let settings = settings(global, start)?;
     if !start.foreground {
+        if let Some(run) = block_on(already_up(start, &settings))? {
+            global.show(&run, || {
+                let at = announced_text(&run).replacen("is up", "is already up", 1);
+                Ok(format!("{at}\n").into())
+            })?;
+            return Ok(Exit::Done);
+        }
         let announced = block_on(in_background(global, start, &settings))?;
         global.show(&announced, || Ok(format!("{}\n", announced_text(&announced)).into()))?;
         warn_of(global, &announced);
@@ -111,6 +118,19 @@ pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     // A cancelled task must not delay the exit.
     runtime.shutdown_background();
     Ok(Exit::Done)
+}
+
+/// Returns the run file of the hub that this command would start again; `None` if none runs, or if
+/// options ask for another one.
+async fn already_up(start: &Start, settings: &Settings) -> anyhow::Result<Option<Value>> {
+    if start.http_port.is_some() || start.no_http || !start.workspaces.is_empty() {
+        return Ok(None);
+    }
+    let path = &settings.config.socket.path;
+    let run = running_hub::of(settings.config.data_dir()?);
+    let run = run.filter(|run| running_hub::socket(run).as_ref() == Some(path));
+    let is_up = run.is_some() && Client::to(path).await.is_ok();
+    Ok(run.filter(|_| is_up))
 }
 
 /// Number of worker threads for clients and short guests: half of the processors. The other half is
@@ -374,14 +394,14 @@ mod tests {
         let log = "{\"level\":\"INFO\",\"message\":\"agent joined\"}\n";
         let told = |said: &str| last_words(&format!("{log}{log}{said}")).unwrap_or_default();
         assert_eq!(
-            told("a2a-hub: make the plugins folder: File exists\n"),
+            told("error: make the plugins folder: File exists\n"),
             "make the plugins folder: File exists"
         );
         assert_eq!(
-            told("a2a-hub: read the file: line 1\n  |\n1 | x\n"),
+            told("error: read the file: line 1\n  |\n1 | x\n"),
             "read the file: line 1\n  |\n1 | x"
         );
-        assert_eq!(told("a2a-hub: first\na2a-hub: last\n"), "last");
+        assert_eq!(told("error: first\nerror: last\n"), "last");
         assert_eq!(
             told("thread 'main' panicked at x.rs:\nboom\n"),
             "thread 'main' panicked at x.rs:\nboom"

@@ -11,12 +11,7 @@ use super::{
 };
 use crate::{
     Exit, Format, Global, ask, block_on,
-    client::{
-        hub_client::Client,
-        ids::{self, Kind},
-        remote_task,
-        task_snapshot::Told,
-    },
+    client::{hub_client::Client, ids, remote_task, task_snapshot::Told},
     ui::{
         render::{ago, list, message_text, text},
         terminal::Progress,
@@ -73,9 +68,9 @@ pub(crate) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
         Task::Cancel(cancel) => cancel::cancel(global, cancel)?,
         Task::Watch(one) => match one.url()? {
             Some(url) => {
-                return remote_task::watch(global, url, &one.elsewhere, &one.id);
+                return remote_task::watch(global, url, &one.elsewhere, one.remote_id()?);
             }
-            None => return watch(global, &one.id),
+            None => return watch(global, one.id.as_deref()),
         },
         Task::Tree(tree) => return tree::tree(global, tree),
         Task::Save { one, dir } => save(global, one, dir)?,
@@ -97,10 +92,10 @@ fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
     })
 }
 
-fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
+fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let task = ids::resolve(&mut client, Kind::Task, typed).await?;
+        let task = ids::resolve_or_latest(&mut client, typed).await?;
         let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
         let mut shown = Shown::new(global, true);
         // A watched task has no moving progress line.

@@ -73,8 +73,8 @@ pub(crate) fn size(bytes: usize) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
         0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
+        10_000..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{}.{} MiB", bytes >> 20, ((bytes & ((1 << 20) - 1)) * 10) >> 20),
     }
 }
 

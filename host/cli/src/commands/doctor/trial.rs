@@ -143,7 +143,7 @@ impl Ground {
 impl Drop for Ground {
     fn drop(&mut self) {
         if let Err(why) = fs::remove_dir_all(&self.dir) {
-            self.console.note(format!("a2a-hub: remove {}: {why}", self.dir.display()));
+            self.console.note(format!("error: remove {}: {why}", self.dir.display()));
         }
     }
 }
