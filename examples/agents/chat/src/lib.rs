@@ -145,7 +145,7 @@ mod tests {
             ],
         );
         let mut task = task("Why?");
-        task.history = vec![Message::user(vec![a2a_hub_sdk::Part::text("The sky is blue.")])];
+        task.history = vec![Message::user(vec![Part::text("The sky is blue.")])];
         let outcome = Chat::run(&host.context(), &task).unwrap();
         assert_eq!(
             (outcome.text(), host.artifact("answer").unwrap()),

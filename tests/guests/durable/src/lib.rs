@@ -105,9 +105,7 @@ fn answering(ctx: &Context, agent: &str, rest: &str) -> Result<String, Failure> 
     loop {
         match call.next(None)? {
             Update::Finished(outcome) => return Ok(outcome.text()),
-            Update::Event(a2a_hub_sdk::Event::Status(status))
-                if status.state == TaskState::InputRequired =>
-            {
+            Update::Event(Event::Status(status)) if status.state == TaskState::InputRequired => {
                 call.answer(answer)?;
             }
             Update::Event(_) => {}
